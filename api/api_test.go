@@ -1,0 +1,238 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/api"
+	"parley/api/apitest"
+	"parley/app"
+	"parley/desk"
+	"parley/store/sqlite"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files under testdata")
+
+// description is openapi.json, to which every request and answer of every test is held.
+var description = sync.OnceValues(func() (*apitest.Document, error) {
+	doc, err := os.ReadFile("openapi.json")
+	if err != nil {
+		return nil, err
+	}
+	return apitest.Load(doc)
+})
+
+// A server is a real app on a real SQLite file, with a clock that a test sets and
+// ids that count.
+type server struct {
+	t       *testing.T
+	app     *app.App
+	store   *sqlite.Store
+	handler http.Handler
+	clock   *atomic.Int64 // milliseconds; each look moves it on by one
+	ids     *atomic.Uint64
+	log     *bytes.Buffer
+	ws      desk.ID
+	key     string
+	members []desk.Member
+}
+
+func newServer(t *testing.T) *server { return newServerWith(t, api.Config{}) }
+
+func newServerWith(t *testing.T, c api.Config) *server {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &server{t: t, store: store, clock: new(atomic.Int64), ids: new(atomic.Uint64), log: new(bytes.Buffer)}
+	s.clock.Store(time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC).UnixMilli())
+	s.app = app.New(app.Deps{
+		Store:  store,
+		Now:    func() time.Time { return time.UnixMilli(s.clock.Add(1)) },
+		NewID:  s.newID,
+		Random: func(b []byte) { fill(b, s.ids.Add(1)) },
+		Secret: bytes.Repeat([]byte{7}, 32),
+	})
+	c.App, c.Log = s.app, slog.New(slog.NewTextHandler(&lockedWriter{w: s.log}, nil))
+	s.handler = api.New(c).Handler()
+	s.ws, s.key = s.workspace("Acme", "US")
+	for _, name := range []string{"Ada Lovelace", "Grace Hopper", "Alan Turing"} {
+		m, err := s.app.AddMember(t.Context(), s.ws, name, strings.Fields(name)[0]+"@example.com", "agent")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.members = append(s.members, m)
+	}
+	return s
+}
+
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+// newID counts, in the shape of a UUIDv7.
+func (s *server) newID() (id desk.ID) {
+	binary.BigEndian.PutUint64(id[8:], s.ids.Add(1))
+	id[6], id[8] = 0x70, id[8]&0x3f|0x80
+	return id
+}
+
+func fill(b []byte, seed uint64) {
+	for i := range b {
+		seed = seed*6364136223846793005 + 1442695040888963407
+		b[i] = byte(seed >> 56)
+	}
+}
+
+// workspace makes a workspace and a key that may do everything.
+func (s *server) workspace(name, country string) (desk.ID, string) {
+	s.t.Helper()
+	w, err := s.app.CreateWorkspace(s.t.Context(), name, country)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return w.ID, s.newKey(w.ID, "all")
+}
+
+func (s *server) newKey(ws desk.ID, permissions string) string {
+	s.t.Helper()
+	name := "test"
+	key, _, err := s.app.CreateKey(s.t.Context(), ws, app.KeyEdit{Name: &name, Permissions: &permissions})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return key
+}
+
+// A reply is an answer as it came.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// do sends "METHOD /path" with the server's own key and holds the exchange to the
+// API description.
+func (s *server) do(call, body string) reply { return s.as(s.key, call, body) }
+
+func (s *server) as(key, call, body string) reply {
+	s.t.Helper()
+	method, target, _ := strings.Cut(call, " ")
+	header := http.Header{}
+	if key != "" {
+		header.Set("Authorization", "Bearer "+key)
+	}
+	return s.send(method, target, header, body)
+}
+
+func (s *server) send(method, target string, header http.Header, body string) reply {
+	s.t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body)).WithContext(context.WithoutCancel(s.t.Context()))
+	r.Header = header
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	answer := reply{w.Code, w.Header(), w.Body.Bytes()}
+	doc, err := description()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if strings.HasPrefix(r.URL.Path, "/v1") {
+		if err := doc.Check(r, []byte(body), answer.status, answer.header, answer.body); err != nil {
+			s.t.Errorf("%s %s: outside the API description: %v\nrequest: %.300s\nanswer: %d %.600s", method, target, err, body, w.Code, answer.body)
+		}
+	}
+	return answer
+}
+
+// want fails unless the status is the one given, and returns the body.
+func (s *server) want(status int, call, body string) []byte {
+	s.t.Helper()
+	r := s.do(call, body)
+	if r.status != status {
+		s.t.Fatalf("%s %s: status %d, want %d: %s", call, body, r.status, status, r.body)
+	}
+	return r.body
+}
+
+// contact decodes the contact under data.
+func contact(t *testing.T, body []byte) (c struct {
+	ID         string                            `json:"id"`
+	ExternalID *string                           `json:"external_id"`
+	Name       *string                           `json:"name"`
+	Email      *string                           `json:"email"`
+	Phone      *string                           `json:"phone"`
+	Note       *string                           `json:"note"`
+	Attributes map[string]json.RawMessage        `json:"attributes"`
+	Owner      *struct{ MemberID, Email string } `json:"owner"`
+	CreatedAt  string                            `json:"created_at"`
+	UpdatedAt  string                            `json:"updated_at"`
+}) {
+	t.Helper()
+	if err := json.Unmarshal(body, &struct{ Data any }{&c}); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return c
+}
+
+// errorType is the type of an error body, or "".
+func errorType(body []byte) string {
+	var e struct{ Error struct{ Type string } }
+	_ = json.Unmarshal(body, &e)
+	return e.Error.Type
+}
+
+// golden holds a body to testdata/NAME.json.
+func golden(t *testing.T, r reply) {
+	t.Helper()
+	got := fmt.Appendf(nil, "%d\n", r.status)
+	for _, name := range []string{"Allow", "Content-Type", "Retry-After", "Www-Authenticate"} {
+		for _, v := range r.header[name] {
+			got = fmt.Appendf(got, "%s: %s\n", name, v)
+		}
+	}
+	got = append(append(append(got, '\n'), r.body...), '\n')
+	path := filepath.Join("testdata", t.Name()+".golden")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (go test ./api -update writes it)", err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("answer differs from %s:\n%s\nwant:\n%s", path, got, want)
+	}
+}

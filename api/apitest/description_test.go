@@ -1,0 +1,102 @@
+package apitest
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// description loads the API description that the server publishes.
+func description(t testing.TB) *Document {
+	t.Helper()
+	text, err := os.ReadFile("../openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Load(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	d := description(t)
+	info := d.root["info"].(map[string]any)
+	if info["version"] != "1.1.0" || d.root["openapi"] != "3.1.0" {
+		t.Errorf("revision %v of OpenAPI %v", info["version"], d.root["openapi"])
+	}
+	want := []Operation{
+		{"GET", "/v1/attributes", "attributes:read"},
+		{"POST", "/v1/attributes", "attributes:write"},
+		{"DELETE", "/v1/attributes/{key}", "attributes:write"},
+		{"GET", "/v1/contacts", "contacts:read"},
+		{"POST", "/v1/contacts", "contacts:write"},
+		{"POST", "/v1/contacts/batch", "contacts:write"},
+		{"DELETE", "/v1/contacts/{id}", "contacts:write"},
+		{"GET", "/v1/contacts/{id}", "contacts:read"},
+		{"PATCH", "/v1/contacts/{id}", "contacts:write"},
+		{"DELETE", "/v1/contacts/{id}/identities", "contacts:write"},
+		{"GET", "/v1/contacts/{id}/identities", "contacts:read"},
+		{"DELETE", "/v1/contacts/{id}/owner", "contacts:write"},
+		{"PUT", "/v1/contacts/{id}/owner", "contacts:write"},
+		{"GET", "/v1/members", "members:read"},
+	}
+	if got := d.Operations(); !slices.Equal(got, want) {
+		t.Errorf("operations:\n%v\nwant\n%v", got, want)
+	}
+}
+
+// TestDescription_examples holds every example to the schema it illustrates: a
+// reader copies them.
+func TestDescription_examples(t *testing.T) {
+	t.Parallel()
+	d := description(t)
+	count := 0
+	check := func(at string, schema string, value any) {
+		count++
+		compiled, err := d.compile(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := fits(compiled, value); err != nil {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	var walk func(at string, value any)
+	walk = func(at string, value any) {
+		switch v := value.(type) {
+		case []any:
+			for i, e := range v {
+				walk(pointer(at, strconv.Itoa(i)), e)
+			}
+		case map[string]any:
+			switch examples := v["examples"].(type) {
+			case []any: // of a schema
+				for _, e := range examples {
+					check(at, at, e)
+				}
+			case map[string]any: // of a request or an answer
+				for _, name := range slices.Sorted(maps.Keys(examples)) {
+					check(at+" "+name, pointer(at, "schema"), examples[name].(map[string]any)["value"])
+				}
+			}
+			if example, ok := v["example"]; ok && v["schema"] != nil {
+				check(at, pointer(at, "schema"), example)
+			}
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				if name != "example" && name != "examples" {
+					walk(pointer(at, name), v[name])
+				}
+			}
+		}
+	}
+	walk("/paths", d.root["paths"])
+	walk("/components", d.root["components"])
+	if count < 50 {
+		t.Errorf("only %d examples were found", count)
+	}
+}

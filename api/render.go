@@ -1,0 +1,107 @@
+package api
+
+import (
+	"strconv"
+
+	"parley/desk"
+)
+
+// Records are written by hand: every field is there, null when empty, in the order
+// of the specification's tables.
+
+func appendArray[T any](b []byte, list []T, one func([]byte, T) []byte) []byte {
+	b = append(b, '[')
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = one(b, v)
+	}
+	return append(b, ']')
+}
+
+// appendText appends a string, or null when it is empty.
+func appendText(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, "null"...)
+	}
+	return desk.AppendJSONString(b, s)
+}
+
+func appendID(b []byte, id desk.ID) []byte {
+	return append(id.Append(append(b, '"')), '"')
+}
+
+func appendTime(b []byte, t desk.Time) []byte {
+	return append(t.Append(append(b, '"')), '"')
+}
+
+func appendContact(b []byte, c *desk.Contact) []byte {
+	b = appendID(append(b, `{"id":`...), c.ID)
+	b = appendText(append(b, `,"external_id":`...), c.ExternalID)
+	b = appendText(append(b, `,"name":`...), c.Name)
+	b = appendText(append(b, `,"email":`...), c.Email)
+	b = append(b, `,"phone":`...)
+	if c.Phone == "" {
+		b = append(b, "null"...)
+	} else {
+		b = append(append(append(b, `"+`...), c.Phone...), '"')
+	}
+	b = appendText(append(b, `,"note":`...), c.Note)
+	b = append(append(b, `,"attributes":`...), c.Attributes.JSON()...)
+	b = append(b, `,"owner":`...)
+	if c.Owner == nil {
+		b = append(b, "null"...)
+	} else {
+		b = append(appendMemberFields(b, c.Owner), '}')
+	}
+	b = appendTime(append(b, `,"created_at":`...), c.CreatedAt)
+	b = appendTime(append(b, `,"updated_at":`...), c.UpdatedAt)
+	return append(b, '}')
+}
+
+// appendMemberFields appends what an owner object and a member record share,
+// without the closing brace.
+func appendMemberFields(b []byte, m *desk.Member) []byte {
+	b = appendID(append(b, `{"member_id":`...), m.ID)
+	b = desk.AppendJSONString(append(b, `,"name":`...), m.Name)
+	return desk.AppendJSONString(append(b, `,"email":`...), m.Email)
+}
+
+func appendMember(b []byte, m *desk.Member) []byte {
+	b = append(appendMemberFields(b, m), `,"role":"`...)
+	return append(append(b, m.Role...), `"}`...)
+}
+
+func appendIdentities(b []byte, list []desk.Identity) []byte {
+	return appendArray(b, list, func(b []byte, i desk.Identity) []byte {
+		b = desk.AppendJSONString(append(b, `{"kind":`...), i.Kind)
+		b = desk.AppendJSONString(append(b, `,"value":`...), i.Value)
+		return append(b, '}')
+	})
+}
+
+func appendAttribute(b []byte, a *desk.Attribute) []byte {
+	b = desk.AppendJSONString(append(b, `{"key":`...), a.Key)
+	b = desk.AppendJSONString(append(b, `,"label":`...), a.Label)
+	b = desk.AppendJSONString(append(b, `,"description":`...), a.Description)
+	b = desk.AppendJSONString(append(b, `,"type":`...), string(a.Type))
+	b = appendArray(append(b, `,"options":`...), a.Options, desk.AppendJSONString)
+	b = strconv.AppendInt(append(b, `,"position":`...), int64(a.Position), 10)
+	b = strconv.AppendBool(append(b, `,"archived":`...), a.Archived)
+	return append(b, '}')
+}
+
+// dataOf wraps one record in the envelope.
+func dataOf[T any](b []byte, v T, one func([]byte, T) []byte) []byte {
+	return append(one(append(b, `{"data":`...), v), '}')
+}
+
+// listOf wraps a page of records; next is the cursor of the page after it, if any.
+func listOf[T any](b []byte, list []T, one func([]byte, T) []byte, next string) []byte {
+	b = appendArray(append(b, `{"data":`...), list, one)
+	if next != "" {
+		b = desk.AppendJSONString(append(b, `,"next_cursor":`...), next)
+	}
+	return append(b, '}')
+}

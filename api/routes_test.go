@@ -1,0 +1,255 @@
+package api_test
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/api"
+	"parley/api/apitest"
+	"parley/app"
+	"parley/desk"
+)
+
+func operations(t *testing.T) []apitest.Operation {
+	t.Helper()
+	doc, err := description()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc.Operations()
+}
+
+// fillIn puts an id or key into a path's slots.
+func fillIn(path, id, key string) string {
+	return strings.NewReplacer("{id}", id, "{key}", key).Replace(path)
+}
+
+// bodies are valid bodies, by operation, for those that take one.
+func bodies(s *server) map[string]string {
+	return map[string]string{
+		"POST /v1/contacts":           `{"email":"new@example.com"}`,
+		"PATCH /v1/contacts/{id}":     `{"name":"Eve"}`,
+		"PUT /v1/contacts/{id}/owner": `{"owner":"` + s.members[0].ID.String() + `"}`,
+		"POST /v1/contacts/batch":     `{"operations":[{"op":"upsert","data":{"email":"new@example.com"}}]}`,
+		"POST /v1/attributes":         `{"key":"size","type":"text"}`,
+	}
+}
+
+func TestRoutesAreInTheDescription(t *testing.T) {
+	described := map[string]desk.Permission{}
+	for _, op := range operations(t) {
+		described[op.Method+" "+op.Path] = desk.Permission(op.Permission)
+	}
+	routes := api.Routes()
+	for pattern, needs := range routes {
+		if described[pattern] != needs {
+			t.Errorf("%s needs %q, the description says %q", pattern, needs, described[pattern])
+		}
+	}
+	if len(described) != len(routes) {
+		t.Errorf("%d operations are described, %d routes exist", len(described), len(routes))
+	}
+}
+
+func TestEveryErrorTypeHasAStatus(t *testing.T) {
+	for _, e := range desk.ErrorTypes {
+		if api.Status(e) == 0 {
+			t.Errorf("%s has no status", e)
+		}
+	}
+}
+
+func TestUnauthorizedIsTheSameBytes(t *testing.T) {
+	s := newServer(t)
+	revoked, expired := s.newKey(s.ws, "all"), s.newKey(s.ws, "all")
+	keys, err := s.app.Keys(t.Context(), s.ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.app.RevokeKey(t.Context(), keys[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	soon := 5 * time.Millisecond
+	if _, err := s.app.EditKey(t.Context(), keys[2].ID, app.KeyEdit{Expires: &soon}); err != nil {
+		t.Fatal(err)
+	}
+	s.clock.Add(10)
+	unknown := s.key[:len(s.key)-1] + "x"
+	var first []byte
+	for name, header := range map[string]http.Header{
+		"missing":       {},
+		"empty":         {"Authorization": {""}},
+		"malformed":     {"Authorization": {"Bearer nonsense"}},
+		"basic":         {"Authorization": {"Basic " + s.key}},
+		"no_scheme":     {"Authorization": {s.key}},
+		"twice":         {"Authorization": {"Bearer " + s.key, "Bearer " + s.key}},
+		"bad_crc":       {"Authorization": {"Bearer " + unknown}},
+		"other_install": {"Authorization": {"Bearer " + newServer(t).newKeyOfOther(t)}},
+		"trailing":      {"Authorization": {"Bearer " + s.key + "x"}},
+		"revoked":       {"Authorization": {"Bearer " + revoked}},
+		"expired":       {"Authorization": {"Bearer " + expired}},
+	} {
+		for _, op := range append(operations(t), apitest.Operation{Method: "GET", Path: "/v1/nowhere"}, apitest.Operation{Method: "PATCH", Path: "/v1/contacts"}) {
+			r := s.send(op.Method, fillIn(op.Path, "x", "x"), header.Clone(), "no json")
+			if first == nil {
+				first = r.body
+			}
+			if r.status != 401 || !bytes.Equal(r.body, first) || r.header.Get("WWW-Authenticate") != "Bearer" {
+				t.Errorf("%s, %s %s: %d %s", name, op.Method, op.Path, r.status, r.body)
+			}
+		}
+	}
+	if r := s.send("GET", "/v1/members", http.Header{"Authorization": {"bEaReR " + s.key}}, ""); r.status != 200 {
+		t.Errorf("the scheme's letter case matters: %d", r.status)
+	}
+}
+
+// newKeyOfOther is a well-formed key that another installation made.
+func (s *server) newKeyOfOther(t *testing.T) string {
+	t.Helper()
+	for range 50 { // the counting random source would repeat the first installation's keys
+		s.ids.Add(1)
+	}
+	return s.newKey(s.ws, "all")
+}
+
+func TestMissingPermissionIsNamed(t *testing.T) {
+	s := newServer(t)
+	for _, op := range operations(t) {
+		var others []string
+		for _, p := range desk.Permissions {
+			if string(p) != op.Permission {
+				others = append(others, string(p))
+			}
+		}
+		key := s.newKey(s.ws, strings.Join(others, ","))
+		// Bad ids, bodies and queries come after the permission.
+		r := s.as(key, op.Method+" "+fillIn(op.Path, "x", "x")+"?nonsense=1", "no json")
+		if r.status != 403 || errorType(r.body) != "forbidden" || !bytes.Contains(r.body, []byte(op.Permission)) {
+			t.Errorf("%s %s without %s: %d %s", op.Method, op.Path, op.Permission, r.status, r.body)
+		}
+	}
+}
+
+// TestOtherWorkspace: every endpoint and every id slot answers another workspace's
+// id with the bytes of an unknown one.
+func TestOtherWorkspace(t *testing.T) {
+	s := newServer(t)
+	_, otherKey := s.workspace("Other", "US")
+	foreign := contact(t, s.as(otherKey, "POST /v1/contacts", `{"external_id":"theirs","email":"a@other.example","identities":[{"kind":"twitter","value":"them"}]}`).body).ID
+	if r := s.as(otherKey, "POST /v1/attributes", `{"key":"theirs","type":"text"}`); r.status != 201 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	const unknown = "0196f2a0-0000-7000-8000-000000000000"
+	filled := bodies(s)
+	tried := 0
+	for _, op := range operations(t) {
+		if !strings.Contains(op.Path, "{") {
+			continue
+		}
+		tried++
+		query := ""
+		if op.Method == "DELETE" && strings.HasSuffix(op.Path, "/identities") {
+			query = "?kind=twitter&value=them"
+		}
+		body := filled[op.Method+" "+op.Path]
+		want := s.do(op.Method+" "+fillIn(op.Path, unknown, "unknown")+query, body)
+		for _, id := range []string{foreign, strings.ToUpper(foreign), "no-uuid", "%00"} {
+			got := s.do(op.Method+" "+fillIn(op.Path, id, "theirs")+query, body)
+			if got.status != 404 || !bytes.Equal(got.body, want.body) {
+				t.Errorf("%s %s with %s: %d %s, want %d %s", op.Method, op.Path, id, got.status, got.body, want.status, want.body)
+			}
+		}
+	}
+	if tried != 8 {
+		t.Errorf("%d operations have an id slot, want 8: is one new?", tried)
+	}
+	// Ids inside bodies and queries.
+	member := s.members[0].ID.String()
+	for name, call := range map[string][2]string{
+		"batch_delete":   {"POST /v1/contacts/batch", `{"operations":[{"op":"delete","id":"%s"}]}`},
+		"batch_assign":   {"POST /v1/contacts/batch", `{"operations":[{"op":"assign","id":"%s","owner":"` + member + `"}]}`},
+		"body_owner":     {"POST /v1/contacts", `{"email":"x@example.com","owner":"%s"}`},
+		"query_owner":    {"GET /v1/contacts?owner=%s", ``},
+		"batch_external": {"POST /v1/contacts/batch", `{"operations":[{"op":"delete","external_id":"%s"}]}`},
+	} {
+		their := foreign
+		if name == "batch_external" {
+			their = "theirs"
+		}
+		sub := func(id string) reply {
+			return s.do(strings.Replace(call[0], "%s", id, 1), strings.Replace(call[1], "%s", id, 1))
+		}
+		got, want := sub(their), sub(unknown)
+		if got.status != want.status || !bytes.Equal(got.body, want.body) {
+			t.Errorf("%s: %d %s, want %d %s", name, got.status, got.body, want.status, want.body)
+		}
+	}
+	if c := contact(t, s.as(otherKey, "GET /v1/contacts/"+foreign, "").body); c.Name != nil {
+		t.Error("the other workspace's contact was changed")
+	}
+}
+
+func TestUnknownRoutes(t *testing.T) {
+	s := newServer(t)
+	id := contact(t, s.want(201, "POST /v1/contacts", `{"email":"a@example.com"}`)).ID
+	for _, path := range []string{
+		"/v1", "/v1/", "/v1/nowhere", "/v1/contacts/", "/v1//contacts", "/v1/contacts//" + id, "/v1/x/../contacts",
+		"/v1/./contacts", "/v1/contacts/" + id + "/", "/v1/contacts/" + id + "/nothing", "/v1/%2e%2e/contacts", "/nowhere", "//", "/v1/attributes/a/b",
+	} {
+		r := s.do("GET "+path, "")
+		if r.status != 404 || errorType(r.body) != "not_found" {
+			t.Errorf("GET %s: %d %s", path, r.status, r.body)
+		}
+	}
+	for call, allow := range map[string]string{
+		"PUT /v1/contacts":           "GET, HEAD, POST",
+		"OPTIONS /v1/contacts/" + id: "GET, HEAD, PATCH, DELETE",
+		"TRACE /v1/members":          "GET, HEAD",
+		"QUERY /v1/attributes":       "GET, HEAD, POST",
+		"POST /healthz":              "GET, HEAD",
+	} {
+		r := s.do(call, "")
+		if r.status != 405 || r.header.Get("Allow") != allow || errorType(r.body) != "method_not_allowed" {
+			t.Errorf("%s: %d, Allow %q, want %q: %s", call, r.status, r.header.Get("Allow"), allow, r.body)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	s := newServer(t)
+	for path, want := range map[string]string{
+		"/": `href="/docs"`, "/docs": "swagger", "/openapi.json": `"openapi": "3.1.0"`, "/healthz": `{"status":"ok"}`,
+		"/readyz": `{"status":"ok"}`, "/metrics": "parley_http_requests_total",
+	} {
+		s.do("GET /v1/members", "")
+		r := s.as("", "GET "+path, "")
+		if r.status != 200 || !bytes.Contains(bytes.ToLower(r.body), []byte(strings.ToLower(want))) {
+			t.Errorf("GET %s: %d, no %s in %.200s", path, r.status, want, r.body)
+		}
+		if r.header.Get("X-Request-Id") == "" {
+			t.Errorf("GET %s: no request id", path)
+		}
+	}
+}
+
+func TestRateLimit(t *testing.T) {
+	s := newServerWith(t, api.Config{RateLimit: 3})
+	counts := map[int]int{}
+	for range 50 {
+		r := s.do("GET /v1/members", "")
+		counts[r.status]++
+		if r.status == 429 && (errorType(r.body) != "rate_limited" || r.header.Get("Retry-After") == "") {
+			t.Errorf("429: %v %s", r.header, r.body)
+		}
+	}
+	if counts[200] < 3 || counts[429] == 0 {
+		t.Errorf("answers %v", counts)
+	}
+	if r := s.as(s.newKey(s.ws, "all"), "GET /v1/members", ""); r.status != 200 {
+		t.Errorf("another key is limited too: %d", r.status)
+	}
+}

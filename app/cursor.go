@@ -1,0 +1,52 @@
+package app
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+
+	"parley/desk"
+)
+
+// macLength is how much of the HMAC a cursor carries, in bytes.
+const macLength = 16
+
+// cursors seals places in lists, so that a client can hold one and not make one.
+// Every process with the same secret key opens what another sealed.
+type cursors struct{ key []byte }
+
+func newCursors(secret []byte) cursors {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("cursor"))
+	return cursors{mac.Sum(nil)}
+}
+
+// A cursorList is what a cursor is bound to: the workspace, the list and the
+// filters. The page size is not part of it.
+type cursorList struct {
+	workspace    desk.ID
+	name, filter string
+}
+
+func (c cursors) sign(l cursorList, place []byte) []byte {
+	mac := hmac.New(sha256.New, c.key)
+	fmt.Fprintf(mac, "%s %q %q ", l.workspace, l.name, l.filter)
+	mac.Write(place)
+	return mac.Sum(nil)[:macLength]
+}
+
+// seal returns the cursor of a place in a list.
+func (c cursors) seal(l cursorList, place []byte) string {
+	return base64.RawURLEncoding.EncodeToString(append(c.sign(l, place), place...))
+}
+
+// open returns the place that seal was given for the same list, or
+// InvalidRequest for any other string.
+func (c cursors) open(l cursorList, cursor string) ([]byte, error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(b) < macLength || !hmac.Equal(b[:macLength], c.sign(l, b[macLength:])) {
+		return nil, desk.Invalidf("cursor: this service did not give it out for this list with these filters; start again without a cursor")
+	}
+	return b[macLength:], nil
+}

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"parley/desk"
+)
+
+// Members returns a page of the workspace's members by name, and the cursor of
+// the next one, "" when there is none. It returns InvalidRequest for a cursor
+// that was not given out for this list.
+func (a *App) Members(p Principal, cursor string, limit int) ([]*desk.Member, string, error) {
+	list := cursorList{workspace: p.Workspace(), name: "members"}
+	all := p.Settings.Members()
+	if cursor != "" {
+		place, err := a.cursors.open(list, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		id, name := place[:len(desk.ID{})], string(place[len(desk.ID{}):])
+		i := slices.IndexFunc(all, func(m *desk.Member) bool {
+			return cmp.Or(cmp.Compare(m.Name, name), bytes.Compare(m.ID[:], id)) > 0
+		})
+		if i < 0 {
+			i = len(all)
+		}
+		all = all[i:]
+	}
+	if len(all) <= limit {
+		return all, "", nil
+	}
+	last := all[limit-1]
+	return all[:limit], a.cursors.seal(list, append(last.ID[:], last.Name...)), nil
+}

@@ -1,0 +1,181 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"parley/desk"
+)
+
+// The size of a group. A request of more than smallRequest operations is a large
+// one; a group holds up to groupOps operations, or one larger request.
+const (
+	smallRequest = 16
+	groupOps     = 1000
+)
+
+// A writer turns concurrent contact writes into few flushes (adr/0001). Each
+// workspace is a lane with at most one flush under way; what arrives meanwhile
+// forms the next group, so a lone client never waits for company. There is no
+// goroutine of its own: a request that finds its lane idle flushes itself, and
+// whoever flushed hands the lane to the first request of the next group.
+type writer struct {
+	store Store
+	now   func() desk.Time
+	newID func() desk.ID
+
+	mu    sync.Mutex
+	lanes map[desk.ID]*lane // those with a flush under way
+}
+
+// A lane holds the requests that wait, in order of arrival. Small and large ones
+// take turns, so that single writes are not starved behind batches, nor batches
+// behind a stream of singles.
+type lane struct {
+	small, large []*request
+	largeNext    bool
+}
+
+// A request is one caller's operations, which succeed or fail one by one.
+type request struct {
+	ops      []*desk.Op
+	key      desk.ID // checked again inside the flush; zero: not a key's request
+	outcomes []desk.Outcome
+	errs     []error
+	err      error           // of the request as a whole
+	turn     chan []*request // a group to lead, or nil when another has led it
+}
+
+// write carries out a request's operations in order and fills in its answers. It
+// returns once they are durable, even if the caller has left meanwhile.
+func (w *writer) write(ws desk.ID, r *request) {
+	r.turn = make(chan []*request, 1)
+	group := w.enter(ws, r)
+	if group == nil {
+		if group = <-r.turn; group == nil {
+			return
+		}
+	}
+	w.flush(ws, group)
+	next := w.leave(ws)
+	for _, other := range group {
+		if other != r {
+			other.turn <- nil
+		}
+	}
+	if next != nil {
+		next[0].turn <- next // woken last, which makes it the first to run
+	}
+}
+
+// enter queues r and returns nil, or, when the lane is idle, takes the lane and
+// returns r as the group to flush.
+func (w *writer) enter(ws desk.ID, r *request) []*request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.lanes[ws]
+	if l == nil {
+		w.lanes[ws] = &lane{}
+		return []*request{r}
+	}
+	if len(r.ops) > smallRequest {
+		l.large = append(l.large, r)
+	} else {
+		l.small = append(l.small, r)
+	}
+	return nil
+}
+
+// leave takes the next group off the lane, or gives the idle lane up.
+func (w *writer) leave(ws desk.ID) []*request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next := w.lanes[ws].next()
+	if next == nil {
+		delete(w.lanes, ws)
+	}
+	return next
+}
+
+func (l *lane) next() []*request {
+	queue := &l.small
+	if len(l.large) > 0 && (l.largeNext || len(l.small) == 0) {
+		queue = &l.large
+	}
+	l.largeNext = queue == &l.small
+	n, ops := 0, 0
+	for n < len(*queue) && (n == 0 || ops+len((*queue)[n].ops) <= groupOps) {
+		ops += len((*queue)[n].ops)
+		n++
+	}
+	group := (*queue)[:n:n]
+	*queue = (*queue)[n:]
+	return group
+}
+
+// flush stores a group. When the database refuses it for a reason that is not the
+// machine's, each request is tried alone, so that one can't fail its neighbours.
+func (w *writer) flush(ws desk.ID, group []*request) {
+	err := w.try(ws, group)
+	if err == nil || len(group) == 1 || desk.IsType(err, desk.Unavailable) {
+		for _, r := range group {
+			r.err = err
+		}
+		return
+	}
+	for _, r := range group {
+		r.err = w.try(ws, []*request{r})
+	}
+}
+
+func (w *writer) try(ws desk.ID, group []*request) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // or the lane would never move again
+			err = fmt.Errorf("contact flush: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	ops := group[0].ops
+	if len(group) > 1 {
+		ops = nil
+		for _, r := range group {
+			ops = append(ops, r.ops...)
+		}
+	}
+	// The callers' contexts don't count: a write that was taken runs to its end.
+	return w.store.UpdateContacts(context.Background(), ws, ops, func(book *desk.Book) {
+		now := w.now()
+		for _, r := range group {
+			r.apply(book, now, w.newID)
+		}
+	})
+}
+
+// apply runs the request's operations on the Book; it may be called anew with a
+// fresh one.
+func (r *request) apply(book *desk.Book, now desk.Time, newID func() desk.ID) {
+	n := len(r.ops)
+	r.outcomes, r.errs = make([]desk.Outcome, n), make([]error, n)
+	err := r.permitted(book.Settings(), now)
+	for i, op := range r.ops {
+		if err != nil {
+			r.errs[i] = err
+			continue
+		}
+		r.outcomes[i], r.errs[i] = book.Apply(op, r.key, now, newID)
+	}
+}
+
+// permitted checks the key once more, inside the flush: after a revocation is
+// answered, nothing that the key sends is stored any more.
+func (r *request) permitted(s *desk.Settings, now desk.Time) error {
+	if r.key.IsZero() {
+		return nil
+	}
+	k := s.Key(r.key)
+	if k == nil || !k.Valid(now) {
+		return errUnauthorized
+	}
+	return allow(k, desk.ContactsWrite)
+}

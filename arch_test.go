@@ -1,0 +1,254 @@
+package parley_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rooms lists every package of the module, with those of ours that it may import.
+// A package that is not here fails TestArrows: a new room starts with a line, and
+// so with a thought about where it stands. Rooms that are yet to be built may be
+// listed; only those that exist are checked.
+var rooms = map[string][]string{
+	"":     {}, // doc.go
+	"desk": {},
+	"app":  {"desk"},
+
+	// The edges. None of them has another in its list.
+	"store/sqlite":   {"app", "desk"},
+	"store/postgres": {"app", "desk"},
+	"whatsapp":       {"app", "desk"},
+	"sandbox":        {"app", "desk"},
+	"api":            {"app", "desk"},
+	"console":        {"app", "desk"},
+	"config":         {},
+
+	// The one place that knows everybody.
+	"cmd/parley": {"api", "app", "config", "console", "desk", "sandbox", "store/postgres", "store/sqlite", "whatsapp"},
+
+	// What only tests link.
+	"store/storetest":       {"app", "desk"},
+	"api/apitest":           {"api", "app", "desk"},
+	"whatsapp/whatsapptest": {"whatsapp"},
+	"e2e":                   {"api/apitest", "whatsapp/whatsapptest"},
+}
+
+// never lists what a room must not import from the standard library, because it
+// would then do another room's work. A path also stands for what lies below it.
+var never = map[string][]string{
+	"desk":           {"crypto/rand", "database/sql", "html/template", "log", "math/rand", "net/http", "os"},
+	"app":            {"database/sql", "html/template", "net/http", "os"},
+	"store/sqlite":   {"html/template", "net/http"},
+	"store/postgres": {"html/template", "net/http"},
+	"whatsapp":       {"database/sql", "html/template"},
+	"api":            {"database/sql"},
+	"console":        {"database/sql"},
+}
+
+// deskImports is all that desk may import from outside the standard library.
+var deskImports = []string{"github.com/nyaruka/phonenumbers", "golang.org/x/text"}
+
+// testOnly must not be linked into the program, by whatever way round.
+var testOnly = []string{
+	"github.com/getkin/kin-openapi",
+	"github.com/pb33f/libopenapi",
+	"github.com/pb33f/libopenapi-validator",
+	"github.com/rogpeppe/go-internal/testscript",
+	"net/http/httptest",
+	"parley/api/apitest",
+	"parley/e2e",
+	"parley/store/storetest",
+	"parley/whatsapp/whatsapptest",
+	"pgregory.net/rapid",
+	"testing",
+}
+
+// A pkg is what go list says of a package.
+type pkg struct {
+	ImportPath   string
+	Imports      []string // by its files proper
+	TestImports  []string
+	XTestImports []string
+}
+
+func TestArrows(t *testing.T) {
+	for _, goos := range []string{"linux", "darwin", "windows"} {
+		t.Run(goos, func(t *testing.T) {
+			t.Parallel()
+			for _, p := range goList(t, goos, "./...") {
+				name := room(p.ImportPath)
+				may, listed := rooms[name]
+				if !listed {
+					t.Errorf("package %s is not in arch_test.go; which packages may it import?", p.ImportPath)
+					continue
+				}
+				for _, imp := range p.Imports {
+					if ours(imp) && !slices.Contains(may, room(imp)) {
+						t.Errorf("%s imports %s; see docs/architecture.md", name, imp)
+					}
+					if below(imp, never[name]) {
+						t.Errorf("%s imports %s, which is another room's work; see docs/architecture.md", name, imp)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Desk's tests are held too: a rule that needs another room to be tested isn't in
+// desk.
+func TestDeskStandsAlone(t *testing.T) {
+	t.Parallel()
+	for _, p := range goList(t, "linux", "./...") {
+		if room(p.ImportPath) != "desk" {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if foreign(imp) && !below(imp, deskImports) {
+				t.Errorf("desk imports %s; from outside it may import only %s", imp, strings.Join(deskImports, ", "))
+			}
+		}
+		for _, imp := range slices.Concat(p.TestImports, p.XTestImports) {
+			if ours(imp) && room(imp) != "desk" {
+				t.Errorf("desk's tests import %s", imp)
+			}
+		}
+	}
+}
+
+func TestProgramLinksNoTestLibrary(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("cmd"); errors.Is(err, fs.ErrNotExist) {
+		return // no program yet
+	}
+	for _, goos := range []string{"linux", "darwin", "windows"} {
+		for _, p := range goList(t, goos, "-deps", "./cmd/...") {
+			if below(p.ImportPath, testOnly) {
+				t.Errorf("on %s the program links %s; `go mod why` names the way", goos, p.ImportPath)
+			}
+		}
+	}
+}
+
+// The SQLite driver is C translated to Go, and libc is its machine: the two are
+// only tested together at the version that the driver's own go.mod names. Any
+// other dependency, or `go get -u`, could raise it unnoticed.
+func TestLibcIsTheOneThatSQLiteNames(t *testing.T) {
+	t.Parallel()
+	const sqlite, libc = "modernc.org/sqlite", "modernc.org/libc"
+	type module struct{ Path, Version, GoMod string }
+	var driver, have module
+	for _, m := range decode[module](t, goTool(t, "linux", "list", "-m", "-json", sqlite, libc)) {
+		switch m.Path {
+		case sqlite:
+			driver = m
+		case libc:
+			have = m
+		}
+	}
+
+	type modfile struct{ Require []module }
+	var want string
+	for _, f := range decode[modfile](t, goTool(t, "linux", "mod", "edit", "-json", driver.GoMod)) {
+		for _, m := range f.Require {
+			if m.Path == libc {
+				want = m.Version
+			}
+		}
+	}
+	if have.Version != want {
+		t.Errorf("go.mod has %s %s, but %s %s names %s; run: go get %s@%s",
+			libc, have.Version, sqlite, driver.Version, want, libc, want)
+	}
+}
+
+func ours(path string) bool { return path == "parley" || strings.HasPrefix(path, "parley/") }
+
+// foreign tells whether path is from another module: its first element is a host.
+func foreign(path string) bool {
+	host, _, _ := strings.Cut(path, "/")
+	return strings.Contains(host, ".")
+}
+
+// room is a package's folder below the root, "" for the root itself.
+func room(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, "parley"), "/")
+}
+
+// below tells whether path is one of roots, or inside one.
+func below(path string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool {
+		return path == root || strings.HasPrefix(path, root+"/")
+	})
+}
+
+func goList(t *testing.T, goos string, args ...string) []pkg {
+	t.Helper()
+	watchSources(t)
+	fields := "-json=ImportPath,Imports,TestImports,XTestImports"
+	return decode[pkg](t, goTool(t, goos, append([]string{"list", fields}, args...)...))
+}
+
+func goTool(t *testing.T, goos string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	// As the program is built: without cgo, and whatever the caller's GOFLAGS say.
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return out
+}
+
+// decode reads the objects that go prints one after the other.
+func decode[T any](t *testing.T, out []byte) []T {
+	t.Helper()
+	var all []T
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var v T
+		switch err := dec.Decode(&v); {
+		case errors.Is(err, io.EOF):
+			return all
+		case err != nil:
+			t.Fatalf("reading go's answer: %v", err)
+		}
+		all = append(all, v)
+	}
+}
+
+// watchSources opens every Go file of the module. What a child process reads is
+// unknown to go test, which would answer with a kept result after the imports of
+// another package had changed; what this process opens, it looks at again.
+func watchSources(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "tools"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go") && path != "go.mod":
+			return nil
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"parley/app"
+	"parley/config"
+	"parley/desk"
+	"parley/store/sqlite"
+
+	"github.com/google/uuid"
+)
+
+// shared are the flags that every command takes.
+type shared struct {
+	Data     string `help:"The data directory." placeholder:"DIR" default:"./parley-data" env:"PARLEY_DATA"`
+	Database string `help:"The database's URL; without one it is SQLite in the data directory." placeholder:"URL" env:"PARLEY_DATABASE_URL"`
+	JSON     bool   `help:"Answer with one JSON object on standard output." name:"json"`
+}
+
+// A session is one run of the program: the shared flags, and where answers and
+// logs go.
+type session struct {
+	flags          shared
+	stdout, stderr io.Writer
+}
+
+// answer prints a command's result: the record with --json, else the text.
+func (s *session) answer(record any, format string, args ...any) error {
+	if !s.flags.JSON {
+		_, err := fmt.Fprintf(s.stdout, format, args...)
+		return err
+	}
+	encoder := json.NewEncoder(s.stdout)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(record)
+}
+
+// list is what a command that lists answers with --json.
+type list[T any] struct {
+	Data []T `json:"data"`
+}
+
+// answerList prints records, each as a row for people, under the headings.
+func answerList[T any](s *session, records []T, headings []string, row func(T) []string) error {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	writeRow := func(cells []string) { _, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) }
+	writeRow(headings)
+	for _, r := range records {
+		writeRow(row(r))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return s.answer(list[T]{append([]T{}, records...)}, "%s", text.String())
+}
+
+// orDash fills a table's empty cell.
+func orDash(text *string) string {
+	if text == nil {
+		return "-"
+	}
+	return *text
+}
+
+// unlessEmpty is the JSON null of an empty text.
+func unlessEmpty(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// An installation is an open data directory.
+type installation struct {
+	store *sqlite.Store
+	app   *app.App
+}
+
+// storage returns the data directory that the flags name, made when absent.
+func (s *session) storage() (config.Storage, error) {
+	storage, err := config.NewStorage(s.flags.Data, s.flags.Database)
+	if err != nil {
+		return storage, err
+	}
+	if err := storage.MakeDir(); err != nil {
+		return storage, fmt.Errorf("data directory: %w; choose another with --data", err)
+	}
+	return storage, nil
+}
+
+// open opens an installation, which it makes or migrates as needed.
+func open(ctx context.Context, storage config.Storage) (_ installation, err error) {
+	secret, err := storage.Secret(os.Getenv("PARLEY_SECRET_KEY"))
+	if err != nil {
+		return installation{}, err
+	}
+	store, err := sqlite.Open(ctx, sqlite.Config{Path: storage.Database()})
+	if err != nil {
+		return installation{}, err
+	}
+	if err := store.BindSecret(ctx, secret.Fingerprint()); err != nil {
+		return installation{}, errors.Join(err, store.Close())
+	}
+	return installation{store, app.New(app.Deps{
+		Store:  store,
+		Now:    time.Now,
+		NewID:  newID,
+		Random: func(b []byte) { _, _ = rand.Read(b) }, // it never fails: it would end the process instead
+		Secret: secret[:],
+	})}, nil
+}
+
+func init() {
+	// Ids are made in the write path: one read of randomness for many of them.
+	uuid.EnableRandPool()
+}
+
+// newID makes a UUIDv7: ids of one process grow with time.
+func newID() desk.ID { return desk.ID(uuid.Must(uuid.NewV7())) }
+
+// do runs an operator's action on the installation, beside a server or without one.
+func (s *session) do(ctx context.Context, action func(*app.App) error) (err error) {
+	storage, err := s.storage()
+	if err != nil {
+		return err
+	}
+	in, err := open(ctx, storage)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.store.Close()) }()
+	return action(in.app)
+}
+
+// idOf reads an id as it was typed. What is no id is the zero one, which no
+// record has, so it meets the same answer as an unknown id.
+func idOf(text string) desk.ID {
+	id, _ := desk.ParseID(text)
+	return id
+}
+
+// unknown says which id of a workspace, member or key led nowhere, and what shows
+// the right ones.
+func unknown(err error, what, id, shownBy string) error {
+	if !desk.IsType(err, desk.NotFound) {
+		return err
+	}
+	return fmt.Errorf("no %s has the id %q; %s shows them", what, id, shownBy)
+}
+
+func unknownWorkspace(err error, id string) error {
+	return unknown(err, "workspace", id, "parley workspace list")
+}
+
+// examples words a command's examples, one command a line, as its detailed help.
+func examples(lines ...string) string {
+	return "Examples:\n\n\t" + strings.Join(lines, "\n\t")
+}

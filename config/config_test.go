@@ -1,0 +1,87 @@
+package config_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"parley/config"
+)
+
+func TestNewStorage(t *testing.T) {
+	t.Parallel()
+	s, err := config.NewStorage("", "")
+	if err != nil || s.Dir != config.DefaultData {
+		t.Errorf("NewStorage of nothing = %+v, %v; want the default directory", s, err)
+	}
+	const url = "postgres://ada:hunter2@db/parley"
+	_, err = config.NewStorage("d", url)
+	if err == nil {
+		t.Fatal("NewStorage took a database URL")
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error repeats the URL, which may hold a password: %v", err)
+	}
+}
+
+func TestParseListen(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		text, want string
+		ok         bool
+	}{
+		{"", config.DefaultListen, true},
+		{"127.0.0.1:0", "127.0.0.1:0", true},
+		{":8480", ":8480", true},
+		{"[::1]:80", "[::1]:80", true},
+		{"8480", "", false},
+		{"localhost", "", false},
+		{"::1:80", "", false},
+	} {
+		got, err := config.ParseListen(tc.text)
+		if got != tc.want || (err == nil) != tc.ok {
+			t.Errorf("ParseListen(%q) = %q, %v", tc.text, got, err)
+		}
+	}
+}
+
+func TestParsePublicURL(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		text, want string
+		ok         bool
+	}{
+		{"", "", true},
+		{"https://parley.example.com", "https://parley.example.com", true},
+		{"https://parley.example.com/", "https://parley.example.com", true},
+		{"http://example.com:8480/desk/", "http://example.com:8480/desk", true},
+		{"parley.example.com", "", false},
+		{"ftp://example.com", "", false},
+		{"https://", "", false},
+		{"https://:8480", "", false},
+		{"https://ada:pw@example.com", "", false},
+		{"https://example.com/?a=b", "", false},
+		{"https://example.com/#top", "", false},
+		{"http://exa mple.com", "", false},
+	} {
+		got, err := config.ParsePublicURL(tc.text)
+		if got != tc.want || (err == nil) != tc.ok {
+			t.Errorf("ParsePublicURL(%q) = %q, %v", tc.text, got, err)
+		}
+	}
+}
+
+func TestLocalURL(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ ip, want string }{
+		{"127.0.0.1", "http://127.0.0.1:8480"},
+		{"192.0.2.7", "http://192.0.2.7:8480"},
+		{"0.0.0.0", "http://127.0.0.1:8480"},
+		{"::", "http://127.0.0.1:8480"},
+		{"::1", "http://[::1]:8480"},
+	} {
+		if got := config.LocalURL(&net.TCPAddr{IP: net.ParseIP(tc.ip), Port: 8480}); got != tc.want {
+			t.Errorf("LocalURL(%s) = %s, want %s", tc.ip, got, tc.want)
+		}
+	}
+}

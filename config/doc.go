@@ -1,0 +1,8 @@
+// Package config is what an installation is told from outside, checked once when
+// a process starts: where the data is, which key protects it, and where to listen.
+// It reads no flags and no environment itself; the command line hands it the texts.
+//
+//	config.go  the settings and their defaults
+//	secret.go  the secret key: from a text, or from DIR/secret.key
+//	files.go   the data directory and private files in it
+package config

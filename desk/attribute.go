@@ -1,0 +1,448 @@
+package desk
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// An AttributeType says which values an attribute takes. It never changes.
+type AttributeType string
+
+// The attribute types (contract §3).
+const (
+	TextAttribute        AttributeType = "text"
+	NumberAttribute      AttributeType = "number"
+	SelectAttribute      AttributeType = "select"
+	DateAttribute        AttributeType = "date"
+	BooleanAttribute     AttributeType = "boolean"
+	URLAttribute         AttributeType = "url"
+	MultiselectAttribute AttributeType = "multiselect"
+	DatetimeAttribute    AttributeType = "datetime"
+)
+
+// AttributeTypes lists all of them, in the order in which they are shown.
+var AttributeTypes = []AttributeType{
+	TextAttribute, NumberAttribute, SelectAttribute, DateAttribute,
+	BooleanAttribute, URLAttribute, MultiselectAttribute, DatetimeAttribute,
+}
+
+// hasOptions tells whether values are taken from a list of options.
+func (t AttributeType) hasOptions() bool { return t == SelectAttribute || t == MultiselectAttribute }
+
+// Limits of attributes (contract §3 and §4). Characters are Unicode code points.
+const (
+	MaxAttributes           = 300 // of a workspace, archived ones included
+	MaxAttributeKey         = 64  // bytes
+	MaxAttributeLabel       = 140
+	MaxAttributeDescription = 300
+	MaxOptions              = 500
+	MaxOption               = 255
+	MaxPosition             = 1<<53 - 1 // beyond it, readers of JSON begin to round
+	MaxText                 = 4000
+	MaxURL                  = 2000
+)
+
+// An Attribute is a typed field that a workspace defines for its contacts (spec,
+// Workspace attribute). Once built it is shared and never changed.
+type Attribute struct {
+	Key         string // [a-z][a-z0-9_]{0,63}
+	Label       string
+	Description string
+	Type        AttributeType
+	Options     []string // of a select or multiselect; empty for the other types
+	Position    int
+	Archived    bool // values stay, writes are refused
+}
+
+// Equal tells whether a and b are the same in every field.
+func (a *Attribute) Equal(b *Attribute) bool {
+	return a.Key == b.Key && a.Label == b.Label && a.Description == b.Description && a.Type == b.Type &&
+		slices.Equal(a.Options, b.Options) && a.Position == b.Position && a.Archived == b.Archived
+}
+
+// An AttributeInput is what POST /attributes says of an attribute, as it was sent.
+type AttributeInput struct {
+	Key                      string
+	Label, Description, Type Field[string]
+	Options                  Field[[]string]
+	Position                 Field[int64]
+}
+
+// Apply returns the attribute as it is after the request: a new one when existing
+// is nil, or existing with what the request says laid over it (contract §4). count
+// is how many attributes the workspace has, archived ones included; nextPosition
+// is one more than the greatest position among them. It returns InvalidRequest, or
+// TypeConflict for another type than the existing one.
+func (in *AttributeInput) Apply(existing *Attribute, count, nextPosition int) (Attribute, error) {
+	if !isWord(in.Key, MaxAttributeKey) {
+		return Attribute{}, Invalidf("/key: send a lower-case letter and up to %d lower-case letters, digits or _", MaxAttributeKey-1)
+	}
+	a := Attribute{Key: in.Key, Label: in.Key, Position: min(nextPosition, MaxPosition)}
+	if existing != nil {
+		a = *existing
+	}
+	for _, set := range []func(*Attribute) error{
+		in.setLabel, in.setDescription,
+		func(a *Attribute) error { return in.setPosition(a, nextPosition) },
+		in.checkOptions, in.setType, in.setOptions,
+	} {
+		if err := set(&a); err != nil {
+			return Attribute{}, err
+		}
+	}
+	if existing == nil && count >= MaxAttributes {
+		return Attribute{}, Invalidf("the workspace has %d attributes, archived ones included, which is the most it can have: update one of them instead", count)
+	}
+	return a, nil
+}
+
+func (in *AttributeInput) setLabel(a *Attribute) error {
+	if in.Label.Null {
+		a.Label = a.Key
+	}
+	if !in.Label.Has() {
+		return nil
+	}
+	label, err := parseText(in.Label.Value, "a label", 1, MaxAttributeLabel)
+	if err != nil {
+		return Invalidf("/label: %v", err)
+	}
+	a.Label = label
+	return nil
+}
+
+func (in *AttributeInput) setDescription(a *Attribute) error {
+	if !in.Description.Set {
+		return nil
+	}
+	description, err := parseText(in.Description.Value, "a description", 0, MaxAttributeDescription) // "" when null
+	if err != nil {
+		return Invalidf("/description: %v", err)
+	}
+	a.Description = description
+	return nil
+}
+
+func (in *AttributeInput) setPosition(a *Attribute, next int) error {
+	switch p := in.Position; {
+	case !p.Set:
+	case p.Null:
+		if a.Position != next-1 { // else it is last already, and saying so again changes nothing
+			a.Position = min(next, MaxPosition)
+		}
+	case p.Value < 0 || p.Value > MaxPosition:
+		return Invalidf("/position: send a whole number from 0 to %d, or null for the last position", MaxPosition)
+	default:
+		a.Position = int(p.Value)
+	}
+	return nil
+}
+
+func (in *AttributeInput) setType(a *Attribute) error {
+	t := AttributeType(in.Type.Value)
+	switch {
+	case !in.Type.Has() && a.Type != "":
+		return nil
+	case !in.Type.Has():
+		return Invalidf("/type: a new attribute needs one: send %s", typeNames())
+	case !slices.Contains(AttributeTypes, t):
+		return Invalidf("/type: this is no type of attribute: send %s", typeNames())
+	case a.Type != "" && a.Type != t:
+		return Errorf(TypeConflict, "the attribute %s is of type %s, and a type never changes: archive it and create a new key to store %s",
+			a.Key, a.Type, t)
+	}
+	a.Type = t
+	return nil
+}
+
+func typeNames() string {
+	var b strings.Builder
+	for i, t := range AttributeTypes {
+		switch i {
+		case 0:
+		case len(AttributeTypes) - 1:
+			b.WriteString(" or ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(t))
+	}
+	return b.String()
+}
+
+// checkOptions judges the options by themselves, whatever the type.
+func (in *AttributeInput) checkOptions(*Attribute) error {
+	options := in.Options.Value
+	if len(options) > MaxOptions {
+		return Invalidf("/options: an attribute has at most %d options, these are %d: leave some out", MaxOptions, len(options))
+	}
+	first := make(map[string]int, len(options))
+	for i, o := range options {
+		if err := checkStorable(o); err != nil {
+			return Invalidf("/options/%d: %v", i, err)
+		}
+		if n := utf8.RuneCountInString(o); n < 1 || n > MaxOption {
+			return Invalidf("/options/%d: an option has 1 to %d characters, this one has %d", i, MaxOption, n)
+		}
+		if j, twice := first[o]; twice {
+			return Invalidf("/options/%d: this is the same as /options/%d: send each option once", i, j)
+		}
+		first[o] = i
+	}
+	return nil
+}
+
+// setOptions judges them together with the type, which comes first: with the wrong
+// type, the options aren't what is wrong.
+func (in *AttributeInput) setOptions(a *Attribute) error {
+	options := in.Options.Value
+	switch {
+	case !a.Type.hasOptions() && len(options) > 0:
+		return Invalidf("/options: an attribute of type %s takes none: leave them out, or use select or multiselect", a.Type)
+	case a.Type.hasOptions() && len(options) == 0 && (in.Options.Set || len(a.Options) == 0):
+		return Invalidf("/options: an attribute of type %s needs 1 to %d of them", a.Type, MaxOptions)
+	case len(options) > 0:
+		a.Options = slices.Clone(options)
+	}
+	return nil
+}
+
+// NoSuchAttribute is the reason for a key that the workspace has no attribute of
+// (spec, Errors).
+const NoSuchAttribute = "no such workspace attribute"
+
+// The other reasons for which a value can't be stored (spec, Errors; contract §3).
+const (
+	reasonArchived = "this workspace attribute is archived"
+	reasonText     = "expected text"
+	reasonLong     = "longer than 4000 characters"
+	reasonNumber   = "expected a number"
+	reasonSelect   = "expected one of: " // the options follow
+	reasonDate     = "expected a date as YYYY-MM-DD"
+	reasonBoolean  = "expected true or false"
+	reasonURL      = "expected a URL"
+	reasonList     = "expected a list of: " // the options follow
+	reasonDatetime = "expected a time as RFC 3339"
+)
+
+// Canonical judges a value that a caller sent for the attribute. It returns one of
+//
+//   - json: the value as it is stored and answered, one form for each value:
+//     a number as of ParseDecimal, a datetime in UTC with milliseconds (what is
+//     finer is cut off), a list in the order sent with each option once, and any
+//     text exactly as sent, as of AppendJSONString;
+//   - neither: the value clears (null, an empty text or an empty list);
+//   - reason: why the value can't be stored, in the words of spec, Errors.
+func (a *Attribute) Canonical(v Value) (json, reason string) {
+	if a.Archived {
+		return "", reasonArchived
+	}
+	if v.Kind == NullValue {
+		return "", ""
+	}
+	switch a.Type {
+	case NumberAttribute:
+		return canonicalNumber(v)
+	case BooleanAttribute:
+		return canonicalBoolean(v)
+	case MultiselectAttribute:
+		return a.canonicalList(v)
+	case SelectAttribute:
+		if v.Kind != StringValue || !slices.Contains(a.Options, v.Text) {
+			return "", reasonSelect + strings.Join(a.Options, ", ")
+		}
+		return quoteJSON(v.Text), ""
+	case DateAttribute:
+		if _, ok := scanDate(v.Text); v.Kind != StringValue || !ok {
+			return "", reasonDate
+		}
+		return quoteJSON(v.Text), ""
+	case DatetimeAttribute:
+		return canonicalDatetime(v)
+	case URLAttribute:
+		if v.Kind != StringValue || !isURL(v.Text) {
+			return "", reasonURL
+		}
+		return quoteJSON(v.Text), ""
+	}
+	return canonicalText(v)
+}
+
+func canonicalText(v Value) (json, reason string) {
+	switch {
+	case v.Kind != StringValue || checkStorable(v.Text) != nil:
+		return "", reasonText
+	case v.Text == "":
+		return "", ""
+	case len(v.Text) > MaxText && utf8.RuneCountInString(v.Text) > MaxText:
+		return "", reasonLong
+	}
+	return quoteJSON(v.Text), ""
+}
+
+func canonicalNumber(v Value) (json, reason string) {
+	if v.Kind == NumberValue || v.Kind == StringValue {
+		if n, ok := ParseDecimal(v.Text); ok {
+			return n, ""
+		}
+	}
+	return "", reasonNumber
+}
+
+func canonicalBoolean(v Value) (json, reason string) {
+	switch {
+	case v.Kind == BoolValue && v.Bool, v.Kind == StringValue && v.Text == "true":
+		return "true", ""
+	case v.Kind == BoolValue, v.Kind == StringValue && v.Text == "false":
+		return "false", ""
+	}
+	return "", reasonBoolean
+}
+
+// canonicalList takes at most as many elements as there can be options: more
+// could only be repetitions, and a request must not cost millions of comparisons.
+func (a *Attribute) canonicalList(v Value) (json, reason string) {
+	refused := func() (string, string) { return "", reasonList + strings.Join(a.Options, ", ") }
+	if v.Kind != ArrayValue || len(v.List) > MaxOptions {
+		return refused()
+	}
+	if len(v.List) == 0 {
+		return "", ""
+	}
+	size := 2
+	for _, e := range v.List {
+		size += len(e.Text) + 3
+	}
+	b := make([]byte, 0, size)
+	sep := byte('[')
+	for i, e := range v.List {
+		if e.Kind != StringValue || !slices.Contains(a.Options, e.Text) {
+			return refused()
+		}
+		if slices.ContainsFunc(v.List[:i], func(before Value) bool { return before.Text == e.Text }) {
+			continue
+		}
+		b = AppendJSONString(append(b, sep), e.Text)
+		sep = ','
+	}
+	return string(append(b, ']')), ""
+}
+
+func canonicalDatetime(v Value) (json, reason string) {
+	t, ok := scanDatetime(v.Text)
+	if v.Kind != StringValue || !ok {
+		return "", reasonDatetime
+	}
+	var b [len(`"2006-01-02T15:04:05.000Z"`)]byte
+	return string(append(t.Append(append(b[:0], '"')), '"')), ""
+}
+
+// A day is a day of the calendar, in the years 1 to 9999.
+type day struct{ year, month, day int }
+
+// scanDate reads YYYY-MM-DD, nothing before or after it.
+func scanDate(s string) (d day, ok bool) {
+	if len(s) != len("YYYY-MM-DD") || s[4] != '-' || s[7] != '-' {
+		return d, false
+	}
+	d.year, d.month, d.day = scanInt(s[:4]), scanInt(s[5:7]), scanInt(s[8:])
+	return d, d.year >= 1 && 1 <= d.month && d.month <= 12 && 1 <= d.day && d.day <= daysIn(d.year, d.month)
+}
+
+func daysIn(year, month int) int {
+	switch month {
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	case 4, 6, 9, 11:
+		return 30
+	}
+	return 31
+}
+
+// scanDatetime reads a date-time of RFC 3339 §5.6. time.Parse takes more than
+// that (hours of one digit, a comma before the fraction). A leap second and a
+// time that falls outside of the years 1 to 9999 in UTC are refused.
+func scanDatetime(s string) (Time, bool) {
+	const shortest = len("YYYY-MM-DDThh:mm:ssZ")
+	if len(s) < shortest || s[10]|0x20 != 't' || s[13] != ':' || s[16] != ':' {
+		return 0, false
+	}
+	d, ok := scanDate(s[:10])
+	hour, minute, second := scanInt(s[11:13]), scanInt(s[14:16]), scanInt(s[17:19])
+	if !ok || !within(hour, 23) || !within(minute, 59) || !within(second, 59) {
+		return 0, false
+	}
+	milliseconds, zone, ok := scanFraction(s[19:])
+	if !ok {
+		return 0, false
+	}
+	offset, ok := scanOffset(zone)
+	if !ok {
+		return 0, false
+	}
+	t := time.Date(d.year, time.Month(d.month), d.day, hour, minute-offset, second, milliseconds*int(time.Millisecond), time.UTC)
+	return TimeOf(t), 1 <= t.Year() && t.Year() <= 9999
+}
+
+// scanFraction reads an optional point and digits, cut to milliseconds.
+func scanFraction(s string) (milliseconds int, rest string, ok bool) {
+	s, point := cutByte(s, '.')
+	if !point {
+		return 0, s, true
+	}
+	digits, rest := cutDigits(s)
+	for i, unit := 0, 100; i < min(len(digits), 3); i, unit = i+1, unit/10 {
+		milliseconds += int(digits[i]-'0') * unit
+	}
+	return milliseconds, rest, digits != ""
+}
+
+// scanOffset reads Z or ±hh:mm as minutes east of UTC.
+func scanOffset(s string) (minutes int, ok bool) {
+	if s == "Z" || s == "z" {
+		return 0, true
+	}
+	if len(s) != len("+hh:mm") || s[3] != ':' || s[0] != '+' && s[0] != '-' {
+		return 0, false
+	}
+	hour, minute := scanInt(s[1:3]), scanInt(s[4:])
+	minutes = hour*60 + minute
+	if s[0] == '-' {
+		minutes = -minutes
+	}
+	return minutes, within(hour, 23) && within(minute, 59)
+}
+
+// scanInt reads a few digits, or returns -1 when s holds anything else.
+func scanInt(s string) int {
+	n := 0
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			return -1
+		}
+		n = n*10 + int(s[i]-'0')
+	}
+	return n
+}
+
+func within(n, most int) bool { return 0 <= n && n <= most }
+
+// isURL tells whether s is an absolute address of the web: http or https, a host,
+// at most MaxURL characters, no white space or control characters.
+func isURL(s string) bool {
+	if len(s) > MaxURL && utf8.RuneCountInString(s) > MaxURL || !utf8.ValidString(s) {
+		return false
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return false
+	}
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
+}

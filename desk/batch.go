@@ -1,0 +1,37 @@
+package desk
+
+// MaxOperations is how many operations one batch may hold (spec, Limits).
+const MaxOperations = 1000
+
+// CheckBatch refuses a batch of n operations that is empty or too long, and says
+// how many requests a longer one takes.
+func CheckBatch(n int) error {
+	switch {
+	case n == 0:
+		return Invalidf("/operations: a batch holds 1 to %d operations, this one has none", MaxOperations)
+	case n > MaxOperations:
+		return Errorf(TooManyOperations, "a batch holds at most %d operations, this one has %d: send them in %d requests",
+			MaxOperations, n, (n+MaxOperations-1)/MaxOperations)
+	}
+	return nil
+}
+
+// A Summary counts what became of a batch's operations (spec, POST /contacts/batch).
+type Summary struct{ Total, Created, Updated, Deleted, Assigned, Errors int }
+
+// Count adds one operation's result; the status of a failed one is "".
+func (s *Summary) Count(status Status) {
+	s.Total++
+	switch status {
+	case StatusCreated:
+		s.Created++
+	case StatusUpdated:
+		s.Updated++
+	case StatusAssigned:
+		s.Assigned++
+	case StatusDeleted:
+		s.Deleted++
+	default:
+		s.Errors++
+	}
+}

@@ -1,0 +1,19 @@
+// Package desk holds parley's rules, and nothing else: functions from values to
+// verdicts. It does no I/O, reads no clock and draws no random numbers, so every
+// rule can be tried in a table and every entrance (one request, a batch row, an
+// import, a page) shares it.
+//
+//	normal.go     the normal forms of e-mails, phones, ids and names
+//	identity.go   what finds a contact, and which identities mean the same
+//	attribute.go  workspace attributes: definitions and the values they take
+//	values.go     the attribute values a contact holds
+//	contact.go    the contact record and what a write may say about it
+//	op.go         operations: the one form in which contacts are changed
+//	book.go       Book.Apply: matching, conflicts, owners; every contact write ends here
+//	batch.go      limits and counts of a batch
+//	workspace.go  workspaces, members, API keys and permissions
+//	key.go        the text of an API key
+//	error.go      the one error type
+//
+// Values are safe to share between goroutines once built; a Book is not.
+package desk

@@ -1,0 +1,52 @@
+package desk
+
+import "encoding/hex"
+
+// An ID names a record: a UUID, made by whoever was given the right to make ids.
+// The zero ID names nothing.
+type ID [16]byte
+
+// dashes are the places of '-' in the 36-character form.
+var dashes = [4]int{8, 13, 18, 23}
+
+// ParseID reads the 36-character form in any letter case; anything else is no id
+// that this service ever gave out, which callers treat as an unknown one.
+func ParseID(s string) (ID, bool) {
+	var id ID
+	if len(s) != 36 {
+		return id, false
+	}
+	var digits [32]byte
+	n, dash := 0, 0
+	for i := range len(s) {
+		if dash < len(dashes) && i == dashes[dash] {
+			if s[i] != '-' {
+				return ID{}, false
+			}
+			dash++
+			continue
+		}
+		digits[n] = s[i]
+		n++
+	}
+	if _, err := hex.Decode(id[:], digits[:]); err != nil {
+		return ID{}, false
+	}
+	return id, true
+}
+
+// IsZero tells whether the id names nothing.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// String returns the 36-character lower-case form.
+func (id ID) String() string { return string(id.Append(make([]byte, 0, 36))) }
+
+// Append appends the 36-character lower-case form.
+func (id ID) Append(b []byte) []byte {
+	b = hex.AppendEncode(b, id[:4])
+	for _, part := range [4][]byte{id[4:6], id[6:8], id[8:10], id[10:]} {
+		b = append(b, '-')
+		b = hex.AppendEncode(b, part)
+	}
+	return b
+}

@@ -1,0 +1,37 @@
+package desk
+
+import "slices"
+
+// The kinds of identity that parley knows a normal form for (contract §3). Any
+// other lower-case word is a kind too, with exact values.
+const (
+	KindExternalID   = "external_id"
+	KindEmail        = "email"
+	KindPhone        = "phone"
+	KindWhatsApp     = "whatsapp"      // digits of a chat account
+	KindWhatsAppUser = "whatsapp_user" // the provider's user id
+)
+
+// MaxIdentities is how many identities one write may list (contract §3).
+const MaxIdentities = 50
+
+// An Identity is a normalised handle that finds one contact. Value is in normal
+// form: an e-mail in lower case, a phone as digits.
+type Identity struct{ Kind, Value string }
+
+// Claim is the form in which an identity is unique in a workspace: phone and
+// whatsapp are one namespace, so they match each other by digits.
+func (i Identity) Claim() Identity {
+	if i.Kind == KindWhatsApp {
+		i.Kind = KindPhone
+	}
+	return i
+}
+
+// AddIdentity appends i unless it is there already.
+func AddIdentity(list []Identity, i Identity) []Identity {
+	if slices.Contains(list, i) {
+		return list
+	}
+	return append(list, i)
+}

@@ -1,0 +1,86 @@
+package desk
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"hash/crc32"
+	"strings"
+)
+
+// The text of an API key (contract §7): the prefix, 10 characters that name the
+// key, "_", 32 of secret, and 6 of CRC-32 over all before, so that a scanner can
+// tell a real key from a lookalike.
+const (
+	keyPrefix    = "prl_live_"
+	publicLength = 10
+	secretLength = 32
+	crcLength    = 6
+	keyLength    = len(keyPrefix) + publicLength + 1 + secretLength + crcLength
+	base62       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// A Credential is what a caller presents: which key it says it is, and the hash
+// of the secret that proves it.
+type Credential struct {
+	PublicID string
+	hash     [32]byte
+}
+
+// Proves tells, in constant time, whether the credential's secret is k's.
+func (c Credential) Proves(k *APIKey) bool {
+	return subtle.ConstantTimeCompare(c.hash[:], k.SecretHash[:]) == 1
+}
+
+// NewKey makes a key's text and its credential from random bytes, of which it
+// uses 42; a byte that would favour some characters is skipped, so give it more.
+// It returns ok false when there were too few.
+func NewKey(random []byte) (text string, c Credential, ok bool) {
+	var b strings.Builder
+	b.WriteString(keyPrefix)
+	for _, r := range random {
+		if b.Len() == len(keyPrefix)+publicLength {
+			b.WriteByte('_')
+		}
+		if b.Len() == keyLength-crcLength {
+			break
+		}
+		if int(r) < 256/len(base62)*len(base62) {
+			b.WriteByte(base62[int(r)%len(base62)])
+		}
+	}
+	if b.Len() != keyLength-crcLength {
+		return "", Credential{}, false
+	}
+	text = b.String() + keyChecksum(b.String())
+	c, ok = ParseKey(text)
+	return text, c, ok
+}
+
+// ParseKey reads the text of a key. It is false for what no key looks like.
+func ParseKey(s string) (Credential, bool) {
+	if len(s) != keyLength || !strings.HasPrefix(s, keyPrefix) {
+		return Credential{}, false
+	}
+	body, crc := s[:keyLength-crcLength], s[keyLength-crcLength:]
+	if keyChecksum(body) != crc {
+		return Credential{}, false
+	}
+	public, secret, ok := strings.Cut(body[len(keyPrefix):], "_")
+	if !ok || len(public) != publicLength || strings.Trim(public+secret, base62) != "" {
+		return Credential{}, false
+	}
+	return Credential{PublicID: public, hash: sha256.Sum256([]byte(secret))}, true
+}
+
+// Hash is what is stored of the secret.
+func (c Credential) Hash() [32]byte { return c.hash }
+
+func keyChecksum(s string) string {
+	sum := crc32.ChecksumIEEE([]byte(s))
+	var b [crcLength]byte
+	for i := crcLength - 1; i >= 0; i-- {
+		b[i] = base62[sum%62]
+		sum /= 62
+	}
+	return string(b[:])
+}

@@ -1,0 +1,397 @@
+package desk
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// Limits of the normal forms (contract §3). Characters are Unicode code points,
+// counted after trimming.
+const (
+	MinPhoneDigits = 7
+	MaxPhoneDigits = 15
+	MaxEmail       = 254 // bytes
+	MaxHandle      = 255 // characters of an external id, or of an identity of any other kind
+	MaxName        = 255 // characters
+	MaxNote        = 10_000
+)
+
+// The errors of this file are fragments that read well after a JSON pointer and a
+// colon. None repeats the value: they end up in logs, which hold no personal data.
+
+// ParseHandle returns the normal form of an identity's value (contract §3): an
+// e-mail in lower case, a phone or chat account as digits, any other kind as text
+// of 1 to 255 characters. A phone is read in country, see ParsePhone.
+func ParseHandle(kind, value, country string) (string, error) {
+	switch kind {
+	case KindEmail:
+		email, err := ParseEmail(value)
+		return FoldEmail(email), err
+	case KindPhone:
+		return ParsePhone(value, country)
+	case KindWhatsApp:
+		return parseAccount(value)
+	case KindExternalID:
+		return ParseExternalID(value)
+	}
+	return parseText(value, "an identity's value", 1, MaxHandle)
+}
+
+// ParseKind accepts the name of an identity's kind, [a-z][a-z0-9_]{0,31}.
+func ParseKind(s string) error {
+	if !isWord(s, 32) {
+		return errors.New("a kind is a lower-case letter and up to 31 lower-case letters, digits or _")
+	}
+	return nil
+}
+
+// isWord tells whether s is [a-z][a-z0-9_]* of at most limit bytes.
+func isWord(s string, limit int) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (i == 0 || !isDigit(c) && c != '_') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= limit
+}
+
+// ParseExternalID returns the caller's own id, trimmed: 1 to 255 characters.
+func ParseExternalID(s string) (string, error) {
+	return parseText(s, "an external id", 1, MaxHandle)
+}
+
+// ParseName returns a name, trimmed: at most 255 characters. An empty one clears.
+func ParseName(s string) (string, error) { return parseText(s, "a name", 0, MaxName) }
+
+// ParseNote returns a note, trimmed: at most 10,000 characters. An empty one clears.
+func ParseNote(s string) (string, error) { return parseText(s, "a note", 0, MaxNote) }
+
+// parseText trims s and holds it to a number of characters; what names it.
+func parseText(s, what string, least, most int) (string, error) {
+	s = strings.TrimSpace(s)
+	if err := checkStorable(s); err != nil {
+		return "", err
+	}
+	n := len(s)
+	if n > most { // fewer bytes are fewer characters
+		n = utf8.RuneCountInString(s)
+	}
+	switch {
+	case n >= least && n <= most:
+		return s, nil
+	case least == 0:
+		return "", fmt.Errorf("%s has at most %d characters, this one has %d", what, most, n)
+	}
+	return "", fmt.Errorf("%s has %d to %d characters, this one has %d", what, least, most, n)
+}
+
+// checkStorable refuses what a database refuses in a text, so that no write fails
+// for it later.
+func checkStorable(s string) error {
+	if strings.IndexByte(s, 0) >= 0 {
+		return errors.New("the text holds U+0000, which can't be stored")
+	}
+	if !utf8.ValidString(s) {
+		return errors.New("the text is not valid UTF-8")
+	}
+	return nil
+}
+
+// ParseEmail returns an e-mail as it was sent, trimmed: one @ with something on
+// both sides, no white space or control characters, at most 254 bytes.
+func ParseEmail(s string) (string, error) {
+	s = strings.TrimSpace(s)
+	if err := checkStorable(s); err != nil {
+		return "", err
+	}
+	if len(s) > MaxEmail {
+		return "", fmt.Errorf("an e-mail has at most %d bytes, this one has %d", MaxEmail, len(s))
+	}
+	for _, r := range s {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			return "", errors.New("an e-mail holds no spaces or control characters, this one does")
+		}
+	}
+	local, domain, _ := strings.Cut(s, "@")
+	if local == "" || domain == "" || strings.Contains(domain, "@") {
+		return "", errors.New("an e-mail has one @ with something on both sides")
+	}
+	return s, nil
+}
+
+// FoldEmail returns the lower-case form by which e-mails match. It costs no
+// allocation for one that is in lower-case ASCII already.
+func FoldEmail(email string) string { return strings.ToLower(email) }
+
+// ParseCountry returns a country in which phone numbers can be read: a code of
+// ISO 3166-1 alpha-2, in upper case. "" means none and stays "".
+func ParseCountry(s string) (string, error) {
+	s = strings.ToUpper(strings.TrimSpace(s))
+	if s != "" && !phonenumbers.GetSupportedRegions()[s] {
+		return "", errors.New("a country is a code of ISO 3166 such as TR or US, this is none that phone numbers are known for")
+	}
+	return s, nil
+}
+
+// ParsePhone returns a phone's digits: the country code and what follows, without
+// + (contract §3). The number is read, in this order,
+//
+//   - with a leading +: as it stands;
+//   - with an international prefix: without it. In country that is its own, like
+//     011 or 0011, then 00. Where both could be meant (0055 in Brazil is 00 and
+//     country 55, or 0055 and a carrier), the first that leaves a valid number counts;
+//   - in country, when it is valid there, or when it has a possible length there
+//     and is no valid international number; a local number without its area code
+//     is refused;
+//   - as international digits, which never begin with 0.
+//
+// The digits sent, without the international prefix, number 7 to 15, and so do
+// those returned. country is of ParseCountry; with "" there is no reading in it.
+func ParsePhone(s, country string) (string, error) {
+	digits, plus, err := scanPhone(s)
+	if err != nil {
+		return "", err
+	}
+	if plus {
+		return international(digits)
+	}
+	t := territoryOf(country)
+	if readings := t.withoutPrefix(digits); readings != nil {
+		return pickReading(readings)
+	}
+	if err := checkDigits(digits); err != nil {
+		return "", err
+	}
+	local, fit := t.read(digits)
+	switch {
+	case fit == valid:
+		return local, nil
+	case fit == lacksArea:
+		return "", errors.New("this is a local number without its area code: add the area code, or write it with + and the country code")
+	case fit == possible && !isValidPhone(digits):
+		return local, nil
+	case digits[0] != '0':
+		return digits, nil
+	case t == nil:
+		return "", errors.New("the workspace has no default country in which a number that begins with 0 could be read: write it with + and the country code")
+	}
+	return "", fmt.Errorf("this is no number of the workspace's default country (%s): write it with + and the country code", country)
+}
+
+// scanPhone takes the digits out of s, and tells whether + leads them.
+func scanPhone(s string) (digits string, plus bool, err error) {
+	s = strings.TrimSpace(s)
+	if rest, ok := strings.CutPrefix(s, "+"); ok && isDigits(rest) {
+		return rest, true, nil // the form that clients send: nothing to copy
+	}
+	b := make([]byte, 0, 32) // 15 digits, and the longest international prefix
+	n := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case isDigit(c):
+			if n++; n <= cap(b) {
+				b = append(b, c)
+			}
+		case c == '+' && n == 0 && !plus:
+			plus = true
+		case strings.IndexByte(" -.()/", c) < 0:
+			return "", false, errors.New("a phone number holds digits, an optional leading + and the separators space - . ( ) / and nothing else")
+		}
+	}
+	if n > cap(b) {
+		return "", false, digitsError(n)
+	}
+	return string(b), plus, nil
+}
+
+// international accepts digits that begin with a country code.
+func international(digits string) (string, error) {
+	if err := checkDigits(digits); err != nil {
+		return "", err
+	}
+	if digits[0] == '0' {
+		return "", errors.New("what follows + or an international prefix is a country code, which never begins with 0")
+	}
+	return digits, nil
+}
+
+func checkDigits(digits string) error {
+	if n := len(digits); n < MinPhoneDigits || n > MaxPhoneDigits {
+		return digitsError(n)
+	}
+	return nil
+}
+
+func digitsError(n int) error {
+	return fmt.Errorf("a phone number has %d to %d digits, this one has %d", MinPhoneDigits, MaxPhoneDigits, n)
+}
+
+// parseAccount returns the digits of a chat account: 7 to 15, the first no 0. A
+// leading + is tolerated, separators are not.
+func parseAccount(s string) (string, error) {
+	s = strings.TrimPrefix(strings.TrimSpace(s), "+")
+	if !isDigits(s) {
+		return "", errors.New("a chat account holds digits, nothing else")
+	}
+	return international(s)
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// isDigits tells whether s holds nothing but digits; the empty string does.
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// pickReading returns the first of readings that is a valid number, or else the
+// first that has the form of one.
+func pickReading(readings []string) (digits string, err error) {
+	if len(readings) > 1 {
+		for _, r := range readings {
+			if isValidPhone(r) {
+				return r, nil
+			}
+		}
+	}
+	for _, r := range readings {
+		if digits, err = international(r); err == nil {
+			return digits, nil
+		}
+	}
+	return "", err
+}
+
+// isValidPhone tells whether digits, country code first, are exactly a valid
+// number: not one that would only be valid with some digit left out.
+func isValidPhone(digits string) bool {
+	n, err := phonenumbers.Parse("+"+digits, "")
+	return err == nil && phonenumbers.IsValidNumber(n) && fullDigits(n) == digits
+}
+
+func fullDigits(n *phonenumbers.PhoneNumber) string {
+	return strings.TrimPrefix(phonenumbers.Format(n, phonenumbers.E164), "+")
+}
+
+// A territory is what reading a number in a country takes, beyond what the phone
+// library tells. Its nil value is no country.
+type territory struct {
+	region    string
+	code      int32          // country code
+	prefix    *regexp.Regexp // the country's own international prefix
+	subscribe []int32        // lengths of numbers without area code
+	shortest  int32          // the least length of an ordinary number with area code
+}
+
+// territories are the countries by ISO code, made when the first number without
+// + comes by.
+var territories = sync.OnceValue(func() map[string]*territory {
+	all, err := phonenumbers.MetadataCollection()
+	if err != nil {
+		panic(err) // the library read the same data when the program started
+	}
+	byRegion := make(map[string]*territory, len(all.GetMetadata()))
+	for _, m := range all.GetMetadata() {
+		if m.GetInternationalPrefix() == "" {
+			continue // a worldwide service, which is no country
+		}
+		byRegion[m.GetId()] = newTerritory(m)
+	}
+	return byRegion
+})
+
+// territoryOf returns the country's territory, or nil when there is none.
+func territoryOf(country string) *territory {
+	if country == "" {
+		return nil
+	}
+	return territories()[country]
+}
+
+func newTerritory(m *phonenumbers.PhoneMetadata) *territory {
+	t := &territory{
+		region:    m.GetId(),
+		code:      m.GetCountryCode(),
+		prefix:    regexp.MustCompile("^(?:" + m.GetInternationalPrefix() + ")"),
+		subscribe: m.GetGeneralDesc().GetPossibleLengthLocalOnly(),
+		shortest:  MaxPhoneDigits,
+	}
+	for _, d := range []*phonenumbers.PhoneNumberDesc{m.GetFixedLine(), m.GetMobile()} {
+		t.subscribe = append(slices.Clip(t.subscribe), d.GetPossibleLengthLocalOnly()...)
+		lengths := d.GetPossibleLength()
+		if len(lengths) == 0 { // the library leaves out what the general description says too
+			lengths = m.GetGeneralDesc().GetPossibleLength()
+		}
+		if least := slices.Min(lengths); least > 0 { // -1: no such numbers
+			t.shortest = min(t.shortest, least)
+		}
+	}
+	return t
+}
+
+// withoutPrefix returns what follows an international prefix, the country's own
+// one first, or nil when digits begin with none.
+func (t *territory) withoutPrefix(digits string) []string {
+	var readings []string
+	if t != nil {
+		own := digits[len(t.prefix.FindString(digits)):]
+		if own != digits && own != "" && own[0] != '0' { // a 0 there is no country code, so no such prefix
+			readings = append(readings, own)
+		}
+	}
+	if rest, ok := strings.CutPrefix(digits, "00"); ok && !slices.Contains(readings, rest) {
+		readings = append(readings, rest)
+	}
+	return readings
+}
+
+// A fit is how well digits suit a country's numbering plan.
+type fit uint8
+
+const (
+	unfit     fit = iota
+	lacksArea     // a local number without its area code
+	possible      // has a length that numbers there have
+	valid         // some number there could be this one
+)
+
+// read reads digits as a number dialled in the country. full, with the country
+// code, means something when the number is possible or valid.
+func (t *territory) read(digits string) (full string, f fit) {
+	if t == nil {
+		return "", unfit
+	}
+	n, err := phonenumbers.Parse(digits, t.region)
+	if err != nil || n.GetCountryCode() != t.code {
+		return "", unfit
+	}
+	full = fullDigits(n)
+	national := int32(len(phonenumbers.GetNationalSignificantNumber(n)))
+	length := phonenumbers.IsPossibleNumberWithReason(n)
+	switch {
+	case checkDigits(full) != nil:
+		return "", unfit
+	case phonenumbers.IsValidNumber(n):
+		return full, valid
+	case slices.Contains(t.subscribe, national):
+		return full, lacksArea
+	case length != phonenumbers.IS_POSSIBLE:
+		return full, unfit
+	case national < t.shortest: // possible for a service number only
+		return full, lacksArea
+	}
+	return full, possible
+}

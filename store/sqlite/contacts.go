@@ -1,0 +1,255 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+
+	"parley/desk"
+
+	"github.com/go-json-experiment/json"
+)
+
+const contactColumns = `c.id, c.external_id, c.name, c.email, c.phone, c.note, c.attributes, c.further,
+	coalesce(c.owner_id, zeroblob(16)), c.created_at, c.updated_at, c.version`
+
+// readContact reads contactColumns. settings resolves the owner.
+func readContact(s *stmt, settings *desk.Settings) *desk.Contact {
+	c := &desk.Contact{
+		ID:         s.readID(),
+		ExternalID: s.readText(),
+		Name:       s.readText(),
+		Email:      s.readText(),
+		Phone:      s.readText(),
+		Note:       s.readText(),
+		Attributes: desk.StoredAttributes(s.readText()),
+	}
+	c.Further, s.fail = parseFurther(s.readText())
+	c.Owner = settings.Member(s.readID())
+	c.CreatedAt, c.UpdatedAt, c.Version = s.readTime(), s.readTime(), s.readInt()
+	return c
+}
+
+// Further identities are stored as one flat JSON array: kind, value, kind, value.
+func parseFurther(text string) ([]desk.Identity, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var words []string
+	if err := json.Unmarshal([]byte(text), &words); err != nil {
+		return nil, err
+	}
+	list := make([]desk.Identity, 0, len(words)/2)
+	for i := 0; i+1 < len(words); i += 2 {
+		list = append(list, desk.Identity{Kind: words[i], Value: words[i+1]})
+	}
+	return list, nil
+}
+
+func furtherText(list []desk.Identity) string {
+	if len(list) == 0 {
+		return ""
+	}
+	sep := byte('[')
+	var b []byte
+	for _, i := range list {
+		b = append(b, sep)
+		b = desk.AppendJSONString(b, i.Kind)
+		b = append(b, ',')
+		b = desk.AppendJSONString(b, i.Value)
+		sep = ','
+	}
+	return string(append(b, ']'))
+}
+
+// Contact returns a contact, or NotFound.
+func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Contact, err error) {
+	err = s.read(ctx, func(c conn) error {
+		row := c.stmt(`SELECT w.version, ` + contactColumns + `
+			FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
+			WHERE c.workspace_id = ? AND c.id = ?`).id(ws).id(id)
+		if row.next() {
+			settings, err := s.settingsAt(c, ws, row.readInt())
+			if err != nil {
+				return err
+			}
+			contact = readContact(&row, settings)
+		}
+		return failed("contact", row.done())
+	})
+	if err == nil && contact == nil {
+		err = desk.NoContact()
+	}
+	return contact, err
+}
+
+// Contacts returns up to limit contacts that pass the filter and stand after the
+// place given, in export order.
+func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (list []*desk.Contact, err error) {
+	var q strings.Builder
+	q.WriteString(`SELECT w.version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
+		WHERE c.workspace_id = ? AND (c.updated_at, c.id) > (?, ?) AND c.updated_at >= ?`)
+	if !f.Owner.IsZero() {
+		q.WriteString(` AND c.owner_id = ?`)
+	}
+	for range f.Held {
+		q.WriteString(` AND c.id = (SELECT contact_id FROM identities WHERE workspace_id = ? AND kind = ? AND value = ?)`)
+	}
+	q.WriteString(` ORDER BY c.updated_at, c.id LIMIT ?`)
+	err = s.read(ctx, func(c conn) error {
+		rows := c.stmt(q.String()).id(ws).time(after.UpdatedAt).id(after.ID).time(f.UpdatedSince)
+		if !f.Owner.IsZero() {
+			rows = rows.id(f.Owner)
+		}
+		for _, i := range f.Held {
+			i = i.Claim()
+			rows = rows.id(ws).text(i.Kind).text(i.Value)
+		}
+		rows = rows.int(int64(limit))
+		for rows.next() {
+			settings, err := s.settingsAt(c, ws, rows.readInt())
+			if err != nil {
+				return err
+			}
+			list = append(list, readContact(&rows, settings))
+		}
+		return failed("contacts", rows.done())
+	})
+	return list, err
+}
+
+// UpdateContacts loads all that ops can touch, calls apply, and stores what it
+// changed, all or nothing.
+func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book)) error {
+	ids, claims := wanted(ops)
+	return s.write(func(c conn) (int, error) {
+		settings, err := s.currentSettings(c, ws)
+		if err != nil {
+			return 0, err
+		}
+		book := desk.NewBook(settings, len(ops))
+		if err := loadBook(c, book, ids, claims); err != nil {
+			return 0, failed("load contacts", err)
+		}
+		apply(book)
+		rows, err := flushBook(c, ws, book)
+		return rows, failed("store contacts", err)
+	})
+}
+
+// wanted lists, as JSON arrays, the contacts that ops name: by id in hex, and by
+// claim as kind:value (a kind holds no colon).
+func wanted(ops []*desk.Op) (ids, claims string) {
+	i, c := []byte{'['}, []byte{'['}
+	for _, op := range ops {
+		for _, id := range op.IDs() {
+			i = append(id.Append(append(i, '"')), '"', ',')
+		}
+		for _, identity := range op.Identities() {
+			identity = identity.Claim()
+			c = append(c, '"')
+			c = append(append(c, identity.Kind...), ':')
+			c = append(c, desk.AppendJSONString(nil, identity.Value)[1:]...)
+			c = append(c, ',')
+		}
+	}
+	return closeArray(i), closeArray(c)
+}
+
+func closeArray(b []byte) string {
+	return strings.TrimSuffix(string(b), ",") + "]"
+}
+
+// loadBook loads every contact that is named, in one query whatever their number.
+func loadBook(c conn, book *desk.Book, ids, claims string) error {
+	settings := book.Settings()
+	rows := c.stmt(`SELECT ` + contactColumns + ` FROM contacts c
+		WHERE c.workspace_id = ?1 AND c.id IN (
+			SELECT i.contact_id FROM json_each(?2) j CROSS JOIN identities i
+			ON i.workspace_id = ?1 AND i.kind = substr(j.value, 1, instr(j.value, ':') - 1)
+				AND i.value = substr(j.value, instr(j.value, ':') + 1)
+			UNION ALL
+			SELECT unhex(value, '-') FROM json_each(?3))`).id(settings.ID).text(claims).text(ids)
+	for rows.next() {
+		book.Load(readContact(&rows, settings))
+	}
+	return rows.done()
+}
+
+// flushBook writes what changed and returns the number of rows.
+func flushBook(c conn, ws desk.ID, book *desk.Book) (rows int, err error) {
+	pages, events := book.Changed(), book.Events()
+	if len(pages) == 0 {
+		return 0, nil
+	}
+	taken := make([][]desk.Identity, len(pages))
+	for n, p := range pages {
+		released, t := p.Claims()
+		taken[n] = t
+		for _, i := range released {
+			if err := c.stmt(`DELETE FROM identities WHERE workspace_id = ? AND kind = ? AND value = ?`).
+				id(ws).text(i.Kind).text(i.Value).run(); err != nil {
+				return 0, err
+			}
+		}
+		rows += 2 + len(released) + len(t)
+	}
+	for n, p := range pages {
+		if err := flushPage(c, ws, p); err != nil {
+			return 0, err
+		}
+		for _, i := range taken[n] {
+			if err := c.stmt(`INSERT INTO identities (workspace_id, kind, value, contact_id) VALUES (?, ?, ?, ?)`).
+				id(ws).text(i.Kind).text(i.Value).id(p.Now.ID).run(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return rows + len(events), flushEvents(c, ws, events)
+}
+
+func flushPage(c conn, ws desk.ID, p *desk.Page) error {
+	now := p.Now
+	switch {
+	case now == nil && p.Stored == nil:
+		return nil
+	case now == nil:
+		return c.stmt(`DELETE FROM contacts WHERE workspace_id = ? AND id = ?`).id(ws).id(p.Stored.ID).run()
+	case p.Stored == nil:
+		return bindContact(c.stmt(`INSERT INTO contacts (external_id, name, email, phone, note, attributes, further,
+			owner_id, created_at, updated_at, version, workspace_id, id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)`), now).
+			id(ws).id(now.ID).run()
+	default:
+		return bindContact(c.stmt(`UPDATE contacts SET external_id = ?, name = ?, email = ?, phone = ?, note = ?, attributes = ?,
+			further = ?, owner_id = ?, created_at = ?, updated_at = ?, version = version + 1 WHERE workspace_id = ? AND id = ?`), now).
+			id(ws).id(now.ID).run()
+	}
+}
+
+func bindContact(s stmt, c *desk.Contact) stmt {
+	var owner desk.ID
+	if c.Owner != nil {
+		owner = c.Owner.ID
+	}
+	return s.text(c.ExternalID).text(c.Name).text(c.Email).text(c.Phone).text(c.Note).
+		text(c.Attributes.JSON()).text(furtherText(c.Further)).idOrNull(owner).time(c.CreatedAt).time(c.UpdatedAt)
+}
+
+// flushEvents numbers the events in commit order, as the transaction's last step.
+func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
+	counter := c.stmt(`UPDATE workspaces SET event_seq = event_seq + ? WHERE id = ? RETURNING event_seq`).int(int64(len(events))).id(ws)
+	if !counter.next() {
+		return counter.done()
+	}
+	seq := counter.readInt() - int64(len(events))
+	if err := counter.done(); err != nil {
+		return err
+	}
+	for _, e := range events {
+		seq++
+		if err := c.stmt(`INSERT INTO events (workspace_id, seq, at, kind, subject_id, actor_id, changed) VALUES (?, ?, ?, ?, ?, ?, ?)`).
+			id(ws).int(seq).time(e.At).text(string(e.Kind)).id(e.Subject).id(e.Actor).text(strings.Join(e.Changed, ",")).run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

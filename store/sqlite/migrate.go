@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite" // goose speaks database/sql
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrate brings the schema up to date. Other processes wait meanwhile: ten may
+// start at once.
+func migrate(ctx context.Context, path string) (err error) {
+	if err := makeDir(path); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	lock := flock.New(turnPath(path))
+	if _, err := lock.TryLockContext(ctx, time.Millisecond); err != nil {
+		return fmt.Errorf("lock %s: %w", filepath.Dir(path), err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db, files)
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	sources := provider.ListSources()
+	newest := sources[len(sources)-1].Version
+	version, err := provider.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("schema version of %s: %w", path, err)
+	}
+	if version > newest {
+		return fmt.Errorf("%s was written by a newer parley (schema %d, this one knows %d): install that version or a later one", path, version, newest)
+	}
+	if version == newest {
+		return nil
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate %s: %w", path, err)
+	}
+	return nil
+}

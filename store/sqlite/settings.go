@@ -1,0 +1,308 @@
+package sqlite
+
+import (
+	"context"
+
+	"parley/app"
+	"parley/desk"
+
+	"github.com/go-json-experiment/json"
+)
+
+// maxSettings bounds how many workspaces' settings are kept in memory.
+const maxSettings = 10_000
+
+// The kinds of entry in the directory.
+const (
+	entryKey    = "key" // ref is the key's public id
+	entryKeyID  = "key_id"
+	entryMember = "member"
+)
+
+// Authenticate returns the settings of the workspace that has a key with this
+// public id, or NotFound.
+func (s *Store) Authenticate(ctx context.Context, publicID string) (settings *desk.Settings, err error) {
+	err = s.read(ctx, func(c conn) error {
+		row := c.stmt(`SELECT w.id, w.version FROM directory d JOIN workspaces w ON w.id = d.workspace_id
+			WHERE d.kind = 'key' AND d.ref = ?`).text(publicID)
+		if !row.next() {
+			if err := row.done(); err != nil {
+				return failed("authenticate", err)
+			}
+			return desk.NotFoundf("no such key")
+		}
+		ws, version := row.readID(), row.readInt()
+		if err := row.done(); err != nil {
+			return failed("authenticate", err)
+		}
+		settings, err = s.settingsAt(c, ws, version)
+		return err
+	})
+	return settings, err
+}
+
+// Settings returns a workspace's configuration, or NotFound.
+func (s *Store) Settings(ctx context.Context, ws desk.ID) (settings *desk.Settings, err error) {
+	err = s.read(ctx, func(c conn) error {
+		settings, err = s.currentSettings(c, ws)
+		return err
+	})
+	return settings, err
+}
+
+// currentSettings reads the version and returns the settings of it.
+func (s *Store) currentSettings(c conn, ws desk.ID) (*desk.Settings, error) {
+	row := c.stmt(`SELECT version FROM workspaces WHERE id = ?`).id(ws)
+	if !row.next() {
+		if err := row.done(); err != nil {
+			return nil, failed("workspace", err)
+		}
+		return nil, errNoWorkspace
+	}
+	version := row.readInt()
+	if err := row.done(); err != nil {
+		return nil, failed("workspace", err)
+	}
+	return s.settingsAt(c, ws, version)
+}
+
+var errNoWorkspace = desk.NotFoundf("no workspace has this id; parley workspace list shows them")
+
+// settingsAt returns the settings of a version that was just read: from memory
+// when they are of that version, else from the database, which may meanwhile hold
+// a newer one.
+func (s *Store) settingsAt(c conn, ws desk.ID, version int64) (*desk.Settings, error) {
+	s.mu.RLock()
+	known := s.settings[ws]
+	s.mu.RUnlock()
+	if known != nil && known.Version == version {
+		return known, nil
+	}
+	settings, err := loadSettings(c, ws)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.settings) >= maxSettings {
+		clear(s.settings)
+	}
+	s.settings[ws] = settings
+	return settings, nil
+}
+
+// loadSettings reads a workspace's configuration, all of one version.
+func loadSettings(c conn, ws desk.ID) (_ *desk.Settings, err error) {
+	if c.AutocommitEnabled() { // a reader: hold one snapshot for all the statements
+		if err := c.stmt("BEGIN").run(); err != nil {
+			return nil, failed("settings", err)
+		}
+		defer func() {
+			if e := c.stmt("COMMIT").run(); err == nil {
+				err = failed("settings", e)
+			}
+		}()
+	}
+	w := desk.Workspace{ID: ws}
+	var version int64
+	row := c.stmt(`SELECT name, country, version FROM workspaces WHERE id = ?`).id(ws)
+	if row.next() {
+		w.Name, w.Country, version = row.readText(), row.readText(), row.readInt()
+	}
+	if err := row.done(); err != nil {
+		return nil, failed("workspace", err)
+	}
+	var attributes []desk.Attribute
+	row = c.stmt(`SELECT key, label, description, type, options, position, archived FROM attributes WHERE workspace_id = ?`).id(ws)
+	for row.next() {
+		a := desk.Attribute{
+			Key: row.readText(), Label: row.readText(), Description: row.readText(), Type: desk.AttributeType(row.readText()),
+		}
+		row.fail = json.Unmarshal([]byte(row.readText()), &a.Options)
+		a.Position, a.Archived = int(row.readInt()), row.readInt() != 0
+		attributes = append(attributes, a)
+	}
+	if err := row.done(); err != nil {
+		return nil, failed("attributes", err)
+	}
+	var members []desk.Member
+	row = c.stmt(`SELECT id, name, email, role FROM members WHERE workspace_id = ?`).id(ws)
+	for row.next() {
+		members = append(members, desk.Member{ID: row.readID(), Name: row.readText(), Email: row.readText(), Role: desk.Role(row.readText())})
+	}
+	if err := row.done(); err != nil {
+		return nil, failed("members", err)
+	}
+	var keys []desk.APIKey
+	row = c.stmt(`SELECT id, public_id, name, permissions, secret_hash, created_at, expires_at, revoked_at FROM api_keys
+		WHERE workspace_id = ?`).id(ws)
+	for row.next() {
+		k := desk.APIKey{ID: row.readID(), PublicID: row.readText(), Name: row.readText()}
+		k.Permissions, row.fail = desk.ParsePermissions(row.readText())
+		row.readBytes(k.SecretHash[:])
+		k.CreatedAt, k.ExpiresAt, k.RevokedAt = row.readTime(), row.readTime(), row.readTime()
+		keys = append(keys, k)
+	}
+	if err := row.done(); err != nil {
+		return nil, failed("keys", err)
+	}
+	return desk.NewSettings(w, version, attributes, members, keys), nil
+}
+
+// UpdateSettings stores the change that decide returns.
+func (s *Store) UpdateSettings(_ context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
+	return s.write(func(c conn) (int, error) {
+		settings, err := s.currentSettings(c, ws)
+		if err != nil {
+			return 0, err
+		}
+		change, err := decide(settings)
+		if err != nil || change == (desk.Change{}) {
+			return 0, err
+		}
+		return 1, flushChange(c, ws, change)
+	})
+}
+
+func flushChange(c conn, ws desk.ID, change desk.Change) error {
+	if w := change.Workspace; w != nil {
+		if err := c.stmt(`UPDATE workspaces SET name = ?, country = ? WHERE id = ?`).text(w.Name).text(w.Country).id(ws).run(); err != nil {
+			return failed("workspace", err)
+		}
+	}
+	if a := change.Attribute; a != nil {
+		options, err := json.Marshal(a.Options, json.FormatNilSliceAsNull(false))
+		if err != nil {
+			return err
+		}
+		if err := c.stmt(`REPLACE INTO attributes (workspace_id, key, label, description, type, options, position, archived)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).id(ws).text(a.Key).text(a.Label).text(a.Description).text(string(a.Type)).
+			text(string(options)).int(int64(a.Position)).int(flag(a.Archived)).run(); err != nil {
+			return failed("attribute", err)
+		}
+	}
+	if m := change.Member; m != nil {
+		err := c.stmt(`INSERT INTO members (workspace_id, id, name, email, email_folded, role) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT (workspace_id, id) DO UPDATE SET name = excluded.name, email = excluded.email,
+			email_folded = excluded.email_folded, role = excluded.role`).
+			id(ws).id(m.ID).text(m.Name).text(m.Email).text(desk.FoldEmail(m.Email)).text(string(m.Role)).run()
+		if err == nil {
+			err = enter(c, entryMember, m.ID.String(), ws)
+		}
+		if err != nil {
+			return failed("member", err)
+		}
+	}
+	if m := change.RemoveMember; m != nil {
+		if err := removeMember(c, ws, m.ID); err != nil {
+			return err
+		}
+	}
+	if k := change.Key; k != nil {
+		err := c.stmt(`REPLACE INTO api_keys (workspace_id, id, public_id, name, permissions, secret_hash, created_at, expires_at, revoked_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`).id(ws).id(k.ID).text(k.PublicID).text(k.Name).text(desk.JoinPermissions(k.Permissions)).
+			bytes(k.SecretHash[:]).time(k.CreatedAt).time(k.ExpiresAt).time(k.RevokedAt).run()
+		if err == nil {
+			err = enter(c, entryKey, k.PublicID, ws)
+		}
+		if err == nil {
+			err = enter(c, entryKeyID, k.ID.String(), ws)
+		}
+		if err != nil {
+			return failed("key", err)
+		}
+	}
+	return failed("workspace", c.stmt(`UPDATE workspaces SET version = version + 1 WHERE id = ?`).id(ws).run())
+}
+
+func removeMember(c conn, ws, id desk.ID) error {
+	owned := c.stmt(`SELECT 1 FROM contacts WHERE workspace_id = ? AND owner_id = ? LIMIT 1`).id(ws).id(id)
+	owns := owned.next()
+	if err := owned.done(); err != nil {
+		return failed("member", err)
+	}
+	if owns {
+		return app.ErrOwns
+	}
+	err := c.stmt(`DELETE FROM members WHERE workspace_id = ? AND id = ?`).id(ws).id(id).run()
+	if err == nil {
+		err = c.stmt(`DELETE FROM directory WHERE kind = ? AND ref = ?`).text(entryMember).text(id.String()).run()
+	}
+	return failed("member", err)
+}
+
+// enter makes a record findable from outside its workspace.
+func enter(c conn, kind, ref string, ws desk.ID) error {
+	return c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`).text(kind).text(ref).id(ws).run()
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// CreateWorkspace stores a new, empty workspace.
+func (s *Store) CreateWorkspace(_ context.Context, w desk.Workspace) error {
+	return s.write(func(c conn) (int, error) {
+		return 1, failed("workspace", c.stmt(`INSERT INTO workspaces (id, name, country, version, event_seq) VALUES (?, ?, ?, 1, 0)`).
+			id(w.ID).text(w.Name).text(w.Country).run())
+	})
+}
+
+// Workspaces lists all workspaces by id.
+func (s *Store) Workspaces(ctx context.Context) (list []desk.Workspace, err error) {
+	err = s.read(ctx, func(c conn) error {
+		row := c.stmt(`SELECT id, name, country FROM workspaces ORDER BY id`)
+		for row.next() {
+			list = append(list, desk.Workspace{ID: row.readID(), Name: row.readText(), Country: row.readText()})
+		}
+		return failed("workspaces", row.done())
+	})
+	return list, err
+}
+
+// WorkspaceOf returns the workspace of the member or key with this id, or NotFound.
+func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err error) {
+	err = s.read(ctx, func(c conn) error {
+		row := c.stmt(`SELECT workspace_id FROM directory WHERE kind IN ('member', 'key_id') AND ref = ?`).text(id.String())
+		if row.next() {
+			ws = row.readID()
+		}
+		return failed("directory", row.done())
+	})
+	if err == nil && ws.IsZero() {
+		err = desk.NotFoundf("no member and no key has the id %s", id)
+	}
+	return ws, err
+}
+
+// BindSecret keeps the fingerprint of the secret key that the installation is made
+// with, and from then on returns InvalidRequest for any other.
+func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
+	stored, err := s.fingerprint(ctx)
+	if err == nil && stored == "" {
+		err = s.write(func(c conn) (int, error) {
+			return 1, failed("installation", c.stmt(`INSERT INTO installation (one, fingerprint) VALUES (1, ?) ON CONFLICT DO NOTHING`).text(fingerprint).run())
+		})
+		if err == nil { // another process may have been first
+			stored, err = s.fingerprint(ctx)
+		}
+	}
+	if err == nil && stored != fingerprint {
+		err = desk.Invalidf("this installation was made with another secret key (fingerprint %s, not %s): start with that key, from PARLEY_SECRET_KEY or secret.key in the data directory", stored, fingerprint)
+	}
+	return err
+}
+
+func (s *Store) fingerprint(ctx context.Context) (fingerprint string, err error) {
+	err = s.read(ctx, func(c conn) error {
+		row := c.stmt(`SELECT fingerprint FROM installation`)
+		if row.next() {
+			fingerprint = row.readText()
+		}
+		return failed("installation", row.done())
+	})
+	return fingerprint, err
+}

@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"parley/desk"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// A conn is one connection with its prepared statements, used by one goroutine at
+// a time.
+type conn struct{ *sqlite.Conn }
+
+// A stmt is a prepared statement, bound from left to right. The first error sticks
+// and is returned by run or done.
+type stmt struct {
+	s    *sqlite.Stmt
+	n    int // parameters bound
+	col  int // columns read of this row
+	fail error
+}
+
+// stmt returns the prepared statement of query, ready to be bound.
+func (c conn) stmt(query string) stmt {
+	s, err := c.Prepare(query)
+	return stmt{s: s, fail: err}
+}
+
+func (s stmt) text(v string) stmt {
+	if s.fail == nil {
+		s.n++
+		s.s.BindText(s.n, v)
+	}
+	return s
+}
+
+func (s stmt) int(v int64) stmt {
+	if s.fail == nil {
+		s.n++
+		s.s.BindInt64(s.n, v)
+	}
+	return s
+}
+
+func (s stmt) time(v desk.Time) stmt { return s.int(int64(v)) }
+
+func (s stmt) bytes(v []byte) stmt {
+	if s.fail == nil {
+		s.n++
+		s.s.BindBytes(s.n, v)
+	}
+	return s
+}
+
+func (s stmt) id(v desk.ID) stmt { return s.bytes(v[:]) }
+
+// idOrNull binds the zero id as NULL.
+func (s stmt) idOrNull(v desk.ID) stmt {
+	if !v.IsZero() {
+		return s.id(v)
+	}
+	if s.fail == nil {
+		s.n++
+		s.s.BindNull(s.n)
+	}
+	return s
+}
+
+// run executes a statement that returns no rows.
+func (s stmt) run() error {
+	for s.next() {
+	}
+	return s.done()
+}
+
+// next steps to the next row.
+func (s *stmt) next() bool {
+	if s.fail != nil {
+		return false
+	}
+	row, err := s.s.Step()
+	s.fail, s.col = err, 0
+	return row
+}
+
+// done ends the statement, which lets go of its read lock.
+func (s *stmt) done() error {
+	if s.s == nil {
+		return s.fail
+	}
+	if err := s.s.Reset(); s.fail == nil {
+		s.fail = err
+	}
+	return s.fail
+}
+
+func (s *stmt) readText() string {
+	s.col++
+	return s.s.ColumnText(s.col - 1)
+}
+
+func (s *stmt) readInt() int64 {
+	s.col++
+	return s.s.ColumnInt64(s.col - 1)
+}
+
+func (s *stmt) readTime() desk.Time { return desk.Time(s.readInt()) }
+
+func (s *stmt) readID() (id desk.ID) {
+	s.readBytes(id[:])
+	return id
+}
+
+func (s *stmt) readBytes(into []byte) {
+	s.col++
+	s.s.ColumnBytes(s.col-1, into)
+}

@@ -1,0 +1,139 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+func listOrder(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	var ops []*desk.Op
+	for i := range 25 {
+		ops = append(ops, upsert(fmt.Sprintf("p%d@example.com", i), ""))
+	}
+	// All of one moment: the id decides.
+	must(t, s.UpdateContacts(t.Context(), ws, ops, func(b *desk.Book) {
+		at := now()
+		for _, op := range ops {
+			_, err := b.Apply(op, desk.ID{}, at, newID)
+			must(t, err)
+		}
+	}))
+	want := all(t, s, ws)
+	if len(want) != 25 || !slices.IsSortedFunc(want, func(a, b *desk.Contact) int { return slices.Compare(a.ID[:], b.ID[:]) }) {
+		t.Fatalf("%d contacts of one moment are not in order of id", len(want))
+	}
+	for size := 1; size <= 26; size++ {
+		var got []desk.ID
+		place := desk.ContactPlace{}
+		for {
+			page, err := s.Contacts(t.Context(), ws, desk.ContactFilter{}, place, size)
+			must(t, err)
+			if len(page) == 0 {
+				break
+			}
+			for _, c := range page {
+				got = append(got, c.ID)
+			}
+			place = page[len(page)-1].Place()
+		}
+		if len(got) != 25 {
+			t.Fatalf("pages of %d show %d contacts", size, len(got))
+		}
+		for i := range got {
+			if got[i] != want[i].ID {
+				t.Fatalf("pages of %d differ at %d", size, i)
+			}
+		}
+	}
+}
+
+func listFilters(t *testing.T, s app.Store) {
+	ws, member := newWorkspace(t, s)
+	a := put(t, s, ws, upsert("a@example.com", "905321112233"))
+	w := upsert("b@example.com", "")
+	w.Write.Owner = text(member.ID.String())
+	b := put(t, s, ws, w)
+	c := put(t, s, ws, upsert("c@example.com", ""))
+	email := func(v string) desk.Identity { return desk.Identity{Kind: desk.KindEmail, Value: v} }
+	for name, tc := range map[string]struct {
+		filter desk.ContactFilter
+		want   []*desk.Contact
+	}{
+		"none":            {desk.ContactFilter{}, []*desk.Contact{a, b, c}},
+		"email":           {desk.ContactFilter{Held: []desk.Identity{email("a@example.com")}}, []*desk.Contact{a}},
+		"whatsapp":        {desk.ContactFilter{Held: []desk.Identity{{Kind: desk.KindWhatsApp, Value: "905321112233"}}}, []*desk.Contact{a}},
+		"two_of_one":      {desk.ContactFilter{Held: []desk.Identity{email("a@example.com"), {Kind: desk.KindPhone, Value: "905321112233"}}}, []*desk.Contact{a}},
+		"two_of_two":      {desk.ContactFilter{Held: []desk.Identity{email("a@example.com"), email("b@example.com")}}, nil},
+		"nobody":          {desk.ContactFilter{Held: []desk.Identity{email("x@example.com")}}, nil},
+		"owner":           {desk.ContactFilter{Owner: member.ID}, []*desk.Contact{b}},
+		"another_owner":   {desk.ContactFilter{Owner: newID()}, nil},
+		"since":           {desk.ContactFilter{UpdatedSince: b.UpdatedAt}, []*desk.Contact{b, c}},
+		"since_and_owner": {desk.ContactFilter{UpdatedSince: c.UpdatedAt, Owner: member.ID}, nil},
+	} {
+		got, err := s.Contacts(t.Context(), ws, tc.filter, desk.ContactPlace{}, 10)
+		must(t, err)
+		if len(got) != len(tc.want) {
+			t.Errorf("%s: %d contacts, want %d", name, len(got), len(tc.want))
+			continue
+		}
+		for i := range got {
+			same(t, got[i], tc.want[i])
+		}
+	}
+}
+
+// walkBesideWriters: who follows places sees every contact that existed when the
+// walk began and still does, however they are changed meanwhile.
+func walkBesideWriters(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	const people = 60
+	existing := map[desk.ID]bool{}
+	for i := range people {
+		existing[put(t, s, ws, upsert(fmt.Sprintf("p%d@example.com", i), "")).ID] = true
+	}
+	stop := make(chan struct{})
+	var writers sync.WaitGroup
+	writers.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			op := upsert(fmt.Sprintf("p%d@example.com", i*7%people), "")
+			op.Write.Note = text(fmt.Sprint(i))
+			if _, _, err := apply(t.Context(), s, ws, op, upsert(fmt.Sprintf("new%d@example.com", i), "")); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 5 {
+		seen := map[desk.ID]bool{}
+		// The walk ends at the moment it began: what is newer was changed since.
+		for place, pages := (desk.ContactPlace{}), 0; pages < 200; pages++ {
+			page, err := s.Contacts(t.Context(), ws, desk.ContactFilter{}, place, 3)
+			must(t, err)
+			if len(page) == 0 {
+				break
+			}
+			for _, c := range page {
+				seen[c.ID] = true
+			}
+			place = page[len(page)-1].Place()
+		}
+		for id := range existing {
+			if !seen[id] {
+				t.Errorf("contact %s was missed", id)
+			}
+		}
+	}
+	close(stop)
+	writers.Wait()
+}

@@ -1,0 +1,169 @@
+package storetest
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// edit stores a change and returns the settings after it.
+func edit(t *testing.T, s app.Store, ws desk.ID, change desk.Change) *desk.Settings {
+	t.Helper()
+	must(t, s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return change, nil }))
+	settings, err := s.Settings(t.Context(), ws)
+	must(t, err)
+	return settings
+}
+
+func workspaceSettings(t *testing.T, s app.Store) {
+	list, err := s.Workspaces(t.Context())
+	must(t, err)
+	if len(list) != 0 {
+		t.Fatalf("an empty store lists %d workspaces", len(list))
+	}
+	_, err = s.Settings(t.Context(), newID())
+	wantType(t, err, desk.NotFound)
+	wantType(t, s.UpdateSettings(t.Context(), newID(), func(*desk.Settings) (desk.Change, error) {
+		return desk.Change{}, nil
+	}), desk.NotFound)
+	w := desk.Workspace{ID: newID(), Name: "Acme", Country: "TR"}
+	must(t, s.CreateWorkspace(t.Context(), w))
+	before, err := s.Settings(t.Context(), w.ID)
+	must(t, err)
+	w.Name, w.Country = "Acme & Söhne", ""
+	after := edit(t, s, w.ID, desk.Change{Workspace: &w})
+	if after.Workspace != w || after.Version <= before.Version {
+		t.Errorf("settings = %+v (version %d after %d), want %+v", after.Workspace, after.Version, before.Version, w)
+	}
+	list, err = s.Workspaces(t.Context())
+	must(t, err)
+	if len(list) != 1 || list[0] != w {
+		t.Errorf("workspaces = %+v", list)
+	}
+}
+
+func attributeSettings(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	want := desk.Attribute{Key: "colour", Label: "Colour \"x\"", Description: "d", Type: "multiselect",
+		Options: []string{"r'ed", "gr\"een", "blü"}, Position: 7, Archived: true}
+	got := edit(t, s, ws, desk.Change{Attribute: &want}).Attributes["colour"]
+	if !reflect.DeepEqual(*got, want) {
+		t.Errorf("attribute = %+v, want %+v", *got, want)
+	}
+	want.Label, want.Archived, want.Options = "Colour", false, []string{"red"}
+	settings := edit(t, s, ws, desk.Change{Attribute: &want})
+	if !reflect.DeepEqual(*settings.Attributes["colour"], want) || len(settings.Attributes) != 3 {
+		t.Errorf("attributes = %+v", settings.Attributes)
+	}
+}
+
+func memberSettings(t *testing.T, s app.Store) {
+	ws, ada := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	got, err := s.WorkspaceOf(t.Context(), ada.ID)
+	must(t, err)
+	if got != ws {
+		t.Error("a member leads to another workspace")
+	}
+	_, err = s.WorkspaceOf(t.Context(), newID())
+	wantType(t, err, desk.NotFound)
+	ada.Name, ada.Email, ada.Role = "Ada L.", "ada.l@example.com", desk.RoleAgent
+	settings := edit(t, s, ws, desk.Change{Member: ada})
+	if m := settings.Member(ada.ID); m == nil || *m != *ada {
+		t.Errorf("member = %+v, want %+v", m, ada)
+	}
+	// A member who owns contacts can't go; one who owns none can.
+	op := upsert("a@example.com", "")
+	op.Write.Owner = text(ada.ID.String())
+	c := put(t, s, ws, op)
+	gone := func() error {
+		return s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{RemoveMember: ada}, nil })
+	}
+	if err := gone(); !errors.Is(err, app.ErrOwns) {
+		t.Errorf("error = %v, want ErrOwns", err)
+	}
+	put(t, s, ws, patch(c.ID, desk.ContactWrite{Owner: null()}))
+	must(t, gone())
+	settings, err = s.Settings(t.Context(), ws)
+	must(t, err)
+	if settings.Member(ada.ID) != nil {
+		t.Error("a removed member is still there")
+	}
+	_, err = s.WorkspaceOf(t.Context(), ada.ID)
+	wantType(t, err, desk.NotFound)
+	settings, err = s.Settings(t.Context(), other)
+	must(t, err)
+	if len(settings.Members()) != 1 {
+		t.Error("removing a member touched another workspace")
+	}
+}
+
+func keySettings(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	_, err := s.Authenticate(t.Context(), "0123456789")
+	wantType(t, err, desk.NotFound)
+	k := desk.APIKey{ID: newID(), PublicID: "0123456789", Name: "crm", Permissions: []desk.Permission{desk.ContactsRead, desk.MembersRead},
+		SecretHash: [32]byte{1, 2, 255}, CreatedAt: now(), ExpiresAt: now()}
+	edit(t, s, ws, desk.Change{Key: &k})
+	check := func() {
+		t.Helper()
+		settings, err := s.Authenticate(t.Context(), k.PublicID)
+		must(t, err)
+		got := settings.KeyByPublicID(k.PublicID)
+		if settings.ID != ws || got == nil || !reflect.DeepEqual(*got, k) {
+			t.Errorf("key = %+v, want %+v", got, k)
+		}
+	}
+	check()
+	k.RevokedAt, k.Name, k.Permissions = now(), "old", []desk.Permission{desk.ContactsWrite}
+	edit(t, s, ws, desk.Change{Key: &k})
+	check()
+	got, err := s.WorkspaceOf(t.Context(), k.ID)
+	must(t, err)
+	if got != ws {
+		t.Error("a key leads to another workspace")
+	}
+}
+
+func settingsRefusal(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	before, err := s.Settings(t.Context(), ws)
+	must(t, err)
+	refusal := desk.Invalidf("no")
+	err = s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) {
+		return desk.Change{Workspace: &desk.Workspace{ID: ws, Name: "X"}}, refusal
+	})
+	if !errors.Is(err, refusal) {
+		t.Errorf("error = %v, want the refusal itself", err)
+	}
+	must(t, s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{}, nil }))
+	after, err := s.Settings(t.Context(), ws)
+	must(t, err)
+	if after.Version != before.Version || after.Name != before.Name {
+		t.Errorf("settings = %+v, want them as before", after.Workspace)
+	}
+}
+
+// settingsSeen: a flush that begins after an edit was answered works by it.
+func settingsSeen(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	for range 20 {
+		for _, archived := range []bool{true, false} {
+			edit(t, s, ws, desk.Change{Attribute: &desk.Attribute{Key: "score", Label: "Score", Type: "number", Archived: archived}})
+			op := upsert("a@example.com", "")
+			op.Write.Attributes = desk.Field[[]desk.AttributeWrite]{Set: true, Value: []desk.AttributeWrite{
+				{Key: "score", Value: desk.Value{Kind: desk.NumberValue, Text: "1"}},
+			}}
+			_, errs, err := apply(t.Context(), s, ws, op)
+			must(t, err)
+			if archived {
+				wantType(t, errs[0], desk.InvalidAttributes)
+			} else {
+				must(t, errs[0])
+			}
+		}
+	}
+}

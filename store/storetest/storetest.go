@@ -1,0 +1,146 @@
+// Package storetest is the suite that every store must pass unchanged: it knows
+// app.Store's promises and nothing of the driver behind them.
+//
+//	storetest.go   Run, and what the cases are built from
+//	contacts.go    contacts: fields, identities, all or nothing
+//	lists.go       filters, export order, walks beside writers
+//	races.go       one person is one contact, whoever races
+//	settings.go    workspaces, attributes, members, keys
+//
+// A bug found in one store becomes a case here before it is fixed.
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// Run proves that the stores which open returns keep every promise made in
+// app.Store. open must return an empty store each time, and close it by t.Cleanup.
+func Run(t *testing.T, open func(*testing.T) app.Store) {
+	for name, test := range map[string]func(*testing.T, app.Store){
+		"contact/fields_survive":              contactFieldsSurvive,
+		"contact/unknown_is_not_found":        unknownContact,
+		"contact/update_and_release":          updateAndRelease,
+		"contact/identity_moves_in_one_flush": identityMoves,
+		"contact/delete_erases":               deleteErases,
+		"contact/refusal_stores_nothing":      refusalStoresNothing,
+		"contact/flush_is_all_or_nothing":     allOrNothing,
+		"contact/apply_may_do_nothing":        applyNothing,
+		"contact/workspaces_are_sealed":       workspacesAreSealed,
+		"list/order_and_places":               listOrder,
+		"list/filters":                        listFilters,
+		"list/walk_beside_writers":            walkBesideWriters,
+		"race/one_person_one_contact":         onePersonOneContact,
+		"race/counters_lose_nothing":          lostUpdates,
+		"settings/workspace":                  workspaceSettings,
+		"settings/attributes":                 attributeSettings,
+		"settings/members":                    memberSettings,
+		"settings/keys":                       keySettings,
+		"settings/refusal_stores_nothing":     settingsRefusal,
+		"settings/seen_by_the_next_flush":     settingsSeen,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+var clock atomic.Int64
+
+// now is a clock that moves on by one millisecond at each look.
+func now() desk.Time { return desk.Time(1_700_000_000_000 + clock.Add(1)) }
+
+func newID() (id desk.ID) {
+	_, _ = rand.Read(id[:])
+	return id
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantType(t *testing.T, err error, want desk.ErrorType) {
+	t.Helper()
+	if !desk.IsType(err, want) {
+		t.Fatalf("error = %v, want %s", err, want)
+	}
+}
+
+// newWorkspace makes a workspace with one member and two attributes.
+func newWorkspace(t *testing.T, s app.Store) (desk.ID, *desk.Member) {
+	t.Helper()
+	ctx := t.Context()
+	ws, member := newID(), &desk.Member{ID: newID(), Name: "Ada", Email: "Ada@Example.com", Role: desk.RoleAdmin}
+	must(t, s.CreateWorkspace(ctx, desk.Workspace{ID: ws, Name: "Acme", Country: "TR"}))
+	for _, change := range []desk.Change{
+		{Member: member},
+		{Attribute: &desk.Attribute{Key: "plan", Label: "Plan", Type: "select", Options: []string{"free", "pro"}}},
+		{Attribute: &desk.Attribute{Key: "score", Label: "Score", Type: "number", Position: 1}},
+	} {
+		must(t, s.UpdateSettings(ctx, ws, func(*desk.Settings) (desk.Change, error) { return change, nil }))
+	}
+	return ws, member
+}
+
+// apply runs operations in one flush and returns what became of each.
+func apply(ctx context.Context, s app.Store, ws desk.ID, ops ...*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
+	err = s.UpdateContacts(ctx, ws, ops, func(b *desk.Book) {
+		outcomes, errs = nil, nil
+		for _, op := range ops {
+			o, err := b.Apply(op, desk.ID{9}, now(), newID)
+			outcomes, errs = append(outcomes, o), append(errs, err)
+		}
+	})
+	return outcomes, errs, err
+}
+
+// put applies operations that must all succeed and returns the last one's contact.
+func put(t *testing.T, s app.Store, ws desk.ID, ops ...*desk.Op) *desk.Contact {
+	t.Helper()
+	outcomes, errs, err := apply(t.Context(), s, ws, ops...)
+	must(t, errors.Join(append(errs, err)...))
+	return outcomes[len(outcomes)-1].Contact
+}
+
+// upsert is an upsert by e-mail and phone, either of which may be "".
+func upsert(email, phone string) *desk.Op {
+	op := &desk.Op{Kind: desk.OpUpsert}
+	if email != "" {
+		op.Write.Email = text(email)
+		op.Write.Sent = append(op.Write.Sent, desk.Identity{Kind: desk.KindEmail, Value: desk.FoldEmail(email)})
+	}
+	if phone != "" {
+		op.Write.Phone = text(phone)
+		op.Write.Sent = append(op.Write.Sent, desk.Identity{Kind: desk.KindPhone, Value: phone})
+	}
+	return op
+}
+
+func text(s string) desk.Field[string] { return desk.Field[string]{Set: true, Value: s} }
+
+func null() desk.Field[string] { return desk.Field[string]{Set: true, Null: true} }
+
+func patch(id desk.ID, w desk.ContactWrite) *desk.Op {
+	return &desk.Op{Kind: desk.OpPatch, ByID: true, Target: id, Write: w}
+}
+
+func remove(id desk.ID) *desk.Op { return &desk.Op{Kind: desk.OpDelete, ByID: true, Target: id} }
+
+// all lists every contact of a workspace in export order.
+func all(t *testing.T, s app.Store, ws desk.ID) []*desk.Contact {
+	t.Helper()
+	list, err := s.Contacts(t.Context(), ws, desk.ContactFilter{}, desk.ContactPlace{}, 1_000_000)
+	must(t, err)
+	return list
+}
