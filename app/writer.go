@@ -110,6 +110,9 @@ func (l *lane) next() []*request {
 		ops += len((*queue)[n].ops)
 		n++
 	}
+	if n == 0 {
+		return nil
+	}
 	group := (*queue)[:n:n]
 	*queue = (*queue)[n:]
 	return group

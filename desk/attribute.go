@@ -77,7 +77,7 @@ type AttributeInput struct {
 // is how many attributes the workspace has, archived ones included; nextPosition
 // is one more than the greatest position among them. It returns InvalidRequest, or
 // TypeConflict for another type than the existing one.
-func (in *AttributeInput) Apply(existing *Attribute, count, nextPosition int) (Attribute, error) {
+func (in AttributeInput) Apply(existing *Attribute, count, nextPosition int) (Attribute, error) {
 	if !isWord(in.Key, MaxAttributeKey) {
 		return Attribute{}, Invalidf("/key: send a lower-case letter and up to %d lower-case letters, digits or _", MaxAttributeKey-1)
 	}
@@ -100,7 +100,7 @@ func (in *AttributeInput) Apply(existing *Attribute, count, nextPosition int) (A
 	return a, nil
 }
 
-func (in *AttributeInput) setLabel(a *Attribute) error {
+func (in AttributeInput) setLabel(a *Attribute) error {
 	if in.Label.Null {
 		a.Label = a.Key
 	}
@@ -115,7 +115,7 @@ func (in *AttributeInput) setLabel(a *Attribute) error {
 	return nil
 }
 
-func (in *AttributeInput) setDescription(a *Attribute) error {
+func (in AttributeInput) setDescription(a *Attribute) error {
 	if !in.Description.Set {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (in *AttributeInput) setDescription(a *Attribute) error {
 	return nil
 }
 
-func (in *AttributeInput) setPosition(a *Attribute, next int) error {
+func (in AttributeInput) setPosition(a *Attribute, next int) error {
 	switch p := in.Position; {
 	case !p.Set:
 	case p.Null:
@@ -142,7 +142,7 @@ func (in *AttributeInput) setPosition(a *Attribute, next int) error {
 	return nil
 }
 
-func (in *AttributeInput) setType(a *Attribute) error {
+func (in AttributeInput) setType(a *Attribute) error {
 	t := AttributeType(in.Type.Value)
 	switch {
 	case !in.Type.Has() && a.Type != "":
@@ -175,7 +175,7 @@ func typeNames() string {
 }
 
 // checkOptions judges the options by themselves, whatever the type.
-func (in *AttributeInput) checkOptions(*Attribute) error {
+func (in AttributeInput) checkOptions(*Attribute) error {
 	options := in.Options.Value
 	if len(options) > MaxOptions {
 		return Invalidf("/options: an attribute has at most %d options, these are %d: leave some out", MaxOptions, len(options))
@@ -198,7 +198,7 @@ func (in *AttributeInput) checkOptions(*Attribute) error {
 
 // setOptions judges them together with the type, which comes first: with the wrong
 // type, the options aren't what is wrong.
-func (in *AttributeInput) setOptions(a *Attribute) error {
+func (in AttributeInput) setOptions(a *Attribute) error {
 	options := in.Options.Value
 	switch {
 	case !a.Type.hasOptions() && len(options) > 0:

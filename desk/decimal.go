@@ -91,7 +91,7 @@ func (n *number) canonical() bool {
 	return !n.hasExponent &&
 		len(n.whole) <= MaxDecimalDigits && len(n.fraction) <= MaxDecimalDigits &&
 		!strings.HasSuffix(n.fraction, "0") &&
-		!(n.negative && n.whole == "0" && n.fraction == "")
+		(!n.negative || n.whole != "0" || n.fraction != "") // -0
 }
 
 // normal writes the number in its canonical form.

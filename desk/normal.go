@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -147,11 +148,13 @@ func ParseCountry(s string) (string, error) {
 //
 //   - with a leading +: as it stands;
 //   - with an international prefix: without it. In country that is its own, like
-//     011 or 0011, then 00. Where both could be meant (0055 in Brazil is 00 and
-//     country 55, or 0055 and a carrier), the first that leaves a valid number counts;
+//     011 or 0011, then 00. Where both could be meant (in Brazil 0055 is 00 and
+//     country 55, or the prefix 0055), the first that leaves a valid number counts;
 //   - in country, when it is valid there, or when it has a possible length there
-//     and is no valid international number; a local number without its area code
-//     is refused;
+//     and is no valid international number. What is valid there both with and
+//     without its country code (in Germany, 4915112345678) has it, so that the
+//     digits of the country's own numbers read as themselves. A local number
+//     without its area code is refused;
 //   - as international digits, which never begin with 0.
 //
 // The digits sent, without the international prefix, number 7 to 15, and so do
@@ -170,6 +173,9 @@ func ParsePhone(s, country string) (string, error) {
 	}
 	if err := checkDigits(digits); err != nil {
 		return "", err
+	}
+	if t.owns(digits) {
+		return digits, nil
 	}
 	local, fit := t.read(digits)
 	switch {
@@ -258,21 +264,14 @@ func isDigits(s string) bool {
 }
 
 // pickReading returns the first of readings that is a valid number, or else the
-// first that has the form of one.
-func pickReading(readings []string) (digits string, err error) {
+// first as it stands, when it has the form of one.
+func pickReading(readings []string) (string, error) {
 	if len(readings) > 1 {
-		for _, r := range readings {
-			if isValidPhone(r) {
-				return r, nil
-			}
+		if i := slices.IndexFunc(readings, isValidPhone); i >= 0 {
+			return international(readings[i])
 		}
 	}
-	for _, r := range readings {
-		if digits, err = international(r); err == nil {
-			return digits, nil
-		}
-	}
-	return "", err
+	return international(readings[0])
 }
 
 // isValidPhone tells whether digits, country code first, are exactly a valid
@@ -290,10 +289,10 @@ func fullDigits(n *phonenumbers.PhoneNumber) string {
 // library tells. Its nil value is no country.
 type territory struct {
 	region    string
-	code      int32          // country code
+	code      string         // country code, such as 90
 	prefix    *regexp.Regexp // the country's own international prefix
-	subscribe []int32        // lengths of numbers without area code
-	shortest  int32          // the least length of an ordinary number with area code
+	subscribe []int32        // lengths of ordinary numbers without area code
+	ordinary  []int32        // lengths of ordinary numbers (fixed lines, mobiles) in full
 }
 
 // territories are the countries by ISO code, made when the first number without
@@ -324,10 +323,9 @@ func territoryOf(country string) *territory {
 func newTerritory(m *phonenumbers.PhoneMetadata) *territory {
 	t := &territory{
 		region:    m.GetId(),
-		code:      m.GetCountryCode(),
+		code:      strconv.Itoa(int(m.GetCountryCode())),
 		prefix:    regexp.MustCompile("^(?:" + m.GetInternationalPrefix() + ")"),
 		subscribe: m.GetGeneralDesc().GetPossibleLengthLocalOnly(),
-		shortest:  MaxPhoneDigits,
 	}
 	for _, d := range []*phonenumbers.PhoneNumberDesc{m.GetFixedLine(), m.GetMobile()} {
 		t.subscribe = append(slices.Clip(t.subscribe), d.GetPossibleLengthLocalOnly()...)
@@ -335,8 +333,8 @@ func newTerritory(m *phonenumbers.PhoneMetadata) *territory {
 		if len(lengths) == 0 { // the library leaves out what the general description says too
 			lengths = m.GetGeneralDesc().GetPossibleLength()
 		}
-		if least := slices.Min(lengths); least > 0 { // -1: no such numbers
-			t.shortest = min(t.shortest, least)
+		if lengths[0] > 0 { // -1: there are no such numbers
+			t.ordinary = append(t.ordinary, lengths...)
 		}
 	}
 	return t
@@ -347,15 +345,20 @@ func newTerritory(m *phonenumbers.PhoneMetadata) *territory {
 func (t *territory) withoutPrefix(digits string) []string {
 	var readings []string
 	if t != nil {
-		own := digits[len(t.prefix.FindString(digits)):]
-		if own != digits && own != "" && own[0] != '0' { // a 0 there is no country code, so no such prefix
-			readings = append(readings, own)
+		n := len(t.prefix.FindString(digits))
+		if n > 1 || n == 1 && len(digits) > 1 && digits[1] != '0' { // Samoa's 0 is not half of a 00
+			readings = append(readings, digits[n:])
 		}
 	}
 	if rest, ok := strings.CutPrefix(digits, "00"); ok && !slices.Contains(readings, rest) {
 		readings = append(readings, rest)
 	}
 	return readings
+}
+
+// owns tells whether digits are a valid number of the country, country code first.
+func (t *territory) owns(digits string) bool {
+	return t != nil && strings.HasPrefix(digits, t.code) && isValidPhone(digits)
 }
 
 // A fit is how well digits suit a country's numbering plan.
@@ -375,7 +378,7 @@ func (t *territory) read(digits string) (full string, f fit) {
 		return "", unfit
 	}
 	n, err := phonenumbers.Parse(digits, t.region)
-	if err != nil || n.GetCountryCode() != t.code {
+	if err != nil {
 		return "", unfit
 	}
 	full = fullDigits(n)
@@ -388,10 +391,10 @@ func (t *territory) read(digits string) (full string, f fit) {
 		return full, valid
 	case slices.Contains(t.subscribe, national):
 		return full, lacksArea
-	case length != phonenumbers.IS_POSSIBLE:
-		return full, unfit
-	case national < t.shortest: // possible for a service number only
-		return full, lacksArea
+	case slices.Contains(t.ordinary, national):
+		return full, possible
+	case length == phonenumbers.IS_POSSIBLE && national < slices.Min(t.ordinary):
+		return full, lacksArea // or a service number, if it were valid
 	}
-	return full, possible
+	return full, unfit
 }

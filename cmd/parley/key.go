@@ -84,6 +84,21 @@ func recordOfKey(k *desk.APIKey) keyRecord {
 	return keyRecord{k.ID.String(), k.Name, k.Permissions, k.CreatedAt.String(), moment(k.ExpiresAt), moment(k.RevokedAt)}
 }
 
+// permissionsText is the short form for people.
+func permissionsText(list []desk.Permission) string {
+	if len(list) == len(desk.Permissions) {
+		return "all"
+	}
+	return desk.JoinPermissions(list)
+}
+
+func orNever(moment *string) string {
+	if moment == nil {
+		return "never"
+	}
+	return *moment
+}
+
 func unknownKey(err error, id string) error {
 	return unknown(err, "key", id, "parley key list --workspace W")
 }
@@ -142,7 +157,7 @@ func (c *keyListCmd) Run(ctx context.Context, s *session) error {
 			records = append(records, recordOfKey(k))
 		}
 		return answerList(s, records, []string{"KEY", "NAME", "PERMISSIONS", "CREATED", "EXPIRES", "REVOKED"}, func(r keyRecord) []string {
-			return []string{r.KeyID, r.Name, desk.JoinPermissions(r.Permissions), r.CreatedAt, orDash(r.ExpiresAt), orDash(r.RevokedAt)}
+			return []string{r.KeyID, r.Name, permissionsText(r.Permissions), r.CreatedAt, orNever(r.ExpiresAt), orDash(r.RevokedAt)}
 		})
 	})
 }
@@ -179,8 +194,8 @@ func (c *keyEditCmd) Run(ctx context.Context, s *session) error {
 			return unknownKey(err, c.Key)
 		}
 		r := recordOfKey(&k)
-		return s.answer(r, "The key %s is now named %s, may %s, and expires: %s\n", r.KeyID, r.Name,
-			desk.JoinPermissions(r.Permissions), orDash(r.ExpiresAt))
+		return s.answer(r, "The key %s is now named %s, has the permissions %s, and expires %s.\n", r.KeyID, r.Name,
+			permissionsText(r.Permissions), orNever(r.ExpiresAt))
 	})
 }
 

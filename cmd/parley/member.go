@@ -47,7 +47,7 @@ type memberAddCmd struct {
 	Workspace string `help:"The workspace's id." required:"" placeholder:"ID"`
 	Name      string `help:"The member's name." required:"" placeholder:"NAME"`
 	Email     email  `help:"The member's e-mail, one of a kind in the workspace." required:"" placeholder:"EMAIL"`
-	Role      string `help:"${enum}." enum:"admin,agent" default:"agent" placeholder:"ROLE"`
+	Role      string `help:"${enum}; by default ${default}." enum:"admin,agent" default:"agent" placeholder:"ROLE"`
 }
 
 // Help shows examples.

@@ -38,11 +38,11 @@ func (u *publicURL) UnmarshalText(text []byte) error {
 }
 
 type serveCmd struct {
-	Listen    address       `help:"Where to listen; port 0 picks a free one." placeholder:"HOST:PORT" default:"127.0.0.1:8480" env:"PARLEY_LISTEN"`
+	Listen    address       `help:"Where to listen, by default ${default}; port 0 picks a free one." placeholder:"HOST:PORT" default:"127.0.0.1:8480" env:"PARLEY_LISTEN"`
 	PublicURL publicURL     `help:"The address that others reach this server by." name:"public-url" placeholder:"URL"`
-	DrainWait time.Duration `help:"How long to go on serving, with /readyz answering 503, once told to stop." placeholder:"TIME" default:"0s"`
+	DrainWait time.Duration `help:"How long to go on serving, with /readyz answering 503, once told to stop; by default ${default}." placeholder:"TIME" default:"0s"`
 	RateLimit int           `help:"How many requests a second each key may make; 0 for any number." placeholder:"N" default:"0"`
-	LogLevel  string        `help:"The least that is logged: ${enum}." enum:"debug,info,warn,error" placeholder:"LEVEL" default:"info"`
+	LogLevel  string        `help:"The least that is logged: ${enum}; by default ${default}." enum:"debug,info,warn,error" placeholder:"LEVEL" default:"info"`
 }
 
 // Help shows examples.

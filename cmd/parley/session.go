@@ -22,7 +22,7 @@ import (
 
 // shared are the flags that every command takes.
 type shared struct {
-	Data     string `help:"The data directory." placeholder:"DIR" default:"./parley-data" env:"PARLEY_DATA"`
+	Data     string `help:"The data directory, by default ${default}." placeholder:"DIR" default:"./parley-data" env:"PARLEY_DATA"`
 	Database string `help:"The database's URL; without one it is SQLite in the data directory." placeholder:"URL" env:"PARLEY_DATABASE_URL"`
 	JSON     bool   `help:"Answer with one JSON object on standard output." name:"json"`
 }
@@ -83,8 +83,9 @@ func unlessEmpty(text string) *string {
 
 // An installation is an open data directory.
 type installation struct {
-	store *sqlite.Store
-	app   *app.App
+	storage config.Storage
+	store   *sqlite.Store
+	app     *app.App
 }
 
 // storage returns the data directory that the flags name, made when absent.
@@ -112,7 +113,7 @@ func open(ctx context.Context, storage config.Storage) (_ installation, err erro
 	if err := store.BindSecret(ctx, secret.Fingerprint()); err != nil {
 		return installation{}, errors.Join(err, store.Close())
 	}
-	return installation{store, app.New(app.Deps{
+	return installation{storage, store, app.New(app.Deps{
 		Store:  store,
 		Now:    time.Now,
 		NewID:  newID,

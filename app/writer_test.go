@@ -1,0 +1,181 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"parley/desk"
+)
+
+// A flushStore is a Store of which only UpdateContacts exists; each flush goes
+// through gate.
+type flushStore struct {
+	Store
+	gate func(ops []*desk.Op) error
+}
+
+func (s *flushStore) UpdateContacts(_ context.Context, _ desk.ID, ops []*desk.Op, apply func(*desk.Book)) error {
+	if err := s.gate(ops); err != nil {
+		return err
+	}
+	apply(desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil), 1))
+	return nil
+}
+
+func newWriter(gate func([]*desk.Op) error) *writer {
+	var ids atomic.Uint32
+	return &writer{
+		store: &flushStore{gate: gate},
+		now:   func() desk.Time { return 1 },
+		newID: func() desk.ID { return desk.ID{byte(ids.Add(1))} },
+		lanes: map[desk.ID]*lane{},
+	}
+}
+
+func upserts(n int) *request {
+	r := &request{}
+	for range n {
+		r.ops = append(r.ops, &desk.Op{Kind: desk.OpUpsert, Write: desk.ContactWrite{Sent: []desk.Identity{{Kind: "k", Value: "v"}}}})
+	}
+	return r
+}
+
+// TestEveryRequestIsAnswered has lanes fill and empty again and again.
+func TestEveryRequestIsAnswered(t *testing.T) {
+	t.Parallel()
+	var flushed atomic.Int64
+	w := newWriter(func(ops []*desk.Op) error { flushed.Add(int64(len(ops))); return nil })
+	const callers, each = 64, 200
+	var group sync.WaitGroup
+	for n := range callers {
+		group.Go(func() {
+			for i := range each {
+				r := upserts(1 + i%20)
+				w.write(desk.ID{byte(n % 2)}, r)
+				if r.err != nil || len(r.outcomes) != len(r.ops) {
+					t.Errorf("%d outcomes of %d operations, %v", len(r.outcomes), len(r.ops), r.err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if want := int64(callers * each / 20 * 210); flushed.Load() != want {
+		t.Errorf("%d operations were flushed, want %d", flushed.Load(), want)
+	}
+	if len(w.lanes) != 0 {
+		t.Error("an idle lane is kept")
+	}
+}
+
+// TestSmallRequestsTakeTurnsWithLarge: what waits beside batches is in the very
+// next group but one, whatever the number of batches.
+func TestSmallRequestsTakeTurnsWithLarge(t *testing.T) {
+	t.Parallel()
+	first, release := make(chan struct{}), make(chan struct{})
+	var sizes []int
+	w := newWriter(func(ops []*desk.Op) error {
+		if sizes = append(sizes, len(ops)); len(sizes) == 1 {
+			close(first)
+			<-release
+		}
+		return nil
+	})
+	var group sync.WaitGroup
+	send := func(n int) { group.Go(func() { w.write(desk.ID{}, upserts(n)) }) }
+	send(1)
+	<-first
+	for _, n := range []int{1000, 1000, 1, 1, 600, 300, 200, 1} {
+		send(n)
+	}
+	waitFor(t, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.lanes[desk.ID{}].small)+len(w.lanes[desk.ID{}].large) == 8
+	})
+	close(release)
+	group.Wait()
+	if sizes[1] != 3 {
+		t.Errorf("groups of %v: the three singles did not go first, together", sizes)
+	}
+	for _, n := range sizes {
+		if n > groupOps {
+			t.Errorf("a group of %d operations", n)
+		}
+	}
+}
+
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	for range 5_000_000 {
+		if ok() {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Fatal("still waiting")
+}
+
+// TestOneRequestDoesNotFailItsNeighbours: a group that the database refuses is
+// split; one that it could not take is not tried again.
+func TestOneRequestDoesNotFailItsNeighbours(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []error{errors.New("constraint"), desk.Errorf(desk.Unavailable, "disk full")} {
+		first, release := make(chan struct{}), make(chan struct{})
+		flushes := 0
+		w := newWriter(func(ops []*desk.Op) error {
+			if flushes++; flushes == 1 {
+				close(first)
+				<-release
+			}
+			if len(ops) > 1 || len(ops[0].Write.Sent) == 2 {
+				return refusal
+			}
+			return nil
+		})
+		good, bad := upserts(1), upserts(1)
+		bad.ops[0].Write.Sent = append(bad.ops[0].Write.Sent, desk.Identity{Kind: "k", Value: "w"})
+		var group sync.WaitGroup
+		group.Go(func() { w.write(desk.ID{}, upserts(1)) })
+		<-first
+		group.Go(func() { w.write(desk.ID{}, good) })
+		group.Go(func() { w.write(desk.ID{}, bad) })
+		waitFor(t, func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return len(w.lanes[desk.ID{}].small) == 2
+		})
+		close(release)
+		group.Wait()
+		if !errors.Is(bad.err, refusal) {
+			t.Errorf("the bad request's error = %v", bad.err)
+		}
+		if unavailable := desk.IsType(refusal, desk.Unavailable); unavailable != (good.err != nil) || unavailable != (flushes == 2) {
+			t.Errorf("after %v: the good request's error = %v, %d flushes", refusal, good.err, flushes)
+		}
+	}
+}
+
+// TestPanicFreesTheLane: a bug in one flush is that request's error only.
+func TestPanicFreesTheLane(t *testing.T) {
+	t.Parallel()
+	broken := true
+	w := newWriter(func([]*desk.Op) error {
+		if broken {
+			panic("bug")
+		}
+		return nil
+	})
+	r := upserts(1)
+	if w.write(desk.ID{}, r); r.err == nil {
+		t.Error("a panic was answered as success")
+	}
+	broken = false
+	again := upserts(1)
+	if w.write(desk.ID{}, again); again.err != nil {
+		t.Errorf("after a panic: %v", again.err)
+	}
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"parley/app"
+	"parley/config"
+	"parley/desk"
+)
+
+type demoCmd struct {
+	Listen address `help:"Where to listen, by default ${default}; port 0 picks a free one." placeholder:"HOST:PORT" default:"127.0.0.1:8480" env:"PARLEY_LISTEN"`
+}
+
+// Help shows examples.
+func (*demoCmd) Help() string {
+	return examples(
+		`parley demo`,
+		`parley demo --data /tmp/parley-demo --listen 127.0.0.1:0`,
+	)
+}
+
+const (
+	demoName    = "Parley demo"
+	demoCountry = "US"
+	demoFile    = "demo.json"
+)
+
+// A demoAccess is how to get into the demo workspace. It is kept in the data
+// directory, since a key's secret can't be had from the database.
+type demoAccess struct {
+	WorkspaceID string `json:"workspace_id"`
+	Key         string `json:"key"`
+}
+
+// Run makes the demo, or reopens it, and serves it.
+func (c *demoCmd) Run(ctx context.Context, s *session) error {
+	serve := &serveCmd{Listen: c.Listen, LogLevel: "warn"} // what it prints should stay in sight
+	return s.serve(ctx, serve, func(in installation, base string) error {
+		access, person, err := openDemo(ctx, in.app, filepath.Join(in.storage.Dir, demoFile))
+		if err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+		return s.answer(struct {
+			BaseURL     string `json:"base_url"`
+			Key         string `json:"key"`
+			WorkspaceID string `json:"workspace_id"`
+		}{base, access.Key, access.WorkspaceID}, "%s", demoText(in.storage.Dir, base, access.Key, person.ID))
+	})
+}
+
+// openDemo returns the way into the demo workspace, which it makes and fills when
+// there is none, and the contact of whom the curl lines speak.
+func openDemo(ctx context.Context, a *app.App, file string) (access demoAccess, person *desk.Contact, err error) {
+	principal, access, err := reopenDemo(ctx, a, file)
+	if err != nil {
+		return access, nil, err
+	}
+	if principal.Key == nil {
+		if principal, access, err = makeDemo(ctx, a); err != nil {
+			return access, nil, err
+		}
+		// Written last: until then, the next run fills what is missing.
+		text, err := json.Marshal(access)
+		if err != nil {
+			return access, nil, err
+		}
+		if err := config.Replace(file, append(text, '\n')); err != nil {
+			return access, nil, err
+		}
+	}
+	person, err = demoFirst(ctx, a, principal)
+	return access, person, err
+}
+
+// reopenDemo reads the file of an earlier run. Without one, or when its key is no
+// longer valid, the principal is the zero one.
+func reopenDemo(ctx context.Context, a *app.App, file string) (p app.Principal, access demoAccess, err error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, access, nil
+	}
+	if err != nil {
+		return p, access, err
+	}
+	if err := json.Unmarshal(text, &access); err != nil {
+		return p, access, fmt.Errorf("%s: %w; remove the file to get another key", file, err)
+	}
+	p, err = a.Authenticate(ctx, access.Key)
+	if desk.IsType(err, desk.Unauthorized) {
+		err = nil
+	}
+	return p, access, err
+}
+
+// makeDemo fills a workspace. Every step finds what an earlier run has left, so a
+// run that was cut short is completed by the next.
+func makeDemo(ctx context.Context, a *app.App) (p app.Principal, access demoAccess, err error) {
+	ws, err := demoWorkspace(ctx, a)
+	if err != nil {
+		return p, access, err
+	}
+	if err := addDemoMembers(ctx, a, ws); err != nil {
+		return p, access, err
+	}
+	name, all := "demo", "all"
+	key, _, err := a.CreateKey(ctx, ws, app.KeyEdit{Name: &name, Permissions: &all})
+	if err != nil {
+		return p, access, err
+	}
+	if p, err = a.Authenticate(ctx, key); err != nil {
+		return p, access, err
+	}
+	for _, in := range demoAttributes() {
+		if _, _, err := a.PutAttribute(ctx, p, in); err != nil {
+			return p, access, fmt.Errorf("attribute %s: %w", in.Key, err)
+		}
+	}
+	_, errs, err := a.WriteAll(ctx, p, demoOps())
+	return p, demoAccess{ws.String(), key}, errors.Join(append(errs, err)...)
+}
+
+func demoWorkspace(ctx context.Context, a *app.App) (desk.ID, error) {
+	workspaces, err := a.Workspaces(ctx)
+	if err != nil {
+		return desk.ID{}, err
+	}
+	for _, w := range workspaces {
+		if w.Name == demoName {
+			return w.ID, nil
+		}
+	}
+	w, err := a.CreateWorkspace(ctx, demoName, demoCountry)
+	return w.ID, err
+}
+
+func addDemoMembers(ctx context.Context, a *app.App, ws desk.ID) error {
+	members, err := a.MembersOf(ctx, ws)
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, m := range members {
+		there[desk.FoldEmail(m.Email)] = true
+	}
+	for _, m := range demoMembers {
+		if there[m.email] {
+			continue
+		}
+		if _, err := a.AddMember(ctx, ws, m.name, m.email, string(m.role)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// demoFirst returns whoever holds the first person's phone number now. When nobody
+// does any more, somebody gets it: the curl lines need it.
+func demoFirst(ctx context.Context, a *app.App, p app.Principal) (*desk.Contact, error) {
+	first := demoPerson(0).Write
+	phone := []desk.Identity{{Kind: desk.KindPhone, Value: first.Phone.Value}}
+	found, _, err := a.Contacts(ctx, p, desk.ContactFilter{Held: phone}, "", 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	outcome, err := a.Write(ctx, p, &desk.Op{Write: desk.ContactWrite{Name: first.Name, Phone: first.Phone, Sent: phone}})
+	return outcome.Contact, err
+}
+
+// demoText is what a person sees: where to go, and four lines to paste.
+func demoText(dir, base, key string, person desk.ID) string {
+	first := demoPerson(0).Write
+	digits := first.Phone.Value
+	phone := fmt.Sprintf("+1 (%s) %s-%s", digits[1:4], digits[4:7], digits[7:])
+	owner := demoMembers[1].email
+	auth := "-H 'Authorization: Bearer " + key + "'"
+	send := auth + " -H 'Content-Type: application/json' -d "
+
+	var b strings.Builder
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
+	line("parley demo: %d contacts, %d attributes and %d members, in %s", demoContacts, len(demoAttributes()), len(demoMembers), dir)
+	line("")
+	line("  base URL  %s", base)
+	line("  API key   %s", key)
+	line("  docs      %s/docs", strings.TrimSuffix(base, "/v1"))
+	line("")
+	line("# a page of contacts")
+	line("curl -sS %s '%s/contacts?limit=2'", auth, base)
+	line("# a note for %s, found by the phone number in another format: the same contact, not a second one", first.Name.Value)
+	line(`curl -sS %s'{"phone": "%s", "note": "Asked for a call back"}' '%s/contacts'`, send, phone, base)
+	line("# another owner for that contact")
+	line(`curl -sS -X PUT %s'{"owner": "%s"}' '%s/contacts/%s/owner'`, send, owner, base, person)
+	line("# the contacts of that owner")
+	line("curl -sS %s '%s/contacts?owner=%s&limit=2'", auth, base, owner)
+	line("")
+	line("Ctrl-C stops it; the next parley demo opens it again, with the same key.")
+	return b.String()
+}

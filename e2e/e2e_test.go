@@ -1,0 +1,281 @@
+// Package e2e_test drives the built binary from outside, as an operator and an API
+// client do: processes, signals, files and HTTP. It proves that the parts are
+// wired; a rule is proved where it lives.
+//
+//	e2e_test.go      building the binary, starting and stopping it, calling it
+//	scripts_test.go  the commands of testdata/*.txtar, one script for each command
+//	serve_test.go    one server a directory, draining, keys that change under way
+//	storage_test.go  the data directory, the secret key, a database of the future
+//	demo_test.go     the demo, and the curl lines that it prints
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what should take a moment, on a machine
+// that may be busy with something else.
+const patience = 30 * time.Second
+
+// binary is the program under test.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "parley-e2e-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "parley")
+	if runtime.GOOS == "windows" {
+		binary += ".exe"
+	}
+	build := exec.Command("go", "build", "-o", binary, "./cmd/parley")
+	build.Dir = ".."
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the binary: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// environment is the caller's without what would steer parley, and with more.
+func environment(more ...string) []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PARLEY_") {
+			env = append(env, v)
+		}
+	}
+	return append(env, more...)
+}
+
+// newDir names a data directory that does not exist yet.
+func newDir(t testing.TB) string { return filepath.Join(t.TempDir(), "data") }
+
+// A result is what a finished command left behind.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// parley runs a command to its end. env is added to the environment.
+func parley(t testing.TB, env []string, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment(env...), &stdout, &stderr
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatalf("parley %s: %v", strings.Join(args, " "), err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// must runs a command that succeeds, with --json, and returns the object that it
+// answers.
+func must(t testing.TB, dir string, args ...string) map[string]any {
+	t.Helper()
+	r := parley(t, nil, append(args, "--data", dir, "--json")...)
+	var answer map[string]any
+	if err := json.Unmarshal([]byte(r.stdout), &answer); r.code != 0 || r.stderr != "" || err != nil {
+		t.Fatalf("parley %s: exit %d, %v\n%s%s", strings.Join(args, " "), r.code, err, r.stdout, r.stderr)
+	}
+	return answer
+}
+
+// newWorkspace makes a workspace with a key that may do anything.
+func newWorkspace(t testing.TB, dir string, args ...string) (workspace, key string) {
+	t.Helper()
+	workspace = must(t, dir, append([]string{"workspace", "create", "--name", "Test"}, args...)...)["workspace_id"].(string)
+	return workspace, newKey(t, dir, workspace)
+}
+
+func newKey(t testing.TB, dir, workspace string) string {
+	t.Helper()
+	return must(t, dir, "key", "create", "--workspace", workspace, "--name", "test", "--permissions", "all")["key"].(string)
+}
+
+// A process is a running parley.
+type process struct {
+	stdout, stderr buffer
+	cmd            *exec.Cmd
+	exited         chan struct{} // closed when it has ended
+}
+
+// launch starts a command. It is killed with the test if it runs on.
+func launch(t testing.TB, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(binary, args...), exited: make(chan struct{})}
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = environment(env...), &p.stdout, &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("parley %s: %v", strings.Join(args, " "), err)
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait() // the state says how it ended
+	}()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// kill ends the process as a power cut would, and waits until it is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended already
+	<-p.exited
+}
+
+// terminate asks the process to end, without waiting.
+func (p *process) terminate(t testing.TB) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatalf("SIGTERM: %v", err)
+	}
+}
+
+// wait returns the exit code once the process has ended.
+func (p *process) wait(t testing.TB) int {
+	t.Helper()
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		t.Fatalf("it does not end; its log:\n%s", p.stderr.String())
+		return 0
+	}
+}
+
+// stop ends the process in good order.
+func (p *process) stop(t testing.TB) {
+	t.Helper()
+	p.terminate(t)
+	if code := p.wait(t); code != 0 {
+		t.Fatalf("exit code %d after SIGTERM; its log:\n%s", code, p.stderr.String())
+	}
+}
+
+// A server is a running parley serve.
+type server struct {
+	*process
+	url string // http://HOST:PORT
+}
+
+// serve starts a server on a directory, on a free port, and waits until it answers.
+func serve(t testing.TB, dir string, args ...string) *server {
+	t.Helper()
+	return serveWith(t, nil, append([]string{"--data", dir}, args...)...)
+}
+
+var addressField = regexp.MustCompile(` address=(\S+)`)
+
+// serveWith starts a server with an environment of its own.
+func serveWith(t testing.TB, env []string, args ...string) *server {
+	t.Helper()
+	s := &server{process: launch(t, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+	waitFor(t, "the first line of the log", func() bool { return s.ended() || strings.Contains(s.stderr.String(), "\n") })
+	line, _, _ := strings.Cut(s.stderr.String(), "\n")
+	match := addressField.FindStringSubmatch(line)
+	if match == nil {
+		t.Fatalf("the first line of the log names no address: %s", s.stderr.String())
+	}
+	s.url = "http://" + match[1]
+	waitFor(t, "/healthz", func() bool { return s.status(t, "/healthz") == http.StatusOK })
+	return s
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// status asks for a page without a key; 0 means that there was no answer.
+func (s *server) status(t testing.TB, path string) int {
+	t.Helper()
+	answer, err := http.Get(s.url + path)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode
+}
+
+// call makes a request of the API: its path is below /v1, and a body of "" is none.
+func (s *server) call(t testing.TB, key, method, path, body string) (status int, answer string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+"/v1"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return response.StatusCode, string(b)
+}
+
+// want makes a request that is answered with a status, and returns the body.
+func (s *server) want(t testing.TB, status int, key, method, path, body string) string {
+	t.Helper()
+	got, answer := s.call(t, key, method, path, body)
+	if got != status {
+		t.Fatalf("%s %s: status %d, want %d: %s", method, path, got, status, answer)
+	}
+	return answer
+}
+
+// waitFor tries until ok is true.
+func waitFor(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for stop := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(stop) {
+			t.Fatalf("still waiting for: %s", what)
+		}
+	}
+}
+
+// A buffer is written by a process and read by the test meanwhile.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

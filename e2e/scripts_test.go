@@ -1,0 +1,145 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestScripts runs testdata/*.txtar. Each starts without a data directory, with
+// PARLEY_DATA naming one. Beside testscript's own commands they have:
+//
+//	parley ARGS        succeeds; with --json it answers one JSON object
+//	fails CODE ARGS    runs parley, which exits so, with one line on standard error
+//	                   and nothing on standard output
+//	field NAME VAR     puts a field of the JSON object answered last into $VAR
+//	serve ARGS         starts a server on the data directory; $URL is where
+//	shutdown           stops it with SIGTERM, and it exits 0
+//	call STATUS KEY METHOD PATH [BODY]
+//	                   calls the server's API; the answer's body is on standard output
+//	mode PERM FILE     the file has these permissions
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                "testdata",
+		RequireUniqueNames: true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("PARLEY_DATA", filepath.Join(env.WorkDir, "data"))
+			env.Setenv("UNKNOWN", "01980000-0000-7000-8000-000000000000")
+			env.Values[scriptKey{}] = &script{t: env.T().(testing.TB)}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"parley":   scriptParley,
+			"fails":    scriptFails,
+			"field":    scriptField,
+			"serve":    scriptServe,
+			"shutdown": scriptShutdown,
+			"call":     scriptCall,
+			"mode":     scriptMode,
+		},
+	})
+}
+
+// A script is what one script holds between its commands.
+type script struct {
+	t      testing.TB
+	server *server
+}
+
+type scriptKey struct{}
+
+func scriptOf(ts *testscript.TestScript) *script { return ts.Value(scriptKey{}).(*script) }
+
+func scriptParley(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("use fails CODE, which looks at the code too")
+	}
+	ts.Check(ts.Exec("parley", args...))
+	if stderr := ts.ReadFile("stderr"); stderr != "" {
+		ts.Fatalf("a command that succeeds has something to say on standard error: %s", stderr)
+	}
+	for _, arg := range args {
+		if arg == "--json" {
+			answerOf(ts)
+		}
+	}
+}
+
+func scriptFails(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec("parley", args[1:]...)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		ts.Fatalf("%v", err)
+	}
+	code := 0
+	if exit != nil {
+		code = exit.ExitCode()
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("something is on standard output: %s", out)
+	}
+	if line := ts.ReadFile("stderr"); strings.Count(line, "\n") != 1 || !strings.HasPrefix(line, "parley: ") {
+		ts.Fatalf("standard error is not one line: %s", line)
+	}
+}
+
+// answerOf reads standard output, which is one JSON object and nothing else.
+func answerOf(ts *testscript.TestScript) map[string]any {
+	var object map[string]any
+	if err := json.Unmarshal([]byte(ts.ReadFile("stdout")), &object); err != nil {
+		ts.Fatalf("standard output is not one JSON object: %v", err)
+	}
+	return object
+}
+
+func scriptField(ts *testscript.TestScript, _ bool, args []string) {
+	value, ok := answerOf(ts)[args[0]].(string)
+	if !ok {
+		ts.Fatalf("the answer has no text %s", args[0])
+	}
+	ts.Setenv(args[1], value)
+}
+
+func scriptServe(ts *testscript.TestScript, _ bool, args []string) {
+	s := scriptOf(ts)
+	s.server = serve(s.t, ts.Getenv("PARLEY_DATA"), args...)
+	ts.Setenv("URL", s.server.url)
+}
+
+func scriptShutdown(ts *testscript.TestScript, _ bool, _ []string) {
+	s := scriptOf(ts)
+	s.server.stop(s.t)
+}
+
+func scriptCall(ts *testscript.TestScript, _ bool, args []string) {
+	s := scriptOf(ts)
+	args = append(args, "")
+	status, answer := s.server.call(s.t, args[1], args[2], args[3], args[4])
+	_, err := fmt.Fprintln(ts.Stdout(), answer)
+	ts.Check(err)
+	if strconv.Itoa(status) != args[0] {
+		ts.Fatalf("status %d, want %s: %s", status, args[0], answer)
+	}
+}
+
+func scriptMode(ts *testscript.TestScript, _ bool, args []string) {
+	info, err := os.Stat(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if got := fmt.Sprintf("%04o", info.Mode().Perm()); got != args[0] && runtime.GOOS != "windows" {
+		ts.Fatalf("%s has mode %s, want %s", args[1], got, args[0])
+	}
+}

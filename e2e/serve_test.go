@@ -1,0 +1,184 @@
+package e2e_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+
+	// A directory that does not exist: one command is enough.
+	s := serve(t, dir)
+	for path, want := range map[string]int{
+		"/healthz": 200, "/readyz": 200, "/openapi.json": 200, "/docs": 200, "/metrics": 200, "/": 200, "/v1/contacts": 401,
+	} {
+		if got := s.status(t, path); got != want {
+			t.Errorf("GET %s: status %d, want %d", path, got, want)
+		}
+	}
+	if out := s.stdout.String(); out != "" {
+		t.Errorf("serve printed on standard output: %s", out)
+	}
+
+	// Commands beside it.
+	_, key := newWorkspace(t, dir)
+	s.want(t, 201, key, "POST", "/contacts", `{"external_id":"1","name":"Ada"}`)
+
+	// What was answered is there after a stop, and after a power cut.
+	s.stop(t)
+	s = serve(t, dir)
+	s.want(t, 201, key, "POST", "/contacts", `{"external_id":"2","name":"Grace"}`)
+	s.kill()
+	s = serve(t, dir)
+	if list := s.want(t, 200, key, "GET", "/contacts", ""); !strings.Contains(list, "Ada") || !strings.Contains(list, "Grace") {
+		t.Errorf("a contact is lost: %s", list)
+	}
+}
+
+func TestServeJSON(t *testing.T) {
+	t.Parallel()
+	s := serve(t, newDir(t), "--json", "--public-url", "https://parley.example/")
+	var answer struct {
+		BaseURL string `json:"base_url"`
+	}
+	if err := json.Unmarshal([]byte(s.stdout.String()), &answer); err != nil || answer.BaseURL != "https://parley.example/v1" {
+		t.Errorf("standard output: %v: %s", err, s.stdout.String())
+	}
+	s.stop(t)
+}
+
+func TestSecondServeIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	first := serve(t, dir)
+	for _, command := range []string{"serve", "demo"} {
+		r := parley(t, nil, command, "--data", dir, "--listen", "127.0.0.1:0")
+		if r.code != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, dir) {
+			t.Errorf("a second %s on the directory: exit %d: %s", command, r.code, r.stderr)
+		}
+	}
+	if got := first.status(t, "/healthz"); got != 200 {
+		t.Errorf("the first one's /healthz: status %d", got)
+	}
+	first.kill()
+	serve(t, dir).stop(t) // a lock that a killed one held is free
+}
+
+func TestListenOnATakenPort(t *testing.T) {
+	t.Parallel()
+	s := serve(t, newDir(t))
+	address := strings.TrimPrefix(s.url, "http://")
+	r := parley(t, []string{"PARLEY_LISTEN=" + address}, "serve", "--data", newDir(t))
+	if r.code != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, address) {
+		t.Errorf("serve on a taken port: exit %d: %s", r.code, r.stderr)
+	}
+}
+
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	_, key := newWorkspace(t, dir)
+	s := serve(t, dir, "--rate-limit", "1")
+	waitFor(t, "429", func() bool {
+		status, _ := s.call(t, key, "GET", "/contacts", "")
+		return status == http.StatusTooManyRequests
+	})
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	_, key := newWorkspace(t, dir)
+	s := serve(t, dir, "--drain-wait", "4s")
+	s.terminate(t)
+
+	// Balancers are told to go elsewhere, and who comes nevertheless is served.
+	waitFor(t, "/readyz to answer 503", func() bool { return s.status(t, "/readyz") == http.StatusServiceUnavailable })
+	if got := s.status(t, "/healthz"); got != http.StatusOK {
+		t.Errorf("/healthz while draining: status %d", got)
+	}
+	s.want(t, 201, key, "POST", "/contacts", `{"external_id":"late"}`)
+	if code := s.wait(t); code != 0 {
+		t.Errorf("exit code %d; its log:\n%s", code, s.stderr.String())
+	}
+
+	s = serve(t, dir)
+	if got := s.want(t, 200, key, "GET", "/contacts?external_id=late", ""); !strings.Contains(got, "late") {
+		t.Errorf("the contact written while draining is lost: %s", got)
+	}
+}
+
+func TestDrainFinishesWhatIsInFlight(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	_, key := newWorkspace(t, dir)
+	s := serve(t, dir)
+
+	// The server asks for the body, so it is in the middle of the request.
+	const body = `{"external_id":"slow"}`
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintf(c, "POST /v1/contacts HTTP/1.1\r\nHost: parley\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", key, len(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(c)
+	if line, err := answers.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100 ") {
+		t.Fatalf("no 100 Continue: %q, %v", line, err)
+	}
+	if _, err := answers.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+
+	s.terminate(t)
+	waitFor(t, "the port to be closed", func() bool { return s.status(t, "/healthz") == 0 })
+	if s.ended() {
+		t.Fatal("it ended with a request in flight")
+	}
+	if _, err := io.WriteString(c, body); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusCreated {
+		t.Errorf("the request in flight: status %d", response.StatusCode)
+	}
+	if code := s.wait(t); code != 0 {
+		t.Errorf("exit code %d; its log:\n%s", code, s.stderr.String())
+	}
+}
+
+func TestLogsHoldNothingOfPeople(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	_, key := newWorkspace(t, dir)
+	s := serve(t, dir, "--log-level", "debug")
+	s.want(t, 201, key, "POST", "/contacts", `{"email":"ada@private.example","phone":"+12025550143","name":"Ada Private","note":"hush"}`)
+	s.want(t, 200, key, "GET", "/contacts?email=ada@private.example", "")
+	s.want(t, 400, key, "POST", "/contacts", `{"email":"ada@private.example","phone":"hush"}`)
+	s.stop(t)
+	log := s.stderr.String()
+	for _, secret := range []string{key, key[len("prl_live_"):], "ada@private", "2025550143", "Private", "hush"} {
+		if strings.Contains(log, secret) {
+			t.Errorf("the log holds %q:\n%s", secret, log)
+		}
+	}
+}
