@@ -56,7 +56,8 @@ func (s *Server) deleteContact(c *call) (answer, error) {
 }
 
 // removeIdentity drops one further identity. A malformed one is one that no contact
-// holds: 404, like any other that it does not hold (contract §3).
+// holds: 404, like any other that it does not hold (contract §3). Digits are first
+// taken as GET lists them, then as a number that people write.
 func (s *Server) removeIdentity(c *call) (answer, error) {
 	q, err := query(c.r.URL.RawQuery, "kind", "value")
 	if err != nil {
@@ -66,10 +67,11 @@ func (s *Server) removeIdentity(c *call) (answer, error) {
 		return answer{}, desk.Invalidf("kind and value: send both as query parameters, such as ?kind=email&value=ada@example.com")
 	}
 	op := &desk.Op{Kind: desk.OpRemoveIdentity, ByID: true, Target: c.id()}
-	kind := q.Get("kind")
+	kind, value := q.Get("kind"), q.Get("value")
 	if desk.ParseKind(kind) == nil {
-		if value, err := desk.ParseHandle(kind, q.Get("value"), c.principal.Settings.Country); err == nil {
-			op.Identity = desk.Identity{Kind: kind, Value: value}
+		op.Remove = append(op.Remove, desk.Identity{Kind: kind, Value: value})
+		if normal, err := desk.ParseHandle(kind, value, c.principal.Settings.Country); err == nil {
+			op.Remove = append(op.Remove, desk.Identity{Kind: kind, Value: normal})
 		}
 	}
 	return s.write(c, op)

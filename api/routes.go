@@ -2,22 +2,24 @@ package api
 
 import "parley/desk"
 
-// routes lists every endpoint under /v1, with the permission that it needs.
+// routes lists every endpoint under /v1: the permission that it needs, and whether
+// what it calls looks at the key again in its own transaction, so that a read of
+// the key alone can be spared.
 func (s *Server) routes() []route {
 	return []route{
-		{"POST /v1/contacts", desk.ContactsWrite, s.upsertContact},
-		{"GET /v1/contacts", desk.ContactsRead, s.listContacts},
-		{"POST /v1/contacts/batch", desk.ContactsWrite, s.batch},
-		{"GET /v1/contacts/{id}", desk.ContactsRead, s.getContact},
-		{"PATCH /v1/contacts/{id}", desk.ContactsWrite, s.patchContact},
-		{"DELETE /v1/contacts/{id}", desk.ContactsWrite, s.deleteContact},
-		{"PUT /v1/contacts/{id}/owner", desk.ContactsWrite, s.setOwner},
-		{"DELETE /v1/contacts/{id}/owner", desk.ContactsWrite, s.clearOwner},
-		{"GET /v1/contacts/{id}/identities", desk.ContactsRead, s.listIdentities},
-		{"DELETE /v1/contacts/{id}/identities", desk.ContactsWrite, s.removeIdentity},
-		{"GET /v1/attributes", desk.AttributesRead, s.listAttributes},
-		{"POST /v1/attributes", desk.AttributesWrite, s.putAttribute},
-		{"DELETE /v1/attributes/{key}", desk.AttributesWrite, s.archiveAttribute},
-		{"GET /v1/members", desk.MembersRead, s.listMembers},
+		{"POST /v1/contacts", desk.ContactsWrite, s.upsertContact, true},
+		{"GET /v1/contacts", desk.ContactsRead, s.listContacts, false},
+		{"POST /v1/contacts/batch", desk.ContactsWrite, s.batch, true},
+		{"GET /v1/contacts/{id}", desk.ContactsRead, s.getContact, true},
+		{"PATCH /v1/contacts/{id}", desk.ContactsWrite, s.patchContact, true},
+		{"DELETE /v1/contacts/{id}", desk.ContactsWrite, s.deleteContact, true},
+		{"PUT /v1/contacts/{id}/owner", desk.ContactsWrite, s.setOwner, true},
+		{"DELETE /v1/contacts/{id}/owner", desk.ContactsWrite, s.clearOwner, true},
+		{"GET /v1/contacts/{id}/identities", desk.ContactsRead, s.listIdentities, true},
+		{"DELETE /v1/contacts/{id}/identities", desk.ContactsWrite, s.removeIdentity, true},
+		{"GET /v1/attributes", desk.AttributesRead, s.listAttributes, false},
+		{"POST /v1/attributes", desk.AttributesWrite, s.putAttribute, false},
+		{"DELETE /v1/attributes/{key}", desk.AttributesWrite, s.archiveAttribute, false},
+		{"GET /v1/members", desk.MembersRead, s.listMembers, false},
 	}
 }

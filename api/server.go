@@ -58,11 +58,12 @@ func New(c Config) *Server {
 // Handler returns what serves all paths.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.dispatch) }
 
-// A route is one endpoint: the key needs the permission.
+// A route is one endpoint.
 type route struct {
-	pattern string
-	needs   desk.Permission
-	do      handler
+	pattern  string
+	needs    desk.Permission
+	do       handler
+	rechecks bool // do looks at the key in its own transaction: see app.Presume
 }
 
 // A handler reads a call and returns its answer.
@@ -73,7 +74,8 @@ type call struct {
 	r         *http.Request
 	w         http.ResponseWriter
 	principal app.Principal
-	out       []byte // empty, with room for an answer
+	out       []byte        // empty, with room for an answer
+	body      *bytes.Buffer // once it was read
 }
 
 // An answer is a status and a JSON body; 204 has none.
@@ -126,6 +128,9 @@ func (s *Server) serve(rt route) http.Handler {
 			*out = a.body[:0]
 		}
 		buffers.Put(out)
+		if c.body != nil && c.body.Cap() <= maxBody {
+			bodies.Put(c.body)
+		}
 		observe(a.status, time.Since(start))
 		if s.log.Enabled(r.Context(), slog.LevelDebug) {
 			s.log.LogAttrs(r.Context(), slog.LevelDebug, "http", slog.String("route", rt.pattern), slog.String("method", r.Method),
@@ -134,15 +139,39 @@ func (s *Server) serve(rt route) http.Handler {
 	})
 }
 
+// run authenticates, admits and handles a request. A route that rechecks the key
+// is first tried on a presumption; what is then refused is refused for good only
+// after the key was read and the presumption held.
 func (s *Server) run(rt route, c *call) (a answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if c.principal, err = s.app.Authenticate(c.r.Context(), bearer(c.r)); err != nil {
+	key := bearer(c.r)
+	presumed, known := app.Principal{}, false
+	if rt.rechecks {
+		presumed, known = s.app.Presume(key)
+	}
+	if known {
+		c.principal = presumed
+		if a, err = s.admit(rt, c); err == nil {
+			return a, nil
+		}
+	}
+	p, unauthorized := s.app.Authenticate(c.r.Context(), key)
+	if unauthorized != nil {
+		return answer{}, unauthorized
+	}
+	c.principal = p
+	if known && p.SameSettings(presumed) && !errors.Is(err, app.ErrStale) {
 		return a, err
 	}
+	return s.admit(rt, c)
+}
+
+// admit runs the handler if the principal may, now.
+func (s *Server) admit(rt route, c *call) (a answer, err error) {
 	if !s.limits.allow(c.principal.Key.ID) {
 		return a, desk.Errorf(desk.RateLimited, "this key sends more requests than the %d a second it may; wait and send again", s.limits.perSecond)
 	}
@@ -250,31 +279,36 @@ func (c *call) id() desk.ID {
 
 // decode reads the body, whatever its Content-Type, and hands it to read.
 func (c *call) decode(limit int64, read func(*decoder) error) error {
+	if c.body == nil {
+		if err := c.readBody(limit); err != nil {
+			return err
+		}
+	}
+	return decode(c.body.Bytes(), read)
+}
+
+func (c *call) readBody(limit int64) error {
 	tooLarge := desk.Errorf(desk.PayloadTooLarge, "the body is larger than the %d MiB that this endpoint takes", limit>>20)
 	if c.r.ContentLength > limit {
 		return tooLarge
 	}
-	buf := bodies.Get().(*bytes.Buffer)
-	defer func() {
-		if buf.Cap() <= maxBody {
-			buf.Reset()
-			bodies.Put(buf)
-		}
-	}()
+	body := bodies.Get().(*bytes.Buffer)
+	body.Reset()
 	if c.r.ContentLength > 0 {
-		buf.Grow(int(c.r.ContentLength) + bytes.MinRead)
+		body.Grow(int(c.r.ContentLength) + bytes.MinRead)
 	}
 	var large *http.MaxBytesError
-	_, err := buf.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, limit))
+	_, err := body.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, limit))
 	switch {
 	case errors.As(err, &large):
 		return tooLarge
-	case errors.Is(err, io.ErrUnexpectedEOF), err != nil && c.r.Context().Err() != nil:
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return desk.Invalidf("the body ended before its announced length")
 	case err != nil:
 		return desk.Invalidf("the body could not be read to its end: send it whole, within a minute")
 	}
-	return decode(buf.Bytes(), read)
+	c.body = body
+	return nil
 }
 
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}

@@ -28,6 +28,7 @@ type App struct {
 	random  func([]byte)
 	writer  *writer
 	cursors cursors
+	known   known
 }
 
 // New builds an App.

@@ -49,11 +49,7 @@ func changed(existing, next *desk.Attribute) *desk.Attribute {
 // update edits the principal's workspace, checking the key inside the transaction.
 func (a *App) update(ctx context.Context, p Principal, needs desk.Permission, decide func(*desk.Settings) (desk.Change, error)) error {
 	return a.store.UpdateSettings(ctx, p.Workspace(), func(s *desk.Settings) (desk.Change, error) {
-		k := s.Key(p.Key.ID)
-		if k == nil || !k.Valid(a.now()) {
-			return desk.Change{}, errUnauthorized
-		}
-		if err := allow(k, needs); err != nil {
+		if err := p.still(s, needs, a.now()); err != nil {
 			return desk.Change{}, err
 		}
 		return decide(s)

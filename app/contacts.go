@@ -9,36 +9,40 @@ import (
 )
 
 // Write carries out one operation and returns its outcome once it is durable. It
-// returns what Book.Apply does, or Unauthorized or Forbidden when the key was
-// changed meanwhile.
-func (a *App) Write(_ context.Context, p Principal, op *desk.Op) (desk.Outcome, error) {
-	r := &request{ops: []*desk.Op{op}, key: p.Key.ID}
-	a.writer.write(p.Workspace(), r)
-	if r.err != nil {
-		return desk.Outcome{}, r.err
+// returns what Book.Apply does; Unauthorized or Forbidden when the key was changed
+// meanwhile; and ErrStale.
+func (a *App) Write(ctx context.Context, p Principal, op *desk.Op) (desk.Outcome, error) {
+	outcomes, errs, err := a.WriteAll(ctx, p, []*desk.Op{op})
+	if err != nil {
+		return desk.Outcome{}, err
 	}
-	return r.outcomes[0], r.errs[0]
+	return outcomes[0], errs[0]
 }
 
 // WriteAll carries out operations in order, each answering for itself: errs holds
 // nil for those that succeeded. err is of the whole, and then nothing is stored.
+// The context does not matter: a write that was taken runs to its end.
 func (a *App) WriteAll(_ context.Context, p Principal, ops []*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
-	if len(ops) == 0 {
+	if len(ops) == 0 && !p.presumed {
 		return nil, nil, nil
 	}
-	r := &request{ops: ops, key: p.Key.ID}
-	a.writer.write(p.Workspace(), r)
-	for _, err := range r.errs {
-		if desk.IsType(err, desk.Unauthorized) || desk.IsType(err, desk.Forbidden) {
-			return nil, nil, err // the key's, so the request's
+	r := &request{ops: ops, check: func(s *desk.Settings, now desk.Time) error {
+		if p.stale(s) {
+			return ErrStale
 		}
-	}
+		return p.still(s, desk.ContactsWrite, now)
+	}, actor: p.Key.ID}
+	a.writer.write(p.Workspace(), r)
 	return r.outcomes, r.errs, r.err
 }
 
-// Contact returns a contact of the principal's workspace, or NotFound.
+// Contact returns a contact of the principal's workspace, or NotFound or ErrStale.
 func (a *App) Contact(ctx context.Context, p Principal, id desk.ID) (*desk.Contact, error) {
-	return a.store.Contact(ctx, p.Workspace(), id)
+	c, settings, err := a.store.Contact(ctx, p.Workspace(), id)
+	if err == nil && p.stale(settings) {
+		err = ErrStale
+	}
+	return c, err
 }
 
 // Contacts returns a page of contacts in export order and the cursor of the next

@@ -11,5 +11,6 @@
 //	cursor.go      signed places in a list
 //
 // An App's methods are safe for concurrent use, and any number of processes may
-// share a store: what an App keeps in memory is only the queue of its own writes.
+// share a store: what an App keeps in memory is the queue of its own writes, and
+// principals that are checked before anything is done for them.
 package app

@@ -17,8 +17,9 @@ type Store interface {
 	// public id, or NotFound. It says nothing of the secret.
 	Authenticate(ctx context.Context, publicID string) (*desk.Settings, error)
 
-	// Contact returns a contact, or NotFound.
-	Contact(ctx context.Context, ws, id desk.ID) (*desk.Contact, error)
+	// Contact returns a contact, or NotFound, and with a contact the settings of the
+	// very moment at which it was read.
+	Contact(ctx context.Context, ws, id desk.ID) (*desk.Contact, *desk.Settings, error)
 
 	// Contacts returns up to limit contacts that pass the filter and stand after
 	// the place given, in export order.

@@ -41,9 +41,11 @@ type lane struct {
 // A request is one caller's operations, which succeed or fail one by one.
 type request struct {
 	ops      []*desk.Op
-	key      desk.ID // checked again inside the flush; zero: not a key's request
+	actor    desk.ID                               // the key that asks; zero for the command line
+	check    func(*desk.Settings, desk.Time) error // whether it still may, asked inside the flush; nil: it may
 	outcomes []desk.Outcome
 	errs     []error
+	refusal  error           // what check said
 	err      error           // of the request as a whole
 	turn     chan []*request // a group to lead, or nil when another has led it
 }
@@ -122,14 +124,15 @@ func (l *lane) next() []*request {
 // machine's, each request is tried alone, so that one can't fail its neighbours.
 func (w *writer) flush(ws desk.ID, group []*request) {
 	err := w.try(ws, group)
-	if err == nil || len(group) == 1 || desk.IsType(err, desk.Unavailable) {
-		for _, r := range group {
-			r.err = err
-		}
-		return
-	}
+	alone := err != nil && len(group) > 1 && !desk.IsType(err, desk.Unavailable)
 	for _, r := range group {
-		r.err = w.try(ws, []*request{r})
+		r.err = err
+		if alone {
+			r.err = w.try(ws, []*request{r})
+		}
+		if r.err == nil {
+			r.err = r.refusal
+		}
 	}
 }
 
@@ -158,27 +161,15 @@ func (w *writer) try(ws desk.ID, group []*request) (err error) {
 // apply runs the request's operations on the Book; it may be called anew with a
 // fresh one.
 func (r *request) apply(book *desk.Book, now desk.Time, newID func() desk.ID) {
+	if r.refusal = nil; r.check != nil {
+		r.refusal = r.check(book.Settings(), now)
+	}
+	if r.refusal != nil {
+		return
+	}
 	n := len(r.ops)
 	r.outcomes, r.errs = make([]desk.Outcome, n), make([]error, n)
-	err := r.permitted(book.Settings(), now)
 	for i, op := range r.ops {
-		if err != nil {
-			r.errs[i] = err
-			continue
-		}
-		r.outcomes[i], r.errs[i] = book.Apply(op, r.key, now, newID)
+		r.outcomes[i], r.errs[i] = book.Apply(op, r.actor, now, newID)
 	}
-}
-
-// permitted checks the key once more, inside the flush: after a revocation is
-// answered, nothing that the key sends is stored any more.
-func (r *request) permitted(s *desk.Settings, now desk.Time) error {
-	if r.key.IsZero() {
-		return nil
-	}
-	k := s.Key(r.key)
-	if k == nil || !k.Valid(now) {
-		return errUnauthorized
-	}
-	return allow(k, desk.ContactsWrite)
 }

@@ -83,9 +83,9 @@ func (b *Book) upsert(w *ContactWrite, actor ID, now Time, newID func() ID) (Out
 	if current != nil {
 		return Outcome{StatusUpdated, b.write(current, w, owner, attributes, actor, now)}, nil
 	}
-	c, changed := Contact{}.apply(w, owner, attributes)
+	c, _ := Contact{}.apply(w, owner, attributes)
 	c.ID, c.CreatedAt, c.UpdatedAt = newID(), now, now
-	b.put(&Page{}, &c, Event{ContactCreated, c.ID, actor, now, changed})
+	b.put(&Page{}, &c, Event{Kind: ContactCreated, Subject: c.ID, Actor: actor, At: now})
 	b.hold(&c)
 	return Outcome{StatusCreated, &c}, nil
 }
@@ -135,22 +135,20 @@ func (b *Book) removeIdentity(op *Op, actor ID, now Time) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	for _, i := range current.primary() {
-		if i == op.Identity {
-			return Outcome{}, Invalidf("this is the contact's %s field: clear it with PATCH /contacts/{id} and %s null", i.Kind, i.Kind)
+	held := -1
+	for _, reading := range op.Remove {
+		if slices.Contains(current.primary(), reading) {
+			return Outcome{}, Invalidf("this is the contact's %s field: clear it with PATCH /contacts/{id} and %s null", reading.Kind, reading.Kind)
+		}
+		if held = slices.Index(current.Further, reading); held >= 0 {
+			break
 		}
 	}
-	var kept []Identity
-	for _, i := range current.Further {
-		if i != op.Identity {
-			kept = append(kept, i)
-		}
-	}
-	if len(kept) == len(current.Further) {
+	if held < 0 {
 		return Outcome{}, NotFoundf("the contact holds no such identity; GET /contacts/{id}/identities lists those it holds")
 	}
 	c := *current
-	c.Further = kept
+	c.Further = slices.Delete(slices.Clone(c.Further), held, held+1)
 	b.replace(current, &c, []string{"identities"}, actor, now)
 	return Outcome{StatusUpdated, &c}, nil
 }

@@ -3,7 +3,9 @@
 // rule can be tried in a table and every entrance (one request, a batch row, an
 // import, a page) shares it.
 //
-//	normal.go     the normal forms of e-mails, phones, ids and names
+//	normal.go     the normal forms of e-mails, ids, names and handles
+//	phone.go      how a phone number is read
+//	decimal.go    exact numbers
 //	identity.go   what finds a contact, and which identities mean the same
 //	attribute.go  workspace attributes: definitions and the values they take
 //	values.go     the attribute values a contact holds

@@ -15,13 +15,13 @@ const (
 // An Op is one change to one contact: the only form in which contacts are
 // written, whichever way the request came in.
 type Op struct {
-	Kind     OpKind
-	ByID     bool         // Target names the contact (assign, delete, patch, remove identity)
-	Target   ID           // the zero ID is an unknown contact
-	Find     []Identity   // what identifies the contact of an assign or delete, beside Target
-	Write    ContactWrite // upsert, patch
-	Owner    Field[string]
-	Identity Identity // remove identity
+	Kind   OpKind
+	ByID   bool         // Target names the contact (assign, delete, patch, remove identity)
+	Target ID           // the zero ID is an unknown contact
+	Find   []Identity   // what identifies the contact of an assign or delete, beside Target
+	Write  ContactWrite // upsert, patch
+	Owner  Field[string]
+	Remove []Identity // remove identity: readings of one handle; the first that the contact holds counts
 }
 
 // Check refuses an operation that can't be carried out whatever is stored.
@@ -93,5 +93,5 @@ type Event struct {
 	Subject ID
 	Actor   ID // the key that did it; zero for the command line
 	At      Time
-	Changed []string
+	Changed []string // of an update; a creation and a deletion are of everything
 }

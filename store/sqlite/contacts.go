@@ -61,15 +61,14 @@ func furtherText(list []desk.Identity) string {
 	return string(append(b, ']'))
 }
 
-// Contact returns a contact, or NotFound.
-func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Contact, err error) {
-	err = s.read(ctx, func(c conn) error {
+// Contact returns a contact, or NotFound, and the settings at that moment.
+func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Contact, settings *desk.Settings, err error) {
+	err = s.read(ctx, func(c conn) (err error) {
 		row := c.stmt(`SELECT w.version, ` + contactColumns + `
 			FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
 			WHERE c.workspace_id = ? AND c.id = ?`).id(ws).id(id)
 		if row.next() {
-			settings, err := s.settingsAt(c, ws, row.readInt())
-			if err != nil {
+			if settings, err = s.settingsAt(c, ws, row.readInt()); err != nil {
 				return err
 			}
 			contact = readContact(&row, settings)
@@ -79,7 +78,7 @@ func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Cont
 	if err == nil && contact == nil {
 		err = desk.NoContact()
 	}
-	return contact, err
+	return contact, settings, err
 }
 
 // Contacts returns up to limit contacts that pass the filter and stand after the
@@ -234,14 +233,16 @@ func bindContact(s stmt, c *desk.Contact) stmt {
 		text(c.Attributes.JSON()).text(furtherText(c.Further)).idOrNull(owner).time(c.CreatedAt).time(c.UpdatedAt)
 }
 
-// flushEvents numbers the events in commit order, as the transaction's last step.
+// flushEvents numbers the events on from the newest. There is one writer at a time,
+// so the numbers are in commit order without a counter row, which would be one more
+// page to write in every commit.
 func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
-	counter := c.stmt(`UPDATE workspaces SET event_seq = event_seq + ? WHERE id = ? RETURNING event_seq`).int(int64(len(events))).id(ws)
-	if !counter.next() {
-		return counter.done()
+	newest := c.stmt(`SELECT seq FROM events WHERE workspace_id = ? ORDER BY seq DESC LIMIT 1`).id(ws)
+	var seq int64
+	if newest.next() {
+		seq = newest.readInt()
 	}
-	seq := counter.readInt() - int64(len(events))
-	if err := counter.done(); err != nil {
+	if err := newest.done(); err != nil {
 		return err
 	}
 	for _, e := range events {

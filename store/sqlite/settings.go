@@ -246,7 +246,7 @@ func flag(b bool) int64 {
 // CreateWorkspace stores a new, empty workspace.
 func (s *Store) CreateWorkspace(_ context.Context, w desk.Workspace) error {
 	return s.write(func(c conn) (int, error) {
-		return 1, failed("workspace", c.stmt(`INSERT INTO workspaces (id, name, country, version, event_seq) VALUES (?, ?, ?, 1, 0)`).
+		return 1, failed("workspace", c.stmt(`INSERT INTO workspaces (id, name, country, version) VALUES (?, ?, ?, 1)`).
 			id(w.ID).text(w.Name).text(w.Country).run())
 	})
 }

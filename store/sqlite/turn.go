@@ -12,7 +12,7 @@ import (
 
 const (
 	// yieldEvery is how often a busy writer looks whether another process waits.
-	yieldEvery = 2 * time.Millisecond
+	yieldEvery = 10 * time.Millisecond
 	// yieldBound is how long it waits at most for a process that may have hung.
 	yieldBound = 2 * time.Second
 )

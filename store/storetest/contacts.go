@@ -24,7 +24,7 @@ func contactFieldsSurvive(t *testing.T, s app.Store) {
 		{Key: "plan", Value: desk.Value{Kind: desk.StringValue, Text: "pro"}},
 	}}
 	want := put(t, s, ws, op)
-	got, err := s.Contact(t.Context(), ws, want.ID)
+	got, _, err := s.Contact(t.Context(), ws, want.ID)
 	must(t, err)
 	if got.Owner == nil || got.Owner.ID != member.ID {
 		t.Errorf("owner = %v, want %v", got.Owner, member.ID)
@@ -55,9 +55,9 @@ func same(t *testing.T, got, want *desk.Contact) {
 
 func unknownContact(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
-	_, err := s.Contact(t.Context(), ws, newID())
+	_, _, err := s.Contact(t.Context(), ws, newID())
 	wantType(t, err, desk.NotFound)
-	_, err = s.Contact(t.Context(), newID(), newID())
+	_, _, err = s.Contact(t.Context(), newID(), newID())
 	wantType(t, err, desk.NotFound)
 	wantType(t, s.UpdateContacts(t.Context(), newID(), nil, func(*desk.Book) {}), desk.NotFound)
 }
@@ -71,7 +71,7 @@ func updateAndRelease(t *testing.T, s app.Store) {
 	if changed.UpdatedAt <= first.UpdatedAt || changed.CreatedAt != first.CreatedAt {
 		t.Errorf("times %v, %v after %v", changed.CreatedAt, changed.UpdatedAt, first.UpdatedAt)
 	}
-	got, err := s.Contact(t.Context(), ws, first.ID)
+	got, _, err := s.Contact(t.Context(), ws, first.ID)
 	must(t, err)
 	same(t, got, changed)
 	// Both old handles are free again.
@@ -102,7 +102,7 @@ func deleteErases(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := put(t, s, ws, upsert("a@example.com", "905321112233"))
 	put(t, s, ws, remove(first.ID))
-	_, err := s.Contact(t.Context(), ws, first.ID)
+	_, _, err := s.Contact(t.Context(), ws, first.ID)
 	wantType(t, err, desk.NotFound)
 	if again := put(t, s, ws, upsert("a@example.com", "905321112233")); again.ID == first.ID {
 		t.Error("a deleted contact is found again")
@@ -132,7 +132,7 @@ func refusalStoresNothing(t *testing.T, s app.Store) {
 	must(t, err)
 	wantType(t, errs[0], desk.IdentityConflict)
 	must(t, errs[1]) // a neighbour is not touched
-	got, err := s.Contact(t.Context(), ws, first.ID)
+	got, _, err := s.Contact(t.Context(), ws, first.ID)
 	must(t, err)
 	same(t, got, first)
 	if n := len(all(t, s, ws)); n != 3 {
@@ -168,7 +168,7 @@ func applyNothing(t *testing.T, s app.Store) {
 	again := put(t, s, ws, upsert("a@example.com", ""))
 	same(t, again, first)
 	must(t, s.UpdateContacts(t.Context(), ws, nil, func(*desk.Book) {}))
-	got, err := s.Contact(t.Context(), ws, first.ID)
+	got, _, err := s.Contact(t.Context(), ws, first.ID)
 	must(t, err)
 	same(t, got, first)
 }
@@ -181,7 +181,7 @@ func workspacesAreSealed(t *testing.T, s app.Store) {
 	if a.ID == b.ID {
 		t.Fatal("one contact in two workspaces")
 	}
-	_, err := s.Contact(t.Context(), two, a.ID)
+	_, _, err := s.Contact(t.Context(), two, a.ID)
 	wantType(t, err, desk.NotFound)
 	for _, op := range []*desk.Op{patch(a.ID, desk.ContactWrite{Name: text("Eve")}), remove(a.ID)} {
 		_, errs, err := apply(t.Context(), s, two, op)

@@ -72,7 +72,7 @@ func lostUpdates(t *testing.T, s app.Store) {
 		})
 	}
 	group.Wait()
-	got, err := s.Contact(t.Context(), ws, c.ID)
+	got, _, err := s.Contact(t.Context(), ws, c.ID)
 	must(t, err)
 	if len(got.Further) != writers*each {
 		t.Errorf("%d handles, want %d: an update was lost", len(got.Further), writers*each)

@@ -10,8 +10,7 @@ CREATE TABLE workspaces (
     id        BLOB    NOT NULL PRIMARY KEY,
     name      TEXT    NOT NULL,
     country   TEXT    NOT NULL,
-    version   INTEGER NOT NULL, -- of the configuration: this row, attributes, members, keys
-    event_seq INTEGER NOT NULL  -- of the newest event
+    version   INTEGER NOT NULL  -- of the configuration: this row, attributes, members, keys
 ) WITHOUT ROWID;
 
 -- The only table that is not a workspace's: what leads to one from outside.
