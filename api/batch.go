@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"parley/desk"
 )
@@ -37,7 +38,7 @@ func (s *Server) batch(c *call) (answer, error) {
 	n := 0
 	for i := range rows {
 		if rows[i].err == nil {
-			results[i], rows[i].err = outcomes[n], errs[n]
+			results[i], rows[i].err = outcomes[n], rows[i].locate(i, errs[n])
 			n++
 		}
 		summary.Count(results[i].Status)
@@ -94,7 +95,7 @@ func (d *decoder) batch(rows *[]row, country string) error {
 				return d.skip() // only counted
 			}
 			*rows = append(*rows, row{})
-			return d.row(&(*rows)[i], country)
+			return d.row(i, &(*rows)[i], country)
 		})
 	})
 	if err == nil && !there {
@@ -108,7 +109,7 @@ func (d *decoder) batch(rows *[]row, country string) error {
 
 // row reads one element. The members may come in any order, so all that any
 // operation takes are read, and those that this one does not take are refused after.
-func (d *decoder) row(r *row, country string) error {
+func (d *decoder) row(i int, r *row, country string) error {
 	r.noOp = true
 	depth := d.StackDepth()
 	var id, external, email, phone desk.Field[string]
@@ -160,7 +161,7 @@ func (d *decoder) row(r *row, country string) error {
 	if r.err != nil {
 		return nil
 	}
-	at := pointer(d.StackPointer())
+	at := "/operations/" + strconv.Itoa(i)
 	switch r.named {
 	case "upsert":
 		r.op.Kind = desk.OpUpsert
@@ -191,9 +192,24 @@ func (d *decoder) row(r *row, country string) error {
 		r.err = desk.Invalidf("%s/op: use upsert, assign or delete", at)
 	}
 	if r.err == nil {
-		r.err = r.op.Check()
+		r.err = r.locate(i, r.op.Check())
 	}
 	return nil
+}
+
+// locate completes the JSON pointer of an error that names a member of its own
+// request: here that is a row, or the data of an upsert.
+func (r *row) locate(i int, err error) error {
+	var e *desk.Error
+	if !errors.As(err, &e) || !strings.HasPrefix(e.Message, "/") {
+		return err
+	}
+	located := *e
+	located.Message = "/operations/" + strconv.Itoa(i) + e.Message
+	if r.op.Kind == desk.OpUpsert {
+		located.Message = "/operations/" + strconv.Itoa(i) + "/data" + e.Message
+	}
+	return &located
 }
 
 // keep makes an error that concerns only this row the row's, unless it has one

@@ -133,11 +133,15 @@ func (d *decoder) object(member func(name string) error) error {
 		return err
 	}
 	for d.PeekKind() != '}' {
-		name, err := d.token()
+		token, err := d.token()
 		if err != nil {
 			return err
 		}
-		if err := member(name.String()); err != nil {
+		name := token.String()
+		if strings.IndexByte(name, 0) >= 0 {
+			return d.wrong("U+0000 can't be stored")
+		}
+		if err := member(name); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ func pageSize(q url.Values) (int, error) {
 		return desk.DefaultLimit, nil
 	}
 	n, err := strconv.Atoi(q.Get("limit"))
-	if err != nil || n < 1 || n > desk.MaxLimit {
+	if err != nil || n < 1 || n > desk.MaxLimit || strconv.Itoa(n) != q.Get("limit") {
 		return 0, desk.Invalidf("limit: send a whole number from 1 to %d", desk.MaxLimit)
 	}
 	return n, nil

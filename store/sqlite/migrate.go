@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -25,7 +26,7 @@ var migrations embed.FS
 // migrate brings the schema up to date. Other processes wait meanwhile: ten may
 // start at once.
 func migrate(ctx context.Context, path string) (err error) {
-	if err := makeDir(path); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	lock := flock.New(turnPath(path))
@@ -33,6 +34,12 @@ func migrate(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("lock %s: %w", filepath.Dir(path), err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
+	// SQLite gives the files beside the database the mode that it has.
+	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return fmt.Errorf("open the database: %w", err)
+	} else if err := f.Close(); err != nil {
+		return err
+	}
 	db, err := sql.Open("sqlite", "file:"+path+fmt.Sprintf("?_pragma=busy_timeout(%d)&_pragma=page_size(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
 		busyTimeout.Milliseconds(), pageSize))
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -138,8 +137,4 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.read(ctx, func(c conn) error {
 		return failed("ready", c.stmt("SELECT 1 FROM installation").run())
 	})
-}
-
-func makeDir(path string) error {
-	return os.MkdirAll(filepath.Dir(path), 0o700)
 }

@@ -1,0 +1,262 @@
+//go:build linux
+
+package e2e_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+const tmpfsSize, ballastSize = 12 << 20, 6 << 20
+
+// A disk that fills up while eight clients write: they get 503, reads go on, all
+// that was acknowledged is there, and once there is space so do writes.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	t.Run("tmpfs", func(t *testing.T) {
+		t.Parallel()
+		small := t.TempDir()
+		if err := syscall.Mount("parley-e2e", small, "tmpfs", 0, fmt.Sprintf("size=%d", tmpfsSize)); err != nil {
+			t.Logf("not run, since mounting needs root (%v): file_size_limit stands in for it", err)
+			return
+		}
+		// Lazily, since the server ends after this.
+		t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+		ballast := filepath.Join(small, "ballast")
+		if err := os.WriteFile(ballast, make([]byte, ballastSize), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := newFault(t, filepath.Join(small, "data"))
+		f.refused(t, 3)
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		f.recovers(t)
+	})
+	t.Run("file_size_limit", func(t *testing.T) {
+		t.Parallel()
+		if _, err := exec.LookPath("prlimit"); err != nil {
+			t.Skip("prlimit is not installed (on Debian: apt-get install util-linux)")
+		}
+		f := newFault(t, newDir(t))
+		limit := func(size string) {
+			out, err := exec.CommandContext(t.Context(), "prlimit", "--pid", strconv.Itoa(f.s.cmd.Process.Pid), "--fsize="+size+":").CombinedOutput()
+			if err != nil {
+				t.Fatalf("prlimit: %v: %s", err, out)
+			}
+		}
+		limit(strconv.Itoa(tmpfsSize - ballastSize))
+		f.refused(t, 3)
+		limit("unlimited")
+		f.recovers(t)
+	})
+}
+
+// Faults that come and go under a running server. A file system can't be remounted
+// read-only while a server has files open on it, so strace plays it.
+func TestFailingDisk(t *testing.T) {
+	t.Parallel()
+	for name, inject := range map[string]string{
+		"read_only":   "pwrite64,write,ftruncate,fallocate:error=EROFS",
+		"io_error":    "pwrite64,write,ftruncate,fallocate:error=EIO",
+		"sync_fails":  "fsync,fdatasync:error=EIO",
+		"quota_spent": "pwrite64,write,ftruncate,fallocate:error=EDQUOT",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFault(t, newDir(t))
+			f.write(t, 8, 20)
+			calls, _, _ := strings.Cut(inject, ":")
+			detach := f.s.trace(t, "-e", "trace="+calls, "-e", "inject="+inject,
+				"-P", filepath.Join(f.dir, "parley.db"), "-P", filepath.Join(f.dir, "parley.db-wal"))
+			f.refused(t, 3)
+			if log := detach(); !strings.Contains(log, "(INJECTED)") {
+				t.Errorf("strace made no call fail:\n%s", log)
+			}
+			f.recovers(t)
+		})
+	}
+}
+
+// A directory on a file system that is mounted read-only is refused with one line
+// that names it, and taken when it is writable again.
+func TestReadOnlyMount(t *testing.T) {
+	t.Parallel()
+	mounted := t.TempDir()
+	if err := syscall.Mount("parley-e2e", mounted, "tmpfs", 0, "size=64m"); err != nil {
+		t.Logf("not run, since mounting needs root (%v)", err)
+		return
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(mounted, syscall.MNT_DETACH) })
+	remount := func(flags uintptr) {
+		if err := syscall.Mount("", mounted, "", syscall.MS_REMOUNT|flags, "size=64m"); err != nil {
+			t.Fatalf("remount: %v", err)
+		}
+	}
+	f := newFault(t, filepath.Join(mounted, "data"))
+	f.write(t, 8, 20)
+	f.s.stop(t)
+	remount(syscall.MS_RDONLY)
+	r := parley(t, nil, "serve", "--data", f.dir, "--listen", "127.0.0.1:0")
+	if r.code != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, f.dir) {
+		t.Errorf("serve on a read-only directory: exit %d: %s", r.code, r.stderr)
+	}
+	remount(0)
+	f.restart(t)
+	f.recovers(t)
+}
+
+// While another process holds the database's lock, a write waits a while and is
+// refused; reads go on.
+func TestLockedDatabase(t *testing.T) {
+	t.Parallel()
+	f := newFault(t, newDir(t))
+	f.write(t, 8, 20)
+	db, err := sql.Open("sqlite", filepath.Join(f.dir, "parley.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, statement := range []string{"PRAGMA busy_timeout = 10000", "BEGIN IMMEDIATE"} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.refused(t, 1)
+	if _, err := db.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	f.recovers(t)
+}
+
+// A fault is a server that something befalls, and what it has acknowledged.
+type fault struct {
+	dir, key string
+	s        *server
+	c        *client
+
+	mu    sync.Mutex
+	acked map[string]bool // external ids; false: refused
+	next  int
+}
+
+func newFault(t *testing.T, dir string) *fault {
+	t.Helper()
+	_, key := newWorkspace(t, dir)
+	f := &fault{dir: dir, key: key, acked: map[string]bool{}}
+	f.restart(t)
+	return f
+}
+
+func (f *fault) restart(t *testing.T) {
+	t.Helper()
+	f.s = serve(t, f.dir)
+	f.c = f.s.client(t, f.key, 8)
+}
+
+// note makes a contact large enough to fill a small disk soon.
+var note = strings.Repeat("a long note ", 500)
+
+// create makes one contact.
+func (f *fault) create(statuses ...int) (reply, error) {
+	f.mu.Lock()
+	f.next++
+	name := strconv.Itoa(f.next)
+	f.mu.Unlock()
+	r, err := f.c.expect("POST", "/contacts", `{"external_id":"`+name+`","note":"`+note+`"}`, statuses...)
+	if err == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.acked[name] = r.status == 201
+	}
+	return r, err
+}
+
+// write has clients create so many contacts each.
+func (f *fault) write(t *testing.T, clients, each int) {
+	t.Helper()
+	together(clients, func(int) {
+		for range each {
+			if _, err := f.create(201); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+}
+
+// refused has eight clients write until each has met 503 so many times, and reads
+// meanwhile.
+func (f *fault) refused(t *testing.T, times int) {
+	t.Helper()
+	together(8, func(int) {
+		for n, met := 0, 0; met < times; n++ {
+			if n == 2000 {
+				t.Error("no write is refused")
+				return
+			}
+			r, err := f.create(201, 503)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if r.status == 201 {
+				continue
+			}
+			met++
+			if !strings.Contains(string(r.body), `"type":"unavailable"`) || r.header.Get("Retry-After") == "" {
+				t.Errorf("%d, Retry-After %q: %s", r.status, r.header.Get("Retry-After"), r.body)
+			}
+			if _, err := f.c.expect("GET", "/contacts?limit=1", "", 200); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	f.all(t)
+	if got := f.s.status(t, "/healthz"); got != 200 {
+		t.Errorf("/healthz: status %d, though reads are answered", got)
+	}
+}
+
+// recovers waits until a write is taken, without a restart, and checks that all
+// that was ever acknowledged is there, also after a kill.
+func (f *fault) recovers(t *testing.T) {
+	t.Helper()
+	waitFor(t, "a write to be taken", func() bool {
+		r, err := f.create(201, 503)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.status == 201
+	})
+	f.write(t, 8, 5)
+	f.all(t)
+	f.s.kill()
+	f.restart(t)
+	f.all(t)
+	f.s.stop(t)
+	wantSound(t, f.dir)
+}
+
+// all checks that every acknowledged contact is there, and no refused one.
+func (f *fault) all(t *testing.T) {
+	t.Helper()
+	there := map[string]bool{}
+	for _, one := range f.c.contacts(t) {
+		there[one.ExternalID] = one.Note == strings.TrimSpace(note)
+	}
+	for name, acked := range f.acked {
+		if there[name] != acked {
+			t.Errorf("contact %s is there: %t; it was acknowledged: %t", name, there[name], acked)
+		}
+	}
+}

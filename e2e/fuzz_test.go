@@ -1,0 +1,180 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/api/apitest"
+)
+
+var fuzzRequests = flag.Int("fuzz-requests", 3000, "how many requests TestFuzz sends")
+
+// TestFuzz sends requests made from the API description, most of them damaged, to
+// a running server: every answer must be one that the description allows.
+func TestFuzz(t *testing.T) {
+	t.Parallel()
+	const connections = 8
+	text, err := os.ReadFile("../api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := apitest.Load(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := newDir(t)
+	workspace, key := newWorkspace(t, dir, "--country", "US")
+	for _, name := range []string{"ada", "grace"} {
+		must(t, dir, "member", "add", "--workspace", workspace, "--name", name, "--email", name+"@example.com")
+	}
+	s := serve(t, dir)
+	seed := newSeed(t)
+
+	var answered [6]atomic.Int64 // by the first digit of the status
+	together(connections, func(i int) {
+		m := document.NewMutator(seed + uint64(i))
+		line := &line{address: strings.TrimPrefix(s.url, "http://")}
+		defer line.close()
+		for n := i; n < *fuzzRequests && !t.Failed(); n += connections {
+			method, target, header, body := m.Next()
+			if _, damaged := header["Authorization"]; !damaged {
+				header.Set("Authorization", "Bearer "+key)
+			}
+			operation, mutations := m.Last()
+			fail := func(err error, answer string) {
+				t.Errorf("-seed %d, connection %d, request %d: %s %s, with %q\n%s\n%.4000q\nanswers\n%.2000s",
+					seed, i, n/connections, operation.Method, operation.Path, mutations, tail(err.Error(), 500), requestText(method, target, header, body), answer)
+			}
+			request, response, answer, err := line.ask(method, target, header, body)
+			if err != nil {
+				fail(err, "")
+				return
+			}
+			if response.StatusCode == http.StatusRequestHeaderFieldsTooLarge && len(requestText(method, target, header, nil)) > 32<<10 {
+				continue // net/http answers for itself, and hangs up
+			}
+			if err := document.Check(request, body, response.StatusCode, response.Header, answer); err != nil {
+				fail(err, fmt.Sprintf("%s %v\n%s", response.Status, response.Header, answer))
+				return
+			}
+			if response.StatusCode < 300 {
+				learn(m, answer)
+			}
+			answered[response.StatusCode/100].Add(1)
+		}
+	})
+	t.Logf("%d answers of 2xx, %d of 4xx", answered[2].Load(), answered[4].Load())
+	s.stop(t)
+	wantSound(t, dir)
+}
+
+// tail is the end of a text.
+func tail(text string, n int) string { return text[max(0, len(text)-n):] }
+
+// learn shows the Mutator what an answer says exists on the server.
+func learn(m *apitest.Mutator, answer []byte) {
+	var value any
+	if json.Unmarshal(answer, &value) == nil {
+		learnValue(m, value)
+	}
+}
+
+func learnValue(m *apitest.Mutator, value any) {
+	switch v := value.(type) {
+	case []any:
+		for _, e := range v {
+			learnValue(m, e)
+		}
+	case map[string]any:
+		_, isMember := v["member_id"].(string)
+		for name, e := range v {
+			text, isText := e.(string)
+			switch {
+			case name == "next_cursor":
+				m.Learn("cursor", text)
+			case name == "member_id", name == "email" && isMember:
+				m.Learn("owner", text)
+			case isText && strings.Contains(" id key external_id email phone value ", " "+name+" "):
+				m.Learn(name, text)
+			case name != "attributes": // whose members have any name
+				learnValue(m, e)
+			}
+		}
+	}
+}
+
+// A line is a connection by hand: a request leaves as it was made, also where
+// net/http's client would refuse or tidy it.
+type line struct {
+	address string
+	conn    net.Conn
+	answers *bufio.Reader
+}
+
+func (l *line) close() {
+	if l.conn != nil {
+		l.conn.Close()
+		l.conn = nil
+	}
+}
+
+// ask sends a request and reads its answer.
+func (l *line) ask(method, target string, header http.Header, body []byte) (request *http.Request, response *http.Response, answer []byte, err error) {
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	request = &http.Request{Method: method, URL: u, Header: header}
+	if l.conn == nil {
+		if l.conn, err = net.DialTimeout("tcp", l.address, patience); err != nil {
+			return nil, nil, nil, err
+		}
+		l.answers = bufio.NewReader(l.conn)
+	}
+	if err := l.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return nil, nil, nil, err
+	}
+	// The server may answer before it has read a large body, and then hangs up.
+	_, writeErr := l.conn.Write(requestText(method, target, header, body))
+	response, err = http.ReadResponse(l.answers, request)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("no answer: %w (sending it: %v)", err, writeErr)
+	}
+	defer response.Body.Close()
+	if answer, err = io.ReadAll(response.Body); err != nil {
+		return nil, nil, nil, fmt.Errorf("half an answer: %w", err)
+	}
+	if response.Close || writeErr != nil {
+		l.close()
+	}
+	return request, response, answer, nil
+}
+
+// requestText is the request as it is sent.
+func requestText(method, target string, header http.Header, body []byte) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: parley\r\n", method, target)
+	for name, values := range header {
+		for _, v := range values {
+			fmt.Fprintf(&b, "%s: %s\r\n", name, v)
+		}
+	}
+	if body != nil {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
+	}
+	b.WriteString("\r\n")
+	b.Write(body)
+	return b.Bytes()
+}
