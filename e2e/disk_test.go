@@ -114,12 +114,17 @@ func TestReadOnlyMount(t *testing.T) {
 	f.recovers(t)
 }
 
-// While another process holds the database's lock, a write waits a while and is
-// refused; reads go on.
+// While another process holds the database's lock, the writes of every workspace
+// wait a while and are refused; reads go on.
 func TestLockedDatabase(t *testing.T) {
 	t.Parallel()
 	f := newFault(t, newDir(t))
 	f.write(t, 8, 20)
+	others := make([]*client, 8)
+	for i := range others {
+		_, key := newWorkspace(t, f.dir)
+		others[i] = f.s.client(t, key, 1)
+	}
 	db, err := sql.Open("sqlite", filepath.Join(f.dir, "parley.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +136,11 @@ func TestLockedDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	together(len(others), func(i int) {
+		if _, err := others[i].expect("POST", "/contacts", `{"external_id":"1"}`, 503); err != nil {
+			t.Error(err)
+		}
+	})
 	f.refused(t, 1)
 	if _, err := db.ExecContext(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)

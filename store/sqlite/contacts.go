@@ -61,12 +61,13 @@ func furtherText(list []desk.Identity) string {
 	return string(append(b, ']'))
 }
 
+const contactQuery = `SELECT w.version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
+	WHERE c.workspace_id = ? AND c.id = ?`
+
 // Contact returns a contact, or NotFound, and the settings at that moment.
 func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Contact, settings *desk.Settings, err error) {
 	err = s.read(ctx, func(c conn) (err error) {
-		row := c.stmt(`SELECT w.version, ` + contactColumns + `
-			FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
-			WHERE c.workspace_id = ? AND c.id = ?`).id(ws).id(id)
+		row := c.stmt(contactQuery).id(ws).id(id)
 		if row.next() {
 			if settings, err = s.settingsAt(c, ws, row.readInt()); err != nil {
 				return err
@@ -81,12 +82,11 @@ func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Cont
 	return contact, settings, err
 }
 
-// Contacts returns up to limit contacts that pass the filter and stand after the
-// place given, in export order.
-func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (list []*desk.Contact, err error) {
+// contactsQuery is the list's query. There are few of them, so each is prepared once.
+func contactsQuery(f desk.ContactFilter) string {
 	var q strings.Builder
 	q.WriteString(`SELECT w.version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
-		WHERE c.workspace_id = ? AND (c.updated_at, c.id) > (?, ?) AND c.updated_at >= ?`)
+	WHERE c.workspace_id = ? AND (c.updated_at, c.id) > (?, ?) AND c.updated_at >= ?`)
 	if !f.Owner.IsZero() {
 		q.WriteString(` AND c.owner_id = ?`)
 	}
@@ -94,8 +94,14 @@ func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, 
 		q.WriteString(` AND c.id = (SELECT contact_id FROM identities WHERE workspace_id = ? AND kind = ? AND value = ?)`)
 	}
 	q.WriteString(` ORDER BY c.updated_at, c.id LIMIT ?`)
+	return q.String()
+}
+
+// Contacts returns up to limit contacts that pass the filter and stand after the
+// place given, in export order.
+func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (list []*desk.Contact, err error) {
 	err = s.read(ctx, func(c conn) error {
-		rows := c.stmt(q.String()).id(ws).time(after.UpdatedAt).id(after.ID).time(f.UpdatedSince)
+		rows := c.stmt(contactsQuery(f)).id(ws).time(after.UpdatedAt).id(after.ID).time(f.UpdatedSince)
 		if !f.Owner.IsZero() {
 			rows = rows.id(f.Owner)
 		}
@@ -158,16 +164,18 @@ func closeArray(b []byte) string {
 	return strings.TrimSuffix(string(b), ",") + "]"
 }
 
+const loadBookQuery = `SELECT ` + contactColumns + ` FROM contacts c
+	WHERE c.workspace_id = ?1 AND c.id IN (
+		SELECT i.contact_id FROM json_each(?2) j CROSS JOIN identities i
+		ON i.workspace_id = ?1 AND i.kind = substr(j.value, 1, instr(j.value, ':') - 1)
+			AND i.value = substr(j.value, instr(j.value, ':') + 1)
+		UNION ALL
+		SELECT unhex(value, '-') FROM json_each(?3))`
+
 // loadBook loads every contact that is named, in one query whatever their number.
 func loadBook(c conn, book *desk.Book, ids, claims string) error {
 	settings := book.Settings()
-	rows := c.stmt(`SELECT ` + contactColumns + ` FROM contacts c
-		WHERE c.workspace_id = ?1 AND c.id IN (
-			SELECT i.contact_id FROM json_each(?2) j CROSS JOIN identities i
-			ON i.workspace_id = ?1 AND i.kind = substr(j.value, 1, instr(j.value, ':') - 1)
-				AND i.value = substr(j.value, instr(j.value, ':') + 1)
-			UNION ALL
-			SELECT unhex(value, '-') FROM json_each(?3))`).id(settings.ID).text(claims).text(ids)
+	rows := c.stmt(loadBookQuery).id(settings.ID).text(claims).text(ids)
 	for rows.next() {
 		book.Load(readContact(&rows, settings))
 	}
@@ -233,11 +241,13 @@ func bindContact(s stmt, c *desk.Contact) stmt {
 		text(c.Attributes.JSON()).text(furtherText(c.Further)).idOrNull(owner).time(c.CreatedAt).time(c.UpdatedAt)
 }
 
+const newestEventQuery = `SELECT seq FROM events WHERE workspace_id = ? ORDER BY seq DESC LIMIT 1`
+
 // flushEvents numbers the events on from the newest. There is one writer at a time,
 // so the numbers are in commit order without a counter row, which would be one more
 // page to write in every commit.
 func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
-	newest := c.stmt(`SELECT seq FROM events WHERE workspace_id = ? ORDER BY seq DESC LIMIT 1`).id(ws)
+	newest := c.stmt(newestEventQuery).id(ws)
 	var seq int64
 	if newest.next() {
 		seq = newest.readInt()

@@ -34,14 +34,10 @@ func migrate(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("lock %s: %w", filepath.Dir(path), err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	// SQLite gives the files beside the database the mode that it has.
-	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return fmt.Errorf("open the database: %w", err)
-	} else if err := f.Close(); err != nil {
+	if err := create(path); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", "file:"+path+fmt.Sprintf("?_pragma=busy_timeout(%d)&_pragma=page_size(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
-		busyTimeout.Milliseconds(), pageSize))
+	db, err := sql.Open("sqlite", fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=synchronous(FULL)", path, busyTimeout.Milliseconds()))
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
@@ -70,4 +66,25 @@ func migrate(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("migrate %s: %w", path, err)
 	}
 	return nil
+}
+
+// create makes the database when there is none, for this user only: SQLite gives
+// the files beside it the same mode. Its page size is set before anything else,
+// since it is fixed with the first page.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("make the database: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	c, err := open(path, readerCache)
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }

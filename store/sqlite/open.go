@@ -89,6 +89,7 @@ func open(path string, cacheKB int) (conn, error) {
 	}
 	c.SetBusyTimeout(busyTimeout)
 	for _, pragma := range []string{
+		fmt.Sprintf("page_size = %d", pageSize), // of a database that is still empty
 		"journal_mode = WAL",
 		"synchronous = FULL", // the log is on the disk when COMMIT returns
 		"wal_autocheckpoint = 0",

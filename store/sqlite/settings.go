@@ -19,12 +19,14 @@ const (
 	entryMember = "member"
 )
 
+const authenticateQuery = `SELECT w.id, w.version FROM directory d JOIN workspaces w ON w.id = d.workspace_id
+	WHERE d.kind = 'key' AND d.ref = ?`
+
 // Authenticate returns the settings of the workspace that has a key with this
 // public id, or NotFound.
 func (s *Store) Authenticate(ctx context.Context, publicID string) (settings *desk.Settings, err error) {
 	err = s.read(ctx, func(c conn) error {
-		row := c.stmt(`SELECT w.id, w.version FROM directory d JOIN workspaces w ON w.id = d.workspace_id
-			WHERE d.kind = 'key' AND d.ref = ?`).text(publicID)
+		row := c.stmt(authenticateQuery).text(publicID)
 		if !row.next() {
 			if err := row.done(); err != nil {
 				return failed("authenticate", err)

@@ -1,0 +1,227 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// An example is a block of shell in a document, and what it prints: the block
+// after it, "" when the document shows none.
+type example struct{ shell, prints string }
+
+var fence = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
+
+// examples lists a document's sh blocks. A json or text block belongs to the sh
+// block before it; one without a language is for the reader alone.
+func examples(document string) (list []example) {
+	for _, block := range fence.FindAllStringSubmatch(document, -1) {
+		switch language, body := block[1], block[2]; {
+		case language == "sh":
+			list = append(list, example{shell: body})
+		case language != "" && len(list) > 0:
+			list[len(list)-1].prints = body
+		}
+	}
+	return list
+}
+
+// TestREADME pastes the README's examples beside a running demo, in order and into
+// one shell, as a reader would. Their answers are those that the README shows, up
+// to ids, times and cursors; and where it shows an id twice, they have one twice.
+func TestREADME(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"sh", "sed", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil || runtime.GOOS == "windows" {
+			t.Skipf("no %s here", tool)
+		}
+	}
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := examples(string(text))
+	const end = "=== the next example"
+	var script strings.Builder
+	for _, e := range list {
+		script.WriteString(e.shell + "echo '" + end + "'\n")
+	}
+
+	// What go run would build again is built already, and the demo listens elsewhere.
+	home := t.TempDir()
+	p := demo(t, filepath.Join(home, "parley-data"), "Ctrl-C")
+	address := regexp.MustCompile(`http://(\S+)/v1`).FindStringSubmatch(p.stdout.String())[1]
+	pasted := script.String()
+	for old, replacement := range map[string]string{`go run ./cmd/parley "$@"`: `command parley "$@"`, "127.0.0.1:8480": address} {
+		if !strings.Contains(pasted, old) {
+			t.Fatalf("the README's examples do not hold %s any more", old)
+		}
+		pasted = strings.ReplaceAll(pasted, old, replacement)
+	}
+	shell := exec.CommandContext(t.Context(), "sh", "-eu")
+	shell.Dir = home
+	shell.Env = environment("PATH=" + filepath.Dir(binary) + string(os.PathListSeparator) + os.Getenv("PATH"))
+	shell.Stdin = strings.NewReader(pasted)
+	var stderr bytes.Buffer
+	shell.Stderr = &stderr
+	out, err := shell.Output()
+	if err != nil || stderr.Len() > 0 {
+		t.Fatalf("%v\n%s\n%s", err, stderr.String(), out)
+	}
+	printed := strings.Split(string(out), end+"\n")
+	if len(printed) != len(list)+1 {
+		t.Fatalf("%d examples, %d answers:\n%s", len(list), len(printed)-1, out)
+	}
+
+	var got, want masker
+	for i, e := range list {
+		if e.prints == "" {
+			continue
+		}
+		if g, w := got.mask(t, printed[i]), want.mask(t, e.prints); g != w {
+			t.Errorf("the README's example\n%sprints\n%s\nwhere the README has\n%s", e.shell, g, w)
+		}
+	}
+	p.stop(t)
+}
+
+// A masker replaces what differs from run to run: an id by its number in order of
+// first appearance, a time and a cursor by a word.
+type masker struct{ ids map[string]int }
+
+var (
+	anyID     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	anyTime   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+	anyCursor = regexp.MustCompile(`"next_cursor":"[\w-]+"`)
+)
+
+// mask also writes JSON without white space, a value a line.
+func (m *masker) mask(t *testing.T, text string) string {
+	t.Helper()
+	if strings.HasPrefix(text, "{") {
+		text = compact(t, text)
+	}
+	text = anyTime.ReplaceAllString(text, "TIME")
+	text = anyCursor.ReplaceAllString(text, `"next_cursor":"CURSOR"`)
+	return anyID.ReplaceAllStringFunc(text, func(id string) string {
+		if m.ids == nil {
+			m.ids = map[string]int{}
+		}
+		if m.ids[id] == 0 {
+			m.ids[id] = len(m.ids) + 1
+		}
+		return fmt.Sprintf("ID-%d", m.ids[id])
+	})
+}
+
+func compact(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	for d := json.NewDecoder(strings.NewReader(text)); ; b.WriteByte('\n') {
+		var value json.RawMessage
+		err := d.Decode(&value)
+		if err == io.EOF {
+			return b.String()
+		}
+		if err == nil {
+			err = json.Compact(&b, value)
+		}
+		if err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+	}
+}
+
+// TestAPIDocument sends what the tables of docs/api.md say is sent, and holds the
+// answers to what they say is answered.
+func TestAPIDocument(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := newDir(t)
+	s := serve(t, dir)
+	keys := map[string]string{} // by country
+	keyIn := func(country string) string {
+		if keys[country] == "" {
+			_, keys[country] = newWorkspace(t, dir, "--country="+country)
+		}
+		return keys[country]
+	}
+
+	phones := table(t, string(text), "| sent | country | read as |")
+	for i, row := range phones {
+		sent, country, want := code(row[0]), strings.Trim(row[1], "—"), row[2]
+		body := fmt.Sprintf(`{"external_id":"%d","phone":%q}`, i, sent)
+		status, answer := s.call(t, keyIn(country), "POST", "/contacts", body)
+		got := "400"
+		if status == http.StatusCreated {
+			got = "`" + decode[struct{ Data struct{ Phone string } }](t, []byte(answer)).Data.Phone + "`"
+		}
+		if got != want && !(status == http.StatusBadRequest && strings.HasPrefix(want, "400")) {
+			t.Errorf("%q in %q: %d %s, want %s", sent, country, status, answer, want)
+		}
+	}
+
+	values := table(t, string(text), "| type | sent | answered |")
+	key := keyIn("")
+	for i, row := range values {
+		kind, sent, want := code(row[0]), code(row[1]), row[2]
+		name := fmt.Sprintf("v%d", i)
+		options := ""
+		if strings.HasSuffix(kind, "select") {
+			options = `,"options":["a","b"]`
+		}
+		s.want(t, 201, key, "POST", "/attributes", fmt.Sprintf(`{"key":%q,"type":%q%s}`, name, kind, options))
+		_, answer := s.call(t, key, "POST", "/contacts", fmt.Sprintf(`{"external_id":"value-%d","attributes":{%q:%s}}`, i, name, sent))
+		switch want {
+		case "cleared":
+			want = `"attributes":{}`
+		default:
+			if reason, refused := strings.CutPrefix(want, "refused: "); refused {
+				want = fmt.Sprintf(`{"key":%q,"message":%q}`, name, code(reason))
+			} else {
+				want = fmt.Sprintf(`"attributes":{%q:%s}`, name, code(want))
+			}
+		}
+		if !strings.Contains(answer, want) {
+			t.Errorf("%s %s: %s, want %s", kind, sent, answer, want)
+		}
+	}
+	if len(phones) < 10 || len(values) < 20 {
+		t.Errorf("docs/api.md has %d phones and %d values", len(phones), len(values))
+	}
+}
+
+// table returns the rows of a document's table, given its first line.
+func table(t *testing.T, text, head string) (rows [][]string) {
+	t.Helper()
+	_, after, found := strings.Cut(text, "\n"+head+"\n")
+	if !found {
+		t.Fatalf("no table %s", head)
+	}
+	for i, line := range strings.Split(after, "\n") {
+		switch {
+		case i == 0: // the line under the head
+		case !strings.HasPrefix(line, "|"):
+			return rows
+		default:
+			cells := strings.Split(strings.Trim(line, "| "), " | ")
+			rows = append(rows, cells)
+		}
+	}
+	return rows
+}
+
+// code takes the marks of code off a cell.
+func code(cell string) string { return strings.Trim(cell, "`") }
