@@ -27,8 +27,11 @@ func (s *server) trace(t *testing.T, args ...string) (detach func() string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // it ends by a signal
+	}()
 	stopped := false
 	detach = func() string {
 		if !stopped {

@@ -70,14 +70,21 @@ func TestRevokeBesideWriters(t *testing.T) {
 	for round := range revocations {
 		made := must(t, dir, "key", "create", "--workspace", workspace, "--name", "test", "--permissions", "all")
 		c := s.client(t, made["key"].(string), writers)
-		var written atomic.Int64
+		var done atomic.Int64
 		var revoked, over atomic.Bool
 		var wg sync.WaitGroup
 		for w := range writers {
 			wg.Go(func() {
+				path := ""
 				for n := 0; !over.Load(); n++ {
 					late := revoked.Load()
-					r, err := c.expect("POST", "/contacts", fmt.Sprintf(`{"external_id":"%d-%d-%d"}`, round, w, n), 201, 401)
+					var r reply
+					var err error
+					if n%4 == 3 { // and now and then they read
+						r, err = c.expect("GET", path, "", 200, 401)
+					} else {
+						r, err = c.expect("POST", "/contacts", fmt.Sprintf(`{"external_id":"%d-%d-%d"}`, round, w, n), 201, 401)
+					}
 					if err != nil {
 						t.Error(err)
 						return
@@ -89,11 +96,14 @@ func TestRevokeBesideWriters(t *testing.T) {
 						t.Errorf("a request that began after the revocation was answered %d", r.status)
 						return
 					}
-					written.Add(1)
+					if r.status == 201 {
+						path = "/contacts/" + contactOf(t, r.body).ID
+					}
+					done.Add(1)
 				}
 			})
 		}
-		waitFor(t, "the writers to be at work", func() bool { return written.Load() > 10*writers })
+		waitFor(t, "the writers to be at work", func() bool { return done.Load() > 10*writers })
 		start := time.Now()
 		must(t, dir, "key", "revoke", made["key_id"].(string))
 		took = append(took, time.Since(start))

@@ -7,13 +7,12 @@ import (
 )
 
 const (
-	// checkpointRows is after how many written rows the log is moved into the
-	// database: often enough to keep it short, seldom enough that a page written
-	// again and again is copied once.
-	checkpointRows = 20_000
-	// restartFrames is the length of the log, in pages, from which on writers wait
-	// until it is empty; a reader that never pauses can't let it grow for ever.
-	restartFrames = 64_000
+	// checkpointFrames is the estimated length of the log, in pages, at which it is
+	// moved into the database and begun anew. A log that stays short is written over
+	// in place, and then a sync costs two thirds of one that makes the file longer
+	// (docs/performance.md); one that is moved too often copies the same pages again
+	// and again.
+	checkpointFrames = 4000
 	// idleCheckpoint is after how long a quiet server empties the log.
 	idleCheckpoint = 30 * time.Second
 )
@@ -38,10 +37,21 @@ func (s *Store) Run(ctx context.Context) (err error) {
 		}
 		// A checkpoint that fails (the disk is full, say) loses nothing: the log keeps
 		// what it holds, and the next one tries again.
-		if frames, err := checkpoint(c, "PASSIVE"); err == nil && frames > restartFrames {
-			_, _ = checkpoint(c, "RESTART")
-		}
+		_ = s.empty(c)
 	}
+}
+
+// empty moves the log into the database: most of it beside the writers, then what
+// they added meanwhile while they wait, since a log that is never empty for a
+// moment would grow for ever.
+func (s *Store) empty(c conn) error {
+	if _, err := checkpoint(c, "PASSIVE"); err != nil {
+		return err
+	}
+	return s.alone(func() error {
+		_, err := checkpoint(c, "RESTART")
+		return err
+	})
 }
 
 // checkpoint returns the length of the log in frames.
@@ -54,12 +64,13 @@ func checkpoint(c conn, mode string) (frames int64, err error) {
 	return frames, failed("checkpoint", s.done())
 }
 
-// grew notes that rows were written, and wakes Run when it is time.
+// grew notes a commit of some rows, and wakes Run when it is time. A lone row
+// touches several pages, the rows of a large group share theirs.
 func (s *Store) grew(rows int) {
-	if s.written += rows; s.written < checkpointRows {
+	if s.frames += 8 + rows/6; s.frames < checkpointFrames {
 		return
 	}
-	s.written = 0
+	s.frames = 0
 	select {
 	case s.checkpoints <- struct{}{}:
 	default:

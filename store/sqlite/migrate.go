@@ -16,10 +16,6 @@ import (
 	_ "modernc.org/sqlite" // goose speaks database/sql
 )
 
-// pageSize of a new database, in bytes. Twice SQLite's default: a create then
-// touches fewer pages, each of which costs the log two writes (docs/performance.md).
-const pageSize = 8192
-
 //go:embed migrations/*.sql
 var migrations embed.FS
 
@@ -37,7 +33,7 @@ func migrate(ctx context.Context, path string) (err error) {
 	if err := create(path); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=synchronous(FULL)", path, busyTimeout.Milliseconds()))
+	db, err := sql.Open("sqlite", fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)", path, busyTimeout.Milliseconds()))
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
@@ -68,23 +64,12 @@ func migrate(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// create makes the database when there is none, for this user only: SQLite gives
-// the files beside it the same mode. Its page size is set before anything else,
-// since it is fixed with the first page.
+// create makes the file when there is none, for this user only: SQLite gives the
+// files beside it the same mode.
 func create(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the database: %w", err)
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	c, err := open(path, readerCache)
-	if err != nil {
-		return err
-	}
-	return c.Close()
+	return f.Close()
 }

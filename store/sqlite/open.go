@@ -46,7 +46,7 @@ type Store struct {
 	settings map[desk.ID]*desk.Settings // the newest version seen of each workspace
 
 	checkpoints chan struct{} // has an element when the log has grown
-	written     int           // rows since the last element; the queue's leader's
+	frames      int           // by which it has grown since, roughly; the queue's leader's
 }
 
 // Open opens the database, making or migrating it as needed. It fails when a newer
@@ -89,7 +89,6 @@ func open(path string, cacheKB int) (conn, error) {
 	}
 	c.SetBusyTimeout(busyTimeout)
 	for _, pragma := range []string{
-		fmt.Sprintf("page_size = %d", pageSize), // of a database that is still empty
 		"journal_mode = WAL",
 		"synchronous = FULL", // the log is on the disk when COMMIT returns
 		"wal_autocheckpoint = 0",

@@ -15,12 +15,14 @@ const beginWrite = "BEGIN IMMEDIATE"
 // groupChanges is how many changes share a commit at most.
 const groupChanges = 256
 
-// A change is one caller's part of a transaction.
+// A change is one caller's part of a transaction, or, when it is alone, something
+// done between two of them.
 type change struct {
-	do   func(conn) (rows int, err error)
-	rows int
-	err  error
-	turn chan []*change // a group to lead, or nil when another has led it
+	do    func(conn) (rows int, err error)
+	alone bool
+	rows  int
+	err   error
+	turn  chan []*change // a group to lead, or nil when another has led it
 }
 
 // A queue lets the changes that arrive during a commit share the next one. Whoever
@@ -36,7 +38,16 @@ type queue struct {
 // transaction that wrote none costs no commit. It may share the transaction with
 // others, whose failure does not touch it.
 func (s *Store) write(do func(conn) (rows int, err error)) error {
-	ch := &change{do: do, turn: make(chan []*change, 1)}
+	return s.enqueue(&change{do: do})
+}
+
+// alone runs do while no transaction of this process is open.
+func (s *Store) alone(do func() error) error {
+	return s.enqueue(&change{alone: true, do: func(conn) (int, error) { return 0, do() }})
+}
+
+func (s *Store) enqueue(ch *change) error {
+	ch.turn = make(chan []*change, 1)
 	group := s.queue.enter(ch)
 	if group == nil {
 		if group = <-ch.turn; group == nil {
@@ -70,7 +81,13 @@ func (q *queue) enter(ch *change) []*change {
 func (q *queue) leave() []*change {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := min(len(q.waiting), groupChanges)
+	n := 0
+	for n < len(q.waiting) && n < groupChanges && !q.waiting[n].alone {
+		n++
+	}
+	if n == 0 && len(q.waiting) > 0 {
+		n = 1 // one that is alone
+	}
 	if n == 0 {
 		q.busy, q.waiting = false, nil
 		return nil
@@ -83,19 +100,25 @@ func (q *queue) leave() []*change {
 // commit runs a group's changes in one transaction. When one fails with company,
 // each is run alone, so that it can't take its neighbours with it.
 func (s *Store) commit(group []*change) {
+	if group[0].alone {
+		_, group[0].err = group[0].do(s.writer)
+		return
+	}
 	end := s.takeTurn()
 	defer end()
 	err := s.transact(group)
+	rows := 0
 	for _, ch := range group {
-		if err != nil {
-			ch.err = err
-		}
+		ch.err = err
 		if err != nil && len(group) > 1 {
 			ch.err = s.transact([]*change{ch})
 		}
 		if ch.err == nil {
-			s.grew(ch.rows)
+			rows += ch.rows
 		}
+	}
+	if rows > 0 {
+		s.grew(rows)
 	}
 }
 

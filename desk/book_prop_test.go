@@ -1,0 +1,665 @@
+package desk_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"parley/desk"
+)
+
+// A shelf is what a store keeps of contacts between Books: rows, and who holds
+// which claim. It gives a Book what a store would, which is no more than the
+// operations name, and takes back what Changed says.
+type shelf struct {
+	rows   map[desk.ID]desk.Contact
+	claims map[desk.Identity]desk.ID
+	events []desk.Event
+	made   int
+}
+
+func newShelf() *shelf {
+	return &shelf{rows: map[desk.ID]desk.Contact{}, claims: map[desk.Identity]desk.ID{}}
+}
+
+func (s *shelf) newID() desk.ID { s.made++; return id(s.made) }
+
+func (s *shelf) clone() *shelf {
+	return &shelf{maps.Clone(s.rows), maps.Clone(s.claims), slices.Clone(s.events), s.made}
+}
+
+// open loads a Book with what ops can touch.
+func (s *shelf) open(ops ...*desk.Op) *desk.Book {
+	var named []desk.ID
+	for _, op := range ops {
+		named = append(named, op.IDs()...)
+		for _, i := range op.Identities() {
+			if holder, ok := s.claims[i.Claim()]; ok {
+				named = append(named, holder)
+			}
+		}
+	}
+	b := desk.NewBook(settings, len(ops))
+	for n, id := range named {
+		if row, ok := s.rows[id]; ok && !slices.Contains(named[:n], id) {
+			b.Load(stored(&row))
+		}
+	}
+	return b
+}
+
+// stored is a contact as it comes back from a store: equal, and sharing nothing.
+func stored(c *desk.Contact) *desk.Contact {
+	fresh := *c
+	fresh.Attributes = desk.StoredAttributes(c.Attributes.JSON())
+	fresh.Further = append([]desk.Identity(nil), c.Further...) // nil when there are none
+	return &fresh
+}
+
+// flush stores what a Book changed: releases first, on all pages, then the rows
+// and what they take. It fails where a database would.
+func (s *shelf) flush(t tester, b *desk.Book) {
+	t.Helper()
+	for _, p := range b.Changed() {
+		released, _ := p.Claims()
+		for _, i := range released {
+			if p.Stored == nil || s.claims[i] != p.Stored.ID {
+				t.Fatalf("%s is released, and %s holds it", i, s.claims[i])
+			}
+			delete(s.claims, i)
+		}
+	}
+	for _, p := range b.Changed() {
+		_, taken := p.Claims()
+		for _, i := range taken {
+			if holder, held := s.claims[i]; held {
+				t.Fatalf("%s is taken, and %s holds it", i, holder)
+			}
+			s.claims[i] = p.Now.ID
+		}
+		switch {
+		case p.Now != nil:
+			s.rows[p.Now.ID] = *stored(p.Now)
+		case p.Stored != nil:
+			delete(s.rows, p.Stored.ID)
+		}
+	}
+	s.events = append(s.events, b.Events()...)
+	s.check(t)
+}
+
+// check holds the claims to the contacts': no two hold the same, and none is lost.
+func (s *shelf) check(t tester) {
+	t.Helper()
+	want := map[desk.Identity]desk.ID{}
+	for id, row := range s.rows {
+		for _, i := range row.Claims() {
+			if other, twice := want[i]; twice {
+				t.Fatalf("%s and %s both hold %s", id, other, i)
+			}
+			want[i] = id
+		}
+	}
+	if !maps.Equal(want, s.claims) {
+		t.Fatalf("the claims are %v\nthe contacts hold %v", s.claims, want)
+	}
+}
+
+func (s *shelf) String() string {
+	var lines []string
+	for _, row := range s.rows {
+		lines = append(lines, show(&row))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// The pool from which operations are drawn: so few values that conflicts abound.
+var (
+	emails = []string{"a@x.example", "A@X.example", "b@x.example", "c@x.example"}
+	digits = []string{"905321111111", "905322222222", "905323333333"}
+	words  = []string{"1", "2", "3"}
+
+	pool = func() (l []desk.Identity) {
+		for _, w := range words {
+			l = append(l, handle("external_id", w), handle("telegram", w))
+		}
+		for _, d := range digits {
+			l = append(l, handle("phone", d), handle("whatsapp", d))
+		}
+		return append(l, handles("email", "a@x.example", "email", "b@x.example", "email", "c@x.example")...)
+	}()
+
+	values = map[string][]desk.Value{
+		"city":  {str("İzmir"), str("a,\"b\":{}\\"), str(""), num("1"), {}},
+		"score": {num("1.50"), str("1.5"), num("2"), str("x"), {}},
+		"tags":  {list(str("a,b"), str("}")), list(str("}")), list(str("]["), str(`\`), str(`"`)), list(), {}},
+		"tier":  {str("gold"), str("tin"), str("lead"), {}},
+		"old":   {str("x"), {}},
+		"nope":  {str("x")},
+	}
+)
+
+// usually is one of often three times in four, else one of seldom.
+func usually[T any](often, seldom []T) *rapid.Generator[T] {
+	return rapid.Custom(func(t *rapid.T) T {
+		if rapid.IntRange(0, 3).Draw(t, "seldom") == 0 {
+			return rapid.SampledFrom(seldom).Draw(t, "one of")
+		}
+		return rapid.SampledFrom(often).Draw(t, "one of")
+	})
+}
+
+var (
+	anyIdentities = rapid.SliceOfN(rapid.SampledFrom(pool), 0, 3)
+	anyOwner      = usually([]string{"ada@DESK.example", "grace@desk.example", ada.ID.String()}, []string{"nobody", ""})
+	anyKey        = usually([]string{"city", "score", "tags", "tier"}, []string{"old", "nope"})
+	anyTarget     = rapid.Custom(func(t *rapid.T) desk.ID { return id(rapid.IntRange(0, 8).Draw(t, "id")) })
+)
+
+// anyParts draws the members of a contact in any order.
+var anyParts = rapid.Custom(func(t *rapid.T) []part {
+	all := []func() part{
+		func() part { return external(rapid.SampledFrom(words).Draw(t, "external_id")) },
+		func() part { return email(rapid.SampledFrom(emails).Draw(t, "email")) },
+		func() part { return phone(rapid.SampledFrom(digits).Draw(t, "phone")) },
+		func() part { return name(rapid.SampledFrom(words).Draw(t, "name")) },
+		func() part { return owner(anyOwner.Draw(t, "owner")) },
+		func() part {
+			var pairs []string
+			for _, i := range anyIdentities.Draw(t, "identities") {
+				pairs = append(pairs, i.Kind, i.Value)
+			}
+			return further(pairs...)
+		},
+		func() part {
+			var parts []part
+			for _, key := range rapid.SliceOfNDistinct(anyKey, 1, 3, rapid.ID[string]).Draw(t, "keys") {
+				parts = append(parts, attr(key, rapid.SampledFrom(values[key]).Draw(t, key)))
+			}
+			return func(w *desk.ContactWrite) {
+				w.Attributes.Set = true
+				for _, p := range parts {
+					p(w)
+				}
+			}
+		},
+	}
+	nulls := []part{noExternal, noEmail, noPhone, noName, noOwner, noFurther, noAttributes}
+	var parts []part
+	for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(all)-1), 0, 4, rapid.ID[int]).Draw(t, "members") {
+		if rapid.IntRange(0, 4).Draw(t, "null") == 0 {
+			parts = append(parts, nulls[n])
+			continue
+		}
+		parts = append(parts, all[n]())
+	}
+	return parts
+})
+
+var anyOp = rapid.Custom(func(t *rapid.T) *desk.Op {
+	find := func(op *desk.Op) *desk.Op {
+		for _, i := range anyIdentities.Draw(t, "find") {
+			op.Find = desk.AddIdentity(op.Find, i)
+		}
+		if rapid.Bool().Draw(t, "by id") {
+			op = at(anyTarget.Draw(t, "target"), op)
+		}
+		return op
+	}
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0, 1, 2, 3:
+		return upsert(anyParts.Draw(t, "upsert")...)
+	case 4, 5:
+		return patch(anyTarget.Draw(t, "patch"), anyParts.Draw(t, "patch")...)
+	case 6:
+		return find(assign(sent(anyOwner.Draw(t, "assign"))))
+	case 7:
+		return find(assign(null[string]()))
+	case 8:
+		return find(erase())
+	default:
+		return remove(anyTarget.Draw(t, "remove"), anyIdentities.Draw(t, "readings")...)
+	}
+})
+
+// A step is an operation at a time; the clock may go back.
+type step struct {
+	op  *desk.Op
+	now desk.Time
+}
+
+// String shows the step when a property fails.
+func (s step) String() string { return fmt.Sprintf("at %d: %+v", s.now, *s.op) }
+
+var anySteps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+	return step{anyOp.Draw(t, "op"), desk.Time(rapid.IntRange(100, 120).Draw(t, "now"))}
+}), 1, 12)
+
+// anyShelf is a shelf after a few upserts; each contact has a value of the
+// archived attribute.
+func anyShelf(t *rapid.T) *shelf {
+	s := newShelf()
+	for _, parts := range rapid.SliceOfN(anyParts, 0, 6).Draw(t, "contacts") {
+		op := upsert(parts...)
+		b := s.open(op)
+		if o, err := b.Apply(op, actor, 110, s.newID); err != nil || o.Status != desk.StatusCreated {
+			continue
+		}
+		s.flush(t, b)
+		row := s.rows[id(s.made)]
+		row.Attributes = desk.StoredAttributes(strings.Replace(`{"born":"kept",`+row.Attributes.JSON()[1:], ",}", "}", 1))
+		s.rows[id(s.made)] = row
+	}
+	s.events = nil
+	return s
+}
+
+// answer is what a caller sees of an operation.
+func answer(o desk.Outcome, err error) string {
+	if err != nil {
+		return explain(err)
+	}
+	return string(o.Status) + " " + show(o.Contact)
+}
+
+// state is all that can be seen of a Book from outside.
+type state struct {
+	pages   []desk.Page
+	rows    []string
+	events  []desk.Event
+	holders map[desk.Identity]string
+}
+
+func stateOf(t tester, b *desk.Book) state {
+	s := state{events: slices.Clone(b.Events()), holders: map[desk.Identity]string{}}
+	for _, p := range b.Changed() {
+		s.pages = append(s.pages, *p)
+		s.rows = append(s.rows, show(p.Stored), show(p.Now))
+	}
+	for _, i := range pool {
+		if c := holderOf(t, b, i); c != nil {
+			s.holders[i] = show(c)
+		}
+	}
+	return s
+}
+
+// holderOf finds out who holds an identity: an assign to nobody tells whether
+// someone does, and an upsert that says nothing else returns whom it found.
+func holderOf(t tester, b *desk.Book, i desk.Identity) *desk.Contact {
+	t.Helper()
+	if _, err := b.Apply(assign(sent("nobody"), i), actor, 0, nil); desk.IsType(err, desk.NotFound) {
+		return nil
+	}
+	o, err := b.Apply(&desk.Op{Kind: desk.OpUpsert, Write: desk.ContactWrite{Sent: []desk.Identity{i}}}, actor, 0, nil)
+	if err != nil {
+		t.Fatalf("probe of %s: %s", i, explain(err))
+	}
+	return o.Contact
+}
+
+// byID returns the contact with this id as it is in the Book, or nil.
+func byID(b *desk.Book, id desk.ID) *desk.Contact {
+	o, _ := b.Apply(patch(id), actor, 0, nil)
+	return o.Contact
+}
+
+// TestBook_refusals_leave_no_trace: an Apply that refuses leaves the Book as it was.
+func TestBook_refusals_leave_no_trace(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, steps := anyShelf(t), anySteps.Draw(t, "steps")
+		b := s.open(opsOf(steps)...)
+		for _, step := range steps {
+			before, made := stateOf(t, b), s.made
+			o, err := b.Apply(step.op, actor, step.now, s.newID)
+			if err == nil {
+				continue
+			}
+			if after := stateOf(t, b); !reflect.DeepEqual(after, before) || o != (desk.Outcome{}) || s.made != made {
+				t.Fatalf("%v was refused: %s\nbefore %+v\nafter  %+v", step, explain(err), before, after)
+			}
+		}
+	})
+}
+
+func opsOf(steps []step) []*desk.Op {
+	ops := make([]*desk.Op, len(steps))
+	for n := range steps {
+		ops[n] = steps[n].op
+	}
+	return ops
+}
+
+// TestBook_holders_agree: after every operation no two contacts hold the same
+// claim, and each identity leads to the contact that says it holds it.
+func TestBook_holders_agree(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, steps := anyShelf(t), anySteps.Draw(t, "steps")
+		b := s.open(opsOf(steps)...)
+		for _, step := range steps {
+			b.Apply(step.op, actor, step.now, s.newID)
+			want := map[desk.Identity]desk.ID{}
+			for n := range s.made + 1 {
+				c := byID(b, id(n))
+				if c == nil {
+					continue
+				}
+				for _, i := range c.Claims() {
+					if other, twice := want[i]; twice {
+						t.Fatalf("after %v %s and %s both hold %s", step, other, id(n), i)
+					}
+					want[i] = id(n)
+				}
+				checkContact(t, c)
+			}
+			for _, i := range pool {
+				holder, held := want[i.Claim()]
+				if c := holderOf(t, b, i); (c != nil) != held || held && (c.ID != holder || c != byID(b, holder)) {
+					t.Fatalf("after %v %s leads to %s, and %s holds it", step, i, show(c), holder)
+				}
+			}
+		}
+	})
+}
+
+// checkContact holds a contact to what is always true of one.
+func checkContact(t tester, c *desk.Contact) {
+	t.Helper()
+	all := c.Identities()
+	for n, i := range all {
+		if slices.Contains(all[:n], i) {
+			t.Fatalf("%s is there twice: %s", i, show(c))
+		}
+		if !slices.Contains(c.Claims(), i.Claim()) {
+			t.Fatalf("%s is not claimed: %q", i, c.Claims())
+		}
+	}
+	if !slices.IsSortedFunc(c.Further, func(a, b desk.Identity) int { return strings.Compare(a.Kind+"\x00"+a.Value, b.Kind+"\x00"+b.Value) }) {
+		t.Fatalf("not sorted: %q", c.Further)
+	}
+	if c.UpdatedAt < c.CreatedAt {
+		t.Fatalf("updated at %d, created at %d", c.UpdatedAt, c.CreatedAt)
+	}
+}
+
+// TestBook_claims_replay: what the pages release and take, replayed onto the
+// stored claims with all deletes before all inserts, neither deletes what is not
+// there nor inserts what is, and gives the claims that the contacts then have.
+// shelf.flush is that replay.
+func TestBook_claims_replay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, steps := anyShelf(t), anySteps.Draw(t, "steps")
+		b := s.open(opsOf(steps)...)
+		for _, step := range steps {
+			b.Apply(step.op, actor, step.now, s.newID)
+		}
+		seen := map[*desk.Page]bool{}
+		for _, p := range b.Changed() {
+			if seen[p] {
+				t.Fatal("a page is there twice")
+			}
+			seen[p] = true
+			if p.Stored != nil && p.Now != nil && p.Stored.ID != p.Now.ID {
+				t.Fatalf("a page is of %s and %s", p.Stored.ID, p.Now.ID)
+			}
+		}
+		s.flush(t, b)
+	})
+}
+
+// TestBook_group_equals_singles is the law that a batch of n operations equals n
+// single writes, answers, events and what is stored included, wherever the group
+// is cut, and although each Book holds only what its operations name.
+func TestBook_group_equals_singles(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		single, steps := anyShelf(t), anySteps.Draw(t, "steps")
+		grouped := single.clone()
+
+		var want []string
+		for _, step := range steps {
+			b := single.open(step.op)
+			o, err := b.Apply(step.op, actor, step.now, single.newID)
+			want = append(want, answer(o, err))
+			single.flush(t, b)
+		}
+
+		outcomes, errs := make([]desk.Outcome, len(steps)), make([]error, len(steps))
+		for n := 0; n < len(steps); {
+			end := n + rapid.IntRange(1, len(steps)-n).Draw(t, "group")
+			b := grouped.open(opsOf(steps[n:end])...)
+			for ; n < end; n++ {
+				outcomes[n], errs[n] = b.Apply(steps[n].op, actor, steps[n].now, grouped.newID)
+			}
+			grouped.flush(t, b)
+		}
+
+		for n := range steps { // answered only now, when all have run
+			if got := answer(outcomes[n], errs[n]); got != want[n] {
+				t.Errorf("%d, %v:\nin a group %s\nalone      %s", n, steps[n], got, want[n])
+			}
+		}
+		if grouped.String() != single.String() || !maps.Equal(grouped.claims, single.claims) {
+			t.Errorf("stored in groups:\n%s\none by one:\n%s", grouped, single)
+		}
+		if !reflect.DeepEqual(grouped.events, single.events) {
+			t.Errorf("events in groups %+v\none by one %+v", grouped.events, single.events)
+		}
+	})
+}
+
+// TestBook_events: one for each accepted change, which names what changed; none
+// for a refusal or for a write that changes nothing.
+func TestBook_events(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, steps := anyShelf(t), anySteps.Draw(t, "steps")
+		b := s.open(opsOf(steps)...)
+		for _, step := range steps {
+			before := map[desk.ID]*desk.Contact{}
+			for n := range s.made + 1 {
+				before[id(n)] = byID(b, id(n))
+			}
+			events := len(b.Events())
+			o, err := b.Apply(step.op, actor, step.now, s.newID)
+			happened := b.Events()[events:]
+			if err != nil {
+				if len(happened) != 0 {
+					t.Fatalf("%v was refused, with events %+v", step, happened)
+				}
+				continue
+			}
+			old := before[o.Contact.ID]
+			want := desk.Event{Subject: o.Contact.ID, Actor: actor, At: o.Contact.UpdatedAt}
+			switch o.Status {
+			case desk.StatusCreated:
+				want.Kind = desk.ContactCreated
+				if old != nil || o.Contact.CreatedAt != step.now || o.Contact.UpdatedAt != step.now {
+					t.Fatalf("created %s over %s at %d", show(o.Contact), show(old), step.now)
+				}
+			case desk.StatusDeleted:
+				want.Kind = desk.ContactDeleted
+				if old != o.Contact || byID(b, old.ID) != nil {
+					t.Fatalf("deleted %s, it was %s", show(o.Contact), show(old))
+				}
+				if len(happened) == 1 { // TestEvents_of_a_contact_stand_in_order_of_time
+					want.At = happened[0].At
+				}
+			default:
+				want.Kind, want.Changed = desk.ContactUpdated, differences(old, o.Contact)
+				if want.Changed == nil {
+					if o.Contact != old || len(happened) != 0 {
+						t.Fatalf("%v changed nothing: %s, %s, %+v", step, show(old), show(o.Contact), happened)
+					}
+					continue
+				}
+				if o.Contact.UpdatedAt != max(step.now, old.UpdatedAt) || o.Contact.CreatedAt != old.CreatedAt {
+					t.Fatalf("%v: %s\nbecame %s", step, show(old), show(o.Contact))
+				}
+			}
+			if len(happened) != 1 || !sameEvent(happened[0], want) {
+				t.Fatalf("%v: events %+v\nwant %+v", step, happened, want)
+			}
+		}
+	})
+}
+
+func sameEvent(a, b desk.Event) bool {
+	slices.Sort(a.Changed)
+	slices.Sort(b.Changed)
+	return reflect.DeepEqual(a, b)
+}
+
+// differences names the fields in which two contacts differ. A further handle that
+// became a field counts as that field's change only.
+func differences(a, b *desk.Contact) (changed []string) {
+	add := func(differ bool, name string) {
+		if differ {
+			changed = append(changed, name)
+		}
+	}
+	add(a.ExternalID != b.ExternalID, "external_id")
+	add(a.Name != b.Name, "name")
+	add(a.Email != b.Email, "email")
+	add(a.Phone != b.Phone, "phone")
+	add(a.Note != b.Note, "note")
+	add(a.Owner != b.Owner, "owner")
+	fields := handles("external_id", b.ExternalID, "email", desk.FoldEmail(b.Email), "phone", b.Phone)
+	left := slices.DeleteFunc(slices.Clone(a.Further), func(i desk.Identity) bool { return slices.Contains(fields, i) })
+	add(!slices.Equal(left, b.Further), "identities")
+	before, after := members(a.Attributes), members(b.Attributes)
+	for key, v := range before {
+		add(after[key] != v, "attributes."+key)
+	}
+	for key := range after {
+		_, there := before[key]
+		add(!there, "attributes."+key)
+	}
+	return changed
+}
+
+// TestBook_refuses_what_the_contract_refuses compares every answer with the rules
+// of contract §2 and §3, written down once more as plainly as can be.
+func TestBook_refuses_what_the_contract_refuses(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, steps := anyShelf(t), anySteps.Draw(t, "steps")
+		for _, step := range steps {
+			want, details := verdict(s, step.op)
+			b := s.open(step.op)
+			o, err := b.Apply(step.op, actor, step.now, s.newID)
+			got := string(o.Status)
+			var e *desk.Error
+			if errors.As(err, &e) {
+				got = string(e.Type)
+				if found, _ := e.Details.([]desk.Identity); !slices.Equal(found, details) {
+					t.Fatalf("%v: details %q, want %q\n%s", step, found, details, s)
+				}
+			}
+			if got != want {
+				t.Fatalf("%v: %s, want %s\n%s", step, answer(o, err), want, s)
+			}
+			s.flush(t, b)
+		}
+	})
+}
+
+// verdict is what the contract makes of an operation: a status or an error type.
+func verdict(s *shelf, op *desk.Op) (string, []desk.Identity) {
+	holders := func(list []desk.Identity, except desk.ID) (named []desk.Identity, ids map[desk.ID]bool) {
+		ids = map[desk.ID]bool{}
+		for _, i := range list {
+			if holder, held := s.claims[i.Claim()]; held && holder != except {
+				named, ids[holder] = append(named, i), true
+			}
+		}
+		return named, ids
+	}
+	_, exists := s.rows[op.Target]
+	named, ids := holders(append(slices.Clone(op.Write.Sent), op.Find...), desk.ID{})
+	finds := op.Kind == desk.OpAssign || op.Kind == desk.OpDelete
+	o := op.Write.Owner
+	if op.Kind == desk.OpAssign {
+		o = op.Owner
+	}
+	switch {
+	case op.Kind == desk.OpUpsert && len(op.Write.Sent) == 0, finds && !op.ByID && len(op.Find) == 0:
+		return "invalid_request", nil
+	case op.ByID && !exists, finds && len(named) < len(op.Find):
+		return "not_found", nil
+	case o.Has() && (o.Value == "nobody" || o.Value == ""):
+		return "invalid_request", nil
+	}
+	for _, a := range op.Write.Attributes.Value {
+		if def := settings.Attributes[a.Key]; def == nil {
+			return "invalid_attributes", nil
+		} else if _, reason := def.Canonical(a.Value); reason != "" {
+			return "invalid_attributes", nil
+		}
+	}
+	if op.ByID && finds {
+		ids[op.Target] = true
+	}
+	switch op.Kind {
+	case desk.OpUpsert:
+		switch len(ids) {
+		case 0:
+			return "created", nil
+		case 1:
+			return "updated", nil
+		}
+		return "identity_conflict", named
+	case desk.OpPatch:
+		if named, _ := holders(op.Write.Sent, op.Target); len(named) > 0 {
+			return "identity_conflict", named
+		}
+		return "updated", nil
+	case desk.OpAssign, desk.OpDelete:
+		if len(ids) > 1 {
+			return "identity_conflict", named
+		}
+		return map[desk.OpKind]string{desk.OpAssign: "assigned", desk.OpDelete: "deleted"}[op.Kind], nil
+	}
+	c := s.rows[op.Target]
+	for _, i := range op.Remove {
+		switch {
+		case slices.Contains(handles("external_id", c.ExternalID, "email", desk.FoldEmail(c.Email), "phone", c.Phone), i):
+			return "invalid_request", nil
+		case slices.Contains(c.Further, i):
+			return "updated", nil
+		}
+	}
+	return "not_found", nil
+}
+
+// BenchmarkApply_many_handles adds a handle to a contact that has many: each write
+// may list 50, and nothing bounds their sum.
+func BenchmarkApply_many_handles(b *testing.B) {
+	for _, n := range []int{50, 500, 5000} {
+		b.Run(fmt.Sprintf("further=%d", n), func(b *testing.B) {
+			c := &desk.Contact{ID: id(1), ExternalID: "crm-1"}
+			for i := range n {
+				c.Further = append(c.Further, handle("telegram", fmt.Sprintf("%06d", i)))
+			}
+			op := patch(id(1), further("telegram", "new"))
+			b.ReportAllocs()
+			for b.Loop() {
+				book := desk.NewBook(settings, 1)
+				book.Load(c)
+				if _, err := book.Apply(op, actor, 1, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
