@@ -26,7 +26,7 @@ func TestBatch(t *testing.T) {
 			{"op":"assign","external_id":"a"}, {"op":"assign","owner":"ada@example.com"}, {"op":"assign","id":"nonsense","owner":null},
 			{"op":"assign","external_id":"a","owner":null,"data":{}}, {"op":"delete"}, {"op":"delete","id":null},
 			{"op":"delete","id":"x","owner":null}, {"op":"delete","id":5}, {"data":{"x":[{"op":"deep"}]},"op":"upsert"},
-			{"op":"upsert","data":{"email":"a\u0000@x.y"}}, {"op":"up\u0000sert"}, {"op":"upsert","data":{"email":"a@x.y","attributes":{"no":1}}},
+			{"op":"upsert","data":{"email":"a\u0000@x.y"}}, {"op":"up\u0000sert"}, {"\u0000":1,"op":"assign"}, {"op":"upsert","data":{"email":"a@x.y","attributes":{"a\u0000":1}}}, {"op":"upsert","data":{"email":"a@x.y","attributes":{"no":1}}},
 			{"op":"upsert","data":{"email":"good@x.y"}}]}`, 200},
 		"conflicts": {`{"operations":[
 			{"op":"upsert","data":{"external_id":"a"}}, {"op":"upsert","data":{"external_id":"b"}},

@@ -272,7 +272,7 @@ func (d *decoder) identity(country string) (i desk.Identity, err error) {
 
 func (d *decoder) attributes() (list []desk.AttributeWrite, err error) {
 	err = d.object(func(name string) error {
-		v, err := d.value()
+		v, err := d.named(name)
 		list = append(list, desk.AttributeWrite{Key: name, Value: v})
 		return err
 	})

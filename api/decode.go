@@ -133,15 +133,11 @@ func (d *decoder) object(member func(name string) error) error {
 		return err
 	}
 	for d.PeekKind() != '}' {
-		token, err := d.token()
+		name, err := d.token()
 		if err != nil {
 			return err
 		}
-		name := token.String()
-		if strings.IndexByte(name, 0) >= 0 {
-			return d.wrong("U+0000 can't be stored")
-		}
-		if err := member(name); err != nil {
+		if err := member(name.String()); err != nil {
 			return err
 		}
 	}
@@ -202,8 +198,8 @@ func (d *decoder) value() (v desk.Value, err error) {
 		})
 	case '{':
 		v.Kind = desk.ObjectValue
-		err = d.object(func(string) error {
-			_, err := d.value()
+		err = d.object(func(name string) error {
+			_, err := d.named(name)
 			return err
 		})
 	default:
@@ -219,6 +215,14 @@ func (d *decoder) value() (v desk.Value, err error) {
 		}
 	}
 	return v, err
+}
+
+// named reads the value of a member whose name is the caller's own choice.
+func (d *decoder) named(name string) (desk.Value, error) {
+	if strings.IndexByte(name, 0) >= 0 {
+		return desk.Value{}, d.wrong("U+0000 can't be stored")
+	}
+	return d.value()
 }
 
 // field reads a value that may be null.

@@ -253,3 +253,13 @@ func TestRateLimit(t *testing.T) {
 		t.Errorf("another key is limited too: %d", r.status)
 	}
 }
+
+// TestRateLimitCountsARequestOnce, also when a changed workspace makes it start over.
+func TestRateLimitCountsARequestOnce(t *testing.T) {
+	s := newServerWith(t, api.Config{RateLimit: 2})
+	s.want(201, "POST /v1/contacts", `{"external_id":"x"}`)
+	if _, err := s.app.AddMember(t.Context(), s.ws, "New", "new@example.com", "agent"); err != nil {
+		t.Fatal(err)
+	}
+	s.want(200, "POST /v1/contacts", `{"external_id":"x"}`)
+}

@@ -76,6 +76,8 @@ type call struct {
 	principal app.Principal
 	out       []byte        // empty, with room for an answer
 	body      *bytes.Buffer // once it was read
+	unread    error         // why it could not be read: it can't be tried twice
+	counted   bool          // against the key's rate
 }
 
 // An answer is a status and a JSON body; 204 has none.
@@ -172,9 +174,10 @@ func (s *Server) run(rt route, c *call) (a answer, err error) {
 
 // admit runs the handler if the principal may, now.
 func (s *Server) admit(rt route, c *call) (a answer, err error) {
-	if !s.limits.allow(c.principal.Key.ID) {
+	if !c.counted && !s.limits.allow(c.principal.Key.ID) {
 		return a, desk.Errorf(desk.RateLimited, "this key sends more requests than the %d a second it may; wait and send again", s.limits.perSecond)
 	}
+	c.counted = true
 	if rt.needs != "" {
 		if err = c.principal.Allow(rt.needs); err != nil {
 			return a, err
@@ -207,6 +210,9 @@ func (s *Server) explain(r *http.Request, pattern string, c *call, e *desk.Error
 		level = slog.LevelWarn
 	default:
 		return
+	}
+	if r.Context().Err() != nil {
+		return // the client has left, which is not the database's fault
 	}
 	s.log.LogAttrs(r.Context(), level, "request failed", slog.String("route", pattern), requestID(c.w), keyID(c), slog.Any("err", e.Err))
 }
@@ -279,10 +285,11 @@ func (c *call) id() desk.ID {
 
 // decode reads the body, whatever its Content-Type, and hands it to read.
 func (c *call) decode(limit int64, read func(*decoder) error) error {
-	if c.body == nil {
-		if err := c.readBody(limit); err != nil {
-			return err
-		}
+	if c.body == nil && c.unread == nil {
+		c.unread = c.readBody(limit)
+	}
+	if c.unread != nil {
+		return c.unread
 	}
 	return decode(c.body.Bytes(), read)
 }

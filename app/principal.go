@@ -51,7 +51,7 @@ func (a *App) Authenticate(ctx context.Context, key string) (Principal, error) {
 // to what follows: Write, WriteAll and Contact look in the very transaction in
 // which they do their work, and return ErrStale when the workspace's settings have
 // changed. A caller who meets any error with a presumed principal must Authenticate
-// before answering it. This spares most requests a read of their own (adr/0007).
+// before answering it. This spares most requests a read of their own (docs/adr/0007).
 func (a *App) Presume(key string) (Principal, bool) {
 	credential, ok := desk.ParseKey(key)
 	if !ok {

@@ -16,7 +16,7 @@ const (
 	groupOps     = 1000
 )
 
-// A writer turns concurrent contact writes into few flushes (adr/0001). Each
+// A writer turns concurrent contact writes into few flushes (docs/adr/0001). Each
 // workspace is a lane with at most one flush under way; what arrives meanwhile
 // forms the next group, so a lone client never waits for company. There is no
 // goroutine of its own: a request that finds its lane idle flushes itself, and

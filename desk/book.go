@@ -108,7 +108,7 @@ func (b *Book) patch(op *Op, actor ID, now Time) (Outcome, error) {
 }
 
 func (b *Book) assign(op *Op, actor ID, now Time) (Outcome, error) {
-	current, err := b.find(op)
+	current, conflict, err := b.find(op)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -117,16 +117,22 @@ func (b *Book) assign(op *Op, actor ID, now Time) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if conflict {
+		return Outcome{}, b.conflict(op.Find, nil)
+	}
 	return Outcome{StatusAssigned, b.write(current, w, owner, nil, actor, now)}, nil
 }
 
 func (b *Book) delete(op *Op, actor ID, now Time) (Outcome, error) {
-	current, err := b.find(op)
+	current, conflict, err := b.find(op)
 	if err != nil {
 		return Outcome{}, err
 	}
+	if conflict {
+		return Outcome{}, b.conflict(op.Find, nil)
+	}
 	b.release(current)
-	b.put(b.pages[current.ID], nil, Event{Kind: ContactDeleted, Subject: current.ID, Actor: actor, At: now})
+	b.put(b.pages[current.ID], nil, Event{Kind: ContactDeleted, Subject: current.ID, Actor: actor, At: max(now, current.UpdatedAt)})
 	return Outcome{StatusDeleted, current}, nil
 }
 
@@ -165,27 +171,23 @@ func (b *Book) meaning(w *ContactWrite) (*Member, []attributeValue, error) {
 	return owner, attributes, err
 }
 
-// find returns the one contact that all of an operation's identifiers lead to.
-func (b *Book) find(op *Op) (*Contact, error) {
-	var found *Contact
+// find returns the contact that all of an operation's identifiers lead to, or
+// conflict when they lead to several. It is NotFound when any leads to none.
+func (b *Book) find(op *Op) (found *Contact, conflict bool, err error) {
 	if op.ByID {
-		c, err := b.byID(op.Target)
-		if err != nil {
-			return nil, err
+		if found, err = b.byID(op.Target); err != nil {
+			return nil, false, err
 		}
-		found = c
 	}
 	for _, i := range op.Find {
 		held := b.holder(i)
 		if held == nil {
-			return nil, NotFoundf("no contact of this workspace holds the %s given", i.Kind)
+			return nil, false, NotFoundf("no contact of this workspace holds the %s given", i.Kind)
 		}
-		if found != nil && found != held {
-			return nil, b.conflict(op.Find, nil)
-		}
+		conflict = conflict || found != nil && found != held
 		found = held
 	}
-	return found, nil
+	return found, conflict, nil
 }
 
 func (b *Book) byID(id ID) (*Contact, error) {

@@ -124,7 +124,7 @@ func (s *shelf) String() string {
 var (
 	emails = []string{"a@x.example", "A@X.example", "b@x.example", "c@x.example"}
 	digits = []string{"905321111111", "905322222222", "905323333333"}
-	words  = []string{"1", "2", "3"}
+	words  = []string{"1", "2", "3", "4"}
 
 	pool = func() (l []desk.Identity) {
 		for _, w := range words {
@@ -137,97 +137,127 @@ var (
 	}()
 
 	values = map[string][]desk.Value{
-		"city":  {str("İzmir"), str("a,\"b\":{}\\"), str(""), num("1"), {}},
-		"score": {num("1.50"), str("1.5"), num("2"), str("x"), {}},
+		"city":  {str("İzmir"), str("a,\"b\":{}\\"), str("]"), str("Bursa"), str(""), num("1"), {}},
+		"score": {num("1.50"), str("1.5"), num("2"), num("3"), num("4"), str("x"), {}},
 		"tags":  {list(str("a,b"), str("}")), list(str("}")), list(str("]["), str(`\`), str(`"`)), list(), {}},
-		"tier":  {str("gold"), str("tin"), str("lead"), {}},
+		"tier":  {str("gold"), str("tin"), str("gold"), str("tin"), str("lead"), {}},
 		"old":   {str("x"), {}},
 		"nope":  {str("x")},
 	}
 )
 
-// usually is one of often three times in four, else one of seldom.
-func usually[T any](often, seldom []T) *rapid.Generator[T] {
-	return rapid.Custom(func(t *rapid.T) T {
-		if rapid.IntRange(0, 3).Draw(t, "seldom") == 0 {
-			return rapid.SampledFrom(seldom).Draw(t, "one of")
+// below draws a number from 0 to n-1, each as likely as another. rapid's own
+// numbers and samples prefer the first ones, and then little happens.
+func below(t *rapid.T, n int) int {
+	v := 0
+	for range 10 {
+		v *= 2
+		if rapid.Bool().Draw(t, "bit") {
+			v++
 		}
-		return rapid.SampledFrom(often).Draw(t, "one of")
-	})
+	}
+	return v * n / 1024
 }
 
-var (
-	anyIdentities = rapid.SliceOfN(rapid.SampledFrom(pool), 0, 3)
-	anyOwner      = usually([]string{"ada@DESK.example", "grace@desk.example", ada.ID.String()}, []string{"nobody", ""})
-	anyKey        = usually([]string{"city", "score", "tags", "tier"}, []string{"old", "nope"})
-	anyTarget     = rapid.Custom(func(t *rapid.T) desk.ID { return id(rapid.IntRange(0, 8).Draw(t, "id")) })
-)
+func oneOf[T any](t *rapid.T, of []T) T { return of[below(t, len(of))] }
 
-// anyParts draws the members of a contact in any order.
-var anyParts = rapid.Custom(func(t *rapid.T) []part {
-	all := []func() part{
-		func() part { return external(rapid.SampledFrom(words).Draw(t, "external_id")) },
-		func() part { return email(rapid.SampledFrom(emails).Draw(t, "email")) },
-		func() part { return phone(rapid.SampledFrom(digits).Draw(t, "phone")) },
-		func() part { return name(rapid.SampledFrom(words).Draw(t, "name")) },
-		func() part { return owner(anyOwner.Draw(t, "owner")) },
-		func() part {
-			var pairs []string
-			for _, i := range anyIdentities.Draw(t, "identities") {
-				pairs = append(pairs, i.Kind, i.Value)
-			}
-			return further(pairs...)
-		},
-		func() part {
-			var parts []part
-			for _, key := range rapid.SliceOfNDistinct(anyKey, 1, 3, rapid.ID[string]).Draw(t, "keys") {
-				parts = append(parts, attr(key, rapid.SampledFrom(values[key]).Draw(t, key)))
-			}
-			return func(w *desk.ContactWrite) {
-				w.Attributes.Set = true
-				for _, p := range parts {
-					p(w)
-				}
-			}
-		},
+// chance is true n times in a hundred.
+func chance(t *rapid.T, n int) bool { return below(t, 100) < n }
+
+func someOf[T any](t *rapid.T, least, most int, of []T) (l []T) {
+	for range least + below(t, most-least+1) {
+		l = append(l, oneOf(t, of))
 	}
-	nulls := []part{noExternal, noEmail, noPhone, noName, noOwner, noFurther, noAttributes}
-	var parts []part
-	for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(all)-1), 0, 4, rapid.ID[int]).Draw(t, "members") {
-		if rapid.IntRange(0, 4).Draw(t, "null") == 0 {
-			parts = append(parts, nulls[n])
-			continue
-		}
-		parts = append(parts, all[n]())
+	return l
+}
+
+func anyOwner(t *rapid.T) string {
+	if chance(t, 10) {
+		return oneOf(t, []string{"nobody", ""})
+	}
+	return oneOf(t, []string{"ada@DESK.example", "grace@desk.example", ada.ID.String()})
+}
+
+func anyAttributes(t *rapid.T) (parts []part) {
+	for _, key := range slices.Compact(slices.Sorted(slices.Values(someOf(t, 1, 3, []string{"city", "score", "tags", "tier"})))) {
+		parts = append(parts, attr(key, oneOf(t, values[key])))
+	}
+	if chance(t, 5) {
+		parts = append(parts, attr("old", oneOf(t, values["old"])))
+	}
+	if chance(t, 5) {
+		parts = append(parts, attr("nope", str("x")))
 	}
 	return parts
-})
+}
 
-var anyOp = rapid.Custom(func(t *rapid.T) *desk.Op {
-	find := func(op *desk.Op) *desk.Op {
-		for _, i := range anyIdentities.Draw(t, "find") {
-			op.Find = desk.AddIdentity(op.Find, i)
+// anyParts draws some members of a contact, in any order.
+func anyParts(t *rapid.T) (parts []part) {
+	all := [][2]func() []part{
+		{func() []part { return []part{external(oneOf(t, words))} }, func() []part { return []part{noExternal} }},
+		{func() []part { return []part{email(oneOf(t, emails))} }, func() []part { return []part{noEmail} }},
+		{func() []part { return []part{phone(oneOf(t, digits))} }, func() []part { return []part{noPhone} }},
+		{func() []part {
+			var pairs []string
+			for _, i := range someOf(t, 0, 3, pool) {
+				pairs = append(pairs, i.Kind, i.Value)
+			}
+			return []part{further(pairs...)}
+		}, func() []part { return []part{noFurther} }},
+		{func() []part { return []part{name(oneOf(t, words))} }, func() []part { return []part{noName} }},
+		{func() []part { return []part{owner(anyOwner(t))} }, func() []part { return []part{noOwner} }},
+		{func() []part { return anyAttributes(t) }, func() []part { return []part{noAttributes} }},
+	}
+	for len(all) > 0 {
+		n := below(t, len(all))
+		switch {
+		case chance(t, 25):
+			parts = append(parts, all[n][0]()...)
+		case chance(t, 10):
+			parts = append(parts, all[n][1]()...)
 		}
-		if rapid.Bool().Draw(t, "by id") {
-			op = at(anyTarget.Draw(t, "target"), op)
+		all = slices.Delete(all, n, n+1)
+	}
+	return parts
+}
+
+func anyUpsert(t *rapid.T) *desk.Op {
+	parts := anyParts(t)
+	if w := write(parts...); len(w.Sent) == 0 && !w.ExternalID.Set && chance(t, 90) {
+		parts = append(parts, external(oneOf(t, words)))
+	}
+	return upsert(parts...)
+}
+
+func anyOp(t *rapid.T) *desk.Op {
+	target := func() desk.ID { return id(below(t, 6)) }
+	find := func(op *desk.Op) *desk.Op {
+		byID := chance(t, 60)
+		if !byID || chance(t, 30) {
+			for _, i := range someOf(t, 1, 2, pool) {
+				op.Find = desk.AddIdentity(op.Find, i)
+			}
+		}
+		if byID {
+			op = at(target(), op)
 		}
 		return op
 	}
-	switch rapid.IntRange(0, 9).Draw(t, "kind") {
-	case 0, 1, 2, 3:
-		return upsert(anyParts.Draw(t, "upsert")...)
-	case 4, 5:
-		return patch(anyTarget.Draw(t, "patch"), anyParts.Draw(t, "patch")...)
-	case 6:
-		return find(assign(sent(anyOwner.Draw(t, "assign"))))
-	case 7:
+	switch kind := below(t, 100); {
+	case kind < 40:
+		return anyUpsert(t)
+	case kind < 65:
+		return patch(target(), anyParts(t)...)
+	case kind < 73:
+		return find(assign(sent(anyOwner(t))))
+	case kind < 77:
 		return find(assign(null[string]()))
-	case 8:
+	case kind < 87:
 		return find(erase())
 	default:
-		return remove(anyTarget.Draw(t, "remove"), anyIdentities.Draw(t, "readings")...)
+		return remove(target(), someOf(t, 0, 9, pool)...)
 	}
-})
+}
 
 // A step is an operation at a time; the clock may go back.
 type step struct {
@@ -236,20 +266,34 @@ type step struct {
 }
 
 // String shows the step when a property fails.
-func (s step) String() string { return fmt.Sprintf("at %d: %+v", s.now, *s.op) }
+func (s step) String() string {
+	text := fmt.Sprintf("at %d %s", s.now, []string{"upsert", "assign", "delete", "patch", "remove"}[s.op.Kind])
+	if s.op.ByID {
+		text += " " + s.op.Target.String()[34:]
+	}
+	w := reflect.ValueOf(s.op.Write)
+	for n := range w.NumField() {
+		if f := w.Field(n); f.Kind() == reflect.Struct && f.FieldByName("Set").Bool() {
+			text += fmt.Sprintf(" %s=%+v", w.Type().Field(n).Name, f.FieldByName("Value"))
+		}
+	}
+	return fmt.Sprintf("%s owner=%v find=%v sent=%v remove=%v", text, s.op.Owner, s.op.Find, s.op.Write.Sent, s.op.Remove)
+}
+
+// GoString is what rapid prints of what it drew.
+func (s step) GoString() string { return s.String() }
 
 var anySteps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
-	return step{anyOp.Draw(t, "op"), desk.Time(rapid.IntRange(100, 120).Draw(t, "now"))}
-}), 1, 12)
+	return step{anyOp(t), 100 + desk.Time(below(t, 100))}
+}), 4, 30)
 
-// anyShelf is a shelf after a few upserts; each contact has a value of the
+// anyShelf is a shelf with a few contacts, from id 1 on; each has a value of the
 // archived attribute.
 func anyShelf(t *rapid.T) *shelf {
 	s := newShelf()
-	for _, parts := range rapid.SliceOfN(anyParts, 0, 6).Draw(t, "contacts") {
-		op := upsert(parts...)
-		b := s.open(op)
-		if o, err := b.Apply(op, actor, 110, s.newID); err != nil || o.Status != desk.StatusCreated {
+	for _, first := range rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step { return step{anyUpsert(t), 150} }), 6, 10).Draw(t, "contacts") {
+		b := s.open(first.op)
+		if o, err := b.Apply(first.op, actor, first.now, s.newID); err != nil || o.Status != desk.StatusCreated {
 			continue
 		}
 		s.flush(t, b)

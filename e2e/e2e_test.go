@@ -7,6 +7,20 @@
 //	serve_test.go    one server a directory, draining, keys that change under way
 //	storage_test.go  the data directory, the secret key, a database of the future
 //	demo_test.go     the demo, and the curl lines that it prints
+//	readme_test.go   the examples of README.md and docs/
+//	settings_test.go requests that are under way while a workspace changes
+//
+// and the campaigns, which a flag makes long:
+//
+//	client_test.go       a client for load: connections, walks, figures
+//	legislators_test.go  the main job on real input
+//	race_test.go         clients racing on the same people
+//	kill_test.go         kills in the middle of writes
+//	fuzz_test.go         requests made from the API description, then damaged
+//	disk_test.go         a disk that is full, failing, read-only or locked
+//	durable_test.go      the syncs behind an answer, counted
+//	neighbours_test.go   batches beside singles, revocations, slow clients
+//	start_test.go        from start to ready
 package e2e_test
 
 import (

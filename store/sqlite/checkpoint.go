@@ -13,6 +13,9 @@ const (
 	// (docs/performance.md); one that is moved too often copies the same pages again
 	// and again.
 	checkpointFrames = 4000
+	// restartWait is how long writers wait for readers of an old log to end. One that
+	// stays (a backup) is not waited for: the log then grows until it has ended.
+	restartWait = 20 * time.Millisecond
 	// idleCheckpoint is after how long a quiet server empties the log.
 	idleCheckpoint = 30 * time.Second
 )
@@ -26,6 +29,7 @@ func (s *Store) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	c.SetBusyTimeout(restartWait)
 	tick := time.NewTicker(idleCheckpoint)
 	defer tick.Stop()
 	for {

@@ -13,7 +13,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/pressly/goose/v3"
-	_ "modernc.org/sqlite" // goose speaks database/sql
+	driver "modernc.org/sqlite" // goose speaks database/sql
+	"zombiezen.com/go/sqlite"
 )
 
 //go:embed migrations/*.sql
@@ -22,6 +23,7 @@ var migrations embed.FS
 // migrate brings the schema up to date. Other processes wait meanwhile: ten may
 // start at once.
 func migrate(ctx context.Context, path string) (err error) {
+	defer func() { err = explain(path, err) }()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
@@ -72,4 +74,14 @@ func create(path string) error {
 		return fmt.Errorf("make the database: %w", err)
 	}
 	return f.Close()
+}
+
+// explain says what to do about an error of the driver that goose uses when the
+// machine is to blame.
+func explain(path string, err error) error {
+	var e *driver.Error
+	if errors.As(err, &e) && machine[sqlite.ResultCode(e.Code()).ToPrimary()] {
+		return fmt.Errorf("%s can't be opened or written: see that its disk has space, is writable, and that nothing holds the file locked (%w)", path, e)
+	}
+	return err
 }

@@ -123,13 +123,14 @@ func (s *Store) Close() error {
 
 // read runs f on a reading connection. Each statement sees the newest commit.
 func (s *Store) read(ctx context.Context, f func(conn) error) error {
+	var c conn
 	select {
-	case c := <-s.readers:
-		defer func() { s.readers <- c }()
-		return f(c)
+	case c = <-s.readers:
 	case <-ctx.Done():
 		return unavailable(ctx.Err())
 	}
+	defer func() { s.readers <- c }()
+	return f(c)
 }
 
 // Ready tells whether the database answers.

@@ -346,6 +346,43 @@ func TestTheLogIsBegunAnew(t *testing.T) {
 	}
 }
 
+// TestAReaderDoesNotHoldUpWriters: a backup reads one snapshot for as long as it
+// takes; checkpoints go on around it.
+func TestAReaderDoesNotHoldUpWriters(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	ws := newWorkspace(t, s)
+	backup, err := open(s.path, readerCache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(createContact(s, ws, 1), backup.stmt("BEGIN").run(), backup.stmt("SELECT count(*) FROM contacts").run(), createContact(s, ws, 2)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := s.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	began := time.Now()
+	for range 10 {
+		s.checkpoints <- struct{}{} // taken only once the last one is done
+		if err := createContact(s, ws, 3); err != nil {
+			t.Error(err)
+		}
+	}
+	if took := time.Since(began); took > busyTimeout {
+		t.Errorf("10 writes beside checkpoints and a reader took %v", took)
+	}
+	cancel()
+	group.Wait()
+	if err := errors.Join(backup.stmt("COMMIT").run(), backup.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAGrownLogWakesTheCheckpointer counts single writes and large ones.
 func TestAGrownLogWakesTheCheckpointer(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,8 @@ const (
 	yieldEvery = 10 * time.Millisecond
 	// yieldBound is how long it waits at most for a process that may have hung.
 	yieldBound = 2 * time.Second
+	// yieldPause is how long it does not look again after one that has.
+	yieldPause = time.Minute
 )
 
 func turnPath(database string) string { return database + "-turn" }
@@ -33,6 +35,8 @@ func (s *Store) takeTurn() (end func()) {
 		s.looked = now
 		if free, err := s.turn.TryRLockContext(ctx, time.Millisecond); free && err == nil {
 			_ = s.turn.Unlock()
+		} else {
+			s.looked = now.Add(yieldPause)
 		}
 	}
 	return func() {}

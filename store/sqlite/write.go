@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+
+	"parley/desk"
 )
 
 // Writers begin IMMEDIATE. A transaction that reads first and writes later can
@@ -98,7 +100,8 @@ func (q *queue) leave() []*change {
 }
 
 // commit runs a group's changes in one transaction. When one fails with company,
-// each is run alone, so that it can't take its neighbours with it.
+// each is run alone, so that it can't take its neighbours with it; but not when it
+// is the machine that fails, which would only make all wait for it in turn.
 func (s *Store) commit(group []*change) {
 	if group[0].alone {
 		_, group[0].err = group[0].do(s.writer)
@@ -107,10 +110,11 @@ func (s *Store) commit(group []*change) {
 	end := s.takeTurn()
 	defer end()
 	err := s.transact(group)
+	again := err != nil && len(group) > 1 && !desk.IsType(err, desk.Unavailable)
 	rows := 0
 	for _, ch := range group {
 		ch.err = err
-		if err != nil && len(group) > 1 {
+		if again {
 			ch.err = s.transact([]*change{ch})
 		}
 		if ch.err == nil {
