@@ -107,15 +107,7 @@ func (s *Server) listIdentities(c *call) (answer, error) {
 }
 
 func (s *Server) listContacts(c *call) (answer, error) {
-	q, err := query(c.r.URL.RawQuery, "limit", "cursor", "external_id", "email", "phone", "owner", "updated_since")
-	if err != nil {
-		return answer{}, err
-	}
-	limit, err := pageSize(q)
-	if err != nil {
-		return answer{}, err
-	}
-	cursor, err := cursorOf(q)
+	q, page, err := listQuery(c.r.URL.RawQuery, "external_id", "email", "phone", "owner", "updated_since")
 	if err != nil {
 		return answer{}, err
 	}
@@ -142,7 +134,7 @@ func (s *Server) listContacts(c *call) (answer, error) {
 		}
 		f.Owner = owner.ID
 	}
-	contacts, next, err := s.app.Contacts(c.r.Context(), c.principal, f, cursor, limit)
+	contacts, next, err := s.app.Contacts(c.r.Context(), c.principal, f, page.cursor, page.limit)
 	if err != nil {
 		return answer{}, err
 	}

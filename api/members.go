@@ -3,19 +3,11 @@ package api
 import "net/http"
 
 func (s *Server) listMembers(c *call) (answer, error) {
-	q, err := query(c.r.URL.RawQuery, "limit", "cursor")
+	_, page, err := listQuery(c.r.URL.RawQuery)
 	if err != nil {
 		return answer{}, err
 	}
-	limit, err := pageSize(q)
-	if err != nil {
-		return answer{}, err
-	}
-	cursor, err := cursorOf(q)
-	if err != nil {
-		return answer{}, err
-	}
-	members, next, err := s.app.Members(c.principal, cursor, limit)
+	members, next, err := s.app.Members(c.principal, page.cursor, page.limit)
 	if err != nil {
 		return answer{}, err
 	}

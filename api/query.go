@@ -32,22 +32,26 @@ func query(rawQuery string, defined ...string) (url.Values, error) {
 	return values, nil
 }
 
-// pageSize reads limit.
-func pageSize(q url.Values) (int, error) {
-	if !q.Has("limit") {
-		return desk.DefaultLimit, nil
-	}
-	n, err := strconv.Atoi(q.Get("limit"))
-	if err != nil || n < 1 || n > desk.MaxLimit || strconv.Itoa(n) != q.Get("limit") {
-		return 0, desk.Invalidf("limit: send a whole number from 1 to %d", desk.MaxLimit)
-	}
-	return n, nil
+// A page is which part of a list is asked for.
+type page struct {
+	limit  int
+	cursor string // "" for the first
 }
 
-// cursorOf reads cursor. One that is there but empty was never given out.
-func cursorOf(q url.Values) (string, error) {
-	if q.Has("cursor") && q.Get("cursor") == "" {
-		return "", desk.Invalidf("cursor: it is empty; leave it out for the first page")
+// listQuery reads the query parameters of a paged list: limit, cursor and filters.
+func listQuery(rawQuery string, filters ...string) (q url.Values, p page, err error) {
+	if q, err = query(rawQuery, append(filters, "limit", "cursor")...); err != nil {
+		return nil, p, err
 	}
-	return q.Get("cursor"), nil
+	p = page{limit: desk.DefaultLimit, cursor: q.Get("cursor")}
+	if q.Has("limit") {
+		p.limit, err = strconv.Atoi(q.Get("limit"))
+		if err != nil || p.limit < 1 || p.limit > desk.MaxLimit || strconv.Itoa(p.limit) != q.Get("limit") {
+			return nil, p, desk.Invalidf("limit: send a whole number from 1 to %d", desk.MaxLimit)
+		}
+	}
+	if q.Has("cursor") && p.cursor == "" { // an empty one was never given out
+		return nil, p, desk.Invalidf("cursor: it is empty; leave it out for the first page")
+	}
+	return q, p, nil
 }

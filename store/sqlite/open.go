@@ -92,7 +92,6 @@ func open(path string, cacheKB int) (conn, error) {
 		"journal_mode = WAL",
 		"synchronous = FULL", // the log is on the disk when COMMIT returns
 		"wal_autocheckpoint = 0",
-		"foreign_keys = ON",
 		"temp_store = MEMORY",
 		fmt.Sprintf("cache_size = -%d", cacheKB),
 	} {

@@ -52,7 +52,7 @@ func TestCommitsAreDurable(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	for name, want := range map[string]string{
-		"synchronous": "2", "journal_mode": "wal", "wal_autocheckpoint": "0", "busy_timeout": "5000", "foreign_keys": "1",
+		"synchronous": "2", "journal_mode": "wal", "wal_autocheckpoint": "0", "busy_timeout": "5000",
 	} {
 		if got := pragma(t, s.writer, name); got != want {
 			t.Errorf("PRAGMA %s = %s on the writer, want %s", name, got, want)
