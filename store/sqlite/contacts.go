@@ -66,7 +66,7 @@ const contactQuery = `SELECT w.version, ` + contactColumns + ` FROM contacts c J
 
 // Contact returns a contact, or NotFound, and the settings at that moment.
 func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Contact, settings *desk.Settings, err error) {
-	err = s.read(ctx, func(c conn) (err error) {
+	err = s.read(ctx, pointRead, func(c conn) (err error) {
 		row := c.stmt(contactQuery).id(ws).id(id)
 		if row.next() {
 			if settings, err = s.settingsAt(c, ws, row.readInt()); err != nil {
@@ -100,7 +100,7 @@ func contactsQuery(f desk.ContactFilter) string {
 // Contacts returns up to limit contacts that pass the filter and stand after the
 // place given, in export order.
 func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (list []*desk.Contact, err error) {
-	err = s.read(ctx, func(c conn) error {
+	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
 		rows := c.stmt(contactsQuery(f)).id(ws).time(after.UpdatedAt).id(after.ID).time(f.UpdatedSince)
 		if !f.Owner.IsZero() {
 			rows = rows.id(f.Owner)

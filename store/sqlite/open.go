@@ -37,6 +37,7 @@ type Store struct {
 	writer  conn // used by who leads the queue
 	queue   queue
 	readers chan conn
+	touched atomic.Int64 // pages that readers touched since the caches were last let go, roughly
 
 	turn    *flock.Flock
 	serving atomic.Bool // this process writes steadily: it yields instead of claiming
@@ -72,11 +73,11 @@ func Open(ctx context.Context, c Config) (_ *Store, err error) {
 		return nil, err
 	}
 	for range n {
-		reader, err := open(c.Path, readerCache)
+		c, err := open(c.Path, readerCache)
 		if err != nil {
 			return nil, err
 		}
-		s.readers <- reader
+		s.readers <- c
 	}
 	return s, nil
 }
@@ -120,8 +121,9 @@ func (s *Store) Close() error {
 	return errors.Join(append(errs, s.turn.Close())...)
 }
 
-// read runs f on a reading connection. Each statement sees the newest commit.
-func (s *Store) read(ctx context.Context, f func(conn) error) error {
+// read runs f, which touches some pages, on a reading connection. Each statement
+// sees the newest commit.
+func (s *Store) read(ctx context.Context, pages int64, f func(conn) error) error {
 	var c conn
 	select {
 	case c = <-s.readers:
@@ -129,12 +131,33 @@ func (s *Store) read(ctx context.Context, f func(conn) error) error {
 		return unavailable(ctx.Err())
 	}
 	defer func() { s.readers <- c }()
+	s.touched.Add(pages)
 	return f(c)
 }
 
+// poolPages is how many pages readers touch before the writer lets all caches go.
+// This SQLite keeps the caches of all connections in one pool. A reader whose share
+// is used up takes the oldest pages of others and never gives them back, until the
+// writer, left with less than its own share of a full pool, throws away each page
+// right after its use: batches after a walk through the contacts took twice as
+// long, for ever. Letting go costs a few milliseconds of reading pages again.
+const poolPages = 16_000
+
+// balance lets the caches go when readers have had their fill. The writer calls it
+// between transactions.
+func (s *Store) balance() {
+	if s.touched.Load() > poolPages {
+		s.touched.Store(0)
+		_ = s.writer.stmt("PRAGMA shrink_memory").run() // it can only fail to free
+	}
+}
+
+// pointRead is about how many pages a look-up of one record touches.
+const pointRead = 4
+
 // Ready tells whether the database answers.
 func (s *Store) Ready(ctx context.Context) error {
-	return s.read(ctx, func(c conn) error {
+	return s.read(ctx, pointRead, func(c conn) error {
 		return failed("ready", c.stmt("SELECT 1 FROM installation").run())
 	})
 }

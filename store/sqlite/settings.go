@@ -25,7 +25,7 @@ const authenticateQuery = `SELECT w.id, w.version FROM directory d JOIN workspac
 // Authenticate returns the settings of the workspace that has a key with this
 // public id, or NotFound.
 func (s *Store) Authenticate(ctx context.Context, publicID string) (settings *desk.Settings, err error) {
-	err = s.read(ctx, func(c conn) error {
+	err = s.read(ctx, pointRead, func(c conn) error {
 		row := c.stmt(authenticateQuery).text(publicID)
 		if !row.next() {
 			if err := row.done(); err != nil {
@@ -45,7 +45,7 @@ func (s *Store) Authenticate(ctx context.Context, publicID string) (settings *de
 
 // Settings returns a workspace's configuration, or NotFound.
 func (s *Store) Settings(ctx context.Context, ws desk.ID) (settings *desk.Settings, err error) {
-	err = s.read(ctx, func(c conn) error {
+	err = s.read(ctx, pointRead, func(c conn) error {
 		settings, err = s.currentSettings(c, ws)
 		return err
 	})
@@ -255,7 +255,7 @@ func (s *Store) CreateWorkspace(_ context.Context, w desk.Workspace) error {
 
 // Workspaces lists all workspaces by id.
 func (s *Store) Workspaces(ctx context.Context) (list []desk.Workspace, err error) {
-	err = s.read(ctx, func(c conn) error {
+	err = s.read(ctx, pointRead, func(c conn) error {
 		row := c.stmt(`SELECT id, name, country FROM workspaces ORDER BY id`)
 		for row.next() {
 			list = append(list, desk.Workspace{ID: row.readID(), Name: row.readText(), Country: row.readText()})
@@ -267,7 +267,7 @@ func (s *Store) Workspaces(ctx context.Context) (list []desk.Workspace, err erro
 
 // WorkspaceOf returns the workspace of the member or key with this id, or NotFound.
 func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err error) {
-	err = s.read(ctx, func(c conn) error {
+	err = s.read(ctx, pointRead, func(c conn) error {
 		row := c.stmt(`SELECT workspace_id FROM directory WHERE kind IN ('member', 'key_id') AND ref = ?`).text(id.String())
 		if row.next() {
 			ws = row.readID()
@@ -299,7 +299,7 @@ func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
 }
 
 func (s *Store) fingerprint(ctx context.Context) (fingerprint string, err error) {
-	err = s.read(ctx, func(c conn) error {
+	err = s.read(ctx, pointRead, func(c conn) error {
 		row := c.stmt(`SELECT fingerprint FROM installation`)
 		if row.next() {
 			fingerprint = row.readText()

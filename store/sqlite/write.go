@@ -109,6 +109,7 @@ func (s *Store) commit(group []*change) {
 	}
 	end := s.takeTurn()
 	defer end()
+	s.balance()
 	err := s.transact(group)
 	again := err != nil && len(group) > 1 && !desk.IsType(err, desk.Unavailable)
 	rows := 0
