@@ -91,8 +91,7 @@ type answer struct {
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h["X-Request-Id"] = []string{s.app.NewID().String()}
-	h["X-Content-Type-Options"] = nosniff
-	if p := r.URL.Path; p == "/v1" || !clean(p) || !clean(r.URL.EscapedPath()) {
+	if p := r.URL.Path; p == "/v1" || p == "" || p[0] != '/' || !clean(p) || r.URL.RawPath != "" && !clean(r.URL.RawPath) {
 		if p != "/v1" && !strings.HasPrefix(p, "/v1/") {
 			s.fail(w, r, errNoRoute)
 			return
@@ -103,9 +102,10 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-var nosniff = []string{"nosniff"}
-
 func clean(p string) bool {
+	if !strings.Contains(p, "//") && !strings.Contains(p, "/.") {
+		return true // as nearly all are
+	}
 	c := path.Clean(p)
 	return p == c || c != "/" && p == c+"/"
 }

@@ -301,6 +301,8 @@ func TestConflicts_name_each_sent_identity_that_takes_part(t *testing.T) {
 			handles("telegram", "two", "phone", "905321111111")},
 		{"several of one contact", upsert(email("one@x.example"), external("crm-2"), further("telegram", "one")),
 			handles("email", "one@x.example", "external_id", "crm-2", "telegram", "one")},
+		{"whichever contact is the last", upsert(further("telegram", "one", "telegram", "two", "external_id", "crm-2")),
+			handles("telegram", "one", "telegram", "two", "external_id", "crm-2")},
 		{"once, however often it was sent", upsert(email("ONE@x.example"), further("email", "one@x.example", "telegram", "two")),
 			handles("email", "one@x.example", "telegram", "two")},
 		{"as it was sent: a phone that is held as whatsapp", upsert(external("crm-1"), phone("905322222222")),
@@ -317,6 +319,8 @@ func TestConflicts_name_each_sent_identity_that_takes_part(t *testing.T) {
 
 		{"an assign by two", assign(null[string](), handles("external_id", "crm-1", "telegram", "two")...),
 			handles("external_id", "crm-1", "telegram", "two")},
+		{"an assign by two, the last twice", assign(null[string](), handles("telegram", "one", "telegram", "two", "external_id", "crm-2")...),
+			handles("telegram", "one", "telegram", "two", "external_id", "crm-2")},
 		{"a delete by two", erase(handles("email", "one@x.example", "phone", "905321111111", "phone", "905322222222")...),
 			handles("email", "one@x.example", "phone", "905321111111", "phone", "905322222222")},
 		{"a delete by an id and another's handle", at(id(1), erase(handle("telegram", "two"))),
@@ -774,13 +778,25 @@ func TestRemoveIdentity(t *testing.T) {
 func TestOutcomes_stay(t *testing.T) {
 	t.Parallel()
 	b := bookOf(write(external("crm-1"), further("telegram", "a", "telegram", "b", "telegram", "c"), attr("city", str("İzmir"))))
-	first := b.must(t, patch(id(1), name("Ada")))
-	before := show(first)
-	b.must(t, remove(id(1), handle("telegram", "a")))
-	b.must(t, patch(id(1), external("crm-9"), further("telegram", "0"), attr("city", str("Bursa"))))
-	b.must(t, at(id(1), erase()))
-	if after := show(first); after != before {
-		t.Errorf("the outcome was %s\nand became     %s", before, after)
+	var outcomes []*desk.Contact
+	var answers []string
+	for _, op := range []*desk.Op{
+		patch(id(1), name("Ada")),
+		remove(id(1), handle("telegram", "c")),
+		patch(id(1), further("telegram", "0")),
+		patch(id(1), external("telegram"), email("a@x.example"), further("email", "b@x.example")),
+		patch(id(1), email("b@x.example"), further("email", "a@x.example")),
+		patch(id(1), attr("city", str("Bursa"))),
+		patch(id(1), noFurther, noAttributes),
+		at(id(1), erase()),
+	} {
+		c := b.must(t, op)
+		outcomes, answers = append(outcomes, c), append(answers, show(c))
+	}
+	for n, c := range outcomes {
+		if got := show(c); got != answers[n] {
+			t.Errorf("outcome %d was %s\nand became    %s", n, answers[n], got)
+		}
 	}
 }
 

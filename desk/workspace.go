@@ -58,7 +58,7 @@ var Permissions = []Permission{
 // ParsePermissions reads "all" or a comma-separated list.
 func ParsePermissions(s string) ([]Permission, error) {
 	if strings.TrimSpace(s) == "all" {
-		return Permissions, nil
+		return slices.Clone(Permissions), nil
 	}
 	var list []Permission
 	for word := range strings.SplitSeq(s, ",") {

@@ -10,7 +10,7 @@ import (
 )
 
 const contactColumns = `c.id, c.external_id, c.name, c.email, c.phone, c.note, c.attributes, c.further,
-	coalesce(c.owner_id, zeroblob(16)), c.created_at, c.updated_at, c.version`
+	c.owner_id, c.created_at, c.updated_at, c.version`
 
 // readContact reads contactColumns. settings resolves the owner.
 func readContact(s *stmt, settings *desk.Settings) *desk.Contact {

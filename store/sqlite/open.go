@@ -105,7 +105,7 @@ func open(path string, cacheKB int) (conn, error) {
 			return conn{}, errors.Join(failed("pragma "+pragma, err), c.Close())
 		}
 	}
-	return conn{c}, nil
+	return conn{c, map[string]*sqlite.Stmt{}}, nil
 }
 
 // Close closes all connections; the last one of all processes empties the log. No

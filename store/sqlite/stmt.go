@@ -8,7 +8,10 @@ import (
 
 // A conn is one connection with its prepared statements, used by one goroutine at
 // a time.
-type conn struct{ *sqlite.Conn }
+type conn struct {
+	*sqlite.Conn
+	prepared map[string]*sqlite.Stmt
+}
 
 // A stmt is a prepared statement, bound from left to right. The first error sticks
 // and is returned by run or done.
@@ -19,9 +22,17 @@ type stmt struct {
 	fail error
 }
 
-// stmt returns the prepared statement of query, ready to be bound.
+// stmt returns the prepared statement of query, ready to be bound. Whoever used it
+// last has reset it (run, done), and all parameters are bound anew, so it is not
+// cleared: that is felt at six statements a contact.
 func (c conn) stmt(query string) stmt {
+	if s := c.prepared[query]; s != nil {
+		return stmt{s: s}
+	}
 	s, err := c.Prepare(query)
+	if err == nil {
+		c.prepared[query] = s
+	}
 	return stmt{s: s, fail: err}
 }
 
@@ -105,6 +116,7 @@ func (s *stmt) readInt() int64 {
 
 func (s *stmt) readTime() desk.Time { return desk.Time(s.readInt()) }
 
+// readID reads an id; NULL is the zero one.
 func (s *stmt) readID() (id desk.ID) {
 	s.readBytes(id[:])
 	return id
