@@ -122,7 +122,7 @@ func TestAttributeInput_updates(t *testing.T) {
 		for _, archived := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s archived=%v", c.name, archived), func(t *testing.T) {
 				t.Parallel()
-				existing := tier
+				existing, c := tier, c // both runs of the case are parallel
 				existing.Archived, c.want.Archived = archived, archived
 				refusal := desk.InvalidRequest
 				if c.why == conflict {

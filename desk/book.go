@@ -59,9 +59,10 @@ func (b *Book) Apply(op *Op, actor ID, now Time, newID func() ID) (Outcome, erro
 		return b.removeIdentity(op, actor, now)
 	case OpAssign:
 		return b.assign(op, actor, now)
-	default:
+	case OpDelete:
 		return b.delete(op, actor, now)
 	}
+	panic("desk: an operation of no kind")
 }
 
 func (b *Book) upsert(w *ContactWrite, actor ID, now Time, newID func() ID) (Outcome, error) {
@@ -81,7 +82,7 @@ func (b *Book) upsert(w *ContactWrite, actor ID, now Time, newID func() ID) (Out
 		return Outcome{}, b.conflict(w.Sent, nil)
 	}
 	if current != nil {
-		return Outcome{StatusUpdated, b.write(current, w, owner, attributes, actor, now)}, nil
+		return b.write(StatusUpdated, current, w, owner, attributes, actor, now)
 	}
 	c, _ := Contact{}.apply(w, owner, attributes)
 	c.ID, c.CreatedAt, c.UpdatedAt = newID(), now, now
@@ -104,7 +105,7 @@ func (b *Book) patch(op *Op, actor ID, now Time) (Outcome, error) {
 			return Outcome{}, b.conflict(op.Write.Sent, current)
 		}
 	}
-	return Outcome{StatusUpdated, b.write(current, &op.Write, owner, attributes, actor, now)}, nil
+	return b.write(StatusUpdated, current, &op.Write, owner, attributes, actor, now)
 }
 
 func (b *Book) assign(op *Op, actor ID, now Time) (Outcome, error) {
@@ -120,7 +121,7 @@ func (b *Book) assign(op *Op, actor ID, now Time) (Outcome, error) {
 	if conflict {
 		return Outcome{}, b.conflict(op.Find, nil)
 	}
-	return Outcome{StatusAssigned, b.write(current, w, owner, nil, actor, now)}, nil
+	return b.write(StatusAssigned, current, w, owner, nil, actor, now)
 }
 
 func (b *Book) delete(op *Op, actor ID, now Time) (Outcome, error) {
@@ -225,15 +226,18 @@ func (b *Book) conflict(sent []Identity, except *Contact) error {
 	return e
 }
 
-// write lays w over a contact and returns how it then stands; a write that
-// changes nothing returns the same contact and touches nothing.
-func (b *Book) write(current *Contact, w *ContactWrite, owner *Member, attributes []attributeValue, actor ID, now Time) *Contact {
+// write lays w over a contact and answers how it then stands; a write that changes
+// nothing answers the same contact and touches nothing.
+func (b *Book) write(status Status, current *Contact, w *ContactWrite, owner *Member, attributes []attributeValue, actor ID, now Time) (Outcome, error) {
 	c, changed := current.apply(w, owner, attributes)
 	if changed == nil {
-		return current
+		return Outcome{status, current}, nil
+	}
+	if len(c.Further) > MaxFurther && len(c.Further) > len(current.Further) {
+		return Outcome{}, Invalidf("/identities: a contact holds at most %d further handles, and this one has %d: remove some with DELETE /contacts/{id}/identities", MaxFurther, len(current.Further))
 	}
 	b.replace(current, &c, changed, actor, now)
-	return &c
+	return Outcome{status, &c}, nil
 }
 
 func (b *Book) replace(current, next *Contact, changed []string, actor ID, now Time) {
@@ -289,15 +293,19 @@ func (p *Page) Claims() (released, taken []Identity) {
 		return nil, nil
 	}
 	before, after := p.Stored.Claims(), p.Now.Claims()
-	for _, i := range before {
-		if !slices.Contains(after, i) {
-			released = append(released, i)
+	return without(before, after), without(after, before)
+}
+
+// without returns the identities of list that are not among others.
+func without(list, others []Identity) (rest []Identity) {
+	known := make(map[Identity]bool, len(others))
+	for _, i := range others {
+		known[i] = true
+	}
+	for _, i := range list {
+		if !known[i] {
+			rest = append(rest, i)
 		}
 	}
-	for _, i := range after {
-		if !slices.Contains(before, i) {
-			taken = append(taken, i)
-		}
-	}
-	return released, taken
+	return rest
 }

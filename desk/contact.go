@@ -40,13 +40,27 @@ func (c *Contact) primary() []Identity {
 	return list
 }
 
-// Claims are the identities as the store keeps them unique, each once.
+// Claims are the identities as the store keeps them unique, each once: a chat
+// account with the digits of a phone number that the contact holds adds none.
 func (c *Contact) Claims() []Identity {
 	list := c.primary()
 	for _, i := range c.Further {
-		list = AddIdentity(list, i.Claim())
+		claim := i.Claim()
+		if claim != i && (claim.Value == c.Phone || c.holdsFurther(claim)) {
+			continue
+		}
+		list = append(list, claim)
 	}
 	return list
+}
+
+func (c *Contact) holdsFurther(i Identity) bool {
+	_, found := slices.BinarySearchFunc(c.Further, i, compareIdentities)
+	return found
+}
+
+func compareIdentities(a, b Identity) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Value, b.Value))
 }
 
 // An AttributeWrite is one member of a write's attributes object.
@@ -161,13 +175,10 @@ func (c *Contact) further(f Field[[]Identity]) []Identity {
 	}
 	list, primary := slices.Clone(c.Further), c.primary()
 	for _, i := range f.Value {
-		if !slices.Contains(primary, i) {
-			list = AddIdentity(list, i)
+		if at, found := slices.BinarySearchFunc(list, i, compareIdentities); !found && !slices.Contains(primary, i) {
+			list = slices.Insert(list, at, i)
 		}
 	}
-	slices.SortFunc(list, func(a, b Identity) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Value, b.Value))
-	})
 	return list
 }
 

@@ -12,8 +12,12 @@ const (
 	KindWhatsAppUser = "whatsapp_user" // the provider's user id
 )
 
-// MaxIdentities is how many identities one write may list (contract §3).
-const MaxIdentities = 50
+// How many identities one write may list (contract §3), and how many further ones a
+// contact may hold: every change of a contact goes through all of them.
+const (
+	MaxIdentities = 50
+	MaxFurther    = 1000
+)
 
 // An Identity is a normalised handle that finds one contact. Value is in normal
 // form: an e-mail in lower case, a phone as digits.

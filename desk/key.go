@@ -66,10 +66,20 @@ func ParseKey(s string) (Credential, bool) {
 		return Credential{}, false
 	}
 	public, secret, ok := strings.Cut(body[len(keyPrefix):], "_")
-	if !ok || len(public) != publicLength || strings.Trim(public+secret, base62) != "" {
+	if !ok || len(public) != publicLength || !isBase62(public) || !isBase62(secret) {
 		return Credential{}, false
 	}
 	return Credential{PublicID: public, hash: sha256.Sum256([]byte(secret))}, true
+}
+
+func isBase62(s string) bool {
+	for i := range len(s) {
+		c := s[i] | 0x20
+		if !isDigit(s[i]) && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return true
 }
 
 // Hash is what is stored of the secret.

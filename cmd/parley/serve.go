@@ -147,14 +147,21 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	return err
 }
 
-// memoryLimit is the size, in bytes, up to which the heap grows as the collector
-// likes. Above it the collector works harder instead, as far as half the CPU, so a
-// burst of large batches leaves no large process behind.
-const memoryLimit = 192 << 20
+// How a server trades memory for CPU. The heap may grow to four times what is in
+// use before it is collected, but above memoryLimit, in bytes, the collector works
+// harder instead, as far as half the CPU: a burst of large batches leaves no large
+// process behind. SQLite's page caches are not in this heap.
+const (
+	gcPercent   = 300
+	memoryLimit = 128 << 20
+)
 
-// tuneGC sets how a server trades memory for CPU, unless the operator has, by
-// GOMEMLIMIT. All such settings are here.
+// tuneGC applies that, unless the operator has decided by GOGC or GOMEMLIMIT. All
+// such settings are here.
 func tuneGC() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}

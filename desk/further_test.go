@@ -1,0 +1,43 @@
+package desk_test
+
+import (
+	"fmt"
+	"testing"
+
+	"parley/desk"
+)
+
+// handleWrite is a write of n further handles, numbered from first.
+func handleWrite(first, n int) *desk.Op {
+	op := &desk.Op{Kind: desk.OpUpsert}
+	op.Write.Sent = []desk.Identity{{Kind: "anchor", Value: "a"}}
+	for i := range n {
+		op.Write.Sent = append(op.Write.Sent, desk.Identity{Kind: "handle", Value: fmt.Sprintf("%06d", first+i)})
+	}
+	op.Write.Identities = desk.Field[[]desk.Identity]{Set: true, Value: op.Write.Sent}
+	return op
+}
+
+// TestAContactHoldsSoManyHandles: a contact does not grow for ever, since each of
+// its changes goes through all of them; one at the limit can still be written.
+func TestAContactHoldsSoManyHandles(t *testing.T) {
+	t.Parallel()
+	book := desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil), 1)
+	apply := func(op *desk.Op) (desk.Outcome, error) {
+		return book.Apply(op, desk.ID{}, 1, func() desk.ID { return desk.ID{1} })
+	}
+	for n := 0; n < desk.MaxFurther-1; n += 49 {
+		if _, err := apply(handleWrite(n, min(49, desk.MaxFurther-1-n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := apply(handleWrite(desk.MaxFurther, 1)); !desk.IsType(err, desk.InvalidRequest) {
+		t.Errorf("one handle too many: %v", err)
+	}
+	full := handleWrite(0, 1)
+	full.Write.Name = desk.Field[string]{Set: true, Value: "Ada"}
+	o, err := apply(full)
+	if err != nil || o.Contact.Name != "Ada" || len(o.Contact.Further) != desk.MaxFurther {
+		t.Errorf("a contact at the limit: %v, %d handles", err, len(o.Contact.Further))
+	}
+}
