@@ -12,7 +12,9 @@ const (
 	// in place, and then a sync costs two thirds of one that makes the file longer
 	// (docs/performance.md); one that is moved too often copies the same pages again
 	// and again.
-	checkpointFrames = 4000
+	checkpointFrames = 12_000
+	// passes is how often the log is moved beside the writers before they wait.
+	passes = 3
 	// restartWait is how long writers wait for readers of an old log to end. One that
 	// stays (a backup) is not waited for: the log then grows until it has ended.
 	restartWait = 20 * time.Millisecond
@@ -45,12 +47,14 @@ func (s *Store) Run(ctx context.Context) (err error) {
 	}
 }
 
-// empty moves the log into the database: most of it beside the writers, then what
-// they added meanwhile while they wait, since a log that is never empty for a
-// moment would grow for ever.
+// empty moves the log into the database: most of it beside the writers, in passes
+// that get shorter, then what they added meanwhile while they wait, since a log that
+// is never empty for a moment would grow for ever.
 func (s *Store) empty(c conn) error {
-	if _, err := checkpoint(c, "PASSIVE"); err != nil {
-		return err
+	for range passes {
+		if _, err := checkpoint(c, "PASSIVE"); err != nil {
+			return err
+		}
 	}
 	return s.alone(func() error {
 		_, err := checkpoint(c, "RESTART")
