@@ -153,7 +153,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 // process behind. SQLite's page caches are not in this heap.
 const (
 	gcPercent   = 300
-	memoryLimit = 112 << 20
+	memoryLimit = 96 << 20
 )
 
 // tuneGC applies that, unless the operator has decided by GOGC or GOMEMLIMIT. All

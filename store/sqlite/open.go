@@ -22,7 +22,7 @@ const (
 
 	// Page caches, in KiB: the writer's spares it reading identity pages again for
 	// each look-up; a reader mostly reads rows once.
-	writerCache = 88 << 10
+	writerCache = 80 << 10
 	readerCache = 4 << 10
 )
 
