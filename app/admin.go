@@ -77,7 +77,7 @@ func (a *App) AddMember(ctx context.Context, ws desk.ID, name, email, role strin
 	return m, err
 }
 
-// Members lists a workspace's members by name.
+// MembersOf lists a workspace's members by name.
 func (a *App) MembersOf(ctx context.Context, ws desk.ID) ([]*desk.Member, error) {
 	s, err := a.store.Settings(ctx, ws)
 	if err != nil {

@@ -31,7 +31,7 @@ type cursorList struct {
 
 func (c cursors) sign(l cursorList, place []byte) []byte {
 	mac := hmac.New(sha256.New, c.key)
-	fmt.Fprintf(mac, "%s %q %q ", l.workspace, l.name, l.filter)
+	_, _ = fmt.Fprintf(mac, "%s %q %q ", l.workspace, l.name, l.filter)
 	mac.Write(place)
 	return mac.Sum(nil)[:macLength]
 }

@@ -390,7 +390,7 @@ func TestBook_holders_agree(t *testing.T) {
 		s, steps := anyShelf(t), anySteps.Draw(t, "steps")
 		b := s.open(opsOf(steps)...)
 		for _, step := range steps {
-			b.Apply(step.op, actor, step.now, s.newID)
+			_, _ = b.Apply(step.op, actor, step.now, s.newID)
 			want := map[desk.Identity]desk.ID{}
 			for n := range s.made + 1 {
 				c := byID(b, id(n))
@@ -445,7 +445,7 @@ func TestBook_claims_replay(t *testing.T) {
 		s, steps := anyShelf(t), anySteps.Draw(t, "steps")
 		b := s.open(opsOf(steps)...)
 		for _, step := range steps {
-			b.Apply(step.op, actor, step.now, s.newID)
+			_, _ = b.Apply(step.op, actor, step.now, s.newID)
 		}
 		seen := map[*desk.Page]bool{}
 		for _, p := range b.Changed() {

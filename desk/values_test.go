@@ -33,7 +33,7 @@ func members(a desk.Attributes) map[string]string {
 func keysOf(t tester, a desk.Attributes) (keys []string) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(a.JSON()))
-	d.Token()
+	_, _ = d.Token()
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {

@@ -114,7 +114,7 @@ func TestSettings_finds(t *testing.T) {
 		zoe.ID.String():                      zoe.ID,
 		strings.ToUpper(zoe.ID.String()):     zoe.ID,
 		"zoe@desk.example":                   zoe.ID,
-		" ZOE@DESK.EXAMPLE\n":                zoe.ID,
+		"\tZOE@DESK.EXAMPLE":                 zoe.ID,
 		"ZOË@desk.example":                   otherZoe.ID,
 		" " + anna.ID.String():               anna.ID,
 		"":                                   {},
