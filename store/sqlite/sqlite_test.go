@@ -386,7 +386,7 @@ func TestAReaderDoesNotHoldUpWriters(t *testing.T) {
 // TestAGrownLogWakesTheCheckpointer counts single writes and large ones.
 func TestAGrownLogWakesTheCheckpointer(t *testing.T) {
 	t.Parallel()
-	for rows, most := range map[int]int{6: 500, 6000: 4} {
+	for rows, most := range map[int]int{6: 1500, 6000: 12} {
 		s := openStore(t)
 		for n := 0; len(s.checkpoints) == 0; n++ {
 			if n > most {
