@@ -66,13 +66,12 @@ const contactQuery = `SELECT w.version, ` + contactColumns + ` FROM contacts c J
 
 // Contact returns a contact, or NotFound, and the settings at that moment.
 func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Contact, settings *desk.Settings, err error) {
-	err = s.read(ctx, pointRead, func(c conn) (err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
 		row := c.stmt(contactQuery).id(ws).id(id)
 		if row.next() {
-			if settings, err = s.settingsAt(c, ws, row.readInt()); err != nil {
-				return err
+			if settings, row.fail = s.settingsAt(c, ws, row.readInt()); row.fail == nil {
+				contact = readContact(&row, settings)
 			}
-			contact = readContact(&row, settings)
 		}
 		return failed("contact", row.done())
 	})
@@ -111,11 +110,10 @@ func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, 
 		}
 		rows = rows.int(int64(limit))
 		for rows.next() {
-			settings, err := s.settingsAt(c, ws, rows.readInt())
-			if err != nil {
-				return err
+			var settings *desk.Settings
+			if settings, rows.fail = s.settingsAt(c, ws, rows.readInt()); rows.fail == nil {
+				list = append(list, readContact(&rows, settings))
 			}
-			list = append(list, readContact(&rows, settings))
 		}
 		return failed("contacts", rows.done())
 	})

@@ -191,6 +191,44 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// TestAReadThatFailsLeavesNothingOpen: a statement that is left in the middle would
+// hold its snapshot, and could not be bound again on that connection.
+func TestAReadThatFailsLeavesNothingOpen(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	ws := newWorkspace(t, s)
+	if err := createContact(s, ws, 1); err != nil {
+		t.Fatal(err)
+	}
+	settings := func(options string) {
+		t.Helper()
+		if err := errors.Join(
+			s.writer.stmt(`REPLACE INTO attributes (workspace_id, key, label, description, type, options, position, archived)
+				VALUES (?, 'a', '', '', 'select', ?, 0, 0)`).id(ws).text(options).run(),
+			s.writer.stmt(`UPDATE workspaces SET version = version + 1 WHERE id = ?`).id(ws).run()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() error {
+		_, _, one := s.Contact(t.Context(), ws, desk.ID{1, 0, 0, 1})
+		_, many := s.Contacts(t.Context(), ws, desk.ContactFilter{}, desk.ContactPlace{}, 10)
+		if (one == nil) != (many == nil) {
+			t.Errorf("one contact: %v, the list: %v", one, many)
+		}
+		return errors.Join(one, many)
+	}
+	settings("no JSON")
+	if read() == nil {
+		t.Fatal("settings that can't be read were read")
+	}
+	settings("[]")
+	for range 2 * cap(s.readers) {
+		if err := read(); err != nil {
+			t.Fatalf("after the failure: %v", err)
+		}
+	}
+}
+
 // TestLockedIsUnavailable: a lock that another process does not let go of.
 func TestLockedIsUnavailable(t *testing.T) {
 	t.Parallel()

@@ -23,21 +23,23 @@ func turnPath(database string) string { return database + "-turn" }
 
 // takeTurn prepares for a transaction of this process and returns what ends it.
 func (s *Store) takeTurn() (end func()) {
+	now, serving := time.Now(), s.serving.Load()
+	if serving && now.Sub(s.looked) <= yieldEvery {
+		return func() {}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), yieldBound)
 	defer cancel()
-	if !s.serving.Load() {
+	if !serving {
 		if locked, err := s.turn.TryLockContext(ctx, time.Millisecond); locked && err == nil {
 			return func() { _ = s.turn.Unlock() }
 		}
 		return func() {} // SQLite's own lock is what keeps writers apart; this is courtesy
 	}
-	if now := time.Now(); now.Sub(s.looked) > yieldEvery {
-		s.looked = now
-		if free, err := s.turn.TryRLockContext(ctx, time.Millisecond); free && err == nil {
-			_ = s.turn.Unlock()
-		} else {
-			s.looked = now.Add(yieldPause)
-		}
+	s.looked = now
+	if free, err := s.turn.TryRLockContext(ctx, time.Millisecond); free && err == nil {
+		_ = s.turn.Unlock()
+	} else {
+		s.looked = now.Add(yieldPause)
 	}
 	return func() {}
 }
