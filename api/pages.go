@@ -4,8 +4,6 @@ import (
 	_ "embed"
 	"net/http"
 
-	"parley/desk"
-
 	"github.com/swaggest/swgui/v5emb"
 )
 
@@ -35,12 +33,7 @@ func (s *Server) pages() {
 		_, _ = w.Write(index)
 	})
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if allow := s.allowed(r); allow != "" {
-			w.Header()["Allow"] = []string{allow}
-			s.fail(w, r, desk.Errorf(desk.MethodNotAllowed, "this path takes %s", allow))
-			return
-		}
-		s.fail(w, r, errNoRoute)
+		s.fail(w, s.noRoute(w, r))
 	})
 }
 

@@ -93,7 +93,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	h["X-Request-Id"] = []string{s.app.NewID().String()}
 	if p := r.URL.Path; p == "/v1" || p == "" || p[0] != '/' || !clean(p) || r.URL.RawPath != "" && !clean(r.URL.RawPath) {
 		if p != "/v1" && !strings.HasPrefix(p, "/v1/") {
-			s.fail(w, r, errNoRoute)
+			s.fail(w, errNoRoute)
 			return
 		}
 		s.serve(route{pattern: "/v1/", do: s.unknown}).ServeHTTP(w, r)
@@ -249,7 +249,7 @@ func reply(w http.ResponseWriter, a answer) {
 }
 
 // fail answers outside /v1.
-func (s *Server) fail(w http.ResponseWriter, _ *http.Request, e *desk.Error) {
+func (s *Server) fail(w http.ResponseWriter, e *desk.Error) {
 	errorHeaders(w.Header(), e.Type)
 	reply(w, answer{status[e.Type], errorBody(e)})
 }
@@ -257,12 +257,16 @@ func (s *Server) fail(w http.ResponseWriter, _ *http.Request, e *desk.Error) {
 var errNoRoute = desk.NotFoundf("no such route; /docs lists those there are")
 
 // unknown answers a path or method under /v1 that no route has.
-func (s *Server) unknown(c *call) (answer, error) {
-	if allow := s.allowed(c.r); allow != "" && clean(c.r.URL.Path) {
-		c.w.Header()["Allow"] = []string{allow}
-		return answer{}, desk.Errorf(desk.MethodNotAllowed, "this path takes %s, not %s", allow, c.r.Method)
+func (s *Server) unknown(c *call) (answer, error) { return answer{}, s.noRoute(c.w, c.r) }
+
+// noRoute says whether it is the path or only the method that no route has.
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) *desk.Error {
+	allow := s.allowed(r)
+	if allow == "" || !clean(r.URL.Path) {
+		return errNoRoute
 	}
-	return answer{}, errNoRoute
+	w.Header()["Allow"] = []string{allow}
+	return desk.Errorf(desk.MethodNotAllowed, "this path takes %s, not %s", allow, r.Method)
 }
 
 // allowed lists the methods that the request's path takes.

@@ -18,7 +18,6 @@ type Book struct {
 type Page struct {
 	Stored *Contact // nil: not stored yet
 	Now    *Contact // nil: deleted, or never was
-	dirty  bool
 }
 
 // NewBook opens an empty Book over a workspace's settings, sized for n contacts.
@@ -251,13 +250,11 @@ func (b *Book) replace(current, next *Contact, changed []string, actor ID, now T
 
 // put records the contact's new state (nil when deleted) and the event.
 func (b *Book) put(p *Page, c *Contact, e Event) {
-	p.Now = c
-	if c != nil {
-		b.pages[c.ID] = p
-	}
-	if !p.dirty {
-		p.dirty = true
+	if p.Now == p.Stored { // contacts are never changed in place, so this is its first change
 		b.changed = append(b.changed, p)
+	}
+	if p.Now = c; c != nil {
+		b.pages[c.ID] = p
 	}
 	b.events = append(b.events, e)
 }
