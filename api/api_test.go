@@ -23,6 +23,7 @@ import (
 	"parley/api/apitest"
 	"parley/app"
 	"parley/desk"
+	"parley/sandbox"
 	"parley/store/sqlite"
 )
 
@@ -40,7 +41,7 @@ var description = sync.OnceValues(func() (*apitest.Document, error) {
 // A server is a real app on a real SQLite file, with a clock that a test sets and
 // ids that count.
 type server struct {
-	t       *testing.T
+	t       testing.TB
 	app     *app.App
 	store   *sqlite.Store
 	handler http.Handler
@@ -54,7 +55,8 @@ type server struct {
 
 func newServer(t *testing.T) *server { return newServerWith(t, api.Config{}) }
 
-func newServerWith(t *testing.T, c api.Config) *server {
+// newServerWith lets a test change what the server and its app are built from.
+func newServerWith(t testing.TB, c api.Config, changes ...func(*app.Deps)) *server {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
 	if err != nil {
@@ -67,14 +69,23 @@ func newServerWith(t *testing.T, c api.Config) *server {
 	})
 	s := &server{t: t, store: store, clock: new(atomic.Int64), ids: new(atomic.Uint64), log: new(bytes.Buffer)}
 	s.clock.Store(time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC).UnixMilli())
-	s.app = app.New(app.Deps{
-		Store:  store,
-		Now:    func() time.Time { return time.UnixMilli(s.clock.Add(1)) },
-		NewID:  s.newID,
-		Random: func(b []byte) { fill(b, s.ids.Add(1)) },
-		Secret: bytes.Repeat([]byte{7}, 32),
-	})
-	c.App, c.Log = s.app, slog.New(slog.NewTextHandler(&lockedWriter{w: s.log}, nil))
+	now := func() time.Time { return time.UnixMilli(s.clock.Add(1)) }
+	c.Log = slog.New(slog.NewTextHandler(&lockedWriter{w: s.log}, nil))
+	deps := app.Deps{
+		Store:     store,
+		Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: sandbox.New(sandbox.Config{Library: store, Now: now, NewID: s.newID})},
+		Answer:    api.SendAnswer,
+		Now:       now,
+		NewID:     s.newID,
+		Random:    func(b []byte) { fill(b, s.ids.Add(1)) },
+		Secret:    bytes.Repeat([]byte{7}, 32),
+		Log:       c.Log,
+	}
+	for _, change := range changes {
+		change(&deps)
+	}
+	s.app = app.New(deps)
+	c.App = s.app
 	s.handler = api.New(c).Handler()
 	s.ws, s.key = s.workspace("Acme", "US")
 	for _, name := range []string{"Ada Lovelace", "Grace Hopper", "Alan Turing"} {
@@ -183,7 +194,7 @@ func (s *server) want(status int, call, body string) []byte {
 }
 
 // contact decodes the contact under data.
-func contact(t *testing.T, body []byte) (c struct {
+func contact(t testing.TB, body []byte) (c struct {
 	ID         string                            `json:"id"`
 	ExternalID *string                           `json:"external_id"`
 	Name       *string                           `json:"name"`
@@ -213,7 +224,7 @@ func errorType(body []byte) string {
 func golden(t *testing.T, r reply) {
 	t.Helper()
 	got := fmt.Appendf(nil, "%d\n", r.status)
-	for _, name := range []string{"Allow", "Content-Type", "Retry-After", "Www-Authenticate"} {
+	for _, name := range []string{"Allow", "Content-Type", "Idempotent-Replayed", "Retry-After", "Www-Authenticate"} {
 		for _, v := range r.header[name] {
 			got = fmt.Appendf(got, "%s: %s\n", name, v)
 		}

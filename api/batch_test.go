@@ -76,7 +76,7 @@ func TestBatchOfAThousand(t *testing.T) {
 	}
 }
 
-func decodeJSON(t *testing.T, body []byte, into any) {
+func decodeJSON(t testing.TB, body []byte, into any) {
 	t.Helper()
 	if err := json.Unmarshal(body, into); err != nil {
 		t.Fatalf("%v: %s", err, body)

@@ -120,10 +120,33 @@ func (d *decoder) text() (string, error) {
 		return "", err
 	}
 	s := t.String()
+	return s, d.storable(s)
+}
+
+// storable refuses the text that was just read when no database takes it.
+func (d *decoder) storable(s string) error {
 	if strings.IndexByte(s, 0) >= 0 {
-		return "", d.wrong("U+0000 can't be stored")
+		return d.wrong("U+0000 can't be stored")
 	}
-	return s, nil
+	return nil
+}
+
+func (d *decoder) bool() (bool, error) {
+	t, err := d.token()
+	if err != nil {
+		return false, err
+	}
+	if kind := t.Kind(); kind != 't' && kind != 'f' {
+		return false, d.wrong("expected true or false, got %s", kinds[kind])
+	}
+	return t.Bool(), nil
+}
+
+// id reads an id; one that is no UUID is the zero id, which no record has.
+func (d *decoder) id() (desk.ID, error) {
+	s, err := d.text()
+	id, _ := desk.ParseID(s)
+	return id, err
 }
 
 // object reads an object; member reads the value of the name it is given, or
@@ -219,8 +242,8 @@ func (d *decoder) value() (v desk.Value, err error) {
 
 // named reads the value of a member whose name is the caller's own choice.
 func (d *decoder) named(name string) (desk.Value, error) {
-	if strings.IndexByte(name, 0) >= 0 {
-		return desk.Value{}, d.wrong("U+0000 can't be stored")
+	if err := d.storable(name); err != nil {
+		return desk.Value{}, err
 	}
 	return d.value()
 }

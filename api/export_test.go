@@ -1,6 +1,10 @@
 package api
 
-import "parley/desk"
+import (
+	"net/http"
+
+	"parley/desk"
+)
 
 // Routes lists the routes and what they need, for the tests that walk them.
 func Routes() map[string]desk.Permission {
@@ -13,3 +17,13 @@ func Routes() map[string]desk.Permission {
 
 // Status is the status of an error type, or 0.
 func Status(t desk.ErrorType) int { return status[t] }
+
+// ErrorAnswer is an error as it is answered.
+func ErrorAnswer(e *desk.Error) (header http.Header, body []byte) {
+	header = http.Header{}
+	errorHeaders(header, e)
+	return header, errorBody(e)
+}
+
+// Canonical is the one form of a JSON text's value.
+func Canonical(text []byte) ([]byte, error) { return canonical(text) }

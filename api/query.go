@@ -32,6 +32,18 @@ func query(rawQuery string, defined ...string) (url.Values, error) {
 	return values, nil
 }
 
+// idParameter reads an id; nil when it is not there.
+func idParameter(q url.Values, name string) (*desk.ID, error) {
+	if !q.Has(name) {
+		return nil, nil
+	}
+	id, ok := desk.ParseID(q.Get(name))
+	if !ok {
+		return nil, desk.Invalidf("%s: send an id, a UUID", name)
+	}
+	return &id, nil
+}
+
 // A page is which part of a list is asked for.
 type page struct {
 	limit  int

@@ -92,6 +92,74 @@ func appendAttribute(b []byte, a *desk.Attribute) []byte {
 	return append(b, '}')
 }
 
+func appendChannel(b []byte, c *desk.Channel) []byte {
+	b = strconv.AppendBool(append(appendChannelFields(b, c), `,"enabled":`...), c.Enabled)
+	b = strconv.AppendBool(append(b, `,"supports_templates":`...), c.SupportsTemplates())
+	return append(appendTime(append(b, `,"created_at":`...), c.CreatedAt), '}')
+}
+
+// appendChannelFields appends what a channel record and a choice of channels share,
+// without the closing brace.
+func appendChannelFields(b []byte, c *desk.Channel) []byte {
+	b = appendID(append(b, `{"id":`...), c.ID)
+	b = append(append(b, `,"kind":"`...), c.Kind...)
+	return desk.AppendJSONString(append(b, `","external_id":`...), c.ExternalID)
+}
+
+// appendConversation appends a conversation on a channel of some kind.
+func appendConversation(b []byte, c *desk.Conversation, kind desk.ChannelKind) []byte {
+	b = appendID(append(appendConversationFields(b, c), `,"contact_id":`...), c.ContactID)
+	return append(append(append(b, `,"source_type":"`...), kind...), `"}`...)
+}
+
+// appendContactConversation appends a conversation in its contact's list.
+func appendContactConversation(b []byte, c *desk.Conversation) []byte {
+	return append(appendConversationFields(b, c), '}')
+}
+
+// appendConversationFields appends what both forms share, without the closing brace.
+func appendConversationFields(b []byte, c *desk.Conversation) []byte {
+	b = appendID(append(b, `{"id":`...), c.ID)
+	b = appendID(append(b, `,"channel_id":`...), c.ChannelID)
+	b = append(append(b, `,"status":"`...), c.Status...)
+	b = appendTime(append(b, `","created_at":`...), c.CreatedAt)
+	b = append(b, `,"assigned_member_id":`...)
+	if c.AssignedMember.IsZero() {
+		b = append(b, "null"...)
+	} else {
+		b = appendID(b, c.AssignedMember)
+	}
+	b = appendText(append(b, `,"assigned_via":`...), string(c.AssignedVia))
+	b = appendText(append(b, `,"last_message_preview":`...), c.Preview)
+	return appendTime(append(b, `,"last_message_at":`...), c.LastMessageAt)
+}
+
+// appendMessage appends a message in its conversation's list.
+func appendMessage(b []byte, m *desk.Message) []byte {
+	b = append(append(appendMessageFields(b, m), `,"direction":"`...), m.Direction...)
+	b = append(b, `","failure":`...)
+	if m.Failure == nil {
+		return append(b, "null}"...)
+	}
+	return append(appendFailure(b, m.Failure), '}')
+}
+
+// appendMessageFields appends what the answer to a send shows of a message, without
+// the closing brace.
+func appendMessageFields(b []byte, m *desk.Message) []byte {
+	b = appendID(append(b, `{"id":`...), m.ID)
+	b = appendText(append(b, `,"external_id":`...), m.ExternalID)
+	b = desk.AppendJSONString(append(b, `,"text":`...), m.Text)
+	b = appendText(append(b, `,"delivery_status":`...), string(m.Delivery))
+	return appendTime(append(b, `,"ts":`...), m.TS)
+}
+
+func appendFailure(b []byte, f *desk.Failure) []byte {
+	b = strconv.AppendInt(append(b, `{"code":`...), int64(f.Code), 10)
+	b = desk.AppendJSONString(append(b, `,"title":`...), f.Title)
+	return append(desk.AppendJSONString(append(b, `,"fix":`...), f.Fix), '}')
+}
+
 // dataOf wraps one record in the envelope.
 func dataOf[T any](b []byte, v T, one func([]byte, T) []byte) []byte {
 	return append(one(append(b, `{"data":`...), v), '}')

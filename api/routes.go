@@ -20,6 +20,16 @@ func (s *Server) routes() []route {
 		{"GET /v1/attributes", desk.AttributesRead, s.listAttributes, false},
 		{"POST /v1/attributes", desk.AttributesWrite, s.putAttribute, false},
 		{"DELETE /v1/attributes/{key}", desk.AttributesWrite, s.archiveAttribute, false},
+		{"GET /v1/contacts/{id}/conversations", desk.ConversationsRead, s.listContactConversations, false},
+		{"GET /v1/conversations", desk.ConversationsRead, s.listConversations, false},
+		{"POST /v1/conversations/outbound", desk.MessagesSend, s.send, false},
+		{"GET /v1/conversations/{id}", desk.ConversationsRead, s.getConversation, false},
+		{"GET /v1/conversations/{id}/messages", desk.ConversationsRead, s.listMessages, false},
+		{"PUT /v1/conversations/{id}/assignee", desk.ConversationsWrite, s.setAssignee, false},
+		{"PUT /v1/conversations/{id}/status", desk.ConversationsWrite, s.setStatus, false},
+		{"GET /v1/templates", desk.TemplatesRead, s.listTemplates, false},
+		{"GET /v1/channels", desk.ChannelsRead, s.listChannels, false},
+		{"GET /v1/channels/{id}", desk.ChannelsRead, s.getChannel, false},
 		{"GET /v1/members", desk.MembersRead, s.listMembers, false},
 	}
 }

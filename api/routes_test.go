@@ -35,6 +35,10 @@ func bodies(s *server) map[string]string {
 		"PUT /v1/contacts/{id}/owner": `{"owner":"` + s.members[0].ID.String() + `"}`,
 		"POST /v1/contacts/batch":     `{"operations":[{"op":"upsert","data":{"email":"new@example.com"}}]}`,
 		"POST /v1/attributes":         `{"key":"size","type":"text"}`,
+
+		"POST /v1/conversations/outbound":     message(),
+		"PUT /v1/conversations/{id}/assignee": `{"member":"` + s.members[0].ID.String() + `"}`,
+		"PUT /v1/conversations/{id}/status":   `{"status":"closed"}`,
 	}
 }
 
@@ -137,14 +141,23 @@ func TestMissingPermissionIsNamed(t *testing.T) {
 // TestOtherWorkspace: every endpoint and every id slot answers another workspace's
 // id with the bytes of an unknown one.
 func TestOtherWorkspace(t *testing.T) {
-	s := newServer(t)
-	_, otherKey := s.workspace("Other", "US")
+	s := newDesk(t)
+	mine := s.hear(s.channel, "+12022243441", "Hello")
+	other, otherKey := s.workspace("Other", "US")
+	theirs := *s.server
+	theirs.ws = other
+	theirChannel := theirs.addChannel("theirs")
+	theirMember, err := s.app.AddMember(t.Context(), other, "Eve", "eve@example.com", "agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirConversation := s.hear(theirChannel, "+12022243442", "Hello")
 	foreign := contact(t, s.as(otherKey, "POST /v1/contacts", `{"external_id":"theirs","email":"a@other.example","identities":[{"kind":"twitter","value":"them"}]}`).body).ID
 	if r := s.as(otherKey, "POST /v1/attributes", `{"key":"theirs","type":"text"}`); r.status != 201 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
 	const unknown = "0196f2a0-0000-7000-8000-000000000000"
-	filled := bodies(s)
+	filled := bodies(s.server)
 	tried := 0
 	for _, op := range operations(t) {
 		if !strings.Contains(op.Path, "{") {
@@ -157,30 +170,49 @@ func TestOtherWorkspace(t *testing.T) {
 		}
 		body := filled[op.Method+" "+op.Path]
 		want := s.do(op.Method+" "+fillIn(op.Path, unknown, "unknown")+query, body)
-		for _, id := range []string{foreign, strings.ToUpper(foreign), "no-uuid", "%00"} {
+		for _, id := range []string{foreign, strings.ToUpper(foreign), theirConversation.ID.String(), theirChannel.String(), other.String(), "no-uuid", "%00"} {
 			got := s.do(op.Method+" "+fillIn(op.Path, id, "theirs")+query, body)
 			if got.status != 404 || !bytes.Equal(got.body, want.body) {
 				t.Errorf("%s %s with %s: %d %s, want %d %s", op.Method, op.Path, id, got.status, got.body, want.status, want.body)
 			}
 		}
 	}
-	if tried != 8 {
-		t.Errorf("%d operations have an id slot, want 8: is one new?", tried)
+	if tried != 14 {
+		t.Errorf("%d operations have an id slot, want 14: is one new?", tried)
 	}
 	// Ids inside bodies and queries.
 	member := s.members[0].ID.String()
 	for name, call := range map[string][2]string{
-		"batch_delete":   {"POST /v1/contacts/batch", `{"operations":[{"op":"delete","id":"%s"}]}`},
-		"batch_assign":   {"POST /v1/contacts/batch", `{"operations":[{"op":"assign","id":"%s","owner":"` + member + `"}]}`},
-		"body_owner":     {"POST /v1/contacts", `{"email":"x@example.com","owner":"%s"}`},
-		"query_owner":    {"GET /v1/contacts?owner=%s", ``},
-		"batch_external": {"POST /v1/contacts/batch", `{"operations":[{"op":"delete","external_id":"%s"}]}`},
+		"send_contact":      {outbound, message(`"to":{"contact_id":"%s"}`)},
+		"send_channel":      {outbound, message(`"channel_id":"%s"`)},
+		"send_assignee":     {outbound, message(`"assignee":"%s"`)},
+		"send_owner":        {outbound, message(`"contact":{"owner":"%s"}`)},
+		"body_member":       {"PUT /v1/conversations/" + mine.ID.String() + "/assignee", `{"member":"%s"}`},
+		"query_assignee":    {"GET /v1/conversations?assignee=%s", ``},
+		"query_contact":     {"GET /v1/conversations?contact_id=%s", ``},
+		"query_channel":     {"GET /v1/conversations?channel_id=%s", ``},
+		"templates_contact": {"GET /v1/templates?contact_id=%s", ``},
+		"templates_channel": {"GET /v1/templates?channel_id=%s", ``},
+		"templates_agent":   {"GET /v1/templates?agent=%s", ``},
+		"batch_delete":      {"POST /v1/contacts/batch", `{"operations":[{"op":"delete","id":"%s"}]}`},
+		"batch_assign":      {"POST /v1/contacts/batch", `{"operations":[{"op":"assign","id":"%s","owner":"` + member + `"}]}`},
+		"body_owner":        {"POST /v1/contacts", `{"email":"x@example.com","owner":"%s"}`},
+		"query_owner":       {"GET /v1/contacts?owner=%s", ``},
+		"batch_external":    {"POST /v1/contacts/batch", `{"operations":[{"op":"delete","external_id":"%s"}]}`},
 	} {
 		their := foreign
-		if name == "batch_external" {
+		switch _, what, _ := strings.Cut(name, "_"); what {
+		case "external":
 			their = "theirs"
+		case "channel":
+			their = theirChannel.String()
+		case "owner", "assignee", "member", "agent":
+			their = theirMember.ID.String()
 		}
 		sub := func(id string) reply {
+			if call[0] == outbound {
+				return s.outbound("key", strings.Replace(call[1], "%s", id, 1))
+			}
 			return s.do(strings.Replace(call[0], "%s", id, 1), strings.Replace(call[1], "%s", id, 1))
 		}
 		got, want := sub(their), sub(unknown)

@@ -48,6 +48,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drainWait time.Durat
 		return fmt.Errorf("serve: %w", err)
 	case <-time.After(drainWait):
 	}
+	s.app.Drain()
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	err := server.Shutdown(bound)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,6 +42,7 @@ type Server struct {
 	mux      *http.ServeMux
 	metrics  *metrics
 	limits   *limits
+	forms    forms
 	draining atomic.Bool
 }
 
@@ -75,6 +77,7 @@ type call struct {
 	w         http.ResponseWriter
 	principal app.Principal
 	out       []byte        // empty, with room for an answer
+	large     *[]byte       // what room lent
 	body      *bytes.Buffer // once it was read
 	unread    error         // why it could not be read: it can't be tried twice
 	counted   bool          // against the key's rate
@@ -122,11 +125,14 @@ func (s *Server) serve(rt route) http.Handler {
 		if err != nil {
 			e := desk.AsError(err)
 			a = answer{status[e.Type], errorBody(e)}
-			errorHeaders(w.Header(), e.Type)
+			errorHeaders(w.Header(), e)
 			s.explain(r, rt.pattern, c, e)
 		}
 		reply(w, a)
-		if err == nil && cap(a.body) <= maxKept {
+		switch {
+		case c.large != nil:
+			largeBuffers.Put(c.large)
+		case err == nil && cap(a.body) <= maxKept:
 			*out = a.body[:0]
 		}
 		buffers.Put(out)
@@ -236,6 +242,24 @@ var buffers = sync.Pool{New: func() any {
 	return &b
 }}
 
+// room returns an empty buffer with room for an answer of n bytes. It belongs to the
+// call until that is answered.
+func (c *call) room(n int) []byte {
+	if n <= maxKept || n > maxLarge {
+		return slices.Grow(c.out, n)
+	}
+	c.large = largeBuffers.Get().(*[]byte)
+	if cap(*c.large) < n {
+		*c.large = make([]byte, 0, n+n/8) // the next answer is as large, or nearly
+	}
+	return *c.large
+}
+
+// maxLarge is the largest buffer that is kept for the next large answer.
+const maxLarge = 4 << 20
+
+var largeBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
 var jsonType = []string{"application/json; charset=utf-8"}
 
 func reply(w http.ResponseWriter, a answer) {
@@ -250,7 +274,7 @@ func reply(w http.ResponseWriter, a answer) {
 
 // fail answers outside /v1.
 func (s *Server) fail(w http.ResponseWriter, e *desk.Error) {
-	errorHeaders(w.Header(), e.Type)
+	errorHeaders(w.Header(), e)
 	reply(w, answer{status[e.Type], errorBody(e)})
 }
 

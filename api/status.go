@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
+	"strconv"
 
 	"parley/desk"
 )
@@ -21,18 +23,33 @@ var status = map[desk.ErrorType]int{
 	desk.RateLimited:       http.StatusTooManyRequests,
 	desk.Unavailable:       http.StatusServiceUnavailable,
 	desk.Internal:          http.StatusInternalServerError,
+
+	desk.ConversationOpen:     http.StatusConflict,
+	desk.OptInRequired:        http.StatusUnprocessableEntity,
+	desk.RecipientOptedOut:    http.StatusUnprocessableEntity,
+	desk.AmbiguousChannel:     http.StatusBadRequest,
+	desk.ChannelNotUsable:     http.StatusUnprocessableEntity,
+	desk.RecipientUnreachable: http.StatusUnprocessableEntity,
+	desk.TemplateNotSendable:  http.StatusUnprocessableEntity,
+	desk.InvalidVariables:     http.StatusUnprocessableEntity,
+	desk.IdempotencyKeyReused: http.StatusConflict,
+	desk.ProviderRejected:     http.StatusUnprocessableEntity,
+	desk.ProviderUnavailable:  http.StatusBadGateway,
+	desk.SendInProgress:       http.StatusServiceUnavailable,
+	desk.SendOutcomeUnknown:   http.StatusServiceUnavailable,
 }
 
-// retryAfter is what Retry-After says, in seconds, of errors that pass by themselves.
-const retryAfter = "1"
+// retryAfter is what Retry-After says, in seconds, of errors that pass by themselves
+// and don't say when.
+const retryAfter = 1
 
 // errorHeaders sets what belongs beside an error's body.
-func errorHeaders(h http.Header, t desk.ErrorType) {
-	switch t {
+func errorHeaders(h http.Header, e *desk.Error) {
+	switch e.Type {
 	case desk.Unauthorized:
 		h["Www-Authenticate"] = []string{"Bearer"}
-	case desk.RateLimited, desk.Unavailable:
-		h["Retry-After"] = []string{retryAfter}
+	case desk.RateLimited, desk.Unavailable, desk.ProviderUnavailable, desk.SendInProgress, desk.SendOutcomeUnknown:
+		h["Retry-After"] = []string{strconv.Itoa(cmp.Or(e.RetryAfter, retryAfter))}
 	}
 }
 
@@ -42,20 +59,46 @@ func appendError(b []byte, e *desk.Error) []byte {
 	b = append(b, e.Type...)
 	b = append(b, `","message":`...)
 	b = desk.AppendJSONString(b, e.Message)
-	switch details := e.Details.(type) {
-	case []desk.Identity:
-		b = append(b, `,"details":`...)
-		b = appendIdentities(b, details)
-	case []desk.AttributeProblem:
-		b = append(b, `,"details":`...)
-		b = appendArray(b, details, func(b []byte, p desk.AttributeProblem) []byte {
-			b = append(b, `{"key":`...)
-			b = desk.AppendJSONString(b, p.Key)
-			b = append(b, `,"message":`...)
-			return append(desk.AppendJSONString(b, p.Message), '}')
-		})
+	if e.Details != nil {
+		b = appendDetails(append(b, `,"details":`...), e.Details)
 	}
 	return append(b, '}')
+}
+
+// appendDetails appends what an error names, null for a type that no error has.
+func appendDetails(b []byte, details any) []byte {
+	switch details := details.(type) {
+	case []desk.Identity:
+		return appendIdentities(b, details)
+	case []desk.AttributeProblem:
+		return appendArray(b, details, func(b []byte, p desk.AttributeProblem) []byte {
+			b = desk.AppendJSONString(append(b, `{"key":`...), p.Key)
+			return append(desk.AppendJSONString(append(b, `,"message":`...), p.Message), '}')
+		})
+	case []desk.VariableProblem:
+		return appendArray(b, details, func(b []byte, p desk.VariableProblem) []byte {
+			b = desk.AppendJSONString(append(b, `{"address":`...), p.Address)
+			return append(desk.AppendJSONString(append(b, `,"message":`...), p.Message), '}')
+		})
+	case []*desk.Channel:
+		return appendArray(b, details, func(b []byte, c *desk.Channel) []byte {
+			return append(appendChannelFields(b, c), '}')
+		})
+	case desk.Languages:
+		return append(appendArray(append(b, `{"languages":`...), details.Languages, desk.AppendJSONString), '}')
+	case desk.Unsendable:
+		b = desk.AppendJSONString(append(b, `{"status":`...), details.Status)
+		return append(appendArray(append(b, `,"reasons":`...), details.Reasons, desk.AppendJSONString), '}')
+	case desk.OptedOut:
+		return append(appendTime(append(b, `{"since":`...), details.Since), '}')
+	case desk.Unusable:
+		return append(desk.AppendJSONString(append(b, `{"reason":`...), details.Reason), '}')
+	case desk.InDoubtAttempt:
+		return append(appendID(append(b, `{"attempt_id":`...), details.AttemptID), '}')
+	case desk.Failure:
+		return appendFailure(b, &details)
+	}
+	return append(b, "null"...)
 }
 
 func errorBody(e *desk.Error) []byte {

@@ -133,7 +133,8 @@ func setMember(s *desk.Settings, m *desk.Member, edit MemberEdit) error {
 	return nil
 }
 
-// RemoveMember removes a member, whose contacts go to the shared pool.
+// RemoveMember removes a member, whose contacts go to the shared pool and whose open
+// conversations become unassigned.
 func (a *App) RemoveMember(ctx context.Context, id desk.ID) error {
 	ws, err := a.store.WorkspaceOf(ctx, id)
 	if err != nil {
@@ -151,6 +152,9 @@ func (a *App) RemoveMember(ctx context.Context, id desk.ID) error {
 			return err
 		}
 		if err := a.disown(ctx, ws, id); err != nil {
+			return err
+		}
+		if err := a.unassign(ctx, ws, id); err != nil {
 			return err
 		}
 	}

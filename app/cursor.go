@@ -16,12 +16,6 @@ const macLength = 16
 // Every process with the same secret key opens what another sealed.
 type cursors struct{ key []byte }
 
-func newCursors(secret []byte) cursors {
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte("cursor"))
-	return cursors{mac.Sum(nil)}
-}
-
 // A cursorList is what a cursor is bound to: the workspace, the list and the
 // filters. The page size is not part of it.
 type cursorList struct {

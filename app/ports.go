@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"parley/desk"
 )
@@ -38,7 +39,8 @@ type Store interface {
 	// UpdateSettings calls decide with the present configuration and stores the
 	// change it returns, unless that is an error, which it returns as it is. No
 	// other edit comes in between. It returns NotFound when there is no such
-	// workspace, and ErrOwns when a member to be removed still owns contacts.
+	// workspace, and ErrOwns when a member to be removed still owns contacts or holds
+	// open conversations.
 	UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error
 
 	// CreateWorkspace stores a new, empty workspace.
@@ -47,10 +49,182 @@ type Store interface {
 	// Workspaces lists all workspaces by id, which is by age.
 	Workspaces(ctx context.Context) ([]desk.Workspace, error)
 
-	// WorkspaceOf returns the workspace that the member or key with this id belongs
-	// to, or NotFound.
+	// WorkspaceOf returns the workspace that the member, key, channel or unsettled
+	// attempt with this id belongs to, or NotFound.
 	WorkspaceOf(ctx context.Context, id desk.ID) (desk.ID, error)
 
 	// Ready tells whether the database can answer now.
 	Ready(ctx context.Context) error
+
+	// InTx runs f in a transaction on one workspace and returns once what it wrote is
+	// durable, or with f's error, as it is, and nothing stored. f may run more than
+	// once, so it assigns its results anew each time; what it reads no other
+	// transaction changes before it ends. It returns NotFound when there is no such
+	// workspace. After Unavailable it is unknown whether it was stored.
+	InTx(ctx context.Context, ws desk.ID, f func(Tx) error) error
+
+	// Book loads all that ops can touch, to try them out: nothing of it is stored.
+	Book(ctx context.Context, ws desk.ID, ops []*desk.Op) (*desk.Book, error)
+
+	// Conversation returns a conversation, or NotFound.
+	Conversation(ctx context.Context, ws, id desk.ID) (*desk.Conversation, error)
+
+	// Conversations returns up to limit conversations that pass the filter and stand
+	// after the place given (nil: from the start), newest first.
+	Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, error)
+
+	// Messages returns up to limit messages of a conversation that stand after the
+	// place given (nil: from the start), newest first.
+	Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) ([]*desk.Message, error)
+
+	// Templates returns a channel's templates in no order, and the version of its
+	// library at that moment, or NotFound.
+	Templates(ctx context.Context, ws, channel desk.ID) (version int64, list []desk.TemplateSource, err error)
+
+	// AttemptOfKey returns the attempt that holds an Idempotency-Key, or nil.
+	AttemptOfKey(ctx context.Context, ws desk.ID, key string) (*desk.Attempt, error)
+
+	// Attempt returns an attempt, or nil.
+	Attempt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error)
+
+	// Attempts returns up to limit attempts, newest first by id; only those in doubt when
+	// inDoubt is set.
+	Attempts(ctx context.Context, ws desk.ID, inDoubt bool, limit int) ([]*desk.Attempt, error)
+
+	// Lapsed returns up to limit attempts of all workspaces that are still dispatching
+	// although their lease ended more than margin milliseconds ago, by the database's
+	// clock.
+	Lapsed(ctx context.Context, margin desk.Time, limit int) ([]LapsedAttempt, error)
+
+	// ForgetAttempts deletes up to limit attempts of a workspace that were settled
+	// before a time, with the keys that they still hold, and returns how many. An
+	// attempt's id tells when it was made (UUIDv7), which is before it was settled.
+	ForgetAttempts(ctx context.Context, ws desk.ID, before desk.Time, limit int) (int, error)
+
+	// OptedOut returns since when the holder of a number takes no marketing, or 0.
+	OptedOut(ctx context.Context, ws desk.ID, number NumberHash) (desk.Time, error)
+
+	// PutNotice keeps a provider's notice until it is due and was dropped.
+	PutNotice(ctx context.Context, ws desk.ID, n Notice) error
+
+	// Notices returns up to limit notices of a workspace that are due at now, oldest
+	// first, and when the next one after them is due, 0 when there is none.
+	Notices(ctx context.Context, ws desk.ID, now desk.Time, limit int) (list []Notice, next desk.Time, err error)
+
+	// SandboxTemplates returns the library of a sandbox channel, as the provider that
+	// the sandbox plays holds it.
+	SandboxTemplates(ctx context.Context, ws, channel desk.ID) ([]desk.TemplateSource, error)
+
+	// PutSandboxTemplate puts a template there, replacing one of the same name and language.
+	PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error
+}
+
+// A Tx is a transaction on one workspace, see Store.InTx. What it returns is nil when
+// there is none. Puts insert or replace by id (a notice: by due time and id). An error
+// of a method ends the transaction: the closure returns it.
+type Tx interface {
+	// Settings are the workspace's at this moment.
+	Settings() *desk.Settings
+
+	// Now is the database's clock, by which leases are measured on all nodes.
+	Now() desk.Time
+
+	// Book loads all that ops can touch; Flush stores what changed on it.
+	Book(ops ...*desk.Op) (*desk.Book, error)
+	Flush(*desk.Book) error
+
+	// Contact loads one contact.
+	Contact(id desk.ID) (*desk.Contact, error)
+
+	Conversation(id desk.ID) (*desk.Conversation, error)
+	OpenConversation(channel, contact desk.ID) (*desk.Conversation, error)
+	PutConversation(*desk.Conversation) error
+
+	// Message finds a message in its conversation, MessageBy by the provider's id.
+	Message(conversation, id desk.ID) (*desk.Message, error)
+	MessageBy(channel desk.ID, externalID string) (*desk.Message, error)
+	PutMessage(*desk.Message) error
+
+	// AttemptOfKey returns the attempt that holds a key; TakeKey makes an attempt its
+	// holder, and FreeKey nobody.
+	AttemptOfKey(key string) (*desk.Attempt, error)
+	TakeKey(key string, attempt desk.ID) error
+	FreeKey(key string) error
+	Attempt(id desk.ID) (*desk.Attempt, error)
+	PutAttempt(*desk.Attempt) error
+
+	// OptOut returns what is known of a number's wish, SetOptOut stores it.
+	OptOut(NumberHash) (OptOut, error)
+	SetOptOut(NumberHash, OptOut) error
+
+	// KeepStatus keeps a status of a message that is not known yet; TakeStatuses
+	// returns and drops those of one that now is; DropStatuses drops those that are
+	// older than a time.
+	KeepStatus(channel desk.ID, n desk.StatusNotice) error
+	TakeStatuses(channel desk.ID, externalID string) ([]desk.StatusNotice, error)
+	DropStatuses(before desk.Time) error
+
+	PutNotice(Notice) error
+	DropNotice(Notice) error
+
+	// Append appends events to the workspace's.
+	Append(events ...desk.Event) error
+}
+
+// A NumberHash stands for a phone number that may outlive the contact who had it:
+// a keyed hash, from which the number can't be had.
+type NumberHash [32]byte
+
+// An OptOut is what the holder of a number last said of marketing.
+type OptOut struct {
+	Since desk.Time // 0: takes it
+	At    desk.Time // when that was said
+}
+
+// A LapsedAttempt is one whose process must have died.
+type LapsedAttempt struct{ Workspace, ID desk.ID }
+
+// A Notice is something that a provider says to a channel, kept until it was taken in.
+type Notice struct {
+	Channel desk.ID
+	ID      desk.ID
+	Due     desk.Time // when to take it in
+	Body    []byte    // as the provider's Read understands it
+}
+
+// A Provider is what stands behind a kind of channel.
+type Provider interface {
+	// Send hands one message to the provider. It returns a Receipt when the provider
+	// took it, a *desk.Refusal as its error when it certainly did not, and any other
+	// error when nobody can tell.
+	Send(ctx context.Context, d Dispatch) (Receipt, error)
+
+	// Templates returns the channel's whole library.
+	Templates(ctx context.Context, ws desk.ID, c *desk.Channel) ([]desk.TemplateSource, error)
+
+	// Read says what a notice means, and the notice to keep in its place, nil for none.
+	Read(n Notice) (Happenings, *Notice, error)
+
+	// Check says what is wrong with a channel, each in a plain sentence.
+	Check(ctx context.Context, ws desk.ID, c *desk.Channel) (problems []string, err error)
+}
+
+// A Dispatch is a message on its way to a provider.
+type Dispatch struct {
+	Workspace  desk.ID
+	Channel    *desk.Channel
+	Attempt    desk.ID   // travels along, and comes back with the statuses
+	By         time.Time // the first byte must not leave later
+	Number     string    // digits
+	Template   *desk.Template
+	Components []desk.Component
+	Keep       func(context.Context, Notice) error // stores a notice for later
+}
+
+// A Receipt is a provider's word that it took a message.
+type Receipt struct{ ExternalID string }
+
+// Happenings are what a notice tells.
+type Happenings struct {
+	Statuses []desk.StatusNotice
 }

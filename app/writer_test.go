@@ -22,7 +22,7 @@ func (s *flushStore) UpdateContacts(_ context.Context, _ desk.ID, ops []*desk.Op
 	if err := s.gate(ops); err != nil {
 		return err
 	}
-	apply(desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil), 1))
+	apply(desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, nil), 1))
 	return nil
 }
 

@@ -68,7 +68,7 @@ func (b *Book) upsert(w *ContactWrite, actor ID, now Time, newID func() ID) (Out
 	var current *Contact
 	conflict := false
 	for _, i := range w.Sent {
-		if held := b.holder(i); held != nil {
+		if held := b.Holder(i); held != nil {
 			conflict = conflict || current != nil && current != held
 			current = held
 		}
@@ -100,7 +100,7 @@ func (b *Book) patch(op *Op, actor ID, now Time) (Outcome, error) {
 		return Outcome{}, err
 	}
 	for _, i := range op.Write.Sent {
-		if held := b.holder(i); held != nil && held != current {
+		if held := b.Holder(i); held != nil && held != current {
 			return Outcome{}, b.conflict(op.Write.Sent, current)
 		}
 	}
@@ -180,7 +180,7 @@ func (b *Book) find(op *Op) (found *Contact, conflict bool, err error) {
 		}
 	}
 	for _, i := range op.Find {
-		held := b.holder(i)
+		held := b.Holder(i)
 		if held == nil {
 			return nil, false, NotFoundf("no contact of this workspace holds the %s given", i.Kind)
 		}
@@ -190,9 +190,17 @@ func (b *Book) find(op *Op) (found *Contact, conflict bool, err error) {
 	return found, conflict, nil
 }
 
+// Contact returns the contact with this id as it is now, or nil.
+func (b *Book) Contact(id ID) *Contact {
+	if p := b.pages[id]; p != nil {
+		return p.Now
+	}
+	return nil
+}
+
 func (b *Book) byID(id ID) (*Contact, error) {
-	if p := b.pages[id]; p != nil && p.Now != nil {
-		return p.Now, nil
+	if c := b.Contact(id); c != nil {
+		return c, nil
 	}
 	return nil, NoContact()
 }
@@ -201,7 +209,8 @@ func (b *Book) byID(id ID) (*Contact, error) {
 // is also the answer for a contact of another workspace (spec, Authentication 7).
 func NoContact() *Error { return NotFoundf("no contact in this workspace has this id") }
 
-func (b *Book) holder(i Identity) *Contact {
+// Holder returns the contact that holds an identity now, or nil.
+func (b *Book) Holder(i Identity) *Contact {
 	if id, ok := b.holders[i.Claim()]; ok {
 		return b.pages[id].Now
 	}
@@ -213,7 +222,7 @@ func (b *Book) holder(i Identity) *Contact {
 func (b *Book) conflict(sent []Identity, except *Contact) error {
 	var details []Identity
 	for _, i := range sent {
-		if held := b.holder(i); held != nil && held != except {
+		if held := b.Holder(i); held != nil && held != except {
 			details = append(details, i)
 		}
 	}

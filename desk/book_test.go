@@ -24,7 +24,7 @@ var (
 		{Key: "score", Type: desk.NumberAttribute, Position: 1},
 		{Key: "tags", Type: desk.MultiselectAttribute, Options: []string{"a,b", "}", `"`, `\`, "]["}, Position: 2},
 		{Key: "tier", Type: desk.SelectAttribute, Options: []string{"gold", "tin"}, Position: 3},
-	}, []desk.Member{ada, grace}, nil)
+	}, []desk.Member{ada, grace}, nil, nil)
 
 	actor = desk.ID{0xAC}
 )

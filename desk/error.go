@@ -26,19 +26,40 @@ const (
 	Internal          ErrorType = "internal"
 )
 
+// The error types of conversations and sends (contract §5).
+const (
+	ConversationOpen     ErrorType = "conversation_open"
+	OptInRequired        ErrorType = "opt_in_required"
+	RecipientOptedOut    ErrorType = "recipient_opted_out"
+	AmbiguousChannel     ErrorType = "ambiguous_channel"
+	ChannelNotUsable     ErrorType = "channel_not_usable"
+	RecipientUnreachable ErrorType = "recipient_unreachable"
+	TemplateNotSendable  ErrorType = "template_not_sendable"
+	InvalidVariables     ErrorType = "invalid_variables"
+	IdempotencyKeyReused ErrorType = "idempotency_key_reused"
+	ProviderRejected     ErrorType = "provider_rejected"    // for good
+	ProviderUnavailable  ErrorType = "provider_unavailable" // for now
+	SendInProgress       ErrorType = "send_in_progress"     // the key's send has no answer yet
+	SendOutcomeUnknown   ErrorType = "send_outcome_unknown" // the provider may have taken it
+)
+
 // ErrorTypes lists every error type, so that a test can hold the edges to all of them.
 var ErrorTypes = []ErrorType{
 	Unauthorized, Forbidden, InvalidRequest, TooManyOperations, NotFound, MethodNotAllowed,
 	IdentityConflict, TypeConflict, InvalidAttributes, PayloadTooLarge, RateLimited, Unavailable, Internal,
+	ConversationOpen, OptInRequired, RecipientOptedOut, AmbiguousChannel, ChannelNotUsable, RecipientUnreachable,
+	TemplateNotSendable, InvalidVariables, IdempotencyKeyReused, ProviderRejected, ProviderUnavailable,
+	SendInProgress, SendOutcomeUnknown,
 }
 
 // An Error is a refusal that a caller can act on. Any other error is Internal,
 // and its text never reaches a caller.
 type Error struct {
-	Type    ErrorType
-	Message string // one sentence for the caller; may change
-	Details any    // what can be named: []Identity or []AttributeProblem; nil when nothing can
-	Err     error  // the cause: logged, never sent
+	Type       ErrorType
+	Message    string // one sentence for the caller; may change
+	Details    any    // what can be named, as one of the types that the edges know; nil when nothing can
+	RetryAfter int    // seconds to wait before trying again; 0: the edge's default, where there is one
+	Err        error  // the cause: logged, never sent
 }
 
 func (e *Error) Error() string {

@@ -22,7 +22,7 @@ func handleWrite(first, n int) *desk.Op {
 // its changes goes through all of them; one at the limit can still be written.
 func TestAContactHoldsSoManyHandles(t *testing.T) {
 	t.Parallel()
-	book := desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil), 1)
+	book := desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, nil), 1)
 	apply := func(op *desk.Op) (desk.Outcome, error) {
 		return book.Apply(op, desk.ID{}, 1, func() desk.ID { return desk.ID{1} })
 	}

@@ -50,3 +50,16 @@ func (id ID) Append(b []byte) []byte {
 	}
 	return b
 }
+
+// MarshalText and UnmarshalText let an id stand in stored JSON.
+func (id ID) MarshalText() ([]byte, error) { return id.Append(nil), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (id *ID) UnmarshalText(text []byte) error {
+	parsed, ok := ParseID(string(text))
+	if !ok {
+		return Invalidf("%q is no id", text)
+	}
+	*id = parsed
+	return nil
+}

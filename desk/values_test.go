@@ -113,7 +113,7 @@ func TestAttributes_hold_what_was_written(t *testing.T) {
 		for n, key := range rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z][a-z0-9_]{0,3}`), 1, 8, rapid.ID[string]).Draw(t, "keys") {
 			defined = append(defined, desk.Attribute{Key: key, Type: types[n%len(types)], Options: options})
 		}
-		s := desk.NewSettings(desk.Workspace{}, 1, defined, nil, nil)
+		s := desk.NewSettings(desk.Workspace{}, 1, defined, nil, nil, nil)
 
 		contact, want := &desk.Contact{ID: id(1)}, map[string]any{}
 		for range rapid.IntRange(1, 6).Draw(t, "writes") {

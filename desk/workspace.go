@@ -109,10 +109,11 @@ type Settings struct {
 	byEmail    map[string]*Member
 	keys       map[ID]*APIKey
 	byPublicID map[string]*APIKey
+	channels   map[ID]*Channel
 }
 
 // NewSettings gathers a workspace's configuration.
-func NewSettings(w Workspace, version int64, attributes []Attribute, members []Member, keys []APIKey) *Settings {
+func NewSettings(w Workspace, version int64, attributes []Attribute, members []Member, keys []APIKey, channels []Channel) *Settings {
 	s := &Settings{
 		Workspace:  w,
 		Version:    version,
@@ -121,6 +122,7 @@ func NewSettings(w Workspace, version int64, attributes []Attribute, members []M
 		byEmail:    make(map[string]*Member, len(members)),
 		keys:       make(map[ID]*APIKey, len(keys)),
 		byPublicID: make(map[string]*APIKey, len(keys)),
+		channels:   make(map[ID]*Channel, len(channels)),
 	}
 	for i := range attributes {
 		s.Attributes[attributes[i].Key] = &attributes[i]
@@ -132,6 +134,9 @@ func NewSettings(w Workspace, version int64, attributes []Attribute, members []M
 	for i := range keys {
 		s.keys[keys[i].ID] = &keys[i]
 		s.byPublicID[keys[i].PublicID] = &keys[i]
+	}
+	for i := range channels {
+		s.channels[channels[i].ID] = &channels[i]
 	}
 	return s
 }
@@ -181,6 +186,14 @@ type Change struct {
 	Workspace    *Workspace
 	Attribute    *Attribute
 	Member       *Member
-	RemoveMember *Member // who owns no contact any more
+	RemoveMember *Member // who owns no contact and holds no open conversation any more
 	Key          *APIKey
+	Channel      *Channel // its Library is not written, see Templates
+	Templates    *ChannelLibrary
+}
+
+// A ChannelLibrary is all the templates of a channel, in the place of those it had.
+type ChannelLibrary struct {
+	Channel   ID
+	Templates []TemplateSource // name and language together are distinct
 }

@@ -105,7 +105,7 @@ func TestSettings_finds(t *testing.T) {
 	attributes := []desk.Attribute{
 		{Key: "b", Position: 1}, {Key: "a_", Position: 1}, {Key: "a", Position: 1, Archived: true}, {Key: "z", Position: 0},
 	}
-	s := desk.NewSettings(desk.Workspace{ID: desk.ID{5}, Name: "Desk", Country: "TR"}, 7, attributes, []desk.Member{zoe, anna, otherZoe}, keys)
+	s := desk.NewSettings(desk.Workspace{ID: desk.ID{5}, Name: "Desk", Country: "TR"}, 7, attributes, []desk.Member{zoe, anna, otherZoe}, keys, nil)
 
 	if s.ID != (desk.ID{5}) || s.Name != "Desk" || s.Country != "TR" || s.Version != 7 {
 		t.Errorf("settings of %+v, version %d", s.Workspace, s.Version)
@@ -161,7 +161,7 @@ func TestSettings_finds(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 
-	empty := desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil)
+	empty := desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, nil)
 	if len(empty.Members())+len(empty.SortedAttributes())+len(empty.Keys()) != 0 || empty.ResolveMember("") != nil {
 		t.Error("an empty workspace holds something")
 	}

@@ -53,7 +53,7 @@ func (d *Document) check(req *http.Request, reqBody []byte, status int, header h
 	case status == http.StatusForbidden && found.op != nil && !head:
 		return checkForbidden(body, found.op.Permission)
 	case status/100 == 2:
-		return found.op.checkRequest(found.values, req.URL.RawQuery, reqBody, body)
+		return found.op.checkRequest(found.values, req.URL.RawQuery, req.Header, reqBody, body)
 	}
 	return nil
 }
@@ -217,13 +217,16 @@ func (a *answer) check(header http.Header, body []byte, head, typed bool) error 
 }
 
 // checkRequest tells why the description refuses a request that the server took.
-func (op *operation) checkRequest(path map[string]string, rawQuery string, body, answer []byte) error {
+func (op *operation) checkRequest(path map[string]string, rawQuery string, header http.Header, body, answer []byte) error {
 	for name, text := range path {
 		if err := op.path[name].check(text); err != nil {
 			return fmt.Errorf("the server took this: %w", err)
 		}
 	}
 	if err := op.checkQuery(rawQuery); err != nil {
+		return fmt.Errorf("the server took this: %w", err)
+	}
+	if err := op.checkHeader(header); err != nil {
 		return fmt.Errorf("the server took this: %w", err)
 	}
 	if op.body == nil {
@@ -273,6 +276,24 @@ func (op *operation) checkQuery(raw string) error {
 	for name, p := range op.query {
 		if p.required && !query.Has(name) {
 			return fmt.Errorf("the query parameter %s is missing", name)
+		}
+	}
+	return nil
+}
+
+// checkHeader judges the header lines that the operation defines.
+func (op *operation) checkHeader(header http.Header) error {
+	for name, p := range op.header {
+		lines := header.Values(name)
+		switch {
+		case len(lines) > 1:
+			return fmt.Errorf("the header %s is repeated", name)
+		case len(lines) == 1:
+			if err := p.check(strings.Trim(lines[0], " \t")); err != nil { // as HTTP reads it
+				return err
+			}
+		case p.required:
+			return fmt.Errorf("the header %s is missing", name)
 		}
 	}
 	return nil

@@ -24,7 +24,12 @@ const (
 	summary  = `{"summary":{"total":3,"created":1,"updated":0,"deleted":0,"assigned":0,"errors":2},"results":`
 	created  = `{"index":0,"op":"upsert","status":"created","id":"019a8f3c-5b1e-7c42-9d07-3f6a1b2c4d5e"}`
 	failed1  = `{"index":1,"op":"merge","status":"error","error":{"type":"invalid_request","message":"/op"}}`
-	failed2  = `{"index":2,"op":null,"status":"error","error":{"type":"invalid_request","message":"no object"}}`
+	send     = `{"to":{"phone":"+12025550147"},"template":{"name":"t","language":"tr"},"opt_in_confirmed":true}`
+	taken    = `{"data":{"conversation":{"id":"019a8f52-9e07-7f10-a3c8-5d21b6e4f092","channel_id":"019a8e10-4c21-7e55-8b2f-71d0c3a9e810","status":"open",` +
+		`"created_at":"2026-03-04T16:02:55.007Z","assigned_member_id":null,"assigned_via":null,"last_message_preview":"x","last_message_at":"2026-03-04T16:02:55.007Z",` +
+		`"contact_id":"019a8f3c-5b1e-7c42-9d07-3f6a1b2c4d5e","source_type":"sandbox"},"existing_conversation":false,` +
+		`"message":{"id":"019a8f52-9e07-7f11-8c4d-0a9b7e6d5c31","external_id":"m","text":"x","delivery_status":"sent","ts":"2026-03-04T16:02:55.007Z"}}}`
+	failed2 = `{"index":2,"op":null,"status":"error","error":{"type":"invalid_request","message":"no object"}}`
 )
 
 var load = sync.OnceValues(func() (*apitest.Document, error) {
@@ -140,6 +145,13 @@ func TestCheck(t *testing.T) {
 		{"broken query", "GET /v1/contacts?limit=%zz", "", 200, "", `{"data":[]}`, "the query"},
 		{"U+0000 in the query", "GET /v1/contacts?external_id=a%00", "", 200, "", `{"data":[]}`, "U+0000"},
 		{"invalid UTF-8 in the query", "GET /v1/contacts?external_id=a%ff", "", 200, "", `{"data":[]}`, "invalid UTF-8"},
+		{"sent", "POST /v1/conversations/outbound", send, 201, "Idempotency-Key: k", taken, ""},
+		{"sent again", "POST /v1/conversations/outbound", send, 201, "Idempotent-Replayed: true", taken, "Idempotency-Key is missing"},
+		{"sent with a long key", "POST /v1/conversations/outbound", send, 201, "Idempotency-Key: " + strings.Repeat("k", 201), taken, "Idempotency-Key"},
+		{"replayed, perhaps", "POST /v1/conversations/outbound", send, 201, "Idempotent-Replayed: false", taken, "Idempotent-Replayed"},
+		{"sent without the opt-in", "POST /v1/conversations/outbound", strings.Replace(send, "true", "false", 1), 201, "Idempotency-Key: k", taken, "opt_in_confirmed"},
+		{"sent to two", "POST /v1/conversations/outbound", strings.Replace(send, `"to":{`, `"to":{"contact_id":"019a8f3c-5b1e-7c42-9d07-3f6a1b2c4d5e",`, 1), 201, "Idempotency-Key: k", taken, "/to"},
+		{"held by nobody, somehow", "POST /v1/conversations/outbound", send, 201, "Idempotency-Key: k", strings.Replace(taken, `"assigned_via":null`, `"assigned_via":"member"`, 1), "assigned_via"},
 		{"missing parameter", "DELETE " + id + "/identities?kind=crm", "", 200, "", one, "value is missing"},
 		{"restore that is a guess", "DELETE /v1/attributes/k?restore=1", "", 200, "", `{"data":{"key":"k","label":"K","description":"","type":"text","options":[],"position":0,"archived":true}}`, "restore"},
 		{"refused rightly", "POST /v1/contacts", `{"nam":1}`, 400, "", invalid, ""},
@@ -182,6 +194,7 @@ func TestCheck(t *testing.T) {
 			header := http.Header{"Content-Type": {"application/json; charset=utf-8"}, "X-Request-Id": {"r-1"}}
 			if name, value, ok := strings.Cut(tc.headers, ":"); ok {
 				header.Set(name, strings.TrimSpace(value))
+				req.Header.Set(name, strings.TrimSpace(value)) // which of the two it belongs to is plain
 			}
 			err := d.Check(req, []byte(tc.send), tc.status, header, []byte(tc.body))
 			if tc.want == "" && err != nil {
@@ -231,10 +244,10 @@ func TestLoad_refuses(t *testing.T) {
 			delete(doc["components"].(map[string]any)["responses"].(map[string]any), "MethodNotAllowed")
 		}, "MethodNotAllowed"},
 		{"two servers", func(doc map[string]any) { doc["servers"] = append(doc["servers"].([]any), doc["servers"].([]any)[0]) }, "2 servers"},
-		{"a header parameter", func(doc map[string]any) {
+		{"a cookie parameter", func(doc map[string]any) {
 			get := doc["paths"].(map[string]any)["/members"].(map[string]any)["get"].(map[string]any)
-			get["parameters"] = []any{map[string]any{"name": "X-A", "in": "header", "schema": map[string]any{"type": "string"}}}
-		}, "X-A is in header"},
+			get["parameters"] = []any{map[string]any{"name": "X-A", "in": "cookie", "schema": map[string]any{"type": "string"}}}
+		}, "X-A is in cookie"},
 		{"half of x-rows", func(doc map[string]any) {
 			post := doc["paths"].(map[string]any)["/contacts/batch"].(map[string]any)["post"].(map[string]any)
 			post["x-rows"] = map[string]any{"operations": "operations"}

@@ -50,6 +50,7 @@ type operation struct {
 	pattern []string // the segments after the prefix
 	path    map[string]*parameter
 	query   map[string]*parameter
+	header  map[string]*parameter
 	body    *jsonschema.Schema // nil when the operation takes none
 	rows    *rows              // nil unless the operation is a batch
 	answers map[int]*answer
@@ -158,6 +159,7 @@ func (d *Document) operation(path, method string) (*operation, error) {
 		pattern:   strings.Split(strings.TrimPrefix(path, "/"), "/"),
 		path:      map[string]*parameter{},
 		query:     map[string]*parameter{},
+		header:    map[string]*parameter{},
 		answers:   map[int]*answer{},
 		source:    source,
 	}
@@ -203,6 +205,8 @@ func (d *Document) parameters(op *operation, at string, source map[string]any) e
 			op.path[name] = p
 		case "query":
 			op.query[name] = p
+		case "header":
+			op.header[name] = p
 		default:
 			return fmt.Errorf("the parameter %s is in %v, which Check does not know", name, source["in"])
 		}
@@ -210,7 +214,7 @@ func (d *Document) parameters(op *operation, at string, source map[string]any) e
 	return nil
 }
 
-// parameter reads what a parameter and a header share.
+// parameter reads what a parameter and an answer's header share.
 func (d *Document) parameter(name, at string, source map[string]any) (*parameter, error) {
 	schema, err := d.compile(pointer(at, "schema"))
 	if err != nil {

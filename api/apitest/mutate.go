@@ -31,8 +31,8 @@ const keep = 500
 
 // Learn teaches a value that exists on the server. kind is the name of the
 // parameter or member that it may stand for: id (of a contact), key (of an
-// attribute), owner (a member's id or e-mail address), cursor, external_id,
-// email, phone, value.
+// attribute), owner, assignee, member and agent (a member's id or e-mail address),
+// channel_id, contact_id, cursor, external_id, email, phone, value.
 func (m *Mutator) Learn(kind, value string) {
 	if len(m.known[kind]) == keep {
 		m.known[kind] = m.known[kind][1:]
@@ -94,6 +94,7 @@ var mutations = []mutation{
 	{"missing query parameter", 2, (*Mutator).missingParameter},
 	{"bad cursor", 4, (*Mutator).badCursor},
 	{"odd query encoding", 3, (*Mutator).oddQuery},
+	{"bad header", 12, (*Mutator).badHeader}, // few operations have one
 	{"swap ids", 5, (*Mutator).swapID},
 	{"odd path encoding", 3, (*Mutator).oddPath},
 	{"double slash", 2, (*Mutator).doubleSlash},
@@ -506,6 +507,19 @@ func (m *Mutator) oddQuery(d *draft) bool {
 	odd := pair{raw: m.pickText("%zz", "%", "limit=%", "a;b", "limit=1;cursor=x", "=", "&", "&&=", "limit", "limit=%31", "l%69mit=1", "restore=tru%65", "x=%00", "x=%FF", "%00=x", "cursor=%2B", "?", "limit==1", "x=%u0041")}
 	at := m.rng.IntN(len(d.query) + 1)
 	d.query = slices.Insert(d.query, at, odd)
+	return true
+}
+
+// badHeader damages a header line that the operation defines. What HTTP itself
+// refuses is left out: the server's library answers that.
+func (m *Mutator) badHeader(d *draft) bool {
+	if len(d.op.header) == 0 {
+		return false
+	}
+	for name := range d.op.header { // none has two
+		values := [][]string{nil, {""}, {" "}, {"a", "a"}, {"a", "b"}, {m.fill(200)}, {m.fill(201)}, {strings.Repeat("~", 200)}, {strings.Repeat("~", 201)}, {"a\tb"}, {"\xff"}, {"İ"}, {"a, b"}, {" a "}}
+		d.header[name] = values[m.rng.IntN(len(values))]
+	}
 	return true
 }
 

@@ -97,7 +97,7 @@ func TestMutator_valid(t *testing.T) {
 	m.Learn("id", "019a8f3c-5b1e-7c42-9d07-3f6a1b2c4d60")
 	seen := 0
 	for range 5000 {
-		method, target, _, body := m.Next()
+		method, target, header, body := m.Next()
 		if _, names := m.Last(); len(names) > 0 {
 			continue
 		}
@@ -112,7 +112,7 @@ func TestMutator_valid(t *testing.T) {
 		}
 		judge := *found.op
 		judge.rows = nil // there is no answer to judge the rows by
-		if err := judge.checkRequest(found.values, u.RawQuery, body, nil); err != nil {
+		if err := judge.checkRequest(found.values, u.RawQuery, header, body, nil); err != nil {
 			t.Errorf("%s %s %s: %v", method, target, body, err)
 		}
 	}

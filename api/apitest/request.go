@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -168,6 +169,11 @@ func (m *Mutator) draft() *draft {
 			d.query = append(d.query, pair{name: name, value: m.generate(p.source, name).text})
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(op.header)) {
+		if p := op.header[name]; p.required || m.chance(3) {
+			d.header[name] = []string{m.generate(p.source, name).text}
+		}
+	}
 	if op.body != nil {
 		_, media, err := m.doc.at(pointer("", "paths", strings.TrimPrefix(op.Path, m.doc.base), strings.ToLower(op.Method),
 			"requestBody", "content", "application/json"))
@@ -192,8 +198,11 @@ func (m *Mutator) generate(schema any, name string) *node {
 
 func (m *Mutator) value(s map[string]any, name string) *node {
 	if enum, ok := s["enum"].([]any); ok {
-		if v, ok := enum[m.rng.IntN(len(enum))].(string); ok {
+		switch v := enum[m.rng.IntN(len(enum))].(type) {
+		case string:
 			return text(v)
+		case bool:
+			return scalar(strconv.FormatBool(v))
 		}
 		return scalar("null")
 	}

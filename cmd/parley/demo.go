@@ -33,11 +33,15 @@ const (
 	demoFile    = "demo.json"
 )
 
+// demoEdition grows with what a demo holds.
+const demoEdition = 2
+
 // A demoAccess is how to get into the demo workspace. It is kept in the data
 // directory, since a key's secret can't be had from the database.
 type demoAccess struct {
 	WorkspaceID string `json:"workspace_id"`
 	Key         string `json:"key"`
+	Edition     int    `json:"edition"` // of an older release it is less, or absent
 }
 
 // Run makes the demo, or reopens it, and serves it.
@@ -67,7 +71,13 @@ func openDemo(ctx context.Context, a *app.App, file string) (access demoAccess, 
 		if principal, access, err = makeDemo(ctx, a); err != nil {
 			return access, nil, err
 		}
+	}
+	if access.Edition < demoEdition {
+		if principal, err = talkDemo(ctx, a, principal, access.Key); err != nil {
+			return access, nil, err
+		}
 		// Written last: until then, the next run fills what is missing.
+		access.Edition = demoEdition
 		text, err := json.Marshal(access)
 		if err != nil {
 			return access, nil, err
@@ -124,7 +134,20 @@ func makeDemo(ctx context.Context, a *app.App) (p app.Principal, access demoAcce
 		}
 	}
 	_, errs, err := a.WriteAll(ctx, p, demoOps())
-	return p, demoAccess{ws.String(), key}, errors.Join(append(errs, err)...)
+	return p, demoAccess{WorkspaceID: ws.String(), Key: key}, errors.Join(append(errs, err)...)
+}
+
+// talkDemo adds what an older release's demo lacks: the channel, and the
+// conversations on it.
+func talkDemo(ctx context.Context, a *app.App, p app.Principal, key string) (app.Principal, error) {
+	channel, err := addDemoChannel(ctx, a, p.Workspace())
+	if err != nil {
+		return p, err
+	}
+	if p, err = a.Authenticate(ctx, key); err != nil { // who was there before the channel does not see it
+		return p, err
+	}
+	return p, holdDemoTalks(ctx, a, p, channel)
 }
 
 func demoWorkspace(ctx context.Context, a *app.App) (desk.ID, error) {
@@ -182,26 +205,30 @@ func demoText(dir, base, key string, person desk.ID) string {
 	first := demoPerson(0).Write
 	digits := first.Phone.Value
 	phone := fmt.Sprintf("+1 (%s) %s-%s", digits[1:4], digits[4:7], digits[7:])
-	owner := demoMembers[1].email
+	agent := demoMembers[0]
 	auth := "-H 'Authorization: Bearer " + key + "'"
-	send := auth + " -H 'Content-Type: application/json' -d "
+	post := auth + " -H 'Content-Type: application/json'"
+	body := fmt.Sprintf(`{"to": {"contact_id": "%s"}, "opt_in_confirmed": true, "template": {"name": "appointment_reminder", "language": "en_US", `+
+		`"variables": {"header.customer_first_name": "%s", "agent_name": "%s", "day": "Friday", "time": "15:00"}}}`,
+		person, desk.FirstName(first.Name.Value), agent.name)
 
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
-	line("parley demo: %d contacts, %d attributes and %d members, in %s", demoContacts, len(demoAttributes()), len(demoMembers), dir)
+	line("parley demo: %d contacts, %d conversations on a sandbox channel, %d attributes and %d members, in %s",
+		demoContacts, len(demoTalks), len(demoAttributes()), len(demoMembers), dir)
 	line("")
 	line("  base URL  %s", base)
 	line("  API key   %s", key)
 	line("  docs      %s/docs", strings.TrimSuffix(base, "/v1"))
 	line("")
-	line("# a page of contacts")
-	line("curl -sS %s '%s/contacts?limit=2'", auth, base)
-	line("# a note for %s, found by the phone number in another format: the same contact, not a second one", first.Name.Value)
-	line(`curl -sS %s'{"phone": "%s", "note": "Asked for a call back"}' '%s/contacts'`, send, phone, base)
-	line("# another owner for that contact")
-	line(`curl -sS -X PUT %s'{"owner": "%s"}' '%s/contacts/%s/owner'`, send, owner, base, person)
-	line("# the contacts of that owner")
-	line("curl -sS %s '%s/contacts?owner=%s&limit=2'", auth, base, owner)
+	line("# the templates that can be sent, and what to fill in when %s writes to %s", agent.name, first.Name.Value)
+	line("curl -sS %s '%s/templates?agent=%s&contact_id=%s'", auth, base, agent.email, person)
+	line("# send one of them; paste it again, and the same answer comes without a second message")
+	line("curl -sS %s -H 'Idempotency-Key: reminder-%s' -d '%s' '%s/conversations/outbound'", post, person, body, base)
+	line("# the conversations with that contact")
+	line("curl -sS %s '%s/contacts/%s/conversations'", auth, base, person)
+	line("# a note for that contact, found by the phone number in another format: the same contact, not a second one")
+	line(`curl -sS %s -d '{"phone": "%s", "note": "Asked for a call back"}' '%s/contacts'`, post, phone, base)
 	line("")
 	line("Ctrl-C stops it; the next parley demo opens it again, with the same key.")
 	return b.String()

@@ -75,13 +75,7 @@ type keyRecord struct {
 }
 
 func recordOfKey(k *desk.APIKey) keyRecord {
-	moment := func(t desk.Time) *string {
-		if t == 0 {
-			return nil
-		}
-		return unlessEmpty(t.String())
-	}
-	return keyRecord{k.ID.String(), k.Name, k.Permissions, k.CreatedAt.String(), moment(k.ExpiresAt), moment(k.RevokedAt)}
+	return keyRecord{k.ID.String(), k.Name, k.Permissions, k.CreatedAt.String(), momentOf(k.ExpiresAt), momentOf(k.RevokedAt)}
 }
 
 // permissionsText is the short form for people.

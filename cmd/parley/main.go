@@ -7,9 +7,14 @@
 //	serve.go       parley serve, and running a server
 //	demo.go        parley demo: a filled workspace to look at
 //	demodata.go    the invented people in it
+//	demotalk.go    their conversations, on a sandbox channel
 //	workspace.go   parley workspace create, list, edit
 //	member.go      parley member add, list, edit, remove
 //	key.go         parley key create, list, edit, revoke
+//	channel.go     parley channel add, list, edit, check, sync
+//	template.go    parley template put, list
+//	sandbox.go     parley sandbox inbound
+//	attempt.go     parley attempt list, release
 //	version.go     parley version
 //	help.go        parley help
 //
@@ -45,27 +50,31 @@ type cli struct {
 	Workspace workspaceCmd `cmd:"" help:"Workspaces: each is a tenant of its own."`
 	Member    memberCmd    `cmd:"" help:"Members: the teammates of a workspace."`
 	Key       keyCmd       `cmd:"" help:"API keys: what programs call the API with."`
+	Channel   channelCmd   `cmd:"" help:"Channels: what messages travel through."`
+	Template  templateCmd  `cmd:"" help:"Templates: what the provider lets a business say first."`
+	Sandbox   sandboxCmd   `cmd:"" help:"Play what happens at a sandbox channel's provider."`
+	Attempt   attemptCmd   `cmd:"" help:"Attempts: what became of each send."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 	Help      helpCmd      `cmd:"" help:"Explain a command, with examples."`
 }
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var c cli
 	parser := kong.Must(&c,
 		kong.Name("parley"),
 		kong.Description("Customer conversations behind one API.\n\nStart with: parley demo"),
 		kong.Writers(stdout, stderr),
-		kong.Vars{"permissions": desk.JoinPermissions(desk.Permissions)},
+		kong.Vars{"permissions": desk.JoinPermissions(desk.Permissions), "bindings": joinBindings()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	)
 	chosen, err := parser.Parse(args)
 	if err == nil {
 		chosen.BindTo(ctx, (*context.Context)(nil))
-		err = chosen.Run(&session{flags: c.Shared, stdout: stdout, stderr: stderr})
+		err = chosen.Run(&session{c.Shared, stdin, stdout, stderr})
 	}
 	if err == nil {
 		return exitDone

@@ -106,17 +106,16 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 
-	in, err := open(ctx, storage)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.store.Close()) }()
-
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
+	in, err := open(ctx, storage, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.store.Close()) }()
 	server := api.New(api.Config{App: in.app, Log: log, RateLimit: c.RateLimit, Version: versionOf()})
 
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Listen))
@@ -133,7 +132,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	}
 	log.InfoContext(ctx, "parley is ready", "address", listener.Addr().String(), "base_url", base, "version", versionOf())
 
-	// The store's background work outlives the signal: requests are still finished.
+	// Background work outlives the signal: requests are still finished.
 	background, done := context.WithCancel(context.WithoutCancel(ctx))
 	defer done()
 	group, ctx := errgroup.WithContext(ctx)
@@ -142,6 +141,10 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 		return server.Serve(ctx, listener, c.DrainWait)
 	})
 	group.Go(func() error { return in.store.Run(background) })
+	group.Go(func() error {
+		in.app.Run(background)
+		return nil
+	})
 	err = group.Wait()
 	log.InfoContext(background, "parley has stopped")
 	return err

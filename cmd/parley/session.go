@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"parley/api"
 	"parley/app"
 	"parley/config"
 	"parley/desk"
+	"parley/sandbox"
 	"parley/store/sqlite"
 
 	"github.com/google/uuid"
@@ -31,6 +34,7 @@ type shared struct {
 // logs go.
 type session struct {
 	flags          shared
+	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
@@ -73,6 +77,14 @@ func orDash(text *string) string {
 	return *text
 }
 
+// momentOf is the JSON null of a time that never was.
+func momentOf(t desk.Time) *string {
+	if t == 0 {
+		return nil
+	}
+	return unlessEmpty(t.String())
+}
+
 // unlessEmpty is the JSON null of an empty text.
 func unlessEmpty(text string) *string {
 	if text == "" {
@@ -101,7 +113,7 @@ func (s *session) storage() (config.Storage, error) {
 }
 
 // open opens an installation, which it makes or migrates as needed.
-func open(ctx context.Context, storage config.Storage) (_ installation, err error) {
+func open(ctx context.Context, storage config.Storage, log *slog.Logger) (_ installation, err error) {
 	secret, err := storage.Secret(os.Getenv("PARLEY_SECRET_KEY"))
 	if err != nil {
 		return installation{}, err
@@ -114,11 +126,16 @@ func open(ctx context.Context, storage config.Storage) (_ installation, err erro
 		return installation{}, errors.Join(err, store.Close())
 	}
 	return installation{storage, store, app.New(app.Deps{
-		Store:  store,
+		Store: store,
+		Providers: map[desk.ChannelKind]app.Provider{
+			desk.SandboxChannel: sandbox.New(sandbox.Config{Library: store, Now: time.Now, NewID: newID}),
+		},
+		Answer: api.SendAnswer,
 		Now:    time.Now,
 		NewID:  newID,
 		Random: func(b []byte) { _, _ = rand.Read(b) }, // it never fails: it would end the process instead
 		Secret: secret[:],
+		Log:    log,
 	})}, nil
 }
 
@@ -136,7 +153,7 @@ func (s *session) do(ctx context.Context, action func(*app.App) error) (err erro
 	if err != nil {
 		return err
 	}
-	in, err := open(ctx, storage)
+	in, err := open(ctx, storage, slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		return err
 	}
@@ -151,7 +168,7 @@ func idOf(text string) desk.ID {
 	return id
 }
 
-// unknown says which id of a workspace, member or key led nowhere, and what shows
+// unknown says which id of a workspace, member and so on led nowhere, and what shows
 // the right ones.
 func unknown(err error, what, id, shownBy string) error {
 	if !desk.IsType(err, desk.NotFound) {

@@ -124,19 +124,34 @@ func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, 
 // changed, all or nothing.
 func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book)) error {
 	ids, claims := wanted(ops)
-	return s.write(func(c conn) (int, error) {
+	return s.write(func(c conn) error {
 		settings, err := s.currentSettings(c, ws)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		book := desk.NewBook(settings, len(ops))
-		if err := loadBook(c, book, ids, claims); err != nil {
-			return 0, failed("load contacts", err)
+		book, err := loadBook(c, settings, len(ops), ids, claims)
+		if err != nil {
+			return err
 		}
 		apply(book)
-		rows, err := flushBook(c, ws, book)
-		return rows, failed("store contacts", err)
+		return flushBook(c, ws, book)
 	})
+}
+
+// Book loads all that ops can touch, to try them out: nothing of it is stored.
+func (s *Store) Book(ctx context.Context, ws desk.ID, ops []*desk.Op) (book *desk.Book, err error) {
+	ids, claims := wanted(ops)
+	err = s.read(ctx, int64(pointRead*(1+len(ops))), func(c conn) error {
+		return c.snapshot(func() error {
+			settings, err := s.currentSettings(c, ws)
+			if err != nil {
+				return err
+			}
+			book, err = loadBook(c, settings, len(ops), ids, claims)
+			return err
+		})
+	})
+	return book, err
 }
 
 // wanted lists, as JSON arrays, the contacts that ops name: by id in hex, and by
@@ -170,22 +185,27 @@ const loadBookQuery = `SELECT ` + contactColumns + ` FROM contacts c
 		UNION ALL
 		SELECT unhex(value, '-') FROM json_each(?3))`
 
-// loadBook loads every contact that is named, in one query whatever their number.
-func loadBook(c conn, book *desk.Book, ids, claims string) error {
-	settings := book.Settings()
+// loadBook loads every contact that is named into a Book for n operations, in one
+// query whatever their number.
+func loadBook(c conn, settings *desk.Settings, n int, ids, claims string) (*desk.Book, error) {
+	book := desk.NewBook(settings, n)
 	rows := c.stmt(loadBookQuery).id(settings.ID).text(claims).text(ids)
 	for rows.next() {
 		book.Load(readContact(&rows, settings))
 	}
-	return rows.done()
+	return book, failed("load contacts", rows.done())
 }
 
-// flushBook writes what changed and returns the number of rows.
-func flushBook(c conn, ws desk.ID, book *desk.Book) (rows int, err error) {
-	pages, events := book.Changed(), book.Events()
+// flushBook writes what changed on the Book.
+func flushBook(c conn, ws desk.ID, book *desk.Book) error {
+	return failed("store contacts", flushPages(c, ws, book.Changed(), book.Events()))
+}
+
+func flushPages(c conn, ws desk.ID, pages []*desk.Page, events []desk.Event) error {
 	if len(pages) == 0 {
-		return 0, nil
+		return nil
 	}
+	var deleted []*desk.Contact
 	taken := make([][]desk.Identity, len(pages))
 	for n, p := range pages {
 		released, t := p.Claims()
@@ -193,23 +213,30 @@ func flushBook(c conn, ws desk.ID, book *desk.Book) (rows int, err error) {
 		for _, i := range released {
 			if err := c.stmt(`DELETE FROM identities WHERE workspace_id = ? AND kind = ? AND value = ?`).
 				id(ws).text(i.Kind).text(i.Value).run(); err != nil {
-				return 0, err
+				return err
 			}
 		}
-		rows += 2 + len(released) + len(t)
+		if p.Now == nil && p.Stored != nil {
+			deleted = append(deleted, p.Stored)
+		}
 	}
 	for n, p := range pages {
 		if err := flushPage(c, ws, p); err != nil {
-			return 0, err
+			return err
 		}
 		for _, i := range taken[n] {
 			if err := c.stmt(`INSERT INTO identities (workspace_id, kind, value, contact_id) VALUES (?, ?, ?, ?)`).
 				id(ws).text(i.Kind).text(i.Value).id(p.Now.ID).run(); err != nil {
-				return 0, err
+				return err
 			}
 		}
 	}
-	return rows + len(events), flushEvents(c, ws, events)
+	if deleted != nil {
+		if err := eraseAttempts(c, ws, deleted); err != nil {
+			return err
+		}
+	}
+	return flushEvents(c, ws, events)
 }
 
 func flushPage(c conn, ws desk.ID, p *desk.Page) error {
@@ -218,6 +245,9 @@ func flushPage(c conn, ws desk.ID, p *desk.Page) error {
 	case now == nil && p.Stored == nil:
 		return nil
 	case now == nil:
+		if err := eraseConversations(c, ws, p.Stored.ID); err != nil {
+			return err
+		}
 		return c.stmt(`DELETE FROM contacts WHERE workspace_id = ? AND id = ?`).id(ws).id(p.Stored.ID).run()
 	case p.Stored == nil:
 		return bindContact(c.stmt(`INSERT INTO contacts (external_id, name, email, phone, note, attributes, further,

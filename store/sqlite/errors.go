@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 
 	"parley/desk"
@@ -30,10 +31,16 @@ func failed(doing string, err error) error {
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", doing, err)
-	if machine[sqlite.ErrCode(err).ToPrimary()] {
+	if byMachine(err) {
 		return unavailable(err)
 	}
 	return err
+}
+
+// byMachine tells whether err is one of SQLite's that speak of the machine, or comes
+// of one.
+func byMachine(err error) bool {
+	return machine[sqlite.ErrCode(err).ToPrimary()] || errors.Is(err, errRolledBack)
 }
 
 func unavailable(err error) error {

@@ -45,6 +45,7 @@ type Store struct {
 
 	mu       sync.RWMutex
 	settings map[desk.ID]*desk.Settings // the newest version seen of each workspace
+	edited   bool                       // the open transaction has changed settings; the queue's leader's
 
 	checkpoints chan struct{} // has an element when the log has grown
 	frames      int           // by which it has grown since, roughly; the queue's leader's
@@ -105,7 +106,7 @@ func open(path string, cacheKB int) (conn, error) {
 			return conn{}, errors.Join(failed("pragma "+pragma, err), c.Close())
 		}
 	}
-	return conn{c, map[string]*sqlite.Stmt{}}, nil
+	return conn{Conn: c, prepared: map[string]*sqlite.Stmt{}}, nil
 }
 
 // Close closes all connections; the last one of all processes empties the log. No

@@ -14,9 +14,10 @@ const maxSettings = 10_000
 
 // The kinds of entry in the directory.
 const (
-	entryKey    = "key" // ref is the key's public id
-	entryKeyID  = "key_id"
-	entryMember = "member"
+	entryKey     = "key" // ref is the key's public id
+	entryKeyID   = "key_id"
+	entryMember  = "member"
+	entryChannel = "channel"
 )
 
 const authenticateQuery = `SELECT w.id, w.version FROM directory d JOIN workspaces w ON w.id = d.workspace_id
@@ -72,7 +73,8 @@ var errNoWorkspace = desk.NotFoundf("no workspace has this id; parley workspace 
 
 // settingsAt returns the settings of a version that was just read: from memory
 // when they are of that version, else from the database, which may meanwhile hold
-// a newer one.
+// a newer one. A version that may yet be rolled back is not kept in memory: another
+// edit would then get its number.
 func (s *Store) settingsAt(c conn, ws desk.ID, version int64) (*desk.Settings, error) {
 	s.mu.RLock()
 	known := s.settings[ws]
@@ -84,6 +86,9 @@ func (s *Store) settingsAt(c conn, ws desk.ID, version int64) (*desk.Settings, e
 	if err != nil {
 		return nil, err
 	}
+	if c.Conn == s.writer.Conn && s.edited {
+		return settings, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.settings) >= maxSettings {
@@ -94,17 +99,30 @@ func (s *Store) settingsAt(c conn, ws desk.ID, version int64) (*desk.Settings, e
 }
 
 // loadSettings reads a workspace's configuration, all of one version.
-func loadSettings(c conn, ws desk.ID) (_ *desk.Settings, err error) {
-	if c.AutocommitEnabled() { // a reader: hold one snapshot for all the statements
-		if err := c.stmt("BEGIN").run(); err != nil {
-			return nil, failed("settings", err)
-		}
-		defer func() {
-			if e := c.stmt("COMMIT").run(); err == nil {
-				err = failed("settings", e)
-			}
-		}()
+func loadSettings(c conn, ws desk.ID) (settings *desk.Settings, err error) {
+	err = c.snapshot(func() error {
+		settings, err = readSettings(c, ws)
+		return err
+	})
+	return settings, err
+}
+
+// snapshot runs f, whose statements all see the same commit.
+func (c conn) snapshot(f func() error) error {
+	if !c.AutocommitEnabled() {
+		return f()
 	}
+	if err := c.stmt("BEGIN").run(); err != nil {
+		return failed("begin reading", err)
+	}
+	err := f()
+	if e := c.stmt("COMMIT").run(); err == nil {
+		err = failed("end reading", e)
+	}
+	return err
+}
+
+func readSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 	w := desk.Workspace{ID: ws}
 	var version int64
 	row := c.stmt(`SELECT name, country, version FROM workspaces WHERE id = ?`).id(ws)
@@ -148,21 +166,27 @@ func loadSettings(c conn, ws desk.ID) (_ *desk.Settings, err error) {
 	if err := row.done(); err != nil {
 		return nil, failed("keys", err)
 	}
-	return desk.NewSettings(w, version, attributes, members, keys), nil
+	channels, err := all("channels", c.stmt(`SELECT id, kind, external_id, enabled, created_at, library, bindings FROM channels
+		WHERE workspace_id = ?`).id(ws), readChannel)
+	if err != nil {
+		return nil, err
+	}
+	return desk.NewSettings(w, version, attributes, members, keys, channels), nil
 }
 
 // UpdateSettings stores the change that decide returns.
 func (s *Store) UpdateSettings(_ context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
-	return s.write(func(c conn) (int, error) {
+	return s.write(func(c conn) error {
 		settings, err := s.currentSettings(c, ws)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		change, err := decide(settings)
 		if err != nil || change == (desk.Change{}) {
-			return 0, err
+			return err
 		}
-		return 1, flushChange(c, ws, change)
+		s.edited = true
+		return flushChange(c, ws, change)
 	})
 }
 
@@ -214,11 +238,24 @@ func flushChange(c conn, ws desk.ID, change desk.Change) error {
 			return failed("key", err)
 		}
 	}
+	if v := change.Channel; v != nil {
+		if err := putChannel(c, ws, v); err != nil {
+			return failed("channel", err)
+		}
+	}
+	if l := change.Templates; l != nil {
+		if err := replaceTemplates(c, ws, l); err != nil {
+			return failed("templates", err)
+		}
+	}
 	return failed("workspace", c.stmt(`UPDATE workspaces SET version = version + 1 WHERE id = ?`).id(ws).run())
 }
 
+const ownsQuery = `SELECT 1 FROM contacts WHERE workspace_id = ?1 AND owner_id = ?2
+	UNION ALL SELECT 1 FROM conversations WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open' LIMIT 1`
+
 func removeMember(c conn, ws, id desk.ID) error {
-	owned := c.stmt(`SELECT 1 FROM contacts WHERE workspace_id = ? AND owner_id = ? LIMIT 1`).id(ws).id(id)
+	owned := c.stmt(ownsQuery).id(ws).id(id)
 	owns := owned.next()
 	if err := owned.done(); err != nil {
 		return failed("member", err)
@@ -247,8 +284,8 @@ func flag(b bool) int64 {
 
 // CreateWorkspace stores a new, empty workspace.
 func (s *Store) CreateWorkspace(_ context.Context, w desk.Workspace) error {
-	return s.write(func(c conn) (int, error) {
-		return 1, failed("workspace", c.stmt(`INSERT INTO workspaces (id, name, country, version) VALUES (?, ?, ?, 1)`).
+	return s.write(func(c conn) error {
+		return failed("workspace", c.stmt(`INSERT INTO workspaces (id, name, country, version) VALUES (?, ?, ?, 1)`).
 			id(w.ID).text(w.Name).text(w.Country).run())
 	})
 }
@@ -265,17 +302,18 @@ func (s *Store) Workspaces(ctx context.Context) (list []desk.Workspace, err erro
 	return list, err
 }
 
-// WorkspaceOf returns the workspace of the member or key with this id, or NotFound.
+const workspaceOfQuery = `SELECT workspace_id FROM directory WHERE kind IN ('member', 'key_id', 'channel') AND ref = ?
+	UNION ALL SELECT a.workspace_id FROM attempts a WHERE ` + unsettled + ` AND a.id = ? LIMIT 1`
+
+// WorkspaceOf returns the workspace that the member, key, channel or unsettled
+// attempt with this id belongs to, or NotFound.
 func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		row := c.stmt(`SELECT workspace_id FROM directory WHERE kind IN ('member', 'key_id') AND ref = ?`).text(id.String())
-		if row.next() {
-			ws = row.readID()
-		}
-		return failed("directory", row.done())
+		ws, err = one("directory", c.stmt(workspaceOfQuery).text(id.String()).id(id), (*stmt).readID)
+		return err
 	})
 	if err == nil && ws.IsZero() {
-		err = desk.NotFoundf("no member and no key has the id %s", id)
+		err = desk.NotFoundf("no member, key, channel or unsettled attempt has the id %s", id)
 	}
 	return ws, err
 }
@@ -285,8 +323,8 @@ func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err er
 func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
 	stored, err := s.fingerprint(ctx)
 	if err == nil && stored == "" {
-		err = s.write(func(c conn) (int, error) {
-			return 1, failed("installation", c.stmt(`INSERT INTO installation (one, fingerprint) VALUES (1, ?) ON CONFLICT DO NOTHING`).text(fingerprint).run())
+		err = s.write(func(c conn) error {
+			return failed("installation", c.stmt(`INSERT INTO installation (one, fingerprint) VALUES (1, ?) ON CONFLICT DO NOTHING`).text(fingerprint).run())
 		})
 		if err == nil { // another process may have been first
 			stored, err = s.fingerprint(ctx)

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"parley/app"
 	"parley/desk"
 )
 
@@ -253,57 +256,260 @@ func TestLockedIsUnavailable(t *testing.T) {
 	}
 }
 
-// TestChangesShareACommit: what waits during a commit shares the next one, and a
-// change that fails does not touch its neighbours.
-func TestChangesShareACommit(t *testing.T) {
-	t.Parallel()
-	s := openStore(t)
-	ws := newWorkspace(t, s)
+// together runs changes in one group: it holds the queue up until all of them wait.
+func together(t *testing.T, s *Store, n int, change func(n int) error) []error {
+	t.Helper()
 	started, release := make(chan struct{}), make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
-		if err := s.write(func(conn) (int, error) { close(started); <-release; return 0, nil }); err != nil {
+		if err := s.write(func(conn) error { close(started); <-release; return nil }); err != nil {
 			t.Error(err)
 		}
 	})
 	<-started
-	refusal := errors.New("refused")
-	transactions := map[int64]int{}
-	var mu sync.Mutex
-	for n := range 10 {
-		group.Go(func() {
-			err := s.write(func(c conn) (int, error) {
-				err := c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES ('test', ?, ?)`).text(fmt.Sprint(n)).id(ws).run()
-				if n == 3 && err == nil {
-					err = refusal
-				}
-				mu.Lock()
-				transactions[int64(n)]++
-				mu.Unlock()
-				return 1, err
-			})
-			if (n == 3) != errors.Is(err, refusal) {
-				t.Errorf("change %d: %v", n, err)
-			}
-		})
-	}
-	for waiting := 0; waiting < 10; {
-		s.queue.mu.Lock()
-		waiting = len(s.queue.waiting)
-		s.queue.mu.Unlock()
+	errs := make([]error, n)
+	for i := range n {
+		group.Go(func() { errs[i] = change(i) })
+		for waiting := 0; waiting <= i; { // they stand in this order
+			s.queue.mu.Lock()
+			waiting = len(s.queue.waiting)
+			s.queue.mu.Unlock()
+			runtime.Gosched()
+		}
 	}
 	close(release)
 	group.Wait()
-	row := s.writer.stmt(`SELECT count(*), max(ref = '3') FROM directory WHERE kind = 'test'`)
-	row.next()
-	if n, third := row.readInt(), row.readInt(); n != 9 || third != 0 {
-		t.Errorf("%d rows are stored, the refused one: %d", n, third)
+	return errs
+}
+
+// TestChangesShareACommit: what waits during a commit shares the next one. A change
+// that fails does not touch its neighbours; one that fails before it wrote anything
+// does not even make them run again.
+func TestChangesShareACommit(t *testing.T) {
+	t.Parallel()
+	refusal := errors.New("refused")
+	insert := func(c conn, ref string) error {
+		return c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES ('test', ?, x'07')`).text(ref).run()
 	}
-	if err := row.done(); err != nil {
+	for name, tc := range map[string]struct {
+		fail func(conn) error
+		runs int // of each change
+	}{
+		"refused":                 {func(conn) error { return refusal }, 1},
+		"refused_as_unavailable":  {func(conn) error { return unavailable(refusal) }, 1},
+		"constraint":              {func(c conn) error { return errors.Join(insert(c, "taken"), refusal) }, 1},
+		"panic":                   {func(conn) error { panic(refusal) }, 1},
+		"wrote_and_refused":       {func(c conn) error { return errors.Join(insert(c, "3"), refusal) }, 2},
+		"wrote_and_constraint":    {func(c conn) error { return errors.Join(insert(c, "3"), insert(c, "taken"), refusal) }, 2},
+		"wrote_and_panic":         {func(c conn) error { panic(insert(c, "3")) }, 2},
+		"deleted_and_unavailable": {func(c conn) error { _ = c.stmt(`DELETE FROM directory`).run(); return unavailable(refusal) }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t)
+			if err := s.write(func(c conn) error { return insert(c, "taken") }); err != nil {
+				t.Fatal(err)
+			}
+			runs := make([]int, 10)
+			errs := together(t, s, len(runs), func(n int) error {
+				return s.write(func(c conn) error {
+					runs[n]++
+					if n == 3 {
+						return tc.fail(c)
+					}
+					return insert(c, fmt.Sprint(n))
+				})
+			})
+			for n, err := range errs {
+				if (n == 3) != (err != nil) {
+					t.Errorf("change %d: %v", n, err)
+				}
+				// Those behind one that wrote and failed are met for the first time then.
+				if want := tc.runs; runs[n] != want && (n <= 3 || runs[n] != 1) {
+					t.Errorf("change %d ran %d times, want %d", n, runs[n], want)
+				}
+			}
+			row := s.writer.stmt(`SELECT count(*), max(ref = '3'), max(ref = 'taken') FROM directory WHERE kind = 'test'`)
+			row.next()
+			if n, third, taken := row.readInt(), row.readInt(), row.readInt(); n != 10 || third != 0 || taken != 1 {
+				t.Errorf("%d rows are stored; the one that failed: %d, the one before: %d", n, third, taken)
+			}
+			if err := row.done(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestAnIdleTransactionCostsNoSync: one that only reads, or is refused, writes
+// nothing to the log.
+func TestAnIdleTransactionCostsNoSync(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	ws := newWorkspace(t, s)
+	length := func() int64 {
+		info, err := os.Stat(s.path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	before := length()
+	refusal := desk.Invalidf("no")
+	for _, want := range []error{nil, refusal} {
+		err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+			_, err := tx.AttemptOfKey("k")
+			return errors.Join(err, want)
+		})
+		if !errors.Is(err, want) {
+			t.Error(err)
+		}
+	}
+	if after := length(); after != before || s.frames > 10 {
+		t.Errorf("the log grew from %d to %d bytes", before, after)
+	}
+}
+
+// TestARefusalIsNotAnsweredBeforeItsGround: a refused change may have seen what its
+// neighbours wrote. When that is not stored, it is asked again.
+func TestARefusalIsNotAnsweredBeforeItsGround(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	ws := newWorkspace(t, s)
+	undone := errors.New("undone")
+	runs := 0
+	errs := together(t, s, 3, func(n int) error {
+		return s.InTx(t.Context(), ws, func(tx app.Tx) error {
+			switch n {
+			case 0:
+				if runs++; runs > 1 {
+					return undone
+				}
+				return tx.TakeKey("k", desk.ID{9})
+			case 1:
+				return tx.TakeKey("k", desk.ID{8}) // refused by what the first wrote
+			}
+			return errors.Join(tx.TakeKey("other", desk.ID{7}), undone)
+		})
+	})
+	if !errors.Is(errs[0], undone) || errs[1] != nil || !errors.Is(errs[2], undone) {
+		t.Errorf("errors = %v", errs)
+	}
+}
+
+// fillDisk writes more than there is room for, and returns that error.
+func fillDisk(t *testing.T, s *Store, tx app.Tx) error {
+	t.Helper()
+	pragma(t, s.writer, "max_page_count = "+pragma(t, s.writer, "page_count"))
+	err := tx.PutNotice(app.Notice{ID: desk.ID{1}, Body: make([]byte, 1<<20)})
+	if err == nil || !s.writer.AutocommitEnabled() {
+		t.Errorf("on a full disk SQLite did not roll back by itself, so this test has lost its subject; %v", err)
+	}
+	pragma(t, s.writer, "max_page_count = 10000")
+	return err
+}
+
+// TestNothingIsStoredOutsideOfATransaction: a full disk can make SQLite roll back by
+// itself. A change that goes on regardless must not store its rest.
+func TestNothingIsStoredOutsideOfATransaction(t *testing.T) {
+	t.Parallel()
+	for regardless := range 3 {
+		s := openStore(t)
+		ws := newWorkspace(t, s)
+		for n, err := range together(t, s, 3, func(n int) error {
+			return s.InTx(t.Context(), ws, func(tx app.Tx) error {
+				if n == regardless {
+					_ = fillDisk(t, s, tx)
+					_ = tx.TakeKey("rest", desk.ID{9})
+					return nil
+				}
+				return tx.TakeKey(fmt.Sprint(n), desk.ID{9})
+			})
+		}) {
+			if !desk.IsType(err, desk.Unavailable) {
+				t.Errorf("change %d beside %d: %v", n, regardless, err)
+			}
+		}
+		stored, err := all("keys", s.writer.stmt(`SELECT key FROM send_keys`), (*stmt).readText)
+		if err != nil || stored != nil {
+			t.Errorf("stored: %q, %v", stored, err)
+		}
+		if err := s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.TakeKey("1", desk.ID{9}) }); err != nil {
+			t.Errorf("with room again: %v", err)
+		}
+	}
+}
+
+// TestSettingsThatWereRolledBackAreForgotten: a version number that was rolled back is
+// given again, to other settings, and maybe by another process.
+func TestSettingsThatWereRolledBackAreForgotten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "parley.db")
+	s, other := openAt(t, path), openAt(t, path)
+	ws := newWorkspace(t, s)
+	rename := func(s *Store, name string) error {
+		return s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) {
+			return desk.Change{Workspace: &desk.Workspace{ID: ws, Name: name}}, nil
+		})
+	}
+	read := func() error { return s.InTx(t.Context(), ws, func(app.Tx) error { return nil }) }
+	for n, err := range together(t, s, 3, func(n int) error {
+		switch n {
+		case 0:
+			return rename(s, "never")
+		case 1:
+			return read()
+		}
+		return s.InTx(t.Context(), ws, func(tx app.Tx) error { return fillDisk(t, s, tx) })
+	}) {
+		if !desk.IsType(err, desk.Unavailable) {
+			t.Fatalf("change %d: %v", n, err)
+		}
+	}
+	if err := rename(other, "B"); err != nil {
 		t.Fatal(err)
 	}
-	if len(transactions) != 10 || transactions[3] != 2 {
-		t.Errorf("runs of each change: %v, want the refused one to have run in company and alone", transactions)
+	settings, err := s.Settings(t.Context(), ws)
+	if err != nil || settings.Name != "B" {
+		t.Errorf("settings = %+v, %v", settings, err)
+	}
+	// What was committed is remembered.
+	if err := errors.Join(rename(s, "C"), read()); err != nil || s.settings[ws].Name != "C" {
+		t.Errorf("in memory are %+v, %v", s.settings[ws], err)
+	}
+}
+
+// TestEventsAreNumberedOn: whatever writes them, in one transaction or several.
+func TestEventsAreNumberedOn(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	ws := newWorkspace(t, s)
+	op := &desk.Op{Kind: desk.OpUpsert}
+	op.Write.ExternalID = desk.Field[string]{Set: true, Value: "x"}
+	op.Write.Sent = []desk.Identity{{Kind: desk.KindExternalID, Value: "x"}}
+	for range 2 {
+		err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+			book, err := tx.Book(op)
+			if err != nil {
+				return err
+			}
+			_, err = book.Apply(op, desk.ID{}, 1, func() desk.ID { return desk.ID{5} })
+			e := desk.Event{Kind: desk.ConversationUpdated, Subject: desk.ID{1}, Actor: desk.ID{2}, At: 3, Changed: []string{"assignee", "status"}}
+			return errors.Join(err, tx.Append(e, e), tx.Append(), tx.Flush(book), tx.Append(e))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := all("events", s.writer.stmt(`SELECT seq, kind, changed FROM events WHERE workspace_id = ? ORDER BY seq`).id(ws), func(s *stmt) string {
+		return fmt.Sprint(s.readInt(), " ", s.readText(), " ", s.readText())
+	})
+	want := []string{
+		"1 conversation.updated assignee,status", "2 conversation.updated assignee,status", "3 contact.created ", "4 conversation.updated assignee,status",
+		"5 conversation.updated assignee,status", "6 conversation.updated assignee,status", "7 conversation.updated assignee,status",
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("events = %q, %v", got, err)
 	}
 }
 
@@ -440,25 +646,43 @@ func TestAGrownLogWakesTheCheckpointer(t *testing.T) {
 func TestNoQueryScans(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
-	queries := []string{loadBookQuery, contactQuery, authenticateQuery, newestEventQuery}
+	queries := []string{
+		loadBookQuery, contactQuery, authenticateQuery, newestEventQuery, workspaceOfQuery, ownsQuery, templatesQuery, sandboxTemplatesQuery,
+		conversationQuery, openConversationQuery, messagesQuery, messageQuery, messageByQuery,
+		attemptQuery, attemptOfKeyQuery, attemptsQuery, inDoubtQuery, unsettledQuery, lapsedQuery, forgetKeysQuery, forgetAttemptsQuery,
+		optOutQuery, takeStatusesQuery, dropStatusesQuery, noticesQuery, eraseMessagesQuery, eraseConversationsQuery,
+	}
 	for _, f := range []desk.ContactFilter{
 		{}, {Owner: desk.ID{1}}, {Held: make([]desk.Identity, 1)}, {Owner: desk.ID{1}, Held: make([]desk.Identity, 3)},
 	} {
 		queries = append(queries, contactsQuery(f))
 	}
+	sorted := map[string]bool{} // a contact has few conversations
+	for n := range 32 {
+		pick := func(bit int) (id desk.ID) {
+			id[0] = byte(n >> bit & 1)
+			return id
+		}
+		f := desk.ConversationFilter{Assignee: pick(0), Channel: pick(1), Contact: pick(2), Unassigned: n>>3&1 == 1}
+		if n>>4&1 == 1 {
+			f.Status = desk.StatusOpen
+		}
+		query, _ := conversationsQuery(f)
+		sorted[query] = !f.Contact.IsZero()
+		queries = append(queries, query)
+	}
 	for _, query := range queries {
-		plan := s.writer.stmt("EXPLAIN QUERY PLAN " + query)
-		steps := 0
-		for plan.next() {
-			steps++
-			plan.col = 3
-			step := plan.readText()
-			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "VIRTUAL TABLE") || strings.Contains(step, "TEMP B-TREE") {
+		steps, err := all("plan", s.writer.stmt("EXPLAIN QUERY PLAN "+query), func(s *stmt) string { s.col = 3; return s.readText() })
+		if err != nil || len(steps) == 0 {
+			t.Errorf("%s: %v, %v", query, steps, err)
+		}
+		ordered := strings.Contains(query, "LIMIT") && !sorted[query]
+		for _, step := range steps {
+			scans := strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "VIRTUAL TABLE")
+			all := strings.HasSuffix(step, "(workspace_id=?)") && !ordered // of a workspace's rows
+			if scans || all || strings.Contains(step, "TEMP B-TREE") && !sorted[query] {
 				t.Errorf("%s\nin: %s", step, query)
 			}
-		}
-		if err := plan.done(); err != nil || steps == 0 {
-			t.Errorf("%s: %d steps, %v", query, steps, err)
 		}
 	}
 }

@@ -1,8 +1,11 @@
 package sqlite
 
 import (
+	"errors"
+
 	"parley/desk"
 
+	"github.com/go-json-experiment/json"
 	"zombiezen.com/go/sqlite"
 )
 
@@ -11,7 +14,11 @@ import (
 type conn struct {
 	*sqlite.Conn
 	prepared map[string]*sqlite.Stmt
+	changing bool // only to be used inside a transaction
 }
+
+// errRolledBack is met by a change that goes on after a statement of it failed.
+var errRolledBack = unavailable(errors.New("the database has rolled the transaction back"))
 
 // A stmt is a prepared statement, bound from left to right. The first error sticks
 // and is returned by run or done.
@@ -25,7 +32,13 @@ type stmt struct {
 // stmt returns the prepared statement of query, ready to be bound. Whoever used it
 // last has reset it (run, done), and all parameters are bound anew, so it is not
 // cleared: that is felt at six statements a contact.
+//
+// When the disk is full or ill, SQLite may roll back by itself. What a change writes
+// after that would be stored at once, and alone, so it gets no statement any more.
 func (c conn) stmt(query string) stmt {
+	if c.changing && c.AutocommitEnabled() {
+		return stmt{fail: errRolledBack}
+	}
 	if s := c.prepared[query]; s != nil {
 		return stmt{s: s}
 	}
@@ -74,6 +87,22 @@ func (s stmt) idOrNull(v desk.ID) stmt {
 		s.s.BindNull(s.n)
 	}
 	return s
+}
+
+// stored is how values without columns of their own are kept, so that they come back
+// exactly as they were: what is left out is zero, and null is nil.
+var stored = json.JoinOptions(json.OmitZeroStructFields(true), json.FormatNilSliceAsNull(true))
+
+// json binds v as JSON, and nil as "".
+func (s stmt) json(v any) stmt {
+	text, err := json.Marshal(v, stored)
+	if s.fail == nil {
+		s.fail = err
+	}
+	if string(text) == "null" {
+		text = nil
+	}
+	return s.text(string(text))
 }
 
 // run executes a statement that returns no rows.
@@ -125,4 +154,36 @@ func (s *stmt) readID() (id desk.ID) {
 func (s *stmt) readBytes(into []byte) {
 	s.col++
 	s.s.ColumnBytes(s.col-1, into)
+}
+
+func (s *stmt) readBlob() []byte {
+	b := make([]byte, s.s.ColumnLen(s.col))
+	s.readBytes(b)
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+// readJSON reads what json bound into what is still nil or zero.
+func (s *stmt) readJSON(into any) {
+	if text := s.readText(); text != "" && s.fail == nil {
+		s.fail = json.Unmarshal([]byte(text), into)
+	}
+}
+
+// one runs a statement and returns what read makes of its only row, or nil.
+func one[T any](doing string, s stmt, read func(*stmt) T) (v T, err error) {
+	if s.next() {
+		v = read(&s)
+	}
+	return v, failed(doing, s.done())
+}
+
+// all runs a statement and returns what read makes of each row.
+func all[T any](doing string, s stmt, read func(*stmt) T) (list []T, err error) {
+	for s.next() {
+		list = append(list, read(&s))
+	}
+	return list, failed(doing, s.done())
 }

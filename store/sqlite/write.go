@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-
-	"parley/desk"
 )
 
 // Writers begin IMMEDIATE. A transaction that reads first and writes later can
@@ -20,9 +18,8 @@ const groupChanges = 256
 // A change is one caller's part of a transaction, or, when it is alone, something
 // done between two of them.
 type change struct {
-	do    func(conn) (rows int, err error)
+	do    func(conn) error
 	alone bool
-	rows  int
 	err   error
 	turn  chan []*change // a group to lead, or nil when another has led it
 }
@@ -36,16 +33,16 @@ type queue struct {
 }
 
 // write runs do inside a transaction and returns once what it wrote is durable, or
-// with an error and nothing stored. do returns how many rows it wrote; a
-// transaction that wrote none costs no commit. It may share the transaction with
-// others, whose failure does not touch it.
-func (s *Store) write(do func(conn) (rows int, err error)) error {
+// with do's error and nothing stored. It may share the transaction with others, whose
+// failure does not touch it, though do may then run twice. A transaction that wrote
+// no row costs no sync.
+func (s *Store) write(do func(conn) error) error {
 	return s.enqueue(&change{do: do})
 }
 
 // alone runs do while no transaction of this process is open.
 func (s *Store) alone(do func() error) error {
-	return s.enqueue(&change{alone: true, do: func(conn) (int, error) { return 0, do() }})
+	return s.enqueue(&change{alone: true, do: func(conn) error { return do() }})
 }
 
 func (s *Store) enqueue(ch *change) error {
@@ -99,51 +96,88 @@ func (q *queue) leave() []*change {
 	return group
 }
 
-// commit runs a group's changes in one transaction. When one fails with company,
-// each is run alone, so that it can't take its neighbours with it; but not when it
+// commit runs a group's changes in one transaction. When that fails with company,
+// each is run alone, so that one can't take its neighbours with it; but not when it
 // is the machine that fails, which would only make all wait for it in turn.
 func (s *Store) commit(group []*change) {
 	if group[0].alone {
-		_, group[0].err = group[0].do(s.writer)
+		group[0].err = group[0].do(s.writer)
 		return
 	}
 	end := s.takeTurn()
 	defer end()
 	s.balance()
 	err := s.transact(group)
-	again := err != nil && len(group) > 1 && !desk.IsType(err, desk.Unavailable)
-	rows := 0
+	if err == nil {
+		return
+	}
+	again := len(group) > 1 && !byMachine(err)
 	for _, ch := range group {
 		ch.err = err
 		if again {
-			ch.err = s.transact([]*change{ch})
+			if err := s.transact([]*change{ch}); err != nil {
+				ch.err = err
+			}
 		}
-		if ch.err == nil {
-			rows += ch.rows
-		}
-	}
-	if rows > 0 {
-		s.grew(rows)
 	}
 }
 
+// transact runs changes in one transaction and leaves each its own error, or returns
+// the one for which nothing was stored.
 func (s *Store) transact(group []*change) (err error) {
 	if err := s.writer.stmt(beginWrite).run(); err != nil {
 		return failed("begin", err)
 	}
 	defer func() {
+		// A failed commit may have rolled back by itself already.
+		if err != nil && !s.writer.AutocommitEnabled() {
+			if e := s.writer.stmt("ROLLBACK").run(); e != nil {
+				err = errors.Join(err, e)
+			}
+		}
+	}()
+	s.edited = false
+	before := s.written()
+	rows := before
+	for _, ch := range group {
+		ch.err = s.perform(ch)
+		last := rows
+		rows = s.written()
+		// A refusal, which comes before anything is written, is part of a day's work: it
+		// concerns nobody else. But it may rest on what the others have written, so it
+		// too is only answered when that is stored.
+		if ch.err != nil && (rows != last || byMachine(ch.err)) {
+			return ch.err
+		}
+		if s.writer.AutocommitEnabled() {
+			return errRolledBack
+		}
+	}
+	if err := s.writer.stmt("COMMIT").run(); err != nil {
+		return failed("commit", err)
+	}
+	if rows > before {
+		s.grew(int(rows - before))
+	}
+	return nil
+}
+
+func (s *Store) perform(ch *change) (err error) {
+	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in a transaction: %v\n%s", p, debug.Stack())
 		}
-		// A failed commit may have rolled back by itself already.
-		if err != nil && !s.writer.AutocommitEnabled() {
-			err = errors.Join(err, s.writer.stmt("ROLLBACK").run())
-		}
 	}()
-	for _, ch := range group {
-		if ch.rows, err = ch.do(s.writer); err != nil {
-			return err
-		}
-	}
-	return failed("commit", s.writer.stmt("COMMIT").run())
+	c := s.writer
+	c.changing = true
+	return ch.do(c)
+}
+
+// written is how many rows the writer has written in its life.
+func (s *Store) written() int64 {
+	row := s.writer.stmt("SELECT total_changes()")
+	row.next()
+	n := row.readInt()
+	_ = row.done() // it reads a counter in memory
+	return n
 }

@@ -3,6 +3,8 @@ package storetest
 import (
 	"errors"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"parley/app"
@@ -101,6 +103,29 @@ func memberSettings(t *testing.T, s app.Store) {
 	}
 }
 
+func memberHolds(t *testing.T, s app.Store) {
+	ws, ada := newWorkspace(t, s)
+	c := newConversation(newID(), newID())
+	put := func(member desk.ID, status desk.ConversationStatus) {
+		t.Helper()
+		c.AssignedMember, c.AssignedVia, c.Status = member, desk.ViaMember, status
+		store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(c) })
+	}
+	gone := func() error {
+		return s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{RemoveMember: ada}, nil })
+	}
+	put(ada.ID, desk.StatusOpen)
+	if err := gone(); !errors.Is(err, app.ErrOwns) {
+		t.Errorf("error = %v, want ErrOwns", err)
+	}
+	// A closed one is nobody's work, nor is what another holds.
+	put(ada.ID, desk.StatusClosed)
+	other := newConversation(newID(), newID())
+	other.AssignedMember, other.AssignedVia = newID(), desk.ViaOwner
+	store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(other) })
+	must(t, gone())
+}
+
 func keySettings(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	_, err := s.Authenticate(t.Context(), "0123456789")
@@ -166,4 +191,105 @@ func settingsSeen(t *testing.T, s app.Store) {
 			}
 		}
 	}
+}
+
+func newChannel() *desk.Channel {
+	return &desk.Channel{ID: newID(), Kind: desk.SandboxChannel, ExternalID: "sb", Enabled: true, CreatedAt: now(), Library: 1}
+}
+
+func channelSettings(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	want := newChannel()
+	settings := edit(t, s, ws, desk.Change{Channel: want})
+	equal(t, "channel", settings.Channel(want.ID), want)
+	version := settings.Version
+	want.Enabled, want.Bindings = false, map[desk.BindingPlace]desk.Binding{
+		{Template: "a'b", Language: "en_US", Address: "header.1"}: "customer_first_name",
+		{Template: "a'b", Language: "de", Address: "\"x\""}:       "free",
+	}
+	change := *want
+	change.Library = 7 // is not the caller's
+	settings = edit(t, s, ws, desk.Change{Channel: &change})
+	equal(t, "channel", settings.Channel(want.ID), want)
+	if settings.Version <= version {
+		t.Errorf("version %d after %d", settings.Version, version)
+	}
+	got, err := s.WorkspaceOf(t.Context(), want.ID)
+	must(t, err)
+	equal(t, "workspace of the channel", got, ws)
+
+	// The provider's handle is one channel's in a workspace.
+	second := newChannel()
+	if err := s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{Channel: second}, nil }); err == nil {
+		t.Error("two channels have one external id")
+	}
+	_, err = s.WorkspaceOf(t.Context(), second.ID)
+	wantType(t, err, desk.NotFound)
+	settings = edit(t, s, other, desk.Change{Channel: second})
+	equal(t, "channels of the other workspace", settings.Channels(), []*desk.Channel{second})
+}
+
+func templateSettings(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	one, two := newChannel(), newChannel()
+	two.ExternalID = "sb2"
+	edit(t, s, ws, desk.Change{Channel: one})
+	before := edit(t, s, ws, desk.Change{Channel: two})
+	library := func(channel desk.ID, wantVersion int64, want ...desk.TemplateSource) {
+		t.Helper()
+		version, list, err := s.Templates(t.Context(), ws, channel)
+		must(t, err)
+		slices.SortFunc(list, func(a, b desk.TemplateSource) int { return strings.Compare(a.Name+a.Language, b.Name+b.Language) })
+		equal(t, "library", list, want)
+		if version != wantVersion {
+			t.Errorf("version = %d, want %d", version, wantVersion)
+		}
+	}
+	library(one.ID, 1)
+	a, b, c := desk.TemplateSource{Name: "a", Language: "de", Source: `{"x": "ü'"}`}, desk.TemplateSource{Name: "a", Language: "en", Source: "{}"},
+		desk.TemplateSource{Name: "b", Language: "de", Source: strings.Repeat("x", 20_000)}
+	replace := func(channel desk.ID, list ...desk.TemplateSource) *desk.Settings {
+		t.Helper()
+		return edit(t, s, ws, desk.Change{Templates: &desk.ChannelLibrary{Channel: channel, Templates: list}})
+	}
+	after := replace(one.ID, a, b)
+	library(one.ID, 2, a, b)
+	if after.Version <= before.Version || after.Channel(one.ID).Library != 2 || after.Channel(two.ID).Library != 1 {
+		t.Errorf("version %d after %d, libraries %d and %d", after.Version, before.Version, after.Channel(one.ID).Library, after.Channel(two.ID).Library)
+	}
+	replace(two.ID, b)
+	b.Source = "[]"
+	replace(one.ID, c, b)
+	library(one.ID, 3, b, c)
+	replace(one.ID)
+	one.Enabled = false
+	edit(t, s, ws, desk.Change{Channel: one}) // as it was read before: its version is not written
+	library(one.ID, 4)
+	b.Source = "{}"
+	library(two.ID, 2, b)
+	_, _, err := s.Templates(t.Context(), ws, newID())
+	wantType(t, err, desk.NotFound)
+	other, _ := newWorkspace(t, s)
+	_, _, err = s.Templates(t.Context(), other, two.ID)
+	wantType(t, err, desk.NotFound)
+}
+
+func sandboxTemplates(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	channel := newID()
+	put := func(ws, channel desk.ID, language, source string) {
+		t.Helper()
+		must(t, s.PutSandboxTemplate(t.Context(), ws, channel, desk.TemplateSource{Name: "a", Language: language, Source: source}))
+	}
+	put(ws, channel, "de", "1")
+	put(ws, channel, "en", "2")
+	put(ws, channel, "de", "3")
+	put(ws, newID(), "de", "4")
+	put(other, channel, "de", "5")
+	list, err := s.SandboxTemplates(t.Context(), ws, channel)
+	must(t, err)
+	slices.SortFunc(list, func(a, b desk.TemplateSource) int { return strings.Compare(a.Language, b.Language) })
+	equal(t, "sandbox library", list, []desk.TemplateSource{{Name: "a", Language: "de", Source: "3"}, {Name: "a", Language: "en", Source: "2"}})
 }

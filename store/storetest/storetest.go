@@ -1,11 +1,15 @@
 // Package storetest is the suite that every store must pass unchanged: it knows
 // app.Store's promises and nothing of the driver behind them.
 //
-//	storetest.go   Run, and what the cases are built from
-//	contacts.go    contacts: fields, identities, all or nothing
-//	lists.go       filters, export order, walks beside writers
-//	races.go       one person is one contact, whoever races
-//	settings.go    workspaces, attributes, members, keys
+//	storetest.go      Run, and what the cases are built from
+//	contacts.go       contacts: fields, identities, all or nothing
+//	lists.go          filters, export order, walks beside writers
+//	races.go          one person is one contact, whoever races
+//	settings.go       workspaces, attributes, members, keys, channels
+//	tx.go             transactions: all or nothing, alone, in one workspace
+//	conversations.go  conversations and messages
+//	attempts.go       sends, their keys, what is forgotten and erased
+//	notices.go        notices, early statuses, opt-outs
 //
 // A bug found in one store becomes a case here before it is fixed.
 package storetest
@@ -13,7 +17,9 @@ package storetest
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
+	"reflect"
 	"sync/atomic"
 	"testing"
 
@@ -39,10 +45,35 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"list/walk_beside_writers":            walkBesideWriters,
 		"race/one_person_one_contact":         onePersonOneContact,
 		"race/counters_lose_nothing":          lostUpdates,
+		"conversation/fields_survive":         conversationFieldsSurvive,
+		"conversation/one_is_open":            oneOpenConversation,
+		"conversation/order_and_places":       conversationOrder,
+		"conversation/filters":                conversationFilters,
+		"conversation/goes_with_its_contact":  deleteErasesConversations,
+		"message/fields_survive":              messageFieldsSurvive,
+		"message/order_and_places":            messageOrder,
+		"message/external_ids_are_unique":     messageExternalIDs,
+		"attempt/fields_survive":              attemptFieldsSurvive,
+		"attempt/keys":                        attemptKeys,
+		"attempt/lists":                       attemptLists,
+		"attempt/lapsed":                      attemptsLapse,
+		"attempt/forgotten":                   attemptsAreForgotten,
+		"attempt/erased_with_its_contact":     deleteErasesAttempts,
+		"notice/order_and_due":                noticesDue,
+		"notice/early_statuses":               earlyStatuses,
+		"notice/opt_outs":                     optOuts,
+		"tx/sees_its_own_writes":              ownWrites,
+		"tx/error_stores_nothing":             txErrors,
+		"tx/open_or_create":                   openOrCreate,
+		"tx/workspaces_are_sealed":            recordsAreSealed,
 		"settings/workspace":                  workspaceSettings,
 		"settings/attributes":                 attributeSettings,
 		"settings/members":                    memberSettings,
+		"settings/member_holds_conversation":  memberHolds,
 		"settings/keys":                       keySettings,
+		"settings/channels":                   channelSettings,
+		"settings/templates":                  templateSettings,
+		"settings/sandbox_templates":          sandboxTemplates,
 		"settings/refusal_stores_nothing":     settingsRefusal,
 		"settings/seen_by_the_next_flush":     settingsSeen,
 	} {
@@ -63,6 +94,13 @@ func newID() (id desk.ID) {
 	return id
 }
 
+// idAt is an id as it is made at a time: ids grow with it.
+func idAt(at desk.Time) desk.ID {
+	id := newID()
+	binary.BigEndian.PutUint64(id[:], uint64(at)<<16|uint64(id[6])<<8|uint64(id[7]))
+	return id
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -75,6 +113,19 @@ func wantType(t *testing.T, err error, want desk.ErrorType) {
 	if !desk.IsType(err, want) {
 		t.Fatalf("error = %v, want %s", err, want)
 	}
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s = %+v\nwant %+v", what, got, want)
+	}
+}
+
+// store runs a transaction that must succeed.
+func store(t *testing.T, s app.Store, ws desk.ID, f func(app.Tx) error) {
+	t.Helper()
+	must(t, s.InTx(t.Context(), ws, f))
 }
 
 // newWorkspace makes a workspace with one member and two attributes.

@@ -1,0 +1,169 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+
+	"parley/desk"
+)
+
+func (s *Server) listContactConversations(c *call) (answer, error) {
+	q, page, err := listQuery(c.r.URL.RawQuery, "status")
+	if err != nil {
+		return answer{}, err
+	}
+	status, err := statusFilter(q)
+	if err != nil {
+		return answer{}, err
+	}
+	list, next, err := s.app.ContactConversations(c.r.Context(), c.principal, c.id(), status, page.cursor, page.limit)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, listOf(c.out, list, appendContactConversation, next)}, nil
+}
+
+func (s *Server) listConversations(c *call) (answer, error) {
+	q, page, err := listQuery(c.r.URL.RawQuery, "status", "assignee", "channel_id", "contact_id")
+	if err != nil {
+		return answer{}, err
+	}
+	var f desk.ConversationFilter
+	if f.Status, err = statusFilter(q); err != nil {
+		return answer{}, err
+	}
+	switch ref := q.Get("assignee"); {
+	case ref == "none":
+		f.Unassigned = true
+	case q.Has("assignee"):
+		assignee := c.principal.Settings.ResolveMember(ref)
+		if assignee == nil {
+			return answer{}, desk.Invalidf("assignee: send none, or the id or e-mail of a member of this workspace; GET /members lists them")
+		}
+		f.Assignee = assignee.ID
+	}
+	if f.Channel, err = idFilter(q, "channel_id"); err != nil {
+		return answer{}, err
+	}
+	if f.Contact, err = idFilter(q, "contact_id"); err != nil {
+		return answer{}, err
+	}
+	list, next, err := s.app.Conversations(c.r.Context(), c.principal, f, page.cursor, page.limit)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := s.knowChannels(c, list...); err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, listOf(c.out, list, c.appendConversation, next)}, nil
+}
+
+func (s *Server) getConversation(c *call) (answer, error) {
+	found, err := s.app.Conversation(c.r.Context(), c.principal, c.id())
+	return s.conversation(c, found, err)
+}
+
+func (s *Server) listMessages(c *call) (answer, error) {
+	_, page, err := listQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return answer{}, err
+	}
+	list, next, err := s.app.Messages(c.r.Context(), c.principal, c.id(), page.cursor, page.limit)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, listOf(c.out, list, appendMessage, next)}, nil
+}
+
+func (s *Server) setAssignee(c *call) (answer, error) {
+	member, err := c.decodeOnly("member", "give a member's id or e-mail")
+	if err != nil {
+		return answer{}, err
+	}
+	found, err := s.app.Assign(c.r.Context(), c.principal, c.id(), member)
+	return s.conversation(c, found, err)
+}
+
+func (s *Server) setStatus(c *call) (answer, error) {
+	text, err := c.decodeOnly("status", "send open, closed or archived")
+	if err != nil {
+		return answer{}, err
+	}
+	status, err := desk.ParseConversationStatus(text)
+	if err != nil {
+		return answer{}, desk.Invalidf("/status: send open, closed or archived")
+	}
+	found, err := s.app.SetStatus(c.r.Context(), c.principal, c.id(), status)
+	return s.conversation(c, found, err)
+}
+
+// conversation answers with one conversation, or with the error that came instead.
+func (s *Server) conversation(c *call, found *desk.Conversation, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	if err := s.knowChannels(c, found); err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, dataOf(c.out, found, c.appendConversation)}, nil
+}
+
+// knowChannels sees to it that the principal's settings have the conversations'
+// channels: one of them may be younger than the settings that the request began with.
+func (s *Server) knowChannels(c *call, list ...*desk.Conversation) error {
+	for _, found := range list {
+		if c.principal.Settings.Channel(found.ChannelID) != nil {
+			continue
+		}
+		p, err := s.app.Authenticate(c.r.Context(), bearer(c.r))
+		if err != nil {
+			return err
+		}
+		c.principal = p
+		return nil
+	}
+	return nil
+}
+
+func (c *call) appendConversation(b []byte, v *desk.Conversation) []byte {
+	return appendConversation(b, v, c.principal.Settings.Channel(v.ChannelID).Kind)
+}
+
+// decodeOnly reads a body of one member, a string; hint says what to send.
+func (c *call) decodeOnly(member, hint string) (text string, err error) {
+	there := false
+	err = c.decode(maxBody, func(d *decoder) error {
+		return d.object(func(name string) (err error) {
+			if name != member {
+				return d.unknown()
+			}
+			there = true
+			text, err = d.text()
+			return err
+		})
+	})
+	if err == nil && !there {
+		err = desk.Invalidf("/%s is missing: %s", member, hint)
+	}
+	return text, err
+}
+
+func statusFilter(q url.Values) (desk.ConversationStatus, error) {
+	if !q.Has("status") {
+		return "", nil
+	}
+	return desk.ParseConversationStatus(q.Get("status"))
+}
+
+// idFilter reads an id to filter by; without one, it is zero. A zero id that was sent
+// would let everything through, and is replaced by another that no record has.
+func idFilter(q url.Values, name string) (desk.ID, error) {
+	id, err := idParameter(q, name)
+	switch {
+	case id == nil:
+		return desk.ID{}, err
+	case id.IsZero():
+		return desk.ID{15: 1}, nil
+	}
+	return *id, nil
+}

@@ -1,0 +1,152 @@
+package api
+
+import (
+	"slices"
+	"sync"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// A form is a channel's templates as they are answered, but for what fills the
+// hints: that is one of a few values, and everything else is the same for everybody.
+// It is shared and never changed.
+type form struct {
+	library *desk.Library
+	channel *desk.Channel // with whose bindings
+	text    []byte
+	gaps    []gap
+	count   []int // of the gaps of each binding
+}
+
+// A gap is where a hint's value belongs.
+type gap struct {
+	at      int // in the form's text
+	binding int // its index in desk.Bindings
+}
+
+func newForm(channel *desk.Channel, library *desk.Library, all bool) *form {
+	f := &form{library: library, channel: channel, count: make([]int, len(desk.Bindings))}
+	for _, t := range library.Templates {
+		if all || t.Sendable() {
+			f.add(t)
+		}
+	}
+	f.text, f.gaps = slices.Clip(f.text), slices.Clip(f.gaps)
+	return f
+}
+
+func (f *form) add(t *desk.Template) {
+	b := f.text
+	if len(b) > 0 {
+		b = append(b, ',')
+	}
+	b = desk.AppendJSONString(append(b, `{"name":`...), t.Name)
+	b = desk.AppendJSONString(append(b, `,"language":`...), t.Language)
+	b = appendText(append(b, `,"category":`...), t.Category)
+	b = desk.AppendJSONString(append(b, `,"status":`...), t.Status)
+	b = appendText(append(b, `,"header":`...), t.Header)
+	b = desk.AppendJSONString(append(b, `,"body":`...), t.Body)
+	b = appendArray(append(b, `,"variables":`...), t.Variables, func(b []byte, v desk.Variable) []byte {
+		return desk.AppendJSONString(b, v.Address())
+	})
+	b = append(b, `,"variable_hints":[`...)
+	for i, binding := range f.channel.Binds(t) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		v := t.Variables[i]
+		b = desk.AppendJSONString(append(b, `{"address":`...), v.Address())
+		b = desk.AppendJSONString(append(b, `,"key":`...), v.Key)
+		b = append(append(b, `,"part":"`...), v.Part...)
+		b = append(append(b, `","binding":"`...), binding...)
+		b = append(b, `","value":`...)
+		n := slices.Index(desk.Bindings, binding)
+		f.gaps = append(f.gaps, gap{len(b), n})
+		f.count[n]++
+	}
+	b = append(b, `],"sendable":`...)
+	if t.Sendable() {
+		b = append(b, "true}"...)
+	} else {
+		b = append(b, "false}"...)
+	}
+	f.text = b
+}
+
+// fill answers with the form's templates and a list's values in the gaps.
+func (f *form) fill(c *call, l *app.TemplateList) []byte {
+	head := appendID([]byte(`{"channel_id":`), l.Channel.ID)
+	head = append(head, `,"agent":`...)
+	if l.Agent == nil {
+		head = append(head, "null"...)
+	} else {
+		head = append(appendMemberFields(head, l.Agent), '}')
+	}
+	head = append(head, `,"contact":`...)
+	switch {
+	case l.Customer == nil:
+		head = append(head, "null"...)
+	case l.Customer.ID.IsZero():
+		head = append(appendText(append(head, `{"contact_id":null,"name":`...), l.Customer.Name), '}')
+	default:
+		head = appendID(append(head, `{"contact_id":`...), l.Customer.ID)
+		head = append(appendText(append(head, `,"name":`...), l.Customer.Name), '}')
+	}
+	head = append(head, `,"data":[`...)
+
+	const end = "]}"
+	values := make([][]byte, len(desk.Bindings))
+	size := len(head) + len(f.text) + len(end)
+	for i, binding := range desk.Bindings {
+		v := l.Values[binding]
+		values[i] = appendText(values[i], v.Value)
+		values[i] = append(appendText(append(values[i], `,"source":`...), string(v.Source)), '}')
+		size += f.count[i] * len(values[i])
+	}
+	b, from := append(c.room(size), head...), 0
+	for _, g := range f.gaps {
+		b = append(append(b, f.text[from:g.at]...), values[g.binding]...)
+		from = g.at
+	}
+	return append(append(b, f.text[from:]...), end...)
+}
+
+// maxForms is how many bytes of forms are kept.
+const maxForms = 32 << 20
+
+// forms keeps the newest form of each list of templates.
+type forms struct {
+	mu    sync.RWMutex
+	kept  map[formKey]*form
+	bytes int
+}
+
+type formKey struct {
+	channel desk.ID
+	all     bool
+}
+
+// of returns the form for a list. The library and the channel are those of one
+// version, so a form that was made of them is up to date.
+func (f *forms) of(l *app.TemplateList, all bool) *form {
+	key := formKey{l.Channel.ID, all}
+	f.mu.RLock()
+	known := f.kept[key]
+	f.mu.RUnlock()
+	if known != nil && known.library == l.Library && known.channel == l.Channel {
+		return known
+	}
+	made := newForm(l.Channel, l.Library, all)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known = f.kept[key]; known != nil {
+		f.bytes -= len(known.text)
+	}
+	if f.kept == nil || f.bytes+len(made.text) > maxForms {
+		f.kept, f.bytes = map[formKey]*form{}, 0
+	}
+	f.kept[key] = made
+	f.bytes += len(made.text)
+	return made
+}

@@ -1,0 +1,70 @@
+package api_test
+
+import (
+	"testing"
+
+	"parley/api"
+	"parley/desk"
+)
+
+// detailsOf says how the details of each error type are answered: "" for a type that
+// has none.
+var detailsOf = map[desk.ErrorType][]struct {
+	details any
+	want    string
+}{
+	desk.Unauthorized: nil, desk.Forbidden: nil, desk.InvalidRequest: nil, desk.TooManyOperations: nil, desk.MethodNotAllowed: nil,
+	desk.TypeConflict: nil, desk.PayloadTooLarge: nil, desk.RateLimited: nil, desk.Unavailable: nil, desk.Internal: nil,
+	desk.ConversationOpen: nil, desk.OptInRequired: nil, desk.RecipientUnreachable: nil, desk.IdempotencyKeyReused: nil, desk.SendInProgress: nil,
+	desk.NotFound: {
+		{desk.Languages{}, `{"languages":[]}`},
+		{desk.Languages{Languages: []string{"en_US", "tr"}}, `{"languages":["en_US","tr"]}`},
+	},
+	desk.IdentityConflict:    {{[]desk.Identity{{Kind: "email", Value: "a@b.c"}}, `[{"kind":"email","value":"a@b.c"}]`}},
+	desk.InvalidAttributes:   {{[]desk.AttributeProblem{{Key: "a", Message: "expected text"}}, `[{"key":"a","message":"expected text"}]`}},
+	desk.RecipientOptedOut:   {{desk.OptedOut{Since: 1}, `{"since":"1970-01-01T00:00:00.001Z"}`}},
+	desk.AmbiguousChannel:    {{[]*desk.Channel{{Kind: "sandbox", ExternalID: `"`}}, `[{"id":"00000000-0000-0000-0000-000000000000","kind":"sandbox","external_id":"\""}]`}},
+	desk.ChannelNotUsable:    {{desk.Unusable{Reason: "disabled"}, `{"reason":"disabled"}`}},
+	desk.TemplateNotSendable: {{desk.Unsendable{Status: "approved", Reasons: []string{"carousel"}}, `{"status":"approved","reasons":["carousel"]}`}},
+	desk.InvalidVariables:    {{[]desk.VariableProblem{{Address: "header.1", Message: "empty"}}, `[{"address":"header.1","message":"empty"}]`}},
+	desk.ProviderRejected:    {{desk.Failure{Code: -1, Title: "t", Fix: "f"}, `{"code":-1,"title":"t","fix":"f"}`}},
+	desk.ProviderUnavailable: {{desk.Failure{Code: 130429}, `{"code":130429,"title":"","fix":""}`}},
+	desk.SendOutcomeUnknown:  {{desk.InDoubtAttempt{AttemptID: desk.ID{15: 1}}, `{"attempt_id":"00000000-0000-0000-0000-000000000001"}`}},
+}
+
+func TestErrorAnswers(t *testing.T) {
+	for _, kind := range desk.ErrorTypes {
+		cases, known := detailsOf[kind]
+		if !known {
+			t.Errorf("what are the details of %s?", kind)
+		}
+		e := desk.Errorf(kind, "m")
+		if _, body := api.ErrorAnswer(e); string(body) != `{"error":{"type":"`+string(kind)+`","message":"m"}}` {
+			t.Errorf("%s", body)
+		}
+		for _, c := range cases {
+			e.Details = c.details
+			if _, body := api.ErrorAnswer(e); string(body) != `{"error":{"type":"`+string(kind)+`","message":"m","details":`+c.want+`}}` {
+				t.Errorf("%s\nwant %s", body, c.want)
+			}
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	passes := map[desk.ErrorType]bool{
+		desk.RateLimited: true, desk.Unavailable: true, desk.ProviderUnavailable: true, desk.SendInProgress: true, desk.SendOutcomeUnknown: true,
+	}
+	for _, kind := range desk.ErrorTypes {
+		for after, want := range map[int]string{0: "1", 30: "30"} {
+			if !passes[kind] {
+				want = ""
+			}
+			e := desk.Errorf(kind, "m")
+			e.RetryAfter = after
+			if header, _ := api.ErrorAnswer(e); header.Get("Retry-After") != want {
+				t.Errorf("%s with %d: Retry-After %q, want %q", kind, after, header.Get("Retry-After"), want)
+			}
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"parley/app"
+	"parley/desk"
+)
+
+func (s *Server) listTemplates(c *call) (answer, error) {
+	q, all, err := templateQuery(c.r.URL.RawQuery, c.principal.Settings.Country)
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := s.app.Templates(c.r.Context(), c.principal, q)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, s.forms.of(&list, all).fill(c, &list)}, nil
+}
+
+// templateQuery reads what GET /templates asks; all of the library, or only what is
+// sendable.
+func templateQuery(rawQuery, country string) (q app.TemplateQuery, all bool, err error) {
+	values, err := query(rawQuery, "channel_id", "status", "agent", "contact_id", "phone", "contact_name")
+	if err != nil {
+		return q, false, err
+	}
+	all = values.Has("status")
+	if all && values.Get("status") != "all" {
+		return q, all, desk.Invalidf("status: send all, or leave it out for those that can be sent")
+	}
+	if values.Has("contact_id") && values.Has("phone") {
+		return q, all, desk.Invalidf("contact_id, phone: send only one of them")
+	}
+	if q.Channel, err = idParameter(values, "channel_id"); err != nil {
+		return q, all, err
+	}
+	if q.Contact, err = idParameter(values, "contact_id"); err != nil {
+		return q, all, err
+	}
+	if values.Has("agent") {
+		agent := values.Get("agent")
+		if strings.Contains(agent, "\x00") {
+			return q, all, desk.Invalidf("agent: send a member's id or e-mail")
+		}
+		q.Agent = &agent
+	}
+	if values.Has("phone") {
+		if q.Phone, err = desk.ParsePhone(values.Get("phone"), country); err != nil {
+			return q, all, desk.Invalidf("phone: %v", err)
+		}
+	}
+	if q.Name, err = desk.ParseName(values.Get("contact_name")); err != nil {
+		return q, all, desk.Invalidf("contact_name: %v", err)
+	}
+	return q, all, nil
+}

@@ -1,0 +1,495 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/desk"
+)
+
+// Bounds are the times that a send keeps to.
+type Bounds struct {
+	FirstByte time.Duration // from the claim until the first byte leaves; default 5 s
+	Provider  time.Duration // of the call to the provider; default 20 s
+	Margin    time.Duration // added to leases, for what clocks and schedulers do; default 5 s
+	Wait      time.Duration // for another call's send of the same key; default 25 s
+}
+
+func (b Bounds) orDefaults() Bounds {
+	for _, d := range []struct {
+		bound *time.Duration
+		value time.Duration
+	}{{&b.FirstByte, 5 * time.Second}, {&b.Provider, 20 * time.Second}, {&b.Margin, 5 * time.Second}, {&b.Wait, 25 * time.Second}} {
+		if *d.bound == 0 {
+			*d.bound = d.value
+		}
+	}
+	return b
+}
+
+// lease is how long a claim holds: longer than all that its process may take.
+func (b Bounds) lease() desk.Time {
+	return desk.Time((b.FirstByte + b.Provider + b.Margin).Milliseconds())
+}
+
+// A SendAnswer is the body of a send that the provider took.
+type SendAnswer struct {
+	Body     []byte
+	Replayed bool // by an earlier call of the same key
+}
+
+// Send sends a template message, once for each Idempotency-Key, however often, at
+// whatever time and to whichever process the call is repeated. request is the HTTP
+// request's id. The refusals are those of contract §5; only a definite refusal frees
+// the key. It runs to its end even when the caller leaves.
+//
+// The steps: what can be checked is checked, and nothing is stored. The key is
+// claimed with the whole plan, durably, before the first byte leaves. The provider is
+// called outside of any transaction. What it said is stored, in one transaction with
+// all that follows from it. A process that dies in between leaves an attempt that
+// nobody sends again: it is in doubt until a status, or a person, tells.
+func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
+	held, err := a.store.AttemptOfKey(ctx, p.Workspace(), r.Key)
+	if err != nil {
+		return SendAnswer{}, err
+	}
+	if held != nil && !held.Expired(a.now()) {
+		return a.again(ctx, p, held, r)
+	}
+	at, d, err := a.plan(ctx, p, r, request)
+	if err != nil {
+		return SendAnswer{}, err
+	}
+	f := a.flights.begin(at.ID)
+	f.answer, f.err = a.fly(ctx, p, at, d)
+	a.flights.end(at.ID)
+	var taken *keyTaken
+	if errors.As(f.err, &taken) {
+		return a.again(ctx, p, taken.by, r)
+	}
+	return f.answer, f.err
+}
+
+// fly takes an attempt from its claim to its answer.
+func (a *App) fly(ctx context.Context, p Principal, at *desk.Attempt, d *Dispatch) (SendAnswer, error) {
+	if err := a.claim(ctx, p, at, d); err != nil {
+		return SendAnswer{}, err
+	}
+	return a.dispatch(context.WithoutCancel(ctx), p.Workspace(), at, d)
+}
+
+// A keyTaken is the news that another attempt holds the key.
+type keyTaken struct{ by *desk.Attempt }
+
+func (*keyTaken) Error() string { return "another attempt holds the key" }
+
+// claim makes the attempt the holder of its key, durably, or returns keyTaken.
+func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *Dispatch) error {
+	ws := p.Workspace()
+	err := a.store.InTx(ctx, ws, func(tx Tx) error {
+		if p.stale(tx.Settings()) {
+			return ErrStale
+		}
+		if err := p.still(tx.Settings(), desk.MessagesSend, a.now()); err != nil {
+			return err
+		}
+		held, err := tx.AttemptOfKey(at.Key)
+		if err != nil {
+			return err
+		}
+		if held != nil {
+			if !held.Expired(a.now()) {
+				return &keyTaken{held}
+			}
+			if err := tx.FreeKey(at.Key); err != nil {
+				return err
+			}
+		}
+		d.By = a.clock().Add(a.bounds.FirstByte)
+		at.LeaseUntil = tx.Now() + a.bounds.lease()
+		if err := tx.PutAttempt(at); err != nil {
+			return err
+		}
+		return tx.TakeKey(at.Key, at.ID)
+	})
+	if !desk.IsType(err, desk.Unavailable) {
+		return err
+	}
+	// The answer to the commit may have been lost: look whether it is there.
+	stored, lookErr := a.store.Attempt(ctx, ws, at.ID)
+	switch {
+	case lookErr != nil:
+		a.insist(ws, at.ID, func(ctx context.Context) error {
+			_, err := a.refuse(ctx, ws, at.ID, NotSent())
+			return err
+		})
+		return err
+	case stored == nil:
+		return err
+	}
+	return nil
+}
+
+// NotSent is the refusal of an attempt that this process certainly did not send.
+func NotSent() *desk.Refusal {
+	return &desk.Refusal{Type: desk.Unavailable, Message: "this took too long before anything was sent, so nothing was: try again", RetryAfter: 1}
+}
+
+// dispatch calls the provider and stores what came of it.
+func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dispatch) (SendAnswer, error) {
+	receipt, err := a.callProvider(ctx, d)
+	if err == nil {
+		stored, err := a.accepted(ctx, ws, at.ID, receipt.ExternalID)
+		if err != nil {
+			a.log.WarnContext(ctx, "a message was sent, and storing that failed; it will be repeated", "attempt_id", at.ID, "err", err)
+			a.insist(ws, at.ID, func(ctx context.Context) error {
+				_, err := a.accepted(ctx, ws, at.ID, receipt.ExternalID)
+				return err
+			})
+		}
+		return doneOr(stored, outcomeUnknown(at.ID))
+	}
+	var refusal *desk.Refusal
+	if errors.As(err, &refusal) {
+		stored, err := a.refuse(ctx, ws, at.ID, refusal)
+		if err != nil {
+			a.insist(ws, at.ID, func(ctx context.Context) error {
+				_, err := a.refuse(ctx, ws, at.ID, refusal)
+				return err
+			})
+		}
+		return doneOr(stored, refusal.Answer())
+	}
+	a.log.WarnContext(ctx, "the outcome of a send is unknown", "attempt_id", at.ID, "err", err)
+	stored, err := a.doubt(ctx, ws, at.ID)
+	if err != nil {
+		a.log.WarnContext(ctx, "marking a send as in doubt failed; the sweeper will do it", "attempt_id", at.ID, "err", err)
+	}
+	return doneOr(stored, outcomeUnknown(at.ID))
+}
+
+// doneOr answers what is stored of an attempt that was finished, which a status may
+// have done before the provider answered; otherwise it returns err.
+func doneOr(stored *desk.Attempt, err error) (SendAnswer, error) {
+	if stored != nil && stored.Phase == desk.Done {
+		return SendAnswer{Body: stored.Response}, nil
+	}
+	return SendAnswer{}, err
+}
+
+// callProvider sends, unless it is too late. What panics is of unknown outcome.
+func (a *App) callProvider(ctx context.Context, d *Dispatch) (r Receipt, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("provider: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	// A process that was held up must not send what others may have given up on.
+	if a.clock().After(d.By) {
+		return r, NotSent()
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.bounds.Provider)
+	defer cancel()
+	return a.providers[d.Channel.Kind].Send(ctx, *d)
+}
+
+// insist goes on in the background with what must be stored, until it is or the
+// process stops.
+func (a *App) insist(ws, attempt desk.ID, do func(context.Context) error) {
+	a.insisting.Go(func() {
+		ctx := context.Background()
+		for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+			select {
+			case <-time.After(wait):
+			case <-a.stopped:
+				return
+			}
+			err := do(ctx)
+			if err == nil {
+				return
+			}
+			if !desk.IsType(err, desk.Unavailable) {
+				a.log.ErrorContext(ctx, "settling a send", "workspace_id", ws, "attempt_id", attempt, "err", err)
+			}
+		}
+	})
+}
+
+func outcomeUnknown(attempt desk.ID) *desk.Error {
+	e := desk.Errorf(desk.SendOutcomeUnknown, "the provider may have taken this message, since its answer was lost: the same call never sends it twice; try again later, or settle it with parley attempt release %s", attempt)
+	e.Details, e.RetryAfter = desk.InDoubtAttempt{AttemptID: attempt}, 30
+	return e
+}
+
+func inProgress() *desk.Error {
+	e := desk.Errorf(desk.SendInProgress, "another call with this Idempotency-Key is still being sent: try again to get its answer")
+	e.RetryAfter = 1
+	return e
+}
+
+// otherProcess is how often a call that waits looks whether another process, or a
+// status, has settled the attempt that it waits for.
+const otherProcess = 100 * time.Millisecond
+
+// again answers a call whose key another attempt holds.
+func (a *App) again(ctx context.Context, p Principal, held *desk.Attempt, r *desk.SendRequest) (SendAnswer, error) {
+	if held.Hash != r.Hash {
+		return SendAnswer{}, desk.Errorf(desk.IdempotencyKeyReused, "this Idempotency-Key was used for another body: send a new value for each send, and the same one only to repeat it unchanged")
+	}
+	timeout := time.NewTimer(a.bounds.Wait)
+	defer timeout.Stop()
+	for {
+		switch held.Phase {
+		case desk.Done:
+			return SendAnswer{held.Response, true}, nil
+		case desk.InDoubt:
+			return SendAnswer{}, outcomeUnknown(held.ID)
+		case desk.Refused:
+			return SendAnswer{}, held.Refusal.Answer()
+		case desk.Released:
+			return SendAnswer{}, inProgress()
+		}
+		look := time.NewTimer(otherProcess) // the garbage collector takes those that did not fire
+		f := a.flights.of(held.ID)
+		select {
+		case <-f.landed():
+			return SendAnswer{f.answer.Body, f.err == nil}, f.err
+		case <-look.C:
+		case <-timeout.C:
+			return SendAnswer{}, inProgress()
+		case <-a.drained:
+			return SendAnswer{}, inProgress()
+		case <-ctx.Done():
+			return SendAnswer{}, inProgress()
+		}
+		next, err := a.store.Attempt(ctx, p.Workspace(), held.ID)
+		if err != nil {
+			return SendAnswer{}, err
+		}
+		if next == nil {
+			return SendAnswer{}, inProgress()
+		}
+		held = next
+	}
+}
+
+// flights are the attempts of this process that have no answer yet.
+type flights struct {
+	mu   sync.Mutex
+	byID map[desk.ID]*flight
+}
+
+type flight struct {
+	done   chan struct{}
+	answer SendAnswer
+	err    error
+}
+
+// landed is closed once the answer is there; of no flight, never.
+func (f *flight) landed() <-chan struct{} {
+	if f == nil {
+		return nil
+	}
+	return f.done
+}
+
+func (f *flights) begin(id desk.ID) *flight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byID == nil {
+		f.byID = map[desk.ID]*flight{}
+	}
+	f.byID[id] = &flight{done: make(chan struct{})}
+	return f.byID[id]
+}
+
+func (f *flights) of(id desk.ID) *flight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.byID[id]
+}
+
+func (f *flights) end(id desk.ID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.byID[id].done)
+	delete(f.byID, id)
+}
+
+// plan checks a request in the contract's order (§5), up to the send itself, and
+// returns the attempt to make. Nothing is stored.
+func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (*desk.Attempt, *Dispatch, error) {
+	if !r.OptInConfirmed {
+		return nil, nil, desk.Errorf(desk.OptInRequired, "opt_in_confirmed must be true: it asserts, on every call, that the person agreed to be written to")
+	}
+	channel, err := p.Settings.PickChannel(r.Channel)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !channel.Enabled {
+		e := desk.Errorf(desk.ChannelNotUsable, "the channel is disabled: enable it with parley channel edit %s --enabled=true", channel.ID)
+		e.Details = desk.Unusable{Reason: "disabled"}
+		return nil, nil, e
+	}
+	contact, number, err := a.recipient(ctx, p, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	var assignee desk.ID
+	if r.Assignee.Has() {
+		m := p.Settings.ResolveMember(r.Assignee.Value)
+		if m == nil {
+			return nil, nil, desk.Invalidf("/assignee: no member of this workspace has this id or e-mail; GET /members lists them")
+		}
+		assignee = m.ID
+	}
+	template, values, err := a.fill(ctx, p, channel, number, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := a.now()
+	at := &desk.Attempt{ID: a.newID(), Key: r.Key, Hash: r.Hash, Actor: p.Key.ID, Phase: desk.Dispatching, CreatedAt: now, Plan: desk.Plan{
+		Channel: channel.ID, Conversation: a.newID(), Message: a.newID(),
+		Template: template.Name, Language: template.Language, Text: template.Text(values),
+		OptIn: desk.OptIn{Key: p.Key.ID, At: now, Request: request}, Assignee: assignee, Number: number,
+	}}
+	if contact != nil {
+		at.Plan.Contact, at.Plan.Known = contact.ID, true
+	} else {
+		at.Plan.Contact, at.Plan.Profile = a.newID(), r.Profile
+	}
+	return at, &Dispatch{
+		Workspace: p.Workspace(), Channel: channel, Attempt: at.ID, Number: number,
+		Template: template, Components: template.Components(values),
+		Keep: func(ctx context.Context, n Notice) error { return a.Keep(ctx, p.Workspace(), n) },
+	}, nil
+}
+
+// recipient finds the contact of a request, nil when the send will create it, and
+// the number to send to. A profile is tried out as a contact write would be.
+func (a *App) recipient(ctx context.Context, p Principal, r *desk.SendRequest) (*desk.Contact, string, error) {
+	op := &desk.Op{Kind: desk.OpPatch, ByID: true}
+	if r.Profile != nil {
+		op.Write = *r.Profile
+	}
+	if r.Contact != nil {
+		op.Target = *r.Contact
+	} else {
+		op = findByNumber(r.Phone, r.Profile)
+	}
+	book, err := a.store.Book(ctx, p.Workspace(), []*desk.Op{op})
+	if err != nil {
+		return nil, "", err
+	}
+	var contact *desk.Contact
+	if r.Contact != nil {
+		if contact = book.Contact(*r.Contact); contact == nil {
+			return nil, "", desk.NoContact()
+		}
+	} else {
+		contact = book.Holder(desk.Identity{Kind: desk.KindPhone, Value: r.Phone})
+	}
+	if r.Profile != nil {
+		if contact != nil {
+			_, err = book.Apply(op, p.Key.ID, a.now(), a.newID)
+		} else {
+			_, err = introduce(book, op, p.Key.ID, a.now(), a.newID)
+		}
+		if err != nil {
+			return nil, "", profileError(err)
+		}
+	}
+	if r.Contact == nil {
+		return contact, r.Phone, nil
+	}
+	number := contact.Address()
+	if number == "" {
+		return nil, "", desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one, or name the recipient by phone")
+	}
+	return contact, number, nil
+}
+
+// profileError places a contact rule's refusal under /contact.
+func profileError(err error) error {
+	var e *desk.Error
+	if errors.As(err, &e) && len(e.Message) > 0 && e.Message[0] == '/' {
+		placed := *e
+		placed.Message = "/contact" + e.Message
+		return &placed
+	}
+	return err
+}
+
+// findByNumber is the operation that finds or creates the contact of a number.
+func findByNumber(number string, profile *desk.ContactWrite) *desk.Op {
+	op := &desk.Op{Kind: desk.OpUpsert}
+	if profile != nil {
+		op.Write = *profile
+	}
+	op.Write.Phone = desk.Field[string]{Set: true, Value: number}
+	op.Write.Sent = desk.AddIdentity(slices.Clip(op.Write.Sent), desk.Identity{Kind: desk.KindPhone, Value: number})
+	return op
+}
+
+// introduce creates the contact of a number that nobody has, by what findByNumber
+// returns. Left to itself, that operation would take whoever holds another identity
+// of the profile for the recipient, and give them the number: it returns
+// IdentityConflict instead. The Book is of no use afterwards.
+func introduce(book *desk.Book, op *desk.Op, actor desk.ID, now desk.Time, newID func() desk.ID) (desk.Outcome, error) {
+	held := slices.DeleteFunc(slices.Clone(op.Write.Sent), func(i desk.Identity) bool { return book.Holder(i) == nil })
+	outcome, err := book.Apply(op, actor, now, newID)
+	if err == nil && len(held) > 0 {
+		e := desk.Errorf(desk.IdentityConflict, "another contact holds these identities, and contacts are never merged: details names them")
+		e.Details = held
+		return desk.Outcome{}, e
+	}
+	return outcome, err
+}
+
+// fill finds the template and checks that it may be sent to this number, with these
+// values.
+func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, number string, r *desk.SendRequest) (*desk.Template, []string, error) {
+	library, err := a.library(ctx, p.Workspace(), channel)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := library.Find(r.Template, r.Language)
+	if t == nil {
+		languages := library.Languages(r.Template)
+		e := desk.NotFoundf("the channel has no template %q in the language %q; GET /templates?status=all lists those it has", r.Template, r.Language)
+		e.Details = desk.Languages{Languages: languages}
+		return nil, nil, e
+	}
+	if !t.Sendable() {
+		e := desk.Errorf(desk.TemplateNotSendable, "the template can't be sent: it must be approved, and every variable plain text; details gives the reasons")
+		e.Details = desk.Unsendable{Status: t.Status, Reasons: t.Reasons}
+		return nil, nil, e
+	}
+	if strings.EqualFold(t.Category, desk.MarketingCategory) {
+		since, err := a.store.OptedOut(ctx, p.Workspace(), a.numberHash(p.Workspace(), number))
+		if err != nil {
+			return nil, nil, err
+		}
+		if since != 0 {
+			e := desk.Errorf(desk.RecipientOptedOut, "this person asked for no marketing messages: send a template of another category, or wait until they opt in again")
+			e.Details = desk.OptedOut{Since: since}
+			return nil, nil, e
+		}
+	}
+	values, err := t.Values(r.Variables)
+	return t, values, err
+}
+
+// numberHash stands for a number in one workspace.
+func (a *App) numberHash(ws desk.ID, number string) NumberHash {
+	return NumberHash(a.derive("number", ws[:], []byte(number)))
+}
+
+// BodyHash stands for a request's body, of which it tells nothing.
+func (a *App) BodyHash(canonical []byte) [32]byte { return [32]byte(a.derive("body", canonical)) }

@@ -1,0 +1,219 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"parley/desk"
+)
+
+// A TemplateQuery is what GET /templates asks.
+type TemplateQuery struct {
+	Channel *desk.ID
+	Agent   *string  // a member's id or e-mail
+	Contact *desk.ID // at most one of Contact and Phone is given
+	Phone   string   // digits
+	Name    string   // the caller's own name for the customer
+}
+
+// A TemplateList is a channel's library, with what the hints are filled from.
+type TemplateList struct {
+	Channel  *desk.Channel
+	Library  *desk.Library
+	Agent    *desk.Member     // nil when not asked for, or unknown
+	Customer *TemplateContact // nil when not asked for
+	Values   map[desk.Binding]desk.HintValue
+}
+
+// A TemplateContact is the customer whom the hints are about.
+type TemplateContact struct {
+	ID   desk.ID // zero when no contact is known
+	Name string  // "" when no name is
+}
+
+// Templates returns a channel's templates, sendable or not, and the values for their
+// hints. It returns NotFound for an unknown channel or contact, and InvalidRequest
+// when several channels could be meant.
+func (a *App) Templates(ctx context.Context, p Principal, q TemplateQuery) (l TemplateList, err error) {
+	if l.Channel, err = p.Settings.PickChannel(q.Channel); err != nil {
+		if desk.IsType(err, desk.AmbiguousChannel) { // that type belongs to sends
+			err = desk.Invalidf("this workspace has several chat-app channels: say which one with channel_id; GET /channels lists them")
+		}
+		return l, err
+	}
+	if q.Agent != nil {
+		l.Agent = p.Settings.ResolveMember(*q.Agent)
+	}
+	contact, err := a.templateContact(ctx, p, q)
+	if err != nil {
+		return l, err
+	}
+	name, source := strings.TrimSpace(q.Name), desk.FromContact
+	if contact != nil || q.Phone != "" || name != "" {
+		l.Customer = &TemplateContact{}
+	}
+	if contact != nil {
+		l.Customer.ID, l.Customer.Name = contact.ID, contact.Name
+	}
+	if name != "" {
+		l.Customer.Name, source = name, desk.FromRequest
+	}
+	customer := ""
+	if l.Customer != nil && (q.Agent != nil || q.Contact != nil || q.Phone != "") { // a name alone fills no hint (spec, VariableHint)
+		customer = l.Customer.Name
+	}
+	l.Values = desk.HintValues(l.Agent, customer, source)
+	l.Library, err = a.library(ctx, p.Workspace(), l.Channel)
+	return l, err
+}
+
+// templateContact finds the contact whom the hints are about; nil when none is asked
+// for, or nobody has the number.
+func (a *App) templateContact(ctx context.Context, p Principal, q TemplateQuery) (*desk.Contact, error) {
+	switch {
+	case q.Contact != nil:
+		c, _, err := a.store.Contact(ctx, p.Workspace(), *q.Contact)
+		return c, err
+	case q.Phone != "":
+		book, err := a.store.Book(ctx, p.Workspace(), []*desk.Op{findByNumber(q.Phone, nil)})
+		if err != nil {
+			return nil, err
+		}
+		return book.Holder(desk.Identity{Kind: desk.KindPhone, Value: q.Phone}), nil
+	}
+	return nil, nil
+}
+
+// maxLibraries bounds how many channels' libraries are remembered.
+const maxLibraries = 1000
+
+// libraries remembers the newest library seen of each channel. Its version is part
+// of the settings, so what is remembered is never stale.
+type libraries struct {
+	mu        sync.RWMutex
+	byChannel map[desk.ID]*desk.Library
+	loading   sync.Mutex // one at a time reads and parses
+}
+
+func (l *libraries) get(c *desk.Channel) *desk.Library {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if known := l.byChannel[c.ID]; known != nil && known.Version >= c.Library {
+		return known
+	}
+	return nil
+}
+
+func (l *libraries) put(channel desk.ID, library *desk.Library) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byChannel == nil || len(l.byChannel) >= maxLibraries {
+		l.byChannel = map[desk.ID]*desk.Library{}
+	}
+	l.byChannel[channel] = library
+}
+
+// library returns the channel's templates, of its settings' version or a newer one.
+func (a *App) library(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.Library, error) {
+	if known := a.libraries.get(c); known != nil {
+		return known, nil
+	}
+	a.libraries.loading.Lock()
+	defer a.libraries.loading.Unlock()
+	if known := a.libraries.get(c); known != nil {
+		return known, nil
+	}
+	version, sources, err := a.store.Templates(ctx, ws, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	templates := make([]*desk.Template, 0, len(sources))
+	for _, s := range sources {
+		t, err := desk.ParseTemplate([]byte(s.Source))
+		if err != nil { // it was read when it was stored, so by another version of this program
+			a.log.WarnContext(ctx, "a template can't be read, and is left out", "channel_id", c.ID, "template", s.Name, "language", s.Language, "err", err)
+			continue
+		}
+		templates = append(templates, t)
+	}
+	library := desk.NewLibrary(version, templates)
+	a.libraries.put(c.ID, library)
+	return library, nil
+}
+
+// TemplatesOf returns the library of the operator's channel, or NotFound.
+func (a *App) TemplatesOf(ctx context.Context, channel desk.ID) (*desk.Library, error) {
+	ws, c, err := a.channelOf(ctx, channel)
+	if err != nil {
+		return nil, err
+	}
+	return a.library(ctx, ws, c)
+}
+
+// SyncChannel fetches a channel's templates from its provider now, and returns how
+// many there are and how many of them could not be read. It returns NotFound.
+func (a *App) SyncChannel(ctx context.Context, id desk.ID) (count, unreadable int, err error) {
+	ws, channel, err := a.channelOf(ctx, id)
+	if err != nil {
+		return 0, 0, err
+	}
+	fetched, err := a.providers[channel.Kind].Templates(ctx, ws, channel)
+	if err != nil {
+		return 0, 0, err
+	}
+	list := fetched[:0:0]
+	for _, s := range fetched {
+		if _, err := desk.ParseTemplate([]byte(s.Source)); err != nil {
+			a.log.WarnContext(ctx, "a template can't be read, and is left out", "channel_id", id, "template", s.Name, "language", s.Language, "err", err)
+			unreadable++
+			continue
+		}
+		list = append(list, s)
+	}
+	// A provider that tells its list in pages may tell one twice when it changes meanwhile.
+	slices.SortStableFunc(list, compareSources)
+	list = slices.CompactFunc(list, func(a, b desk.TemplateSource) bool { return compareSources(a, b) == 0 })
+	_, stored, err := a.store.Templates(ctx, ws, id)
+	if err != nil {
+		return 0, 0, err
+	}
+	slices.SortFunc(stored, compareSources)
+	if slices.Equal(list, stored) {
+		return len(list), unreadable, nil
+	}
+	return len(list), unreadable, a.store.UpdateSettings(ctx, ws, func(*desk.Settings) (desk.Change, error) {
+		return desk.Change{Templates: &desk.ChannelLibrary{Channel: id, Templates: list}}, nil
+	})
+}
+
+func compareSources(a, b desk.TemplateSource) int {
+	if n := strings.Compare(a.Name, b.Name); n != 0 {
+		return n
+	}
+	return strings.Compare(a.Language, b.Language)
+}
+
+// PutSandboxTemplate puts a template, in the provider's JSON form, into the library
+// of a sandbox channel, in the place of one with the same name and language. It
+// returns NotFound, and InvalidRequest for any other channel and for a template that
+// can't be read.
+func (a *App) PutSandboxTemplate(ctx context.Context, channel desk.ID, source []byte) (*desk.Template, error) {
+	ws, c, err := a.channelOf(ctx, channel)
+	if err != nil {
+		return nil, err
+	}
+	if c.Kind != desk.SandboxChannel {
+		return nil, desk.Invalidf("only a sandbox channel's library can be written: the templates of a %s channel are made at the provider; parley channel sync fetches them", c.Kind)
+	}
+	t, err := desk.ParseTemplate(source)
+	if err != nil {
+		return nil, err
+	}
+	err = a.store.PutSandboxTemplate(ctx, ws, channel, desk.TemplateSource{Name: t.Name, Language: t.Language, Source: string(source)})
+	if err == nil {
+		_, _, err = a.SyncChannel(ctx, channel)
+	}
+	return t, err
+}

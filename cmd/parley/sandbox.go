@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+
+	"parley/app"
+)
+
+type sandboxCmd struct {
+	Inbound sandboxInboundCmd `cmd:"" help:"Play a customer's message into a sandbox channel."`
+}
+
+type sandboxInboundCmd struct {
+	Channel string `help:"The sandbox channel's id." required:"" placeholder:"ID"`
+	From    string `help:"The customer's phone number." required:"" placeholder:"PHONE"`
+	Text    string `help:"What the customer writes." required:"" placeholder:"TEXT"`
+	Name    string `help:"The customer's name, for a contact that this makes." placeholder:"NAME"`
+}
+
+// Help shows examples.
+func (*sandboxInboundCmd) Help() string {
+	return examples(
+		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from "+1 202 555 0143" --text "Is my order on its way?"`,
+		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --name "Ada Lovelace" --text STOP --json`,
+	)
+}
+
+// Run plays the message.
+func (c *sandboxInboundCmd) Run(ctx context.Context, s *session) error {
+	return s.do(ctx, func(a *app.App) error {
+		conversation, err := a.ReceiveSandbox(ctx, idOf(c.Channel), c.From, c.Name, c.Text)
+		if err != nil {
+			return unknownChannel(err, c.Channel)
+		}
+		r := struct {
+			ConversationID string `json:"conversation_id"`
+			ContactID      string `json:"contact_id"`
+		}{conversation.ID.String(), conversation.ContactID.String()}
+		return s.answer(r, "Received it in the conversation %s, from the contact %s.\n", r.ConversationID, r.ContactID)
+	})
+}

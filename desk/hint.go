@@ -1,0 +1,100 @@
+package desk
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Binding says what fills a variable (spec, VariableHint).
+type Binding string
+
+// The bindings. Free means that a person types the value.
+const (
+	Free              Binding = "free"
+	AgentName         Binding = "agent_name"
+	AgentFirstName    Binding = "agent_first_name"
+	AgentLastName     Binding = "agent_last_name"
+	CustomerName      Binding = "customer_name"
+	CustomerFirstName Binding = "customer_first_name"
+	CustomerLastName  Binding = "customer_last_name"
+)
+
+// Bindings lists all of them, in the order in which they are shown.
+var Bindings = []Binding{
+	Free, AgentName, AgentFirstName, AgentLastName, CustomerName, CustomerFirstName, CustomerLastName,
+}
+
+// ParseBinding reads a binding's name. It returns InvalidRequest for any other text.
+func ParseBinding(s string) (Binding, error) {
+	if b := Binding(s); slices.Contains(Bindings, b) {
+		return b, nil
+	}
+	names := make([]string, len(Bindings))
+	for i, b := range Bindings {
+		names[i] = string(b)
+	}
+	return "", Invalidf("%q is no binding: use one of %s", s, strings.Join(names, ", "))
+}
+
+// A HintSource says where a hint's value comes from (spec, VariableHint).
+type HintSource string
+
+// The sources.
+const (
+	FromContact HintSource = "contact" // the contact record
+	FromMember  HintSource = "member"  // the teammate's profile
+	FromRequest HintSource = "request" // a name that the caller sent along
+)
+
+// A HintValue is a value to offer for a variable. The zero HintValue stands for
+// none: value and source are null.
+type HintValue struct {
+	Value  string
+	Source HintSource
+}
+
+// HintValues says what each binding stands for: the agent_* ones when there is an
+// agent, the customer_* ones when the customer has a name, which comes from source.
+// A binding without a value isn't in the map: Free, and the last name of a person
+// who has one word for a name. Values are on one line with single spaces, as a
+// variable takes neither line breaks nor tabs (contract §5).
+func HintValues(agent *Member, customer string, source HintSource) map[Binding]HintValue {
+	values := make(map[Binding]HintValue, len(Bindings))
+	put := func(b Binding, value string, source HintSource) {
+		if value != "" {
+			values[b] = HintValue{value, source}
+		}
+	}
+	if agent != nil {
+		put(AgentName, oneLine(agent.Name), FromMember)
+		put(AgentFirstName, FirstName(agent.Name), FromMember)
+		put(AgentLastName, LastName(agent.Name), FromMember)
+	}
+	put(CustomerName, oneLine(customer), source)
+	put(CustomerFirstName, FirstName(customer), source)
+	put(CustomerLastName, LastName(customer), source)
+	return values
+}
+
+// FirstName is all but the last word of a name of two or more words, else the whole
+// name (contract §6), with single spaces. Particles such as "van" are words like any
+// other: no rule tells them from first names everywhere.
+func FirstName(name string) string {
+	words := strings.Fields(name)
+	if len(words) > 1 {
+		words = words[:len(words)-1]
+	}
+	return strings.Join(words, " ")
+}
+
+// LastName is the last word of a name of two or more words, else empty (contract §6).
+func LastName(name string) string {
+	words := strings.Fields(name)
+	if len(words) < 2 {
+		return ""
+	}
+	return words[len(words)-1]
+}
+
+// oneLine is s with each run of white space as one space, and none around.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

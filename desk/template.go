@@ -1,0 +1,349 @@
+package desk
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The reasons why a template can't be sent (contract §6). A parameter that the
+// provider requires at send, and that is no variable of the title or the message,
+// counts as a variable that is not plain text.
+const (
+	ReasonNotApproved      = "not_approved"
+	ReasonAuthentication   = "authentication"   // a one-time code, which a button must repeat
+	ReasonHeaderMedia      = "header_media"     // the title is a picture, a place or something yet unknown
+	ReasonBodyMissing      = "body_missing"     // there is nothing to show
+	ReasonPlaceholders     = "placeholders"     // they can't be filled: misnumbered, misspelt or out of place
+	ReasonButtonVariable   = "button_variable"  // a button's link has a placeholder
+	ReasonButtonParameter  = "button_parameter" // a button needs a code, a form or products
+	ReasonCarousel         = "carousel"
+	ReasonLimitedTimeOffer = "limited_time_offer"
+	ReasonUnknownComponent = "unknown_component" // nobody knows what it needs
+)
+
+// TemplateReasons lists all of them, in the order in which they are given.
+var TemplateReasons = []string{
+	ReasonNotApproved, ReasonAuthentication, ReasonHeaderMedia, ReasonBodyMissing, ReasonPlaceholders,
+	ReasonButtonVariable, ReasonButtonParameter, ReasonCarousel, ReasonLimitedTimeOffer, ReasonUnknownComponent,
+}
+
+// A Template is a message that the provider has reviewed, as the channel's library
+// mirrors it (spec, Template). Once built it is shared and never changed.
+type Template struct {
+	Name, Language, Category string // as the provider spells them; Category is "" when it names none
+
+	Status    string     // of the review, in lower case
+	Header    string     // the title with its placeholders; "" when there is none or it is no text
+	Body      string     // the message with its placeholders
+	Variables []Variable // the title's, then the message's, each once per part
+	Named     bool       // parameters travel by name, not by place
+	Reasons   []string   // why it can't be sent, of TemplateReasons and in their order; empty when it can
+}
+
+// Sendable tells whether the template is approved and takes nothing but plain text
+// (spec, Template).
+func (t *Template) Sendable() bool { return len(t.Reasons) == 0 }
+
+var (
+	templateName     = regexp.MustCompile(`^[a-z0-9_]{1,512}$`)
+	templateLanguage = regexp.MustCompile(`^[a-z]{2,3}([_-][A-Z0-9a-z]+)*$`)
+)
+
+// ParseTemplate reads a template in the provider's own JSON form:
+//
+//	{"name", "language", "status", "category", "parameter_format": "POSITIONAL" or "NAMED",
+//	 "components": [{"type": "HEADER", "format": "TEXT", "text"}, {"type": "BODY", "text"},
+//	                {"type": "FOOTER", "text"}, {"type": "BUTTONS", "buttons": [{"type", "url"}]}]}
+//
+// Category and format may be missing; null is as good as missing. Letter case of
+// types and formats doesn't matter. Other members are ignored, so that the provider
+// can add some; what it may add to components is a reason not to send, since it may
+// need what we don't know. Of a component type that occurs twice, the first counts.
+//
+// It returns InvalidRequest, naming a JSON pointer where there is one, for what is
+// no such form at all: no JSON object in UTF-8, a missing or malformed name,
+// language or status, components that are no array, and a text that is none or
+// holds U+0000.
+func ParseTemplate(source []byte) (*Template, error) {
+	top, err := parseObject(source)
+	if err != nil {
+		return nil, err
+	}
+	t, format := &Template{}, ""
+	for _, m := range []struct {
+		name string
+		into *string
+	}{{"name", &t.Name}, {"language", &t.Language}, {"status", &t.Status}, {"category", &t.Category}, {"parameter_format", &format}} {
+		if *m.into, err = textMember(top, "", m.name); err != nil {
+			return nil, err
+		}
+	}
+	components, isArray := top["components"].([]any)
+	switch {
+	case !templateName.MatchString(t.Name):
+		return nil, Invalidf("/name: a template's name is 1 to 512 lower-case letters, digits or _")
+	case !templateLanguage.MatchString(t.Language):
+		return nil, Invalidf("/language: a template's language is a code such as tr or en_US")
+	case t.Status == "":
+		return nil, Invalidf("/status: a template has a review status, such as APPROVED")
+	case !isArray:
+		return nil, Invalidf("/components: a template's components are an array")
+	}
+	t.Status = strings.ToLower(t.Status)
+
+	found := map[string]bool{}
+	if err := t.readComponents(components, found); err != nil {
+		return nil, err
+	}
+	if !t.readVariables(strings.ToUpper(format)) {
+		found[ReasonPlaceholders] = true
+	}
+	if t.Status != "approved" {
+		found[ReasonNotApproved] = true
+	}
+	if strings.EqualFold(t.Category, "AUTHENTICATION") {
+		found[ReasonAuthentication] = true
+	}
+	if strings.TrimSpace(t.Body) == "" {
+		found[ReasonBodyMissing] = true
+	}
+	t.Reasons = slices.DeleteFunc(slices.Clone(TemplateReasons), func(reason string) bool { return !found[reason] })
+	return t, nil
+}
+
+func parseObject(source []byte) (map[string]any, error) {
+	if !utf8.Valid(source) {
+		return nil, Invalidf("the template is not valid UTF-8")
+	}
+	var top any
+	var syntax *json.SyntaxError
+	// The only other error is a number too great for a float: of those none is read.
+	if err := json.Unmarshal(source, &top); errors.As(err, &syntax) {
+		return nil, Invalidf("the template is not JSON: %v, at byte %d", syntax, syntax.Offset)
+	}
+	object, isObject := top.(map[string]any)
+	if !isObject {
+		return nil, Invalidf("the template is no JSON object")
+	}
+	return object, nil
+}
+
+// textMember reads a text of the object that pointer leads to; "" when it is absent
+// or null.
+func textMember(object map[string]any, pointer, name string) (string, error) {
+	text, isText := object[name].(string)
+	if !isText && object[name] != nil {
+		return "", Invalidf("%s/%s: this is a text in every template, and something else here", pointer, name)
+	}
+	if err := checkStorable(text); err != nil {
+		return "", Invalidf("%s/%s: %v", pointer, name, err)
+	}
+	return text, nil
+}
+
+// typeMember reads one of the provider's words in upper case; "" when it is no text.
+func typeMember(object map[string]any, name string) string {
+	word, _ := object[name].(string)
+	return strings.ToUpper(word)
+}
+
+// readComponents takes the title and the message, and adds to found what the
+// components say against sending.
+func (t *Template) readComponents(components []any, found map[string]bool) (err error) {
+	seen := map[string]bool{}
+	for i, v := range components {
+		c, _ := v.(map[string]any) // what is no object has no type
+		kind, pointer := typeMember(c, "type"), fmt.Sprintf("/components/%d", i)
+		if seen[kind] {
+			found[ReasonUnknownComponent] = true
+			continue
+		}
+		seen[kind] = true
+		switch kind {
+		case "HEADER":
+			if typeMember(c, "format") == "TEXT" {
+				t.Header, err = textMember(c, pointer, "text")
+			} else {
+				found[ReasonHeaderMedia] = true
+			}
+		case "BODY":
+			t.Body, err = textMember(c, pointer, "text")
+		case "FOOTER":
+			var footer string
+			if footer, err = textMember(c, pointer, "text"); strings.Contains(footer, "{{") {
+				found[ReasonPlaceholders] = true
+			}
+		case "BUTTONS":
+			err = readButtons(c, pointer, found)
+		case "CAROUSEL":
+			found[ReasonCarousel] = true
+		case "LIMITED_TIME_OFFER":
+			found[ReasonLimitedTimeOffer] = true
+		case "CALL_PERMISSION_REQUEST": // needs nothing
+		default:
+			found[ReasonUnknownComponent] = true
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readButtons(component map[string]any, pointer string, found map[string]bool) error {
+	buttons, isArray := component["buttons"].([]any)
+	if !isArray {
+		found[ReasonUnknownComponent] = true
+	}
+	for i, v := range buttons {
+		b, _ := v.(map[string]any)
+		switch typeMember(b, "type") {
+		case "QUICK_REPLY", "PHONE_NUMBER", "VOICE_CALL", "REQUEST_CONTACT_INFO", "CALL_PERMISSION_REQUEST": // need nothing
+		case "URL":
+			link, err := textMember(b, fmt.Sprintf("%s/buttons/%d", pointer, i), "url")
+			if err != nil {
+				return err
+			}
+			if isCodeLink(link) {
+				found[ReasonAuthentication] = true
+			}
+			if strings.Contains(link, "{{") {
+				found[ReasonButtonVariable] = true
+			}
+		case "OTP":
+			found[ReasonAuthentication] = true
+		case "COPY_CODE", "FLOW", "CATALOG", "MPM", "SPM":
+			found[ReasonButtonParameter] = true
+		default:
+			found[ReasonUnknownComponent] = true
+		}
+	}
+	return nil
+}
+
+// isCodeLink tells whether a button's link hands over a one-time code: the provider
+// answers most buttons that were made as OTP in this guise.
+func isCodeLink(link string) bool {
+	u, err := url.Parse(link)
+	if err != nil {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	return (host == "whatsapp.com" || host == "www.whatsapp.com") && strings.HasPrefix(u.Path, "/otp/")
+}
+
+// placeholder is wider than what the provider lets people write: it has kept older
+// templates through changes of its rules.
+var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
+
+// placeholderKey is what stands between the braces.
+func placeholderKey(match string) string { return strings.Trim(match, "{} \t\n\f\r") }
+
+// readVariables finds the variables of both parts and in which way they travel, and
+// tells whether they can be filled. format is the provider's parameter_format in
+// upper case; without one, the placeholders decide.
+func (t *Template) readVariables(format string) bool {
+	header, headerOK := variablesOf(PartHeader, t.Header)
+	body, bodyOK := variablesOf(PartBody, t.Body)
+	t.Variables = slices.Concat(header, body)
+	numbered := slices.ContainsFunc(t.Variables, Variable.isNumber)
+	named := slices.ContainsFunc(t.Variables, func(v Variable) bool { return !v.isNumber() })
+	if !named { // the provider puts the n-th parameter where n stands, not in the n-th place
+		slices.SortStableFunc(header, compareNumbers)
+		slices.SortStableFunc(body, compareNumbers)
+		t.Variables = slices.Concat(header, body)
+	}
+
+	fits := headerOK && bodyOK
+	switch format {
+	case "":
+		t.Named = named
+		fits = fits && (!named || !numbered)
+	case "NAMED":
+		t.Named = true
+		fits = fits && !numbered
+	case "POSITIONAL":
+		fits = fits && !named
+	default:
+		fits = fits && len(t.Variables) == 0
+	}
+	return fits && (named || isSequence(header) && isSequence(body))
+}
+
+// variablesOf lists the variables of a text in order of first appearance. It is not
+// ok when braces are left that open no placeholder.
+func variablesOf(part Part, text string) (list []Variable, ok bool) {
+	seen := map[string]bool{}
+	for _, match := range placeholder.FindAllString(text, -1) {
+		key := placeholderKey(match)
+		if !seen[key] {
+			list = append(list, Variable{part, key})
+		}
+		seen[key] = true
+	}
+	// The space keeps two braces apart that only a placeholder had between them.
+	return list, !strings.Contains(placeholder.ReplaceAllLiteralString(text, " "), "{{")
+}
+
+// isSequence tells whether the variables are 1, 2, 3 and so on, without a gap.
+func isSequence(list []Variable) bool {
+	for i, v := range list {
+		if v.Key != strconv.Itoa(i+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// compareNumbers orders numbers of any length.
+func compareNumbers(a, b Variable) int {
+	x, y := strings.TrimLeft(a.Key, "0"), strings.TrimLeft(b.Key, "0")
+	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y))
+}
+
+// A Library is one version of a channel's templates. It is shared between readers
+// and never changed.
+type Library struct {
+	Version   int64
+	Templates []*Template // by name, then language, by bytes; each pair once
+}
+
+// NewLibrary returns a library of templates, which come in any order and stay as
+// they are.
+func NewLibrary(version int64, templates []*Template) *Library {
+	return &Library{version, slices.SortedStableFunc(slices.Values(templates), compareTemplates)}
+}
+
+func compareTemplates(a, b *Template) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Language, b.Language))
+}
+
+// Find returns the template of that name and language, exactly as the provider
+// spells them, or nil when the library has none.
+func (l *Library) Find(name, language string) *Template {
+	if i, found := l.search(name, language); found {
+		return l.Templates[i]
+	}
+	return nil
+}
+
+// Languages lists the languages in which there is a template of that name, by
+// bytes; nil when there is none.
+func (l *Library) Languages(name string) (languages []string) {
+	for i, _ := l.search(name, ""); i < len(l.Templates) && l.Templates[i].Name == name; i++ {
+		languages = append(languages, l.Templates[i].Language)
+	}
+	return languages
+}
+
+func (l *Library) search(name, language string) (int, bool) {
+	return slices.BinarySearchFunc(l.Templates, &Template{Name: name, Language: language}, compareTemplates)
+}

@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+func readChannel(s *stmt) (v desk.Channel) {
+	v.ID, v.Kind, v.ExternalID = s.readID(), desk.ChannelKind(s.readText()), s.readText()
+	v.Enabled, v.CreatedAt, v.Library = s.readInt() != 0, s.readTime(), s.readInt()
+	var bindings [][4]string
+	s.readJSON(&bindings)
+	for _, b := range bindings {
+		if v.Bindings == nil {
+			v.Bindings = map[desk.BindingPlace]desk.Binding{}
+		}
+		v.Bindings[desk.BindingPlace{Template: b[0], Language: b[1], Address: b[2]}] = desk.Binding(b[3])
+	}
+	return v
+}
+
+func putChannel(c conn, ws desk.ID, v *desk.Channel) error {
+	var bindings [][4]string
+	for place, b := range v.Bindings {
+		bindings = append(bindings, [4]string{place.Template, place.Language, place.Address, string(b)})
+	}
+	err := c.stmt(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings)
+		VALUES (?, ?, ?, ?, ?, ?, 1, ?) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
+		external_id = excluded.external_id, enabled = excluded.enabled, created_at = excluded.created_at, bindings = excluded.bindings`).
+		id(ws).id(v.ID).text(string(v.Kind)).text(v.ExternalID).int(flag(v.Enabled)).time(v.CreatedAt).json(bindings).run()
+	if err != nil {
+		return err
+	}
+	return enter(c, entryChannel, v.ID.String(), ws)
+}
+
+func replaceTemplates(c conn, ws desk.ID, l *desk.ChannelLibrary) error {
+	err := c.stmt(`DELETE FROM templates WHERE workspace_id = ? AND channel_id = ?`).id(ws).id(l.Channel).run()
+	for _, t := range l.Templates {
+		if err == nil {
+			err = c.stmt(`INSERT INTO templates (workspace_id, channel_id, name, language, source) VALUES (?, ?, ?, ?, ?)`).
+				id(ws).id(l.Channel).text(t.Name).text(t.Language).text(t.Source).run()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.stmt(`UPDATE channels SET library = library + 1 WHERE workspace_id = ? AND id = ?`).id(ws).id(l.Channel).run()
+}
+
+const templatesQuery = `SELECT c.library, t.name, t.language, t.source FROM channels c
+	LEFT JOIN templates t ON t.workspace_id = c.workspace_id AND t.channel_id = c.id WHERE c.workspace_id = ? AND c.id = ?`
+
+// Templates returns a channel's templates in no order, and the version of its library
+// at that moment, or NotFound.
+func (s *Store) Templates(ctx context.Context, ws, channel desk.ID) (version int64, list []desk.TemplateSource, err error) {
+	err = s.read(ctx, templatesRead, func(c conn) error {
+		rows := c.stmt(templatesQuery).id(ws).id(channel)
+		for rows.next() {
+			version = rows.readInt()
+			if t := readTemplate(&rows); t.Name != "" { // of an empty library
+				list = append(list, t)
+			}
+		}
+		return failed("templates", rows.done())
+	})
+	if err == nil && version == 0 {
+		err = desk.NoChannel()
+	}
+	return version, list, err
+}
+
+// templatesRead is about how many pages a library of a hundred templates takes.
+const templatesRead = 100
+
+func readTemplate(s *stmt) desk.TemplateSource {
+	return desk.TemplateSource{Name: s.readText(), Language: s.readText(), Source: s.readText()}
+}
+
+const sandboxTemplatesQuery = `SELECT name, language, source FROM sandbox_templates WHERE workspace_id = ? AND channel_id = ?`
+
+// SandboxTemplates returns the library of a sandbox channel, as the provider that the
+// sandbox plays holds it.
+func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) (list []desk.TemplateSource, err error) {
+	err = s.read(ctx, templatesRead, func(c conn) error {
+		list, err = all("sandbox templates", c.stmt(sandboxTemplatesQuery).id(ws).id(channel), readTemplate)
+		return err
+	})
+	return list, err
+}
+
+// PutSandboxTemplate puts a template there, replacing one of the same name and language.
+func (s *Store) PutSandboxTemplate(_ context.Context, ws, channel desk.ID, t desk.TemplateSource) error {
+	return s.write(func(c conn) error {
+		return failed("sandbox template", c.stmt(`REPLACE INTO sandbox_templates (workspace_id, channel_id, name, language, source)
+			VALUES (?, ?, ?, ?, ?)`).id(ws).id(channel).text(t.Name).text(t.Language).text(t.Source).run())
+	})
+}

@@ -1,0 +1,70 @@
+package sqlite
+
+import (
+	"context"
+
+	"parley/app"
+	"parley/desk"
+)
+
+const optOutQuery = `SELECT since, at FROM opt_outs WHERE workspace_id = ? AND number_hash = ?`
+
+func optOut(c conn, ws desk.ID, number app.NumberHash) (app.OptOut, error) {
+	return one("opt-out", c.stmt(optOutQuery).id(ws).bytes(number[:]), func(s *stmt) app.OptOut {
+		return app.OptOut{Since: s.readTime(), At: s.readTime()}
+	})
+}
+
+// OptedOut returns since when the holder of a number takes no marketing, or 0.
+func (s *Store) OptedOut(ctx context.Context, ws desk.ID, number app.NumberHash) (since desk.Time, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		o, err := optOut(c, ws, number)
+		since = o.Since
+		return err
+	})
+	return since, err
+}
+
+const (
+	takeStatusesQuery = `DELETE FROM early_statuses WHERE workspace_id = ? AND channel_id = ? AND external_id = ?
+	RETURNING external_id, attempt_id, delivery, failure, at`
+	dropStatusesQuery = `DELETE FROM early_statuses WHERE workspace_id = ? AND at < ?`
+)
+
+func readStatus(s *stmt) desk.StatusNotice {
+	n := desk.StatusNotice{ExternalID: s.readText(), Attempt: s.readID(), Delivery: desk.Delivery(s.readText())}
+	s.readJSON(&n.Failure)
+	n.At = s.readTime()
+	return n
+}
+
+func putNotice(c conn, ws desk.ID, n app.Notice) error {
+	return failed("store notice", c.stmt(`REPLACE INTO notices (workspace_id, due_at, id, channel_id, body) VALUES (?, ?, ?, ?, ?)`).
+		id(ws).time(n.Due).id(n.ID).id(n.Channel).bytes(n.Body).run())
+}
+
+// PutNotice keeps a provider's notice until it is due and was dropped.
+func (s *Store) PutNotice(_ context.Context, ws desk.ID, n app.Notice) error {
+	return s.write(func(c conn) error { return putNotice(c, ws, n) })
+}
+
+const noticesQuery = `SELECT due_at, id, channel_id, body FROM notices WHERE workspace_id = ? ORDER BY due_at, id LIMIT ?`
+
+// Notices returns up to limit notices of a workspace that are due at now, oldest
+// first, and when the next one after them is due, 0 when there is none.
+func (s *Store) Notices(ctx context.Context, ws desk.ID, now desk.Time, limit int) (list []app.Notice, next desk.Time, err error) {
+	err = s.read(ctx, int64(pointRead+limit), func(c conn) error {
+		rows := c.stmt(noticesQuery).id(ws).int(int64(limit) + 1)
+		for next == 0 && rows.next() {
+			n := app.Notice{Due: rows.readTime(), ID: rows.readID(), Channel: rows.readID()}
+			if n.Due > now || len(list) == limit {
+				next = n.Due
+				continue
+			}
+			n.Body = rows.readBlob()
+			list = append(list, n)
+		}
+		return failed("notices", rows.done())
+	})
+	return list, next, err
+}

@@ -1,0 +1,310 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// newAttempt is a dispatching attempt to a number.
+func newAttempt(number string) *desk.Attempt {
+	at := now()
+	return &desk.Attempt{
+		ID: idAt(at), Key: "key", Hash: [32]byte{1, 31: 255}, Actor: newID(), Phase: desk.Dispatching, CreatedAt: at, LeaseUntil: at + 30_000,
+		Plan: desk.Plan{
+			Channel: newID(), Contact: newID(), Conversation: newID(), Message: newID(), Template: "t", Language: "en",
+			Text: "hello", OptIn: desk.OptIn{Key: newID(), At: at, Request: newID()}, Number: number,
+		},
+	}
+}
+
+func putAttempts(t *testing.T, s app.Store, ws desk.ID, list ...*desk.Attempt) {
+	t.Helper()
+	store(t, s, ws, func(tx app.Tx) error {
+		for _, a := range list {
+			if err := tx.PutAttempt(a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// fullProfile has fields of every state and values of every kind.
+func fullProfile() *desk.ContactWrite {
+	return &desk.ContactWrite{
+		ExternalID: text("x'\"\\"), Name: null(), Phone: text(""), Owner: text("ada@example.com"), // e-mail and note are absent
+		Identities: desk.Field[[]desk.Identity]{Set: true, Value: []desk.Identity{{Kind: "twitter", Value: "😀\n"}}},
+		Attributes: desk.Field[[]desk.AttributeWrite]{Set: true, Value: []desk.AttributeWrite{
+			{Key: "null"},
+			{Key: "bool", Value: desk.Value{Kind: desk.BoolValue, Bool: true}},
+			{Key: "no", Value: desk.Value{Kind: desk.BoolValue}},
+			{Key: "number", Value: desk.Value{Kind: desk.NumberValue, Text: "12345678901234567890.50"}},
+			{Key: "text", Value: desk.Value{Kind: desk.StringValue, Text: "ü"}},
+			{Key: "list", Value: desk.Value{Kind: desk.ArrayValue, List: []desk.Value{{Kind: desk.StringValue, Text: "a"}, {}, {Kind: desk.ObjectValue}}}},
+			{Key: "empty", Value: desk.Value{Kind: desk.ArrayValue, List: []desk.Value{}}},
+			{Key: "object", Value: desk.Value{Kind: desk.ObjectValue}},
+		}},
+		Sent: []desk.Identity{{Kind: desk.KindExternalID, Value: "x'\"\\"}, {Kind: "twitter", Value: "😀\n"}},
+	}
+}
+
+func attemptFieldsSurvive(t *testing.T, s app.Store) {
+	ws, member := newWorkspace(t, s)
+	want := newAttempt("905321112233")
+	check := func() {
+		t.Helper()
+		putAttempts(t, s, ws, want)
+		got, err := s.Attempt(t.Context(), ws, want.ID)
+		must(t, err)
+		equal(t, "attempt", got, want)
+		store(t, s, ws, func(tx app.Tx) error {
+			got, err := tx.Attempt(want.ID)
+			equal(t, "attempt in a transaction", got, want)
+			return err
+		})
+	}
+	check()
+	want.Plan.Assignee, want.Plan.Known, want.Plan.Profile = member.ID, true, &desk.ContactWrite{}
+	check()
+	want.Plan.Profile = fullProfile()
+	check()
+	want.Plan.Profile.Identities = desk.Field[[]desk.Identity]{Set: true, Null: true}
+	want.Plan.Profile.Attributes = desk.Field[[]desk.AttributeWrite]{Set: true, Value: []desk.AttributeWrite{}}
+	want.Phase, want.LeaseUntil = desk.InDoubt, 0
+	check()
+	want.Erase()
+	check()
+	want.Refusal = &desk.Refusal{Type: desk.ProviderUnavailable, Message: "later", Failure: &desk.Failure{Code: 4, Title: "a", Fix: "b"}, RetryAfter: 9}
+	want.Settle(desk.Refused, now())
+	check()
+	want.Refusal = &desk.Refusal{Type: desk.ProviderRejected, Message: "no"}
+	want.Settle(desk.Released, now())
+	check()
+	want.Refusal, want.Response, want.ExternalID, want.Notes = nil, []byte("{\"a\": \"ü\"}\n\x00\xff"), "wamid.1", []string{"one", "", "ü\""}
+	want.Settle(desk.Done, now())
+	check()
+	got, err := s.Attempt(t.Context(), ws, newID())
+	must(t, err)
+	equal(t, "no attempt", got, (*desk.Attempt)(nil))
+}
+
+func attemptKeys(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	first, second := newAttempt("1"), newAttempt("2")
+	holder := func(key string, want *desk.Attempt) {
+		t.Helper()
+		got, err := s.AttemptOfKey(t.Context(), ws, key)
+		must(t, err)
+		equal(t, "holder", got, want)
+		store(t, s, ws, func(tx app.Tx) error {
+			got, err := tx.AttemptOfKey(key)
+			equal(t, "holder in a transaction", got, want)
+			return err
+		})
+	}
+	holder("key", nil)
+	putAttempts(t, s, ws, first, second)
+	holder("key", nil) // an attempt does not hold its key by itself
+	take := func(key string, id desk.ID) error {
+		return s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.TakeKey(key, id) })
+	}
+	must(t, take("key", first.ID))
+	must(t, take("Key", second.ID)) // keys are exact
+	holder("key", first)
+	for _, id := range []desk.ID{second.ID, first.ID} {
+		if err := take("key", id); err == nil || desk.IsType(err, desk.Unavailable) {
+			t.Errorf("a key that is held was taken: %v", err)
+		}
+	}
+	holder("key", first)
+	store(t, s, ws, func(tx app.Tx) error { return tx.FreeKey("key") })
+	holder("key", nil)
+	store(t, s, ws, func(tx app.Tx) error { return tx.FreeKey("key") }) // nobody's already
+	must(t, take("key", second.ID))
+	holder("key", second)
+	holder("Key", second)
+}
+
+func attemptLists(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	var list, doubtful []*desk.Attempt
+	for _, p := range []desk.Phase{desk.InDoubt, desk.Dispatching, desk.Done, desk.InDoubt, desk.Refused, desk.Released, desk.InDoubt} {
+		a := newAttempt("1")
+		if a.Phase = p; p.Settled() {
+			a.Settle(p, now())
+		}
+		putAttempts(t, s, ws, a)
+		list = append([]*desk.Attempt{a}, list...)
+		if p == desk.InDoubt {
+			doubtful = append([]*desk.Attempt{a}, doubtful...)
+		}
+	}
+	for inDoubt, want := range map[bool][]*desk.Attempt{false: list, true: doubtful} {
+		for _, limit := range []int{100, 2} {
+			got, err := s.Attempts(t.Context(), ws, inDoubt, limit)
+			must(t, err)
+			equal(t, fmt.Sprintf("%d attempts, in doubt: %v", limit, inDoubt), got, want[:min(limit, len(want))])
+		}
+	}
+	// An unsettled one leads to its workspace, a settled one to none.
+	for _, a := range list {
+		got, err := s.WorkspaceOf(t.Context(), a.ID)
+		if a.Phase.Settled() {
+			wantType(t, err, desk.NotFound)
+			continue
+		}
+		must(t, err)
+		equal(t, "workspace of the attempt", got, ws)
+	}
+	// One that is settled leaves the list.
+	doubtful[0].Settle(desk.Released, now())
+	putAttempts(t, s, ws, doubtful[0])
+	got, err := s.Attempts(t.Context(), ws, true, 100)
+	must(t, err)
+	equal(t, "attempts in doubt", got, doubtful[1:])
+}
+
+func attemptsLapse(t *testing.T, s app.Store) {
+	one, _ := newWorkspace(t, s)
+	two, _ := newWorkspace(t, s)
+	const minute = 60_000
+	with := func(ws desk.ID, p desk.Phase, ago desk.Time) app.LapsedAttempt {
+		t.Helper()
+		a := newAttempt("1")
+		store(t, s, ws, func(tx app.Tx) error { // by the database's clock
+			a.Phase, a.LeaseUntil = p, tx.Now()-ago
+			return tx.PutAttempt(a)
+		})
+		return app.LapsedAttempt{Workspace: ws, ID: a.ID}
+	}
+	long, short := with(one, desk.Dispatching, 10*minute), with(two, desk.Dispatching, 5*minute)
+	with(one, desk.Dispatching, -minute)
+	with(one, desk.InDoubt, 10*minute)
+	settled := newAttempt("1")
+	settled.Settle(desk.Done, now())
+	putAttempts(t, s, two, settled)
+	for margin, want := range map[desk.Time][]app.LapsedAttempt{
+		0: {long, short}, 4 * minute: {long, short}, 6 * minute: {long}, 11 * minute: nil,
+	} {
+		got, err := s.Lapsed(t.Context(), margin, 10)
+		must(t, err)
+		found := map[app.LapsedAttempt]bool{}
+		for _, a := range got {
+			found[a] = true
+		}
+		if len(found) != len(want) || len(got) != len(want) {
+			t.Errorf("margin %d: %d attempts, want %d", margin, len(got), len(want))
+		}
+		for _, a := range want {
+			if !found[a] {
+				t.Errorf("margin %d: an attempt is missing", margin)
+			}
+		}
+	}
+	got, err := s.Lapsed(t.Context(), 0, 1)
+	must(t, err)
+	if len(got) != 1 {
+		t.Errorf("%d attempts, want the limit of 1", len(got))
+	}
+}
+
+func attemptsAreForgotten(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	const before = desk.Time(1_000_000_000_000)
+	with := func(ws desk.ID, key string, created, settled desk.Time) *desk.Attempt {
+		t.Helper()
+		a := newAttempt("1")
+		a.ID, a.Key, a.CreatedAt, a.Phase = idAt(created), key, created, desk.InDoubt
+		if settled != 0 {
+			a.Settle(desk.Done, settled)
+		}
+		store(t, s, ws, func(tx app.Tx) error {
+			if err := tx.FreeKey(key); err != nil {
+				return err
+			}
+			if err := tx.TakeKey(key, a.ID); err != nil {
+				return err
+			}
+			return tx.PutAttempt(a)
+		})
+		return a
+	}
+	forget := func(limit, want int) {
+		t.Helper()
+		n, err := s.ForgetAttempts(t.Context(), ws, before, limit)
+		must(t, err)
+		if n != want {
+			t.Errorf("%d attempts were forgotten, want %d", n, want)
+		}
+	}
+	forget(10, 0)
+	gone := []*desk.Attempt{
+		with(ws, "retaken", before-900, before-800), with(ws, "a", before-700, before-600), with(ws, "b", before-500, before-1),
+	}
+	kept := []*desk.Attempt{
+		with(ws, "retaken", before+5, before+6), // a newer one has that key
+		with(ws, "c", before-900, before), with(ws, "d", before-900, 0), with(ws, "e", before, before+1),
+	}
+	apart := with(other, "a", before-700, before-600)
+	forget(2, 2)
+	forget(2, 1)
+	forget(2, 0)
+	for _, a := range gone {
+		got, err := s.Attempt(t.Context(), ws, a.ID)
+		must(t, err)
+		if got != nil {
+			t.Errorf("the attempt of %s is still there", a.Key)
+		}
+	}
+	for _, key := range []string{"a", "b"} { // anybody may take them
+		store(t, s, ws, func(tx app.Tx) error { return tx.TakeKey(key, newID()) })
+	}
+	for _, a := range kept {
+		got, err := s.AttemptOfKey(t.Context(), ws, a.Key)
+		must(t, err)
+		equal(t, "holder of "+a.Key, got, a)
+	}
+	got, err := s.AttemptOfKey(t.Context(), other, apart.Key)
+	must(t, err)
+	equal(t, "holder in the other workspace", got, apart)
+}
+
+func deleteErasesAttempts(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	op := upsert("a@example.com", "905321112233")
+	op.Write.Identities = desk.Field[[]desk.Identity]{Set: true, Value: []desk.Identity{{Kind: desk.KindWhatsApp, Value: "4915112345678"}}}
+	op.Write.Sent = append(op.Write.Sent, op.Write.Identities.Value...)
+	contact, second := put(t, s, ws, op), put(t, s, ws, upsert("b@example.com", "12025550143"))
+	byID, byPhone, byAccount, inDoubt, done, foreign, bystander := newAttempt("1"), newAttempt("905321112233"), newAttempt("4915112345678"),
+		newAttempt("12025550143"), newAttempt("905321112233"), newAttempt("905321112233"), newAttempt("905329999999")
+	byID.Plan.Contact, byID.Plan.Known = contact.ID, true
+	byPhone.Plan.Profile = fullProfile()
+	inDoubt.Phase = desk.InDoubt
+	done.Plan.Contact, done.Response = contact.ID, []byte("{}")
+	done.Settle(desk.Done, now())
+	foreign.Plan.Contact = contact.ID
+	bystander.Plan.Profile = fullProfile()
+	putAttempts(t, s, ws, byID, byPhone, byAccount, inDoubt, done, bystander)
+	putAttempts(t, s, other, foreign)
+	put(t, s, ws, patch(contact.ID, desk.ContactWrite{Name: text("A")})) // erases nothing
+	check := func(ws desk.ID, want ...*desk.Attempt) {
+		t.Helper()
+		for _, a := range want {
+			got, err := s.Attempt(t.Context(), ws, a.ID)
+			must(t, err)
+			equal(t, "attempt", got, a)
+		}
+	}
+	check(ws, byID, byPhone, byAccount, inDoubt, done, bystander)
+	put(t, s, ws, remove(contact.ID), remove(second.ID))
+	for _, a := range []*desk.Attempt{byID, byPhone, byAccount, inDoubt} {
+		a.Erase()
+	}
+	check(ws, byID, byPhone, byAccount, inDoubt, done, bystander)
+	check(other, foreign)
+}

@@ -1,0 +1,365 @@
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+func newConversation(channel, contact desk.ID) *desk.Conversation {
+	return &desk.Conversation{ID: newID(), ChannelID: channel, ContactID: contact, Status: desk.StatusOpen, CreatedAt: now(), LastMessageAt: now()}
+}
+
+func newMessage(c *desk.Conversation) *desk.Message {
+	return &desk.Message{ID: newID(), ConversationID: c.ID, ChannelID: c.ChannelID, Direction: desk.Inbound, Text: "hello", TS: now()}
+}
+
+func conversationFieldsSurvive(t *testing.T, s app.Store) {
+	ws, member := newWorkspace(t, s)
+	want := newConversation(newID(), newID())
+	check := func() {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(want) })
+		got, err := s.Conversation(t.Context(), ws, want.ID)
+		must(t, err)
+		equal(t, "conversation", got, want)
+	}
+	check()
+	want.AssignedMember, want.AssignedVia, want.Preview, want.LastMessageAt = member.ID, desk.ViaOwner, "a'b\"c 😀", 0
+	check()
+	want.Status = desk.StatusArchived
+	want.Unassign()
+	check()
+	_, err := s.Conversation(t.Context(), ws, newID())
+	wantType(t, err, desk.NotFound)
+}
+
+func oneOpenConversation(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	first := newConversation(newID(), newID())
+	open := func(want *desk.Conversation) {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) error {
+			got, err := tx.OpenConversation(first.ChannelID, first.ContactID)
+			equal(t, "open conversation", got, want)
+			return err
+		})
+	}
+	open(nil)
+	store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(first) })
+	open(first)
+	second, beside := newConversation(first.ChannelID, first.ContactID), newMessage(first)
+	err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+		if err := tx.PutMessage(beside); err != nil {
+			return err
+		}
+		return tx.PutConversation(second)
+	})
+	if err == nil || desk.IsType(err, desk.Unavailable) {
+		t.Errorf("a second open conversation: %v, want an error that is not the machine's", err)
+	}
+	open(first)
+	_, err = s.Conversation(t.Context(), ws, second.ID)
+	wantType(t, err, desk.NotFound)
+	messages, err := s.Messages(t.Context(), ws, first.ID, nil, 10)
+	must(t, err)
+	if len(messages) != 0 {
+		t.Error("what was written beside it is stored")
+	}
+	// On another channel, with another contact, and when the first is not open: fine.
+	otherChannel, otherContact := newConversation(newID(), first.ContactID), newConversation(first.ChannelID, newID())
+	first.Status = desk.StatusClosed
+	store(t, s, ws, func(tx app.Tx) error {
+		for _, c := range []*desk.Conversation{otherChannel, otherContact, first} {
+			if err := tx.PutConversation(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	open(nil)
+	store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(second) })
+	open(second)
+	first.Status = desk.StatusOpen
+	if err := s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.PutConversation(first) }); err == nil {
+		t.Error("the first was opened again beside the second")
+	}
+}
+
+// newestFirst is the order of the lists.
+func newestFirst(a, b *desk.Conversation) int {
+	return -cmp.Or(cmp.Compare(a.LastMessageAt, b.LastMessageAt), cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
+}
+
+// walk follows the places through a list in pages of a size.
+func walk[T, P any](t *testing.T, size int, page func(after *P, limit int) ([]T, error), place func(T) P) (list []T) {
+	t.Helper()
+	for after := (*P)(nil); ; {
+		next, err := page(after, size)
+		must(t, err)
+		if len(next) == 0 {
+			return list
+		}
+		if list = append(list, next...); len(next) > size || len(list) > 10_000 {
+			t.Fatalf("a page of %d of at most %d, %d in all", len(next), size, len(list))
+		}
+		p := place(list[len(list)-1])
+		after = &p
+	}
+}
+
+func conversationOrder(t *testing.T, s app.Store) {
+	ws, member := newWorkspace(t, s)
+	contact := newID()
+	var want []*desk.Conversation
+	for i := range 24 { // a few times only, so that each part of the place decides somewhere
+		c := newConversation(newID(), contact)
+		c.LastMessageAt, c.CreatedAt = desk.Time(i%2), desk.Time(i%4)
+		c.Status = []desk.ConversationStatus{desk.StatusOpen, desk.StatusClosed, desk.StatusArchived}[i%3]
+		c.AssignedMember, c.AssignedVia = member.ID, desk.ViaMember
+		want = append(want, c)
+	}
+	store(t, s, ws, func(tx app.Tx) error {
+		for _, c := range want {
+			if err := tx.PutConversation(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(want, newestFirst)
+	for name, f := range map[string]desk.ConversationFilter{
+		"all": {}, "open": {Status: desk.StatusOpen}, "held": {Assignee: member.ID}, "contact": {Contact: contact},
+		"contact_open": {Contact: contact, Status: desk.StatusOpen}, "held_open": {Assignee: member.ID, Status: desk.StatusOpen},
+	} {
+		want := want
+		if f.Status != "" {
+			want = slices.DeleteFunc(slices.Clone(want), func(c *desk.Conversation) bool { return c.Status != f.Status })
+		}
+		for size := 1; size <= len(want)+1; size++ {
+			got := walk(t, size, func(after *desk.ConversationPlace, limit int) ([]*desk.Conversation, error) {
+				return s.Conversations(t.Context(), ws, f, after, limit)
+			}, (*desk.Conversation).Place)
+			equal(t, fmt.Sprintf("%s in pages of %d", name, size), got, want)
+		}
+	}
+}
+
+func conversationFilters(t *testing.T, s app.Store) {
+	ws, ada := newWorkspace(t, s)
+	bob := newID()
+	channels, contacts := [2]desk.ID{newID(), newID()}, [2]desk.ID{newID(), newID()}
+	var stored []*desk.Conversation
+	statuses := []desk.ConversationStatus{desk.StatusOpen, desk.StatusClosed, desk.StatusArchived}
+	for _, channel := range channels {
+		for _, contact := range contacts {
+			for _, status := range statuses {
+				for _, holder := range []desk.ID{{}, ada.ID, bob} {
+					if status == desk.StatusOpen && holder != (map[desk.ID]desk.ID{contacts[0]: ada.ID})[contact] {
+						continue // only one is open
+					}
+					c := newConversation(channel, contact)
+					if c.Status = status; !holder.IsZero() {
+						c.Assign(holder)
+					}
+					stored = append(stored, c)
+				}
+			}
+		}
+	}
+	store(t, s, ws, func(tx app.Tx) error {
+		for _, c := range stored {
+			if err := tx.PutConversation(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(stored, newestFirst)
+	kinds := 0
+	for _, status := range append(statuses, "") {
+		for _, channel := range []desk.ID{{}, channels[0], newID()} {
+			for _, contact := range []desk.ID{{}, contacts[0], newID()} {
+				for _, holder := range []desk.ID{{}, ada.ID, newID()} {
+					for _, unassigned := range []bool{false, true} {
+						f := desk.ConversationFilter{Status: status, Assignee: holder, Unassigned: unassigned, Channel: channel, Contact: contact}
+						var want []*desk.Conversation
+						for _, c := range stored {
+							if (status == "" || c.Status == status) && (channel.IsZero() || c.ChannelID == channel) && (contact.IsZero() || c.ContactID == contact) &&
+								(holder.IsZero() || c.AssignedMember == holder) && (!unassigned || c.AssignedMember.IsZero()) {
+								want = append(want, c)
+							}
+						}
+						got, err := s.Conversations(t.Context(), ws, f, nil, 100)
+						must(t, err)
+						equal(t, fmt.Sprintf("conversations of %+v", f), got, want)
+						if len(want) > 0 {
+							kinds++
+						}
+					}
+				}
+			}
+		}
+	}
+	if kinds < 32 {
+		t.Errorf("only %d filters let something through", kinds)
+	}
+}
+
+func messageFieldsSurvive(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	want := newMessage(newConversation(newID(), newID()))
+	check := func() {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(want) })
+		list, err := s.Messages(t.Context(), ws, want.ConversationID, nil, 10)
+		must(t, err)
+		equal(t, "messages", list, []*desk.Message{want})
+		store(t, s, ws, func(tx app.Tx) error {
+			got, err := tx.Message(want.ConversationID, want.ID)
+			equal(t, "message", got, want)
+			return err
+		})
+	}
+	check()
+	want.Direction, want.Delivery, want.ExternalID, want.Text = desk.Outbound, desk.Sent, "wamid.1", "*a'b*\n\"c\" 😀\\"
+	want.OptIn = &desk.OptIn{Key: newID(), At: now(), Request: newID()}
+	check()
+	want.Delivery, want.Failure = desk.Failed, &desk.Failure{Code: 131026, Title: "Not \"delivered\"", Fix: "ü"}
+	check()
+	want.ExternalID, want.Text, want.OptIn, want.Failure = "", "", &desk.OptIn{At: now()}, &desk.Failure{}
+	check()
+}
+
+func messageOrder(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	c := newConversation(newID(), newID())
+	var want []*desk.Message
+	for i := range 12 {
+		m := newMessage(c)
+		m.TS = desk.Time(i % 3)
+		want = append(want, m)
+	}
+	store(t, s, ws, func(tx app.Tx) error {
+		for _, m := range want {
+			if err := tx.PutMessage(m); err != nil {
+				return err
+			}
+		}
+		return tx.PutMessage(newMessage(newConversation(c.ChannelID, c.ContactID)))
+	})
+	slices.SortFunc(want, func(a, b *desk.Message) int {
+		return -cmp.Or(cmp.Compare(a.TS, b.TS), slices.Compare(a.ID[:], b.ID[:]))
+	})
+	for size := 1; size <= len(want)+1; size++ {
+		got := walk(t, size, func(after *desk.MessagePlace, limit int) ([]*desk.Message, error) {
+			return s.Messages(t.Context(), ws, c.ID, after, limit)
+		}, (*desk.Message).Place)
+		equal(t, fmt.Sprintf("messages in pages of %d", size), got, want)
+	}
+}
+
+func messageExternalIDs(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	c := newConversation(newID(), newID())
+	first, unknown, second := newMessage(c), newMessage(c), newMessage(c)
+	first.ExternalID, second.ExternalID = "x", "x"
+	elsewhere := newMessage(newConversation(newID(), newID()))
+	elsewhere.ExternalID = "x"
+	store(t, s, ws, func(tx app.Tx) error {
+		for _, m := range []*desk.Message{first, unknown, newMessage(c), elsewhere} {
+			if err := tx.PutMessage(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.PutMessage(second) }); err == nil {
+		t.Error("two messages of a channel have one external id")
+	}
+	store(t, s, ws, func(tx app.Tx) error {
+		for external, want := range map[string]*desk.Message{"x": first, "": nil, "y": nil} {
+			got, err := tx.MessageBy(c.ChannelID, external)
+			if err != nil {
+				return err
+			}
+			equal(t, fmt.Sprintf("message by %q", external), got, want)
+		}
+		got, err := tx.Message(c.ID, second.ID)
+		equal(t, "the second message", got, (*desk.Message)(nil))
+		return err
+	})
+}
+
+func deleteErasesConversations(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	channel := newID()
+	gone := []*desk.Contact{put(t, s, ws, upsert("a@example.com", "")), put(t, s, ws, upsert("b@example.com", ""))}
+	stays := put(t, s, ws, upsert("c@example.com", ""))
+	type pair struct {
+		ws desk.ID
+		c  *desk.Conversation
+		m  *desk.Message
+	}
+	make := func(ws, contact desk.ID, status desk.ConversationStatus) pair {
+		t.Helper()
+		c := newConversation(channel, contact)
+		c.Status = status
+		m := newMessage(c)
+		m.ExternalID = newID().String()
+		store(t, s, ws, func(tx app.Tx) error {
+			if err := tx.PutConversation(c); err != nil {
+				return err
+			}
+			if err := tx.PutMessage(newMessage(c)); err != nil {
+				return err
+			}
+			return tx.PutMessage(m)
+		})
+		return pair{ws, c, m}
+	}
+	erased := []pair{make(ws, gone[0].ID, desk.StatusOpen), make(ws, gone[0].ID, desk.StatusClosed), make(ws, gone[1].ID, desk.StatusArchived)}
+	kept := []pair{make(ws, stays.ID, desk.StatusOpen), make(other, gone[0].ID, desk.StatusOpen)}
+	put(t, s, ws, remove(gone[0].ID), patch(stays.ID, desk.ContactWrite{Name: text("C")}), remove(gone[1].ID))
+	count := func(p pair, want int) {
+		t.Helper()
+		messages, err := s.Messages(t.Context(), p.ws, p.c.ID, nil, 10)
+		must(t, err)
+		list, err := s.Conversations(t.Context(), p.ws, desk.ConversationFilter{Contact: p.c.ContactID}, nil, 10)
+		must(t, err)
+		if _, err := s.Conversation(t.Context(), p.ws, p.c.ID); (err == nil) != (want > 0) || len(messages) != want || (len(list) > 0) != (want > 0) {
+			t.Errorf("of a conversation: %v, %d messages, %d listed, want %d messages", err, len(messages), len(list), want)
+		}
+		store(t, s, p.ws, func(tx app.Tx) error {
+			m, err := tx.MessageBy(channel, p.m.ExternalID)
+			if (m != nil) != (want > 0) {
+				t.Errorf("by the provider's id: %v", m)
+			}
+			return err
+		})
+	}
+	for _, p := range erased {
+		count(p, 0)
+	}
+	for _, p := range kept {
+		count(p, 2)
+	}
+	// Deleted inside a transaction of the caller's, it is the same.
+	store(t, s, ws, func(tx app.Tx) error {
+		op := remove(stays.ID)
+		book, err := tx.Book(op)
+		if err != nil {
+			return err
+		}
+		if _, err := book.Apply(op, desk.ID{}, now(), newID); err != nil {
+			return err
+		}
+		return tx.Flush(book)
+	})
+	count(kept[0], 0)
+}
