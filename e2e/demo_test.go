@@ -29,91 +29,154 @@ func TestDemo(t *testing.T) {
 	p := demo(t, dir, "Ctrl-C")
 	key := regexp.MustCompile(`prl_live_\w+`).FindString(p.stdout.String())
 	base := regexp.MustCompile(`http://\S+/v1`).FindString(p.stdout.String())
-	wantDemo(t, p, base, key)
+	messages := wantDemo(t, p, base, key)
 
 	// The lines work as they are pasted.
 	lines := regexp.MustCompile(`(?m)^\s*curl .*$`).FindAllString(p.stdout.String(), -1)
 	if len(lines) != 4 {
 		t.Fatalf("%d curl lines, want 4:\n%s", len(lines), p.stdout.String())
 	}
-	var answers [4]string
-	for i, line := range lines {
-		answers[i] = paste(t, line)
-		if !strings.HasPrefix(answers[i], `{"data":`) {
-			t.Errorf("%s\nanswers %s", line, answers[i])
+	var templates struct {
+		Agent   struct{ Name string }
+		Contact struct {
+			ContactID string `json:"contact_id"`
+			Name      string
+		}
+		Data []struct {
+			Name          string
+			VariableHints []struct{ Source *string } `json:"variable_hints"`
 		}
 	}
-	var page struct {
-		Data []struct{ ID string }
+	read(t, paste(t, lines[0]), &templates)
+	person := templates.Contact.ContactID
+	sources := map[string]bool{}
+	for _, template := range templates.Data {
+		for _, hint := range template.VariableHints {
+			if hint.Source != nil {
+				sources[*hint.Source] = true
+			}
+		}
 	}
-	read(t, answers[0], &page)
-	if len(page.Data) != 2 {
-		t.Errorf("the page holds %d contacts: %s", len(page.Data), answers[0])
+	if templates.Agent.Name == "" || templates.Contact.Name == "" || len(templates.Data) != 5 || !sources["member"] || !sources["contact"] {
+		t.Errorf("the first line lists no templates with hints: %+v", templates)
 	}
-	var found, owned struct {
+
+	var sent struct {
 		Data struct {
-			ID, Name string
-			Owner    struct{ Email string }
+			Conversation struct {
+				ID        string
+				ContactID string `json:"contact_id"`
+			}
+			Message struct {
+				Status string `json:"delivery_status"`
+			}
 		}
 	}
-	read(t, answers[1], &found)
-	read(t, answers[2], &owned)
-	if found.Data.Name == "" || found.Data.ID != owned.Data.ID || owned.Data.Owner.Email == "" {
-		t.Errorf("the second and third line do not speak of one contact:\n%s\n%s", answers[1], answers[2])
+	answer := paste(t, lines[1])
+	read(t, answer, &sent)
+	if sent.Data.Message.Status != "sent" || sent.Data.Conversation.ContactID != person {
+		t.Errorf("the second line sends nothing to %s: %s", person, answer)
 	}
-	if !strings.Contains(answers[3], owned.Data.Owner.Email) {
-		t.Errorf("the fourth line finds no contact of the owner: %s", answers[3])
+	if again := paste(t, lines[1]); again != answer {
+		t.Errorf("pasted again, the second line answers %s, want %s", again, answer)
 	}
-	wantDemo(t, p, base, key) // and none of them made a new contact
+
+	var conversations struct {
+		Data []struct {
+			ID      string
+			Preview string `json:"last_message_preview"`
+		}
+	}
+	read(t, paste(t, lines[2]), &conversations)
+	if len(conversations.Data) != 1 || conversations.Data[0].ID != sent.Data.Conversation.ID || !strings.Contains(conversations.Data[0].Preview, "appointment") {
+		t.Errorf("the third line does not show the conversation: %+v", conversations)
+	}
+
+	var found struct {
+		Data struct{ ID, Name string }
+	}
+	read(t, paste(t, lines[3]), &found)
+	if found.Data.ID != person || found.Data.Name != templates.Contact.Name {
+		t.Errorf("the fourth line finds %+v, want %s", found, person)
+	}
+	// Of all that, only one message is new.
+	if n := wantDemo(t, p, base, key); n != messages+1 {
+		t.Errorf("there are %d messages, want one more than %d", n, messages)
+	}
 	p.stop(t)
 
 	// Opened again it is the same.
-	info, err := os.Stat(filepath.Join(dir, "demo.json"))
+	file := filepath.Join(dir, "demo.json")
+	info, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
 		t.Errorf("demo.json has mode %o", info.Mode().Perm())
 	}
-	p = demo(t, dir, "}\n", "--json")
 	var again struct {
 		BaseURL     string `json:"base_url"`
 		Key         string `json:"key"`
 		WorkspaceID string `json:"workspace_id"`
 	}
-	read(t, p.stdout.String(), &again)
-	if again.Key != key || again.WorkspaceID == "" {
+	reopen := func() {
+		t.Helper()
+		p = demo(t, dir, "}\n", "--json")
+		read(t, p.stdout.String(), &again)
+		if n := wantDemo(t, p, again.BaseURL, again.Key); n != messages+1 {
+			t.Errorf("opened again there are %d messages, want %d", n, messages+1)
+		}
+		p.stop(t)
+	}
+	reopen()
+	workspace := again.WorkspaceID
+	if again.Key != key || workspace == "" {
 		t.Errorf("opened again it has another key: %+v", again)
 	}
-	wantDemo(t, p, again.BaseURL, key)
-	p.stop(t)
 
-	// Without the file, as when the first start was cut short, it is completed.
-	if err := os.Remove(filepath.Join(dir, "demo.json")); err != nil {
+	// The file that a release without conversations has left leads to the same key.
+	text, err := json.Marshal(map[string]string{"workspace_id": workspace, "key": key})
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	p = demo(t, dir, "}\n", "--json")
-	workspace := again.WorkspaceID
-	read(t, p.stdout.String(), &again)
+	reopen()
+	if again.Key != key || again.WorkspaceID != workspace {
+		t.Errorf("with an older demo.json: %+v; want the same key", again)
+	}
+
+	// Without the file, as when the first start was cut short, it is completed.
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	reopen()
 	if again.Key == key || again.WorkspaceID != workspace {
 		t.Errorf("without demo.json: %+v; want another key to the same workspace", again)
 	}
-	wantDemo(t, p, again.BaseURL, again.Key)
 }
 
-// wantDemo checks what the demo workspace holds.
-func wantDemo(t *testing.T, p *process, base, key string) {
+// wantDemo checks what the demo workspace holds, and counts its messages.
+func wantDemo(t *testing.T, p *process, base, key string) (messages int) {
 	t.Helper()
 	s := &server{p, strings.TrimSuffix(base, "/v1")}
-	var contacts, attributes, members struct {
+	var contacts, attributes, members, channels, templates, conversations struct {
 		Data []struct {
-			Type  string
-			Owner *struct{}
+			ID       string
+			Type     string
+			Owner    *struct{}
+			Status   string
+			Assignee *string `json:"assigned_member_id"`
+			Sendable bool
 		}
 	}
 	read(t, s.want(t, 200, key, "GET", "/contacts?limit=200", ""), &contacts)
 	read(t, s.want(t, 200, key, "GET", "/attributes", ""), &attributes)
 	read(t, s.want(t, 200, key, "GET", "/members", ""), &members)
+	read(t, s.want(t, 200, key, "GET", "/channels", ""), &channels)
+	read(t, s.want(t, 200, key, "GET", "/templates?status=all", ""), &templates)
+	read(t, s.want(t, 200, key, "GET", "/conversations", ""), &conversations)
 	types := map[string]bool{}
 	for _, a := range attributes.Data {
 		types[a.Type] = true
@@ -128,6 +191,27 @@ func wantDemo(t *testing.T, p *process, base, key string) {
 		t.Errorf("the demo has %d contacts (%d owned), %d attributes of %d types, %d members",
 			len(contacts.Data), owned, len(attributes.Data), len(types), len(members.Data))
 	}
+	sendable := 0
+	for _, template := range templates.Data {
+		if template.Sendable {
+			sendable++
+		}
+	}
+	kinds := map[string]bool{}
+	for _, c := range conversations.Data {
+		kinds[c.Status] = true
+		if c.Assignee == nil {
+			kinds["unassigned"] = true
+		}
+		var page struct{ Data []struct{} }
+		read(t, s.want(t, 200, key, "GET", "/conversations/"+c.ID+"/messages", ""), &page)
+		messages += len(page.Data)
+	}
+	if len(channels.Data) != 1 || len(templates.Data) != 10 || sendable != 5 || len(conversations.Data) != 12 || len(kinds) != 4 {
+		t.Errorf("the demo has %d channels, %d templates (%d sendable), %d conversations of these kinds: %v",
+			len(channels.Data), len(templates.Data), sendable, len(conversations.Data), kinds)
+	}
+	return messages
 }
 
 func read(t *testing.T, text string, into any) {
@@ -148,7 +232,7 @@ func paste(t *testing.T, line string) string {
 		}
 		return string(out)
 	}
-	method, url, body, key := "GET", "", "", ""
+	method, url, body, key, header := "GET", "", "", "", []string{}
 	words := regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1)
 	for i := 1; i < len(words); i++ {
 		switch word := strings.Trim(words[i], "'"); word {
@@ -158,8 +242,11 @@ func paste(t *testing.T, line string) string {
 			method = words[i]
 		case "-H":
 			i++
-			if _, after, ok := strings.Cut(strings.Trim(words[i], "'"), "Bearer "); ok {
-				key = after
+			name, value, _ := strings.Cut(strings.Trim(words[i], "'"), ": ")
+			if bearer, ok := strings.CutPrefix(value, "Bearer "); ok {
+				key = bearer
+			} else {
+				header = append(header, name, value)
 			}
 		case "-d":
 			i++
@@ -172,7 +259,7 @@ func paste(t *testing.T, line string) string {
 		}
 	}
 	root, path, _ := strings.Cut(url, "/v1")
-	status, answer := (&server{url: root}).call(t, key, method, path, body)
+	status, answer := (&server{url: root}).call(t, key, method, path, body, header...)
 	if status >= 400 {
 		t.Errorf("%s\nanswers %d %s", line, status, answer)
 	}

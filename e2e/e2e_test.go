@@ -16,6 +16,8 @@
 //	legislators_test.go  the main job on real input
 //	race_test.go         clients racing on the same people
 //	kill_test.go         kills in the middle of writes
+//	fault_test.go        sends that are broken at every step
+//	send_test.go         many calls with the same keys, and with the same people
 //	fuzz_test.go         requests made from the API description, then damaged
 //	disk_test.go         a disk that is full, failing, read-only or locked
 //	durable_test.go      the syncs behind an answer, counted
@@ -52,6 +54,9 @@ var binary string
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
+	if call := os.Getenv(faultEnv); call != "" {
+		return faultMain(call)
+	}
 	dir, err := os.MkdirTemp("", "parley-e2e-")
 	if err != nil {
 		panic(err)
@@ -138,7 +143,12 @@ type process struct {
 // launch starts a command. It is killed with the test if it runs on.
 func launch(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary, args...), exited: make(chan struct{})}
+	return launchProgram(t, binary, env, args...)
+}
+
+func launchProgram(t testing.TB, program string, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(program, args...), exited: make(chan struct{})}
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = environment(env...), &p.stdout, &p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatalf("parley %s: %v", strings.Join(args, " "), err)
@@ -236,14 +246,18 @@ func (s *server) status(t testing.TB, path string) int {
 	return answer.StatusCode
 }
 
-// call makes a request of the API: its path is below /v1, and a body of "" is none.
-func (s *server) call(t testing.TB, key, method, path, body string) (status int, answer string) {
+// call makes a request of the API: its path is below /v1, a body of "" is none, and
+// header has names and values in turn.
+func (s *server) call(t testing.TB, key, method, path, body string, header ...string) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+"/v1"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("Authorization", "Bearer "+key)
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)

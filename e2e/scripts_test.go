@@ -21,11 +21,14 @@ import (
 //	parley ARGS        succeeds; with --json it answers one JSON object
 //	fails CODE ARGS    runs parley, which exits so, with one line on standard error
 //	                   and nothing on standard output
-//	field NAME VAR     puts a field of the JSON object answered last into $VAR
+//	field NAME VAR     puts a field of the JSON object answered last into $VAR; a
+//	                   NAME such as data.0.key leads inside
 //	serve ARGS         starts a server on the data directory; $URL is where
 //	shutdown           stops it with SIGTERM, and it exits 0
 //	call STATUS KEY METHOD PATH [BODY]
 //	                   calls the server's API; the answer's body is on standard output
+//	send STATUS KEY IDEMPOTENCY-KEY FILE
+//	                   calls POST /conversations/outbound with the file as its body
 //	mode PERM FILE     the file has these permissions
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -46,6 +49,7 @@ func TestScripts(t *testing.T) {
 			"serve":    scriptServe,
 			"shutdown": scriptShutdown,
 			"call":     scriptCall,
+			"send":     scriptSend,
 			"mode":     scriptMode,
 		},
 	})
@@ -107,11 +111,22 @@ func answerOf(ts *testscript.TestScript) map[string]any {
 }
 
 func scriptField(ts *testscript.TestScript, _ bool, args []string) {
-	value, ok := answerOf(ts)[args[0]].(string)
+	var value any = answerOf(ts)
+	for name := range strings.SplitSeq(args[0], ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[name]
+		case []any:
+			if i, err := strconv.Atoi(name); err == nil && i < len(v) {
+				value = v[i]
+			}
+		}
+	}
+	text, ok := value.(string)
 	if !ok {
 		ts.Fatalf("the answer has no text %s", args[0])
 	}
-	ts.Setenv(args[1], value)
+	ts.Setenv(args[1], text)
 }
 
 func scriptServe(ts *testscript.TestScript, _ bool, args []string) {
@@ -126,13 +141,21 @@ func scriptShutdown(ts *testscript.TestScript, _ bool, _ []string) {
 }
 
 func scriptCall(ts *testscript.TestScript, _ bool, args []string) {
-	s := scriptOf(ts)
 	args = append(args, "")
-	status, answer := s.server.call(s.t, args[1], args[2], args[3], args[4])
+	scriptRequest(ts, args[0], args[1], args[2], args[3], args[4])
+}
+
+func scriptSend(ts *testscript.TestScript, _ bool, args []string) {
+	scriptRequest(ts, args[0], args[1], "POST", "/conversations/outbound", ts.ReadFile(args[3]), "Idempotency-Key", args[2])
+}
+
+func scriptRequest(ts *testscript.TestScript, want, key, method, path, body string, header ...string) {
+	s := scriptOf(ts)
+	status, answer := s.server.call(s.t, key, method, path, body, header...)
 	_, err := fmt.Fprintln(ts.Stdout(), answer)
 	ts.Check(err)
-	if strconv.Itoa(status) != args[0] {
-		ts.Fatalf("status %d, want %s: %s", status, args[0], answer)
+	if strconv.Itoa(status) != want {
+		ts.Fatalf("status %d, want %s: %s", status, want, answer)
 	}
 }
 

@@ -1,0 +1,616 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/api"
+	"parley/app"
+	"parley/desk"
+	"parley/sandbox"
+	"parley/store/sqlite"
+
+	"github.com/google/uuid"
+)
+
+var faults = flag.Int("faults", 1, "how often TestSendOnce breaks a send at each point")
+
+// A sendFault is a place at which a send is broken, and how.
+type sendFault struct {
+	point  string // the step, see node.at
+	how    string // kill, gone (the database can't answer), lost (it did, unheard), stop (paused past the lease)
+	suffix string // of the number: what the sandbox does with it
+	before string // what somebody else does while the provider has the message: delete, unassign
+	sent   int    // how many messages must have been taken in the end
+}
+
+// The steps of a send, from outside in: every one is broken in every way that makes
+// sense there.
+var sendFaults = []sendFault{
+	{point: "planned", how: "kill", sent: 1},
+	{point: "in-claim", how: "kill", sent: 1},
+	{point: "in-claim", how: "gone", sent: 1},
+	{point: "after-claim", how: "kill", sent: 1},
+	{point: "after-claim", how: "lost", sent: 1},
+	{point: "after-claim", how: "stop", sent: 1},
+	{point: "calling", how: "kill", sent: 1},
+	{point: "taken", how: "kill", sent: 1},
+	{point: "taken", how: "kill", suffix: "0003", sent: 1},
+	{point: "taken", how: "kill", before: "delete", sent: 1},
+	{point: "taken", how: "kill", before: "unassign", sent: 1},
+	{point: "status-first", how: "kill", sent: 1},
+	{point: "in-done", how: "kill", sent: 1},
+	{point: "in-done", how: "gone", sent: 1},
+	{point: "after-done", how: "kill", sent: 1},
+	{point: "after-done", how: "lost", sent: 1},
+	{point: "in-refused", how: "kill", suffix: "0001"},
+	{point: "in-refused", how: "gone", suffix: "0001"},
+	{point: "after-refused", how: "kill", suffix: "0002"},
+	{point: "in-in_doubt", how: "kill", suffix: "0003", sent: 1},
+	{point: "in-in_doubt", how: "gone", suffix: "0003", sent: 1},
+	{point: "after-in_doubt", how: "kill", suffix: "0003", sent: 1},
+}
+
+// TestSendOnce breaks sends at every step, in a process of its own, and repeats each
+// call on another node until the key has an answer. However a send was broken, the
+// provider has taken the message once, and never twice; the key is answered, free, or
+// in doubt with a way out; and an answer, once given, stays the same.
+func TestSendOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n := openNode(t, dir, sendFault{})
+	ws, channel := n.workspace(t)
+	trials, doubts := 0, 0
+	for round := range *faults {
+		for i, f := range sendFaults {
+			trials++
+			call := faultCall{
+				Dir: dir, Fault: i, Key: fmt.Sprintf("fault-%d-%d", round, i),
+				Number: fmt.Sprintf("90532%03d%d%s", round, 100+i, orText(f.suffix, "7777")),
+			}
+			t.Run(fmt.Sprintf("%s/%s%s%s/%d", f.point, f.how, f.suffix, f.before, round), func(t *testing.T) {
+				if n.try(t, ws, channel, f, call) {
+					doubts++
+				}
+			})
+		}
+	}
+	t.Logf("%d broken sends, %d of which a person had to settle", trials, doubts)
+}
+
+func orText(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+// try breaks one send and repeats it until it is settled. It tells whether that took
+// a person.
+func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call faultCall) (released bool) {
+	t.Helper()
+	ctx := t.Context()
+	p := n.principal(t, ws)
+	if f.before == "delete" { // so that the contact is there before the send
+		if _, err := n.app.Receive(ctx, ws, channel, app.InboundMessage{ExternalID: call.Key, Number: call.Number, Text: "Hello", At: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.before == "unassign" {
+		m, err := n.app.AddMember(ctx, ws, "Leaving", call.Key+"@desk.example", "agent")
+		if err != nil {
+			t.Fatal(err)
+		}
+		call.Assignee = m.ID.String()
+	}
+	child := startFault(t, call)
+	switch f.how {
+	case "stop":
+		child.waitStopped(t)
+	case "kill":
+		child.wait(t)
+		if s, _ := child.cmd.ProcessState.Sys().(syscall.WaitStatus); !s.Signaled() || s.Signal() != syscall.SIGKILL {
+			t.Fatalf("the send was not broken: %v\n%s%s", child.cmd.ProcessState, child.stdout.String(), child.stderr.String())
+		}
+	default:
+		child.wait(t)
+		if !strings.Contains(child.stdout.String(), "broken") {
+			t.Fatalf("the send was not broken: %s%s", child.stdout.String(), child.stderr.String())
+		}
+	}
+
+	answer, released := n.settle(t, p, f, call)
+	if f.how == "stop" { // the process wakes up when the key is long answered: it must not send
+		child.resume(t)
+		child.wait(t)
+	}
+	if got := takenOf(t, call.Dir, call.Number); got != f.sent {
+		t.Errorf("the provider took %d messages for %s, want %d", got, call.Key, f.sent)
+	}
+	if f.sent == 0 {
+		return released
+	}
+	for range 2 {
+		again, err := n.send(ctx, p, call)
+		if err != nil || !again.Replayed || !bytes.Equal(again.Body, answer) {
+			t.Errorf("the key's answer has changed: %s, %v; it was %s", again.Body, err, answer)
+		}
+	}
+	n.wantRows(t, p, f, call)
+	return released
+}
+
+// settle repeats the call until it is answered, as a client does, and releases it
+// when its outcome stays unknown, as a person does who has looked what the provider
+// says.
+func (n *node) settle(t *testing.T, p app.Principal, f sendFault, call faultCall) (body []byte, released bool) {
+	t.Helper()
+	doubtful := time.Time{}
+	for start := time.Now(); time.Since(start) < patience; {
+		answer, err := n.send(t.Context(), p, call)
+		e := desk.AsError(err)
+		switch {
+		case err == nil:
+			return answer.Body, released
+		case e.Type == desk.SendOutcomeUnknown:
+			if doubtful.IsZero() {
+				doubtful = time.Now()
+			}
+			taken := takenOf(t, call.Dir, call.Number)
+			if taken > 0 && f.suffix != "0003" && time.Since(doubtful) < patience/2 {
+				<-time.After(5 * time.Millisecond) // its status will tell
+				if err := n.app.LookForNotices(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			if _, err := n.app.Release(t.Context(), e.Details.(desk.InDoubtAttempt).AttemptID, taken > 0); err != nil {
+				t.Fatalf("release: %v", err)
+			}
+			released = true
+		case e.Type == desk.SendInProgress: // its process is dead, or as good as dead
+			n.lapse(t, p, call.Key)
+		case e.Type == desk.ProviderRejected || e.Type == desk.ProviderUnavailable:
+			if f.sent == 0 {
+				return nil, released
+			}
+			t.Fatalf("refused: %v", err)
+		default:
+			t.Fatalf("the call answers %v", err)
+		}
+	}
+	t.Fatalf("%s has no answer", call.Key)
+	return nil, false
+}
+
+// lapse lets the lease of a key's attempt end, and the sweeper find that.
+func (n *node) lapse(t *testing.T, p app.Principal, key string) {
+	t.Helper()
+	at, err := n.store.AttemptOfKey(t.Context(), p.Workspace(), key)
+	if err == nil && at != nil {
+		err = n.store.InTx(t.Context(), p.Workspace(), func(tx app.Tx) error {
+			stored, err := tx.Attempt(at.ID)
+			if err != nil || stored == nil || stored.Phase.Settled() {
+				return err
+			}
+			stored.LeaseUntil = 1
+			return tx.PutAttempt(stored)
+		})
+	}
+	if err := errors.Join(err, n.app.Sweep(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantRows wants one contact, one open conversation and one message of the send; or
+// nothing, when the contact was deleted meanwhile.
+func (n *node) wantRows(t *testing.T, p app.Principal, f sendFault, call faultCall) {
+	t.Helper()
+	ctx := t.Context()
+	held := desk.ContactFilter{Held: []desk.Identity{{Kind: desk.KindPhone, Value: call.Number}}}
+	contacts, _, err := n.app.Contacts(ctx, p, held, "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.before == "delete" {
+		if len(contacts) != 0 {
+			t.Errorf("the contact is back: %v", contacts[0])
+		}
+		return
+	}
+	if len(contacts) != 1 {
+		t.Fatalf("%d contacts have the number, want 1", len(contacts))
+	}
+	list, _, err := n.app.ContactConversations(ctx, p, contacts[0].ID, desk.StatusOpen, "", 10)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d conversations are open, want 1 (%v)", len(list), err)
+	}
+	messages, _, err := n.app.Messages(ctx, p, list[0].ID, "", 10)
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("%d messages, want 1 (%v)", len(messages), err)
+	}
+}
+
+// A faultCall is the call that a broken process makes; it is its environment.
+type faultCall struct {
+	Dir, Key, Number, Assignee string
+	Fault                      int
+}
+
+const faultEnv = "FAULT_CALL"
+
+func (n *node) send(ctx context.Context, p app.Principal, call faultCall) (app.SendAnswer, error) {
+	r := &desk.SendRequest{
+		Key: call.Key, Hash: n.app.BodyHash([]byte(call.Number)), Phone: call.Number,
+		Template: "order_ready", Language: "en_US", Variables: desk.TemplateValues{List: []string{"A-17"}}, OptInConfirmed: true,
+	}
+	if call.Assignee != "" {
+		r.Assignee = desk.Field[string]{Set: true, Value: call.Assignee}
+	}
+	answer, err := n.app.Send(ctx, p, r, n.app.NewID())
+	if desk.IsType(err, desk.InvalidRequest) && call.Assignee != "" { // the free key meets the removed assignee
+		call.Assignee = ""
+		return n.send(ctx, p, call)
+	}
+	return answer, err
+}
+
+// A node is an App on the directory, as another process would be.
+type node struct {
+	app      *app.App
+	store    *sqlite.Store
+	provider app.Provider
+	counting atomic.Pointer[countingProvider] // in its place, when set
+	dir      string
+
+	fault sendFault
+	hurt  sync.Once
+	mu    sync.Mutex
+	gone  bool // the database can't answer any more
+}
+
+func openNode(t testing.TB, dir string, f sendFault) *node {
+	n, err := newNode(dir, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ran := make(chan struct{})
+	go func() {
+		defer close(ran)
+		n.app.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ran
+		if err := n.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+func newNode(dir string, f sendFault) (*node, error) {
+	store, err := sqlite.Open(context.Background(), sqlite.Config{Path: filepath.Join(dir, "parley.db")})
+	if err != nil {
+		return nil, err
+	}
+	n := &node{store: store, dir: dir, fault: f}
+	newID := func() desk.ID { return desk.ID(uuid.Must(uuid.NewV7())) }
+	played := sandbox.New(sandbox.Config{Library: store, Now: time.Now, NewID: newID, Pace: 20 * time.Millisecond})
+	n.provider = &brokenProvider{played, n}
+	firstByte := patience
+	if f.how == "stop" {
+		firstByte = stopped / 2
+	}
+	n.app = app.New(app.Deps{
+		Store:     &brokenStore{store, n},
+		Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: n},
+		Answer:    api.SendAnswer, Now: time.Now, NewID: newID,
+		Random: func(b []byte) { copy(b, bytes.Repeat([]byte("fault"), 20)) },
+		Secret: make([]byte, 32), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Bounds: app.Bounds{FirstByte: firstByte, Wait: 20 * time.Millisecond},
+	})
+	return n, nil
+}
+
+// A node is its own provider, so that a test can put another in its place.
+
+func (n *node) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+	if c := n.counting.Load(); c != nil {
+		return c.Send(ctx, d)
+	}
+	return n.provider.Send(ctx, d)
+}
+
+func (n *node) Templates(ctx context.Context, ws desk.ID, c *desk.Channel) ([]desk.TemplateSource, error) {
+	return n.provider.Templates(ctx, ws, c)
+}
+
+func (n *node) Read(notice app.Notice) (app.Happenings, *app.Notice, error) {
+	return n.provider.Read(notice)
+}
+
+func (n *node) Check(ctx context.Context, ws desk.ID, c *desk.Channel) ([]string, error) {
+	return n.provider.Check(ctx, ws, c)
+}
+
+// workspace makes what the sends need, and leaves its ids for the other processes.
+func (n *node) workspace(t *testing.T) (ws, channel desk.ID) {
+	t.Helper()
+	ctx := t.Context()
+	w, err := n.app.CreateWorkspace(ctx, "Faults", "TR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, all := "test", "all"
+	key, _, err := n.app.CreateKey(ctx, w.ID, app.KeyEdit{Name: &name, Permissions: &all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := n.app.AddSandbox(ctx, w.ID, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = n.app.PutSandboxTemplate(ctx, c.ID, []byte(`{"name":"order_ready","language":"en_US","status":"APPROVED","category":"UTILITY",
+		"components":[{"type":"BODY","text":"Your order {{1}} is ready."}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(n.dir, "key"), []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return w.ID, c.ID
+}
+
+func (n *node) principal(t testing.TB, _ desk.ID) app.Principal {
+	p, err := n.authenticate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (n *node) authenticate() (app.Principal, error) {
+	key, err := os.ReadFile(filepath.Join(n.dir, "key"))
+	if err != nil {
+		return app.Principal{}, err
+	}
+	return n.app.Authenticate(context.Background(), string(key))
+}
+
+// at breaks the process when it comes to the fault's point. It returns an error for
+// the store to return, if any.
+func (n *node) at(point string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.gone {
+		return errGone
+	}
+	if point != n.fault.point {
+		return nil
+	}
+	var err error
+	n.hurt.Do(func() {
+		switch n.fault.how {
+		case "kill":
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		case "stop":
+			began := time.Now()
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			for time.Since(began) < stopped/2 { // the signal stops the threads one by one
+			}
+		case "gone":
+			n.gone = true
+			err = errGone
+		case "lost":
+			err = errGone
+		}
+		if n.fault.how != "stop" {
+			fmt.Println("broken")
+		}
+	})
+	return err
+}
+
+var errGone = desk.Errorf(desk.Unavailable, "the database is gone")
+
+// A brokenStore tells its node of every step of a send.
+type brokenStore struct {
+	*sqlite.Store
+	n *node
+}
+
+func (s *brokenStore) Book(ctx context.Context, ws desk.ID, ops []*desk.Op) (*desk.Book, error) {
+	book, err := s.Store.Book(ctx, ws, ops)
+	return book, errors.Join(err, s.n.at("planned"))
+}
+
+func (s *brokenStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
+	step := ""
+	err := s.Store.InTx(ctx, ws, func(tx app.Tx) error {
+		watched := &watchedTx{Tx: tx}
+		err := f(watched)
+		if step = watched.step; err == nil && step != "" {
+			err = s.n.at("in-" + step)
+		}
+		return err
+	})
+	if err == nil && step != "" {
+		err = s.n.at("after-" + step)
+	}
+	return err
+}
+
+// A watchedTx notices which step of a send it is.
+type watchedTx struct {
+	app.Tx
+	step string
+}
+
+func (tx *watchedTx) PutAttempt(at *desk.Attempt) error {
+	tx.step = string(at.Phase)
+	if at.Phase == desk.Dispatching {
+		tx.step = "claim"
+	}
+	return tx.Tx.PutAttempt(at)
+}
+
+// A brokenProvider writes down which messages the sandbox takes, before it says so.
+type brokenProvider struct {
+	app.Provider
+	n *node
+}
+
+func (p *brokenProvider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+	_ = p.n.at("calling")
+	r, err := p.Provider.Send(ctx, d)
+	var refusal *desk.Refusal
+	if errors.As(err, &refusal) {
+		return r, err
+	}
+	log, openErr := os.OpenFile(filepath.Join(p.n.dir, "taken"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if openErr != nil {
+		panic(openErr)
+	}
+	_, writeErr := fmt.Fprintln(log, d.Number)
+	if err := errors.Join(writeErr, log.Close()); err != nil {
+		panic(err)
+	}
+	p.meanwhile(ctx, d)
+	_ = p.n.at("taken")
+	if p.n.fault.point == "status-first" {
+		for at := (*desk.Attempt)(nil); at == nil || at.Phase != desk.Done; {
+			<-time.After(time.Millisecond)
+			at, _ = p.n.store.Attempt(ctx, d.Workspace, d.Attempt)
+		}
+		_ = p.n.at("status-first")
+	}
+	return r, err
+}
+
+// meanwhile does what somebody else may do while the provider has the message.
+func (p *brokenProvider) meanwhile(ctx context.Context, d app.Dispatch) {
+	principal, err := p.n.authenticate()
+	if err != nil {
+		panic(err)
+	}
+	switch p.n.fault.before {
+	case "delete":
+		_, err = p.n.app.Write(ctx, principal, &desk.Op{Kind: desk.OpDelete, Find: []desk.Identity{{Kind: desk.KindPhone, Value: d.Number}}})
+	case "unassign":
+		for _, m := range principal.Settings.Members() {
+			err = errors.Join(err, p.n.app.RemoveMember(ctx, m.ID))
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// takenOf counts the messages to a number that the provider took.
+func takenOf(t testing.TB, dir, number string) (count int) {
+	t.Helper()
+	log, err := os.Open(filepath.Join(dir, "taken"))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		if lines.Text() == number {
+			count++
+		}
+	}
+	return count
+}
+
+// startFault starts this test's binary again, to make the call and break.
+func startFault(t *testing.T, call faultCall) *process {
+	t.Helper()
+	text, err := json.Marshal(call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return launchProgram(t, os.Args[0], []string{faultEnv + "=" + string(text)})
+}
+
+// stopped is how long a process is stopped at least: longer than it may be between its
+// claim and the first byte.
+const stopped = 200 * time.Millisecond
+
+// waitStopped waits until the process has stopped itself, and then for that long.
+func (p *process) waitStopped(t *testing.T) {
+	t.Helper()
+	stat := fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)
+	for start := time.Now(); ; <-time.After(time.Millisecond) {
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			t.Skip("there is no /proc to see a stopped process in")
+		}
+		if _, rest, _ := strings.Cut(string(text), ") "); strings.HasPrefix(rest, "T") {
+			<-time.After(stopped)
+			return
+		}
+		if time.Since(start) > patience {
+			t.Fatalf("the process does not stop: %s%s", p.stdout.String(), p.stderr.String())
+		}
+	}
+}
+
+func (p *process) resume(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// faultMain is the process that makes the call and breaks.
+func faultMain(text string) int {
+	var call faultCall
+	if err := json.Unmarshal([]byte(text), &call); err != nil {
+		panic(err)
+	}
+	n, err := newNode(call.Dir, sendFaults[call.Fault])
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ran := make(chan struct{})
+	go func() {
+		defer close(ran)
+		n.app.Run(ctx)
+	}()
+	p, err := n.authenticate()
+	if err != nil {
+		panic(err)
+	}
+	answer, err := n.send(ctx, p, call)
+	fmt.Printf("%s %v\n", answer.Body, err)
+	stop()
+	<-ran
+	if err := n.store.Close(); err != nil {
+		panic(err)
+	}
+	return 0
+}

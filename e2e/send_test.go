@@ -1,0 +1,142 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/api"
+	"parley/app"
+	"parley/desk"
+)
+
+var sendKeys = flag.Int("send-keys", 200, "how many idempotency keys TestSendRetries uses")
+
+// A countingProvider counts, for each number, how many messages it took, and refuses,
+// slows and loses some answers on the way.
+type countingProvider struct {
+	app.Provider
+	mu    sync.Mutex
+	taken map[string]int
+	calls atomic.Int64
+}
+
+func (p *countingProvider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+	p.calls.Add(1)
+	switch rand.IntN(20) {
+	case 0:
+		return app.Receipt{}, &desk.Refusal{Type: desk.ProviderUnavailable, Message: "not now", Failure: &desk.Failure{Code: 130429}, RetryAfter: 1}
+	case 1:
+		<-time.After(time.Duration(rand.IntN(20)) * time.Millisecond)
+	}
+	r, err := p.Provider.Send(ctx, d)
+	if err != nil {
+		return r, err
+	}
+	p.mu.Lock()
+	p.taken[d.Number]++
+	p.mu.Unlock()
+	if rand.IntN(100) == 0 {
+		return app.Receipt{}, errors.New("the answer was lost")
+	}
+	return r, nil
+}
+
+// TestSendRetries makes each call eight times at once, as impatient clients do, and
+// again until it has an answer: the provider never takes a key's message twice, and
+// all successful answers of a key are the same bytes.
+func TestSendRetries(t *testing.T) {
+	t.Parallel()
+	const retries, atOnce = 8, 16 // keys that are under way at a time
+	dir := t.TempDir()
+	n := openNode(t, dir, sendFault{})
+	counting := &countingProvider{Provider: n.provider, taken: map[string]int{}}
+	n.counting.Store(counting)
+	_, _ = n.workspace(t)
+	key, err := os.ReadFile(filepath.Join(dir, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(api.New(api.Config{App: n.app, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}).Handler())
+	t.Cleanup(server.Close)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: retries * atOnce}}
+	t.Cleanup(client.CloseIdleConnections)
+
+	var answered, other atomic.Int64
+	send := func(i int) (status int, body []byte) {
+		body = fmt.Appendf(nil, `{"to":{"phone":"+90533%07d"},"template":{"name":"order_ready","language":"en_US","variables":["A-%d"]},"opt_in_confirmed":true}`, 1_000_000+i*10+7, i)
+		r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1/conversations/outbound", bytes.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return 0, nil
+		}
+		r.Header.Set("Authorization", "Bearer "+string(key))
+		r.Header.Set("Idempotency-Key", fmt.Sprintf("retry-%d", i))
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Error(err)
+			return 0, nil
+		}
+		defer resp.Body.Close()
+		if body, err = io.ReadAll(resp.Body); err != nil {
+			t.Error(err)
+		}
+		return resp.StatusCode, body
+	}
+	var next atomic.Int64
+	together(atOnce, func(int) {
+		for i := int(next.Add(1)) - 1; i < *sendKeys && !t.Failed(); i = int(next.Add(1)) - 1 {
+			var mu sync.Mutex
+			var first []byte
+			together(retries, func(int) {
+				for start := time.Now(); time.Since(start) < patience; {
+					status, body := send(i)
+					if status != http.StatusCreated {
+						other.Add(1)
+						if status != http.StatusBadGateway && status != http.StatusServiceUnavailable {
+							t.Errorf("key %d: %d %s", i, status, body)
+							return
+						}
+						<-time.After(5 * time.Millisecond)
+						continue
+					}
+					answered.Add(1)
+					mu.Lock()
+					defer mu.Unlock()
+					if first == nil {
+						first = body
+					}
+					if !bytes.Equal(first, body) {
+						t.Errorf("key %d has two answers:\n%s\n%s", i, first, body)
+					}
+					return
+				}
+				t.Errorf("key %d has no answer", i)
+			})
+		}
+	})
+	for number, count := range counting.taken {
+		if count != 1 {
+			t.Errorf("the provider took %d messages to %s", count, number)
+		}
+	}
+	if len(counting.taken) != *sendKeys {
+		t.Errorf("%d numbers were reached, want %d", len(counting.taken), *sendKeys)
+	}
+	t.Logf("%d keys: %d successful answers, %d others, %d calls of the provider", *sendKeys, answered.Load(), other.Load(), counting.calls.Load())
+}
