@@ -23,6 +23,7 @@
 //	durable_test.go      the syncs behind an answer, counted
 //	neighbours_test.go   batches beside singles, revocations, slow clients
 //	start_test.go        from start to ready
+//	speed_test.go        sends beside creates, templates beside a bare server
 package e2e_test
 
 import (
@@ -56,6 +57,9 @@ func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 func testMain(m *testing.M) int {
 	if call := os.Getenv(faultEnv); call != "" {
 		return faultMain(call)
+	}
+	if file := os.Getenv(bareEnv); file != "" {
+		return bareMain(file)
 	}
 	dir, err := os.MkdirTemp("", "parley-e2e-")
 	if err != nil {

@@ -153,7 +153,7 @@ func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call 
 			t.Errorf("the key's answer has changed: %s, %v; it was %s", again.Body, err, answer)
 		}
 	}
-	n.wantRows(t, p, f, call)
+	n.wantRows(t, p, f, call, answer)
 	return released
 }
 
@@ -221,7 +221,7 @@ func (n *node) lapse(t *testing.T, p app.Principal, key string) {
 
 // wantRows wants one contact, one open conversation and one message of the send; or
 // nothing, when the contact was deleted meanwhile.
-func (n *node) wantRows(t *testing.T, p app.Principal, f sendFault, call faultCall) {
+func (n *node) wantRows(t *testing.T, p app.Principal, f sendFault, call faultCall, answer []byte) {
 	t.Helper()
 	ctx := t.Context()
 	held := desk.ContactFilter{Held: []desk.Identity{{Kind: desk.KindPhone, Value: call.Number}}}
@@ -230,8 +230,18 @@ func (n *node) wantRows(t *testing.T, p app.Principal, f sendFault, call faultCa
 		t.Fatal(err)
 	}
 	if f.before == "delete" {
-		if len(contacts) != 0 {
-			t.Errorf("the contact is back: %v", contacts[0])
+		told := decode[struct {
+			Data struct {
+				Conversation struct {
+					ID        desk.ID
+					ContactID desk.ID `json:"contact_id"`
+				}
+			}
+		}](t, answer).Data.Conversation
+		_, contactErr := n.app.Contact(ctx, p, told.ContactID)
+		_, conversationErr := n.app.Conversation(ctx, p, told.ID)
+		if len(contacts) != 0 || !desk.IsType(contactErr, desk.NotFound) || !desk.IsType(conversationErr, desk.NotFound) {
+			t.Errorf("something of the deleted contact is back: %v, %v, %v", contacts, contactErr, conversationErr)
 		}
 		return
 	}
