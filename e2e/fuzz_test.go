@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -41,6 +42,12 @@ func TestFuzz(t *testing.T) {
 	for _, name := range []string{"ada", "grace"} {
 		must(t, dir, "member", "add", "--workspace", workspace, "--name", name, "--email", name+"@example.com")
 	}
+	channel := must(t, dir, "channel", "add", "sandbox", "--workspace", workspace)["channel_id"].(string)
+	file := filepath.Join(t.TempDir(), "hello.json")
+	if err := os.WriteFile(file, []byte(templateJSON("hello")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, dir, "template", "put", "--channel", channel, "--file", file)
 	s := serve(t, dir)
 	seed := newSeed(t)
 
@@ -73,7 +80,7 @@ func TestFuzz(t *testing.T) {
 			}
 			if err := document.Check(request, body, response.StatusCode, response.Header, answer); err != nil {
 				fail(err, fmt.Sprintf("%s %v\n%s", response.Status, response.Header, answer))
-			} else if response.StatusCode >= 500 { // in the description, but never right here
+			} else if response.StatusCode >= 500 && !providerFailed(answer) { // in the description, but never right here
 				fail(errors.New("the server failed"), fmt.Sprintf("%s %v\n%s", response.Status, response.Header, answer))
 			} else if response.StatusCode < 300 {
 				learn(m, answer)
@@ -84,6 +91,12 @@ func TestFuzz(t *testing.T) {
 	t.Logf("%d answers of 2xx, %d of 4xx", answered[2].Load(), answered[4].Load())
 	s.stop(t)
 	wantSound(t, dir)
+}
+
+// providerFailed tells whether an answer speaks of the provider that the sandbox plays:
+// some numbers are refused for now, and the answers to some are lost.
+func providerFailed(answer []byte) bool {
+	return bytes.Contains(answer, []byte(`"type":"provider_unavailable"`)) || bytes.Contains(answer, []byte(`"type":"send_outcome_unknown"`))
 }
 
 // tail is the end of a text.
@@ -98,7 +111,7 @@ func learn(m *apitest.Mutator, answer []byte) {
 }
 
 // learned are the members whose values the Mutator can use by their own name.
-var learned = []string{"id", "key", "external_id", "email", "phone", "value"}
+var learned = []string{"id", "key", "external_id", "email", "phone", "value", "channel_id", "contact_id"}
 
 func learnValue(m *apitest.Mutator, value any) {
 	switch v := value.(type) {
@@ -108,13 +121,18 @@ func learnValue(m *apitest.Mutator, value any) {
 		}
 	case map[string]any:
 		_, isMember := v["member_id"].(string)
+		_, isTemplate := v["sendable"].(bool)
 		for name, e := range v {
 			text, isText := e.(string)
 			switch {
 			case name == "next_cursor":
 				m.Learn("cursor", text)
 			case name == "member_id", name == "email" && isMember:
-				m.Learn("owner", text)
+				for _, as := range []string{"owner", "assignee", "member", "agent"} {
+					m.Learn(as, text)
+				}
+			case isTemplate && (name == "name" || name == "language"):
+				m.Learn(name, text)
 			case isText && slices.Contains(learned, name):
 				m.Learn(name, text)
 			case name != "attributes": // whose members have any name
