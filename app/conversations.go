@@ -106,9 +106,6 @@ func (a *App) SetStatus(ctx context.Context, p Principal, id desk.ID, status des
 			if other != nil {
 				return false, desk.Errorf(desk.ConversationOpen, "another conversation with this contact is open on this channel: close %s first", other.ID)
 			}
-			if tx.Settings().Member(c.AssignedMember) == nil { // removed since it was closed
-				c.Unassign()
-			}
 		}
 		c.Status = status
 		if status == desk.StatusOpen && tx.Settings().Member(c.AssignedMember) == nil {

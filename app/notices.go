@@ -9,8 +9,8 @@ import (
 	"parley/desk"
 )
 
-// noticeGroup is how many notices share a transaction.
-const noticeGroup = 50
+// noticeGroup is how many notices share a transaction: few, since requests wait for it.
+const noticeGroup = 20
 
 // Keep stores a provider's notice, to be taken in when it is due.
 func (a *App) Keep(ctx context.Context, ws desk.ID, n Notice) error {
@@ -92,23 +92,26 @@ func (a *App) takeNotice(ctx context.Context, tx Tx, n Notice, then *afterwards)
 // attempt proves that the provider took it, and finishes it; one of a message that is
 // not known yet is kept for a day.
 func (a *App) takeStatus(ctx context.Context, tx Tx, channel desk.ID, n desk.StatusNotice, then *afterwards) error {
-	if !n.Attempt.IsZero() {
+	m, err := tx.MessageBy(channel, n.ExternalID)
+	if err != nil {
+		return err
+	}
+	if m == nil && !n.Attempt.IsZero() { // the news that it was taken, perhaps
 		at, err := tx.Attempt(n.Attempt)
 		if err != nil {
 			return err
 		}
-		if at != nil && at.Plan.Channel == channel && at.ExternalID != n.ExternalID {
-			if err := a.accept(ctx, tx, at, n.ExternalID, min(n.At, a.now()), then); err != nil {
+		if at != nil && at.Plan.Channel == channel {
+			if err := a.accept(ctx, tx, at, n.ExternalID, n.At, a.now(), then); err != nil {
+				return err
+			}
+			if at.Erased {
+				return nil // no rows: nothing will ever ask for this status
+			}
+			if m, err = tx.MessageBy(channel, n.ExternalID); err != nil {
 				return err
 			}
 		}
-		if at != nil && at.Erased {
-			return nil // no rows: nothing will ever ask for this status
-		}
-	}
-	m, err := tx.MessageBy(channel, n.ExternalID)
-	if err != nil {
-		return err
 	}
 	if m == nil {
 		return tx.KeepStatus(channel, n)
@@ -197,13 +200,14 @@ func (a *App) Run(ctx context.Context) {
 				return err
 			})
 		}
-		if len(list) > 0 && ctx.Err() == nil {
-			continue
+		wait := time.Hour
+		switch {
+		case len(list) > 0: // look again at once, but not before the other work had its turn
+			wait = 0
+		case next != 0:
+			wait = time.Duration(max(0, next-a.now())) * time.Millisecond
 		}
-		due := time.NewTimer(time.Hour)
-		if next != 0 {
-			due.Reset(time.Duration(max(0, next-a.now())) * time.Millisecond)
-		}
+		due := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			return

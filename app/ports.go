@@ -218,11 +218,13 @@ type Dispatch struct {
 	Number     string    // digits
 	Template   *desk.Template
 	Components []desk.Component
-	Keep       func(context.Context, Notice) error // stores a notice for later
 }
 
 // A Receipt is a provider's word that it took a message.
-type Receipt struct{ ExternalID string }
+type Receipt struct {
+	ExternalID string
+	Notices    []Notice // of what is to come, when nobody else will say; stored with the message
+}
 
 // Happenings are what a notice tells.
 type Happenings struct {

@@ -125,7 +125,7 @@ func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *Dispa
 	stored, lookErr := a.store.Attempt(ctx, ws, at.ID)
 	switch {
 	case lookErr != nil:
-		a.insist(ws, at.ID, func(ctx context.Context) error {
+		a.insist(ws, at, func(ctx context.Context) error {
 			_, err := a.refuse(ctx, ws, at.ID, NotSent())
 			return err
 		})
@@ -145,11 +145,12 @@ func NotSent() *desk.Refusal {
 func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dispatch) (SendAnswer, error) {
 	receipt, err := a.callProvider(ctx, d)
 	if err == nil {
-		stored, err := a.accepted(ctx, ws, at.ID, receipt.ExternalID)
+		stored, err := a.accepted(ctx, ws, at.ID, receipt)
 		if err != nil {
-			a.log.WarnContext(ctx, "a message was sent, and storing that failed; it will be repeated", "attempt_id", at.ID, "err", err)
-			a.insist(ws, at.ID, func(ctx context.Context) error {
-				_, err := a.accepted(ctx, ws, at.ID, receipt.ExternalID)
+			a.log.WarnContext(ctx, "a message was sent, and storing that failed; it will be repeated",
+				"attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
+			a.insist(ws, at, func(ctx context.Context) error {
+				_, err := a.accepted(ctx, ws, at.ID, receipt)
 				return err
 			})
 		}
@@ -159,17 +160,18 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dis
 	if errors.As(err, &refusal) {
 		stored, err := a.refuse(ctx, ws, at.ID, refusal)
 		if err != nil {
-			a.insist(ws, at.ID, func(ctx context.Context) error {
+			a.insist(ws, at, func(ctx context.Context) error {
 				_, err := a.refuse(ctx, ws, at.ID, refusal)
 				return err
 			})
 		}
 		return doneOr(stored, refusal.Answer())
 	}
-	a.log.WarnContext(ctx, "the outcome of a send is unknown", "attempt_id", at.ID, "err", err)
+	a.log.WarnContext(ctx, "the outcome of a send is unknown", "attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
 	stored, err := a.doubt(ctx, ws, at.ID)
 	if err != nil {
-		a.log.WarnContext(ctx, "marking a send as in doubt failed; the sweeper will do it", "attempt_id", at.ID, "err", err)
+		a.log.WarnContext(ctx, "marking a send as in doubt failed; the sweeper will do it",
+			"attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
 	}
 	return doneOr(stored, outcomeUnknown(at.ID))
 }
@@ -201,7 +203,7 @@ func (a *App) callProvider(ctx context.Context, d *Dispatch) (r Receipt, err err
 
 // insist goes on in the background with what must be stored, until it is or the
 // process stops.
-func (a *App) insist(ws, attempt desk.ID, do func(context.Context) error) {
+func (a *App) insist(ws desk.ID, at *desk.Attempt, do func(context.Context) error) {
 	a.insisting.Go(func() {
 		ctx := context.Background()
 		for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
@@ -215,14 +217,14 @@ func (a *App) insist(ws, attempt desk.ID, do func(context.Context) error) {
 				return
 			}
 			if !desk.IsType(err, desk.Unavailable) {
-				a.log.ErrorContext(ctx, "settling a send", "workspace_id", ws, "attempt_id", attempt, "err", err)
+				a.log.ErrorContext(ctx, "settling a send", "workspace_id", ws, "attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
 			}
 		}
 	})
 }
 
 func outcomeUnknown(attempt desk.ID) *desk.Error {
-	e := desk.Errorf(desk.SendOutcomeUnknown, "the provider may have taken this message, since its answer was lost: the same call never sends it twice; try again later, or settle it with parley attempt release %s", attempt)
+	e := desk.Errorf(desk.SendOutcomeUnknown, "the provider may have taken this message, since its answer was lost: the same call never sends it twice; try again later, or look at what the provider shows and then run parley attempt release %s --sent or --not-sent", attempt)
 	e.Details, e.RetryAfter = desk.InDoubtAttempt{AttemptID: attempt}, 30
 	return e
 }
@@ -367,7 +369,6 @@ func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, reques
 	return at, &Dispatch{
 		Workspace: p.Workspace(), Channel: channel, Attempt: at.ID, Number: number,
 		Template: template, Components: template.Components(values),
-		Keep: func(ctx context.Context, n Notice) error { return a.Keep(ctx, p.Workspace(), n) },
 	}, nil
 }
 
@@ -477,7 +478,7 @@ func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, numb
 			return nil, nil, err
 		}
 		if since != 0 {
-			e := desk.Errorf(desk.RecipientOptedOut, "this person asked for no marketing messages: send a template of another category, or wait until they opt in again")
+			e := desk.Errorf(desk.RecipientOptedOut, "this person asked for no marketing messages: send a template of another category, or wait until they send a start word, such as START")
 			e.Details = desk.OptedOut{Since: since}
 			return nil, nil, e
 		}

@@ -34,7 +34,7 @@ func (a *App) inTx(ctx context.Context, ws desk.ID, f func(Tx, *afterwards) erro
 
 // accepted settles an attempt that the provider took, and returns it as it then
 // stands, nil after an error.
-func (a *App) accepted(ctx context.Context, ws, id desk.ID, externalID string) (*desk.Attempt, error) {
+func (a *App) accepted(ctx context.Context, ws, id desk.ID, r Receipt) (*desk.Attempt, error) {
 	var at *desk.Attempt
 	err := a.inTx(ctx, ws, func(tx Tx, then *afterwards) (err error) {
 		if at, err = tx.Attempt(id); err != nil {
@@ -43,7 +43,14 @@ func (a *App) accepted(ctx context.Context, ws, id desk.ID, externalID string) (
 		if at == nil {
 			return fmt.Errorf("the attempt %s is gone", id)
 		}
-		return a.accept(ctx, tx, at, externalID, a.now(), then)
+		for _, n := range r.Notices {
+			if err := tx.PutNotice(n); err != nil {
+				return err
+			}
+			*then = append(*then, func() { a.agenda.note(ws, n.Due) })
+		}
+		now := a.now()
+		return a.accept(ctx, tx, at, r.ExternalID, now, now, then)
 	})
 	if err != nil {
 		return nil, err
@@ -53,10 +60,10 @@ func (a *App) accepted(ctx context.Context, ws, id desk.ID, externalID string) (
 
 // accept finishes an unsettled attempt. One that is done already keeps its answer,
 // and one that was given up is an incident: the person has the message.
-func (a *App) accept(ctx context.Context, tx Tx, at *desk.Attempt, externalID string, now desk.Time, then *afterwards) error {
+func (a *App) accept(ctx context.Context, tx Tx, at *desk.Attempt, externalID string, sent, now desk.Time, then *afterwards) error {
 	switch {
 	case !at.Phase.Settled():
-		return a.finish(tx, at, externalID, now)
+		return a.finish(tx, at, externalID, sent, now)
 	case at.Phase == desk.Done && at.ExternalID == "" && externalID != "":
 		return a.bind(tx, at, externalID)
 	case at.Phase == desk.Done && (at.ExternalID == externalID || externalID == ""):
@@ -109,8 +116,10 @@ func takeEarly(tx Tx, m *desk.Message) error {
 // finish stores all that follows from an accepted message: contact, conversation,
 // message, assignment and answer. Nothing refuses any more: what is no longer valid
 // is left out and noted. When the contact was deleted meanwhile, the answer is made
-// from the plan and no rows are stored.
-func (a *App) finish(tx Tx, at *desk.Attempt, externalID string, now desk.Time) error {
+// from the plan and no rows are stored. The message is of the time sent, as far as the
+// provider's clock agrees with ours; all else is of now, when it is stored, for
+// whoever reads on from the last change seen.
+func (a *App) finish(tx Tx, at *desk.Attempt, externalID string, sent, now desk.Time) error {
 	plan := at.Plan
 	channel := tx.Settings().Channel(plan.Channel)
 	contact, err := a.reached(tx, at, now)
@@ -143,7 +152,7 @@ func (a *App) finish(tx Tx, at *desk.Attempt, externalID string, now desk.Time) 
 	}
 	message := desk.Message{
 		ID: plan.Message, ConversationID: conversation.ID, ChannelID: plan.Channel, Direction: desk.Outbound,
-		ExternalID: externalID, Text: plan.Text, Delivery: desk.Sent, TS: now, OptIn: &plan.OptIn,
+		ExternalID: externalID, Text: plan.Text, Delivery: desk.Sent, TS: min(max(sent, at.CreatedAt), now), OptIn: &plan.OptIn,
 	}
 	conversation.Note(&message)
 	at.Response = a.answer(&desk.SentMessage{Conversation: *conversation, Kind: channel.Kind, Existing: existing, Message: message})
@@ -304,7 +313,8 @@ func (a *App) Release(ctx context.Context, id desk.ID, sent bool) (at *desk.Atte
 		case tx.Now() <= at.LeaseUntil:
 			return desk.Invalidf("the attempt may still be under way: wait half a minute and try again")
 		case sent:
-			return a.finish(tx, at, "", a.now())
+			now := a.now()
+			return a.finish(tx, at, "", now, now)
 		}
 		at.Settle(desk.Released, a.now())
 		if err := tx.FreeKey(at.Key); err != nil {

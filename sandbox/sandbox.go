@@ -17,7 +17,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -84,19 +83,12 @@ func (s *Sandbox) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error)
 		}
 	}
 	externalID := "sandbox." + s.c.NewID().String()
-	steps := []step{{desk.Sent, 1}, {desk.Delivered, 1}, {desk.Read, 3}}
+	steps := []step{{desk.Delivered, 1}, {desk.Read, 3}}
 	if ends("0004") {
-		steps = []step{{desk.Sent, 1}, {desk.Failed, 1}}
+		steps = []step{{desk.Failed, 1}}
 	}
-	// A provider remembers what it took before it says so.
 	n, err := s.notice(d.Channel.ID, story{externalID, d.Attempt, desk.TimeOf(s.c.Now()), steps})
-	if err == nil {
-		err = d.Keep(ctx, n)
-	}
-	if err != nil { // it may be kept all the same
-		return app.Receipt{}, fmt.Errorf("sandbox: keep the message: %w", err)
-	}
-	return app.Receipt{ExternalID: externalID}, nil
+	return app.Receipt{ExternalID: externalID, Notices: []app.Notice{n}}, err
 }
 
 // undeliverable is what a provider says of a person whom it can't, or won't, reach.
@@ -147,6 +139,7 @@ func (s *Sandbox) Read(n app.Notice) (told app.Happenings, rest *app.Notice, err
 		return told, nil, nil
 	}
 	next, err := s.notice(n.Channel, st)
+	next.ID = n.ID // so that a story which two processes read at once stays one
 	return told, &next, err
 }
 

@@ -138,18 +138,17 @@ func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, ap
 	})
 }
 
-// Book loads all that ops can touch, to try them out: nothing of it is stored.
+// Book loads all that ops can touch, to try them out: nothing of it is stored, so the
+// settings may be a moment older than the contacts.
 func (s *Store) Book(ctx context.Context, ws desk.ID, ops []*desk.Op) (book *desk.Book, err error) {
 	ids, claims := wanted(ops)
 	err = s.read(ctx, int64(pointRead*(1+len(ops))), func(c conn) error {
-		return c.snapshot(func() error {
-			settings, err := s.currentSettings(c, ws)
-			if err != nil {
-				return err
-			}
-			book, err = loadBook(c, settings, len(ops), ids, claims)
+		settings, err := s.currentSettings(c, ws)
+		if err != nil {
 			return err
-		})
+		}
+		book, err = loadBook(c, settings, len(ops), ids, claims)
+		return err
 	})
 	return book, err
 }
@@ -275,14 +274,20 @@ const newestEventQuery = `SELECT seq FROM events WHERE workspace_id = ? ORDER BY
 // so the numbers are in commit order without a counter row, which would be one more
 // page to write in every commit.
 func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
-	newest := c.stmt(newestEventQuery).id(ws)
-	var seq int64
-	if newest.next() {
-		seq = newest.readInt()
+	if len(events) == 0 {
+		return nil
 	}
-	if err := newest.done(); err != nil {
-		return err
+	seq, known := c.newest[ws]
+	if !known {
+		row := c.stmt(newestEventQuery).id(ws)
+		if row.next() {
+			seq = row.readInt()
+		}
+		if err := row.done(); err != nil {
+			return err
+		}
 	}
+	c.newest[ws] = seq + int64(len(events))
 	for _, e := range events {
 		seq++
 		if err := c.stmt(`INSERT INTO events (workspace_id, seq, at, kind, subject_id, actor_id, changed) VALUES (?, ?, ?, ?, ?, ?, ?)`).

@@ -106,7 +106,7 @@ func open(path string, cacheKB int) (conn, error) {
 			return conn{}, errors.Join(failed("pragma "+pragma, err), c.Close())
 		}
 	}
-	return conn{Conn: c, prepared: map[string]*sqlite.Stmt{}}, nil
+	return conn{Conn: c, prepared: map[string]*sqlite.Stmt{}, newest: map[desk.ID]int64{}}, nil
 }
 
 // Close closes all connections; the last one of all processes empties the log. No

@@ -14,7 +14,8 @@ import (
 type conn struct {
 	*sqlite.Conn
 	prepared map[string]*sqlite.Stmt
-	changing bool // only to be used inside a transaction
+	newest   map[desk.ID]int64 // number of each workspace's newest event, as far as this transaction has seen
+	changing bool              // only to be used inside a transaction
 }
 
 // errRolledBack is met by a change that goes on after a statement of it failed.

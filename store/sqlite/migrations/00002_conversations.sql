@@ -142,8 +142,7 @@ CREATE TABLE early_statuses (
 
 CREATE INDEX early_statuses_at ON early_statuses (workspace_id, at);
 
--- What providers said and nobody has taken in yet, by when that is due. Bodies are
--- large.
+-- What providers said and nobody has taken in yet, by when that is due.
 CREATE TABLE notices (
     workspace_id BLOB    NOT NULL,
     due_at       INTEGER NOT NULL,
@@ -151,4 +150,4 @@ CREATE TABLE notices (
     channel_id   BLOB    NOT NULL,
     body         BLOB    NOT NULL,
     PRIMARY KEY (workspace_id, due_at, id)
-);
+) WITHOUT ROWID;

@@ -1,0 +1,578 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// TestReceive: a person writes, and is a contact with an open conversation; whoever
+// wrote before writes on in it.
+func TestReceive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, err := w.ReceiveSandbox(t.Context(), w.channel, "0532 111 00 10", " Ann ", " Hi\n there ")
+	must(t, err)
+	m := w.messages(c.ID)[0]
+	if m.Direction != desk.Inbound || m.Text != "Hi\n there" || m.Delivery != "" || m.OptIn != nil || m.ExternalID == "" || m.ChannelID != w.channel {
+		t.Errorf("message: %+v", m)
+	}
+	if c.Status != desk.StatusOpen || c.Preview != "Hi there" || c.LastMessageAt != m.TS || !c.AssignedMember.IsZero() || c.AssignedVia != "" {
+		t.Errorf("conversation: %+v", c)
+	}
+	if person := w.contact(c.ContactID); person.Name != "Ann" || person.Phone != "905321110010" {
+		t.Errorf("contact: %+v", person)
+	}
+	next, err := w.ReceiveSandbox(t.Context(), w.channel, "+905321110010", "Another", "Hello?")
+	must(t, err)
+	if next.ID != c.ID || next.Preview != "Hello?" || w.contact(c.ContactID).Name != "Ann" {
+		t.Errorf("the next: %+v", next)
+	}
+	elsewhere, err := w.ReceiveSandbox(t.Context(), w.addChannel(), "+905321110010", "", "Here too")
+	must(t, err)
+	if elsewhere.ID == c.ID || elsewhere.ContactID != c.ContactID {
+		t.Errorf("on another channel: %+v", elsewhere)
+	}
+	w.holds(1, 2, 3)
+}
+
+func TestReceive_refuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		channel          desk.ID
+		from, name, text string
+		want             desk.ErrorType
+	}{
+		"no channel": {desk.ID{9}, number, "", "Hi", desk.NotFound},
+		"no number":  {w.channel, "call me", "", "Hi", desk.InvalidRequest},
+		"no text":    {w.channel, number, "", " ", desk.InvalidRequest},
+		"a bad name": {w.channel, number, "\x00", "Hi", desk.InvalidRequest},
+	} {
+		_, err := w.ReceiveSandbox(t.Context(), c.channel, c.from, c.name, c.text)
+		if !desk.IsType(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := w.Receive(t.Context(), w.ws, desk.ID{9}, app.InboundMessage{ExternalID: "x", Number: number}); !desk.IsType(err, desk.NotFound) {
+		t.Errorf("on no channel: %v", err)
+	}
+	w.holds(0, 0, 0)
+}
+
+// TestReceive_twice: a provider that repeats itself adds nothing, though the
+// conversation was closed meanwhile.
+func TestReceive_twice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	in := app.InboundMessage{ExternalID: "wamid.in", Number: number, Text: "Hi", At: desk.TimeOf(w.clock.now())}
+	first, err := w.Receive(t.Context(), w.ws, w.channel, in)
+	must(t, err)
+	w.status(first.ID, desk.StatusClosed)
+	again, err := w.Receive(t.Context(), w.ws, w.channel, in)
+	must(t, err)
+	if again.ID != first.ID || again.Status != desk.StatusClosed {
+		t.Errorf("again: %+v", again)
+	}
+	w.holds(1, 1, 1)
+}
+
+// status moves a conversation.
+func (w *world) status(id desk.ID, s desk.ConversationStatus) *desk.Conversation {
+	w.t.Helper()
+	c, err := w.SetStatus(context.Background(), w.caller(), id, s)
+	must(w.t, err)
+	return c
+}
+
+// TestConversation_ended: neither a person nor a send goes on in a conversation that
+// was closed or archived.
+func TestConversation_ended(t *testing.T) {
+	t.Parallel()
+	for _, ended := range []desk.ConversationStatus{desk.StatusClosed, desk.StatusArchived} {
+		t.Run(string(ended), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			first := w.writes(number, "Hi")
+			w.status(first.ID, ended)
+			second := w.writes(number, "Hi again")
+			if second.ID == first.ID || second.ContactID != first.ContactID {
+				t.Errorf("inbound goes on in %+v", second)
+			}
+			w.status(second.ID, ended)
+			m := w.sent("k")
+			if m.Existing || m.Conversation.ID == second.ID {
+				t.Errorf("outbound goes on in %+v", m.Conversation)
+			}
+			if got := w.conversation(first.ID); got.Status != ended || got.Preview != "Hi" {
+				t.Errorf("the first has become %+v", got)
+			}
+			w.holds(1, 3, 3)
+		})
+	}
+}
+
+// TestConversation_goes_to_the_owner, unless the send says who takes it; one that is
+// open stays where it is.
+func TestConversation_goes_to_the_owner(t *testing.T) {
+	t.Parallel()
+	type holder struct {
+		member string
+		via    desk.AssignedVia
+	}
+	for name, c := range map[string]struct {
+		do   func(*world) desk.Conversation
+		want holder
+	}{
+		"inbound":                  {func(w *world) desk.Conversation { return *w.writes(number, "Hi") }, holder{"Ada Lovelace", desk.ViaOwner}},
+		"outbound":                 {func(w *world) desk.Conversation { return w.sent("k").Conversation }, holder{"Ada Lovelace", desk.ViaOwner}},
+		"outbound to another":      {func(w *world) desk.Conversation { return w.sent("k", assignedTo("GRACE@example.com")).Conversation }, holder{"Grace Hopper", desk.ViaMember}},
+		"outbound to the owner":    {func(w *world) desk.Conversation { return w.sent("k", assignedTo("ada@example.com")).Conversation }, holder{"Ada Lovelace", desk.ViaMember}},
+		"outbound, and then again": {func(w *world) desk.Conversation { w.sent("k"); return w.sent("2").Conversation }, holder{"Ada Lovelace", desk.ViaOwner}},
+		"outbound over a holder": {func(w *world) desk.Conversation {
+			w.sent("k", assignedTo(w.ada.ID.String()))
+			return w.sent("2", assignedTo(w.grace.ID.String())).Conversation
+		}, holder{"Grace Hopper", desk.ViaMember}},
+		"outbound beside a holder": {func(w *world) desk.Conversation {
+			w.sent("k", assignedTo("grace@example.com"))
+			return w.sent("2").Conversation
+		}, holder{"Grace Hopper", desk.ViaMember}},
+		"the owner of a profile": {func(w *world) desk.Conversation {
+			return w.sent("k", to("905321110099"), profile(ownedBy("grace@example.com"))).Conversation
+		}, holder{"Grace Hopper", desk.ViaOwner}},
+		"an owner who comes later": {func(w *world) desk.Conversation {
+			open := w.writes("905321110099", "Hi")
+			w.put(phoned("905321110099"), ownedBy("ada@example.com"))
+			return *w.conversation(open.ID)
+		}, holder{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.put(phoned(number), ownedBy("ada@example.com"))
+			answered := c.do(w)
+			stored := w.conversation(answered.ID)
+			var member string
+			if m := w.caller().Settings.Member(stored.AssignedMember); m != nil {
+				member = m.Name
+			}
+			if got := (holder{member, stored.AssignedVia}); got != c.want || *stored != answered {
+				t.Errorf("held by %v, want %v; answered %+v", got, c.want, answered)
+			}
+		})
+	}
+}
+
+func TestAssign(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.writes(number, "Hi")
+	for _, to := range []struct {
+		ref  string
+		want desk.ID
+	}{{"ADA@example.com", w.ada.ID}, {"ada@example.com", w.ada.ID}, {w.grace.ID.String(), w.grace.ID}} {
+		got, err := w.Assign(t.Context(), w.caller(), c.ID, to.ref)
+		must(t, err)
+		if stored := w.conversation(c.ID); *stored != *got || stored.AssignedMember != to.want || stored.AssignedVia != desk.ViaMember {
+			t.Errorf("%s: %+v, stored %+v", to.ref, got, stored)
+		}
+	}
+	_, err := w.Assign(t.Context(), w.caller(), c.ID, "nobody@example.com")
+	refused(t, err, desk.InvalidRequest)
+	_, err = w.Assign(t.Context(), w.caller(), desk.ID{9}, "nobody@example.com")
+	refused(t, err, desk.NotFound)
+	p := w.caller()
+	_, err = w.RevokeKey(t.Context(), w.keyID)
+	must(t, err)
+	_, err = w.Assign(t.Context(), p, c.ID, "ada@example.com")
+	refused(t, err, desk.Unauthorized)
+	_, err = w.SetStatus(t.Context(), p, c.ID, desk.StatusClosed)
+	refused(t, err, desk.Unauthorized)
+	if stored, err := w.Conversation(t.Context(), p, c.ID); err != nil || stored.AssignedMember != w.grace.ID || stored.Status != desk.StatusOpen {
+		t.Errorf("in the end: %+v, %v", stored, err)
+	}
+}
+
+// TestSetStatus goes through all moves: each is possible, so long as no other
+// conversation of the contact is open on the channel.
+func TestSetStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	all := []desk.ConversationStatus{desk.StatusOpen, desk.StatusClosed, desk.StatusArchived}
+	first := w.writes(number, "Hi")
+	for _, from := range all {
+		for _, to := range all {
+			w.status(first.ID, from)
+			want := *w.conversation(first.ID)
+			want.Status = to
+			if got := w.status(first.ID, to); *got != want || *w.conversation(first.ID) != want {
+				t.Errorf("from %s to %s: %+v", from, to, got)
+			}
+		}
+	}
+	w.status(first.ID, desk.StatusClosed)
+	second := w.writes(number, "Hi again")
+	for _, from := range all[1:] {
+		w.status(first.ID, from)
+		_, err := w.SetStatus(t.Context(), w.caller(), first.ID, desk.StatusOpen)
+		refused(t, err, desk.ConversationOpen)
+		if got := w.conversation(first.ID); got.Status != from {
+			t.Errorf("it is %s", got.Status)
+		}
+	}
+	w.status(second.ID, desk.StatusOpen) // which it is
+	w.status(second.ID, desk.StatusArchived)
+	w.status(first.ID, desk.StatusOpen)
+	if next := w.writes(number, "Still here"); next.ID != first.ID {
+		t.Errorf("written on in %+v", next)
+	}
+	_, err := w.SetStatus(t.Context(), w.caller(), desk.ID{9}, desk.StatusOpen)
+	refused(t, err, desk.NotFound)
+}
+
+// TestRemoveMember: the open conversations go back to the pool, however many, and
+// what is over keeps its history.
+func TestRemoveMember(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.store.once.Store(true)
+	closed := w.sent("closed", to("905321110001"), assignedTo("ada@example.com")).Conversation.ID
+	w.status(closed, desk.StatusClosed)
+	others := w.sent("others", to("905321110002"), assignedTo("grace@example.com")).Conversation.ID
+	const held = desk.MaxLimit + 5
+	p := w.caller()
+	var group sync.WaitGroup
+	for n := range held {
+		group.Go(func() {
+			if r := w.sendBy(w.App, p, fmt.Sprint(n), to(fmt.Sprintf("90532111%04d", 1000+n)), assignedTo("ada@example.com")); r.err != nil {
+				t.Error(r.err)
+			}
+		})
+	}
+	group.Wait()
+	owned := w.put(phoned("905321110003"), ownedBy("ada@example.com"))
+	list := func(f desk.ConversationFilter) int {
+		t.Helper()
+		page, _, err := w.Conversations(t.Context(), p, f, "", 1000)
+		must(t, err)
+		return len(page)
+	}
+	if n := list(desk.ConversationFilter{Assignee: w.ada.ID, Status: desk.StatusOpen}); n != held {
+		t.Fatalf("Ada holds %d", n)
+	}
+	must(t, w.RemoveMember(t.Context(), w.ada.ID))
+	if n := list(desk.ConversationFilter{Assignee: w.ada.ID, Status: desk.StatusOpen}); n != 0 {
+		t.Errorf("she still holds %d", n)
+	}
+	if n := list(desk.ConversationFilter{Unassigned: true, Status: desk.StatusOpen}); n != held {
+		t.Errorf("%d are in the pool", n)
+	}
+	if c := w.conversation(closed); c.AssignedMember != w.ada.ID || c.AssignedVia != desk.ViaMember {
+		t.Errorf("the closed one: %+v", c)
+	}
+	if c := w.conversation(others); c.AssignedMember != w.grace.ID {
+		t.Errorf("another's: %+v", c)
+	}
+	if c := w.contact(owned.ID); c.Owner != nil {
+		t.Errorf("her contact is owned by %+v", c.Owner)
+	}
+	if err := w.RemoveMember(t.Context(), w.ada.ID); !desk.IsType(err, desk.NotFound) {
+		t.Errorf("removed again: %v", err)
+	}
+	// A conversation that opens again has no holder who is gone.
+	if c := w.status(closed, desk.StatusOpen); !c.AssignedMember.IsZero() || c.AssignedVia != "" || *w.conversation(closed) != *c {
+		t.Errorf("opened again: %+v", c)
+	}
+}
+
+// TestDeleteContact erases what was said, and nobody else's.
+func TestDeleteContact(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sent("other", to("905321110001"))
+	m := w.sent("k", profile(named("Ann")))
+	w.writes(number, "Hi")
+	w.status(m.Conversation.ID, desk.StatusClosed)
+	w.writes(number, "Hi again")
+	doubt := w.inDoubt("doubt", profile(named("Ann")))
+	w.holds(2, 3, 4)
+	w.deleteContact(m.Conversation.ContactID)
+	w.holds(1, 1, 1)
+	_, err := w.Conversation(t.Context(), w.caller(), m.Conversation.ID)
+	refused(t, err, desk.NotFound)
+	_, _, err = w.Messages(t.Context(), w.caller(), m.Conversation.ID, "", 10)
+	refused(t, err, desk.NotFound)
+	_, _, err = w.ContactConversations(t.Context(), w.caller(), m.Conversation.ContactID, "", "", 10)
+	refused(t, err, desk.NotFound)
+	if at := w.attempt(doubt); !at.Erased || at.Plan.Number != "" || at.Plan.Profile != nil {
+		t.Errorf("the attempt: %+v", at)
+	}
+	// Statuses of what is gone find nothing, and bring nothing back.
+	w.tell(said(w.holder("k").ID, desk.Read), said(doubt, desk.Read))
+	w.takeIn()
+	w.holds(1, 1, 1)
+	if r := w.send("k", profile(named("Ann"))); !r.Replayed || w.read(r).Message.ID != m.Message.ID {
+		t.Errorf("the stored answer: %+v", r)
+	}
+}
+
+// TestConversations_lists: newest first, by what was said last, filtered, in pages.
+func TestConversations_lists(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	second := w.addChannel()
+	receive := func(channel desk.ID, from string, at desk.Time) *desk.Conversation {
+		t.Helper()
+		c, err := w.Receive(t.Context(), w.ws, channel, app.InboundMessage{ExternalID: fmt.Sprint(from, at), Number: from, Text: "Hi", At: at})
+		must(t, err)
+		return c
+	}
+	old := receive(w.channel, "905321110001", 1000)
+	middle := receive(w.channel, "905321110002", 2000)
+	elsewhere := receive(second, "905321110001", 3000)
+	alike := receive(w.channel, "905321110003", 2000) // made later, so it stands first
+	receive(w.channel, "905321110001", 4000)          // moves the oldest up
+	w.status(middle.ID, desk.StatusClosed)
+	_, err := w.Assign(t.Context(), w.caller(), alike.ID, "ada@example.com")
+	must(t, err)
+
+	for name, c := range map[string]struct {
+		filter desk.ConversationFilter
+		want   []desk.ID
+	}{
+		"all":             {desk.ConversationFilter{}, []desk.ID{old.ID, elsewhere.ID, alike.ID, middle.ID}},
+		"open":            {desk.ConversationFilter{Status: desk.StatusOpen}, []desk.ID{old.ID, elsewhere.ID, alike.ID}},
+		"closed":          {desk.ConversationFilter{Status: desk.StatusClosed}, []desk.ID{middle.ID}},
+		"archived":        {desk.ConversationFilter{Status: desk.StatusArchived}, nil},
+		"Ada's":           {desk.ConversationFilter{Assignee: w.ada.ID}, []desk.ID{alike.ID}},
+		"nobody's":        {desk.ConversationFilter{Unassigned: true}, []desk.ID{old.ID, elsewhere.ID, middle.ID}},
+		"of a channel":    {desk.ConversationFilter{Channel: second}, []desk.ID{elsewhere.ID}},
+		"of a contact":    {desk.ConversationFilter{Contact: old.ContactID}, []desk.ID{old.ID, elsewhere.ID}},
+		"several at once": {desk.ConversationFilter{Contact: old.ContactID, Channel: w.channel, Status: desk.StatusOpen, Unassigned: true}, []desk.ID{old.ID}},
+	} {
+		for limit := 1; limit <= 5; limit++ {
+			got := walk(t, func(cursor string) ([]*desk.Conversation, string, error) {
+				return w.Conversations(t.Context(), w.caller(), c.filter, cursor, limit)
+			}, limit, func(c *desk.Conversation) desk.ID { return c.ID })
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s, by %d: %v, want %v", name, limit, got, c.want)
+			}
+		}
+	}
+	got := walk(t, func(cursor string) ([]*desk.Conversation, string, error) {
+		return w.ContactConversations(t.Context(), w.caller(), old.ContactID, desk.StatusOpen, cursor, 1)
+	}, 1, func(c *desk.Conversation) desk.ID { return c.ID })
+	if want := []desk.ID{old.ID, elsewhere.ID}; !slices.Equal(got, want) {
+		t.Errorf("the contact's: %v, want %v", got, want)
+	}
+	times := walk(t, func(cursor string) ([]*desk.Message, string, error) {
+		return w.Messages(t.Context(), w.caller(), old.ID, cursor, 1)
+	}, 1, func(m *desk.Message) desk.Time { return m.TS })
+	if want := []desk.Time{4000, 1000}; !slices.Equal(times, want) {
+		t.Errorf("messages: %v, want %v", times, want)
+	}
+}
+
+// walk follows the cursors of a list and returns what it saw.
+func walk[T, K any](t *testing.T, page func(cursor string) ([]T, string, error), limit int, key func(T) K) (seen []K) {
+	t.Helper()
+	for cursor := ""; ; {
+		list, next, err := page(cursor)
+		must(t, err)
+		for _, v := range list {
+			seen = append(seen, key(v))
+		}
+		if next == "" {
+			return seen
+		}
+		if len(list) != limit {
+			t.Fatalf("a page of %d in the middle", len(list))
+		}
+		cursor = next
+	}
+}
+
+// TestConversations_cursors are good for their own list only.
+func TestConversations_cursors(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	w := newWorld(t)
+	c := w.writes(number, "1")
+	w.writes(number, "2")
+	other := w.writes("905321110001", "3")
+	another := w.addChannel()
+	_, err := w.ReceiveSandbox(ctx, another, "+"+number, "", "4")
+	must(t, err)
+	p := w.caller()
+	_, ofAll, err := w.Conversations(ctx, p, desk.ConversationFilter{}, "", 1)
+	must(t, err)
+	_, ofContact, err := w.ContactConversations(ctx, p, c.ContactID, "", "", 1)
+	must(t, err)
+	_, ofMessages, err := w.Messages(ctx, p, c.ID, "", 1)
+	must(t, err)
+	lists := map[string]func(cursor string) error{
+		ofAll: func(cursor string) error {
+			_, _, err := w.Conversations(ctx, p, desk.ConversationFilter{}, cursor, 5)
+			return err
+		},
+		ofContact: func(cursor string) error {
+			_, _, err := w.ContactConversations(ctx, p, c.ContactID, "", cursor, 5)
+			return err
+		},
+		ofMessages: func(cursor string) error {
+			_, _, err := w.Messages(ctx, p, c.ID, cursor, 5)
+			return err
+		},
+	}
+	for own, list := range lists {
+		for _, cursor := range []string{ofAll, ofContact, ofMessages, "nonsense"} {
+			if err := list(cursor); (err == nil) != (cursor == own) || err != nil && !desk.IsType(err, desk.InvalidRequest) {
+				t.Errorf("a cursor of another list: %v", err)
+			}
+		}
+	}
+	for _, f := range []desk.ConversationFilter{{Status: desk.StatusOpen}, {Unassigned: true}, {Channel: w.channel}, {Contact: c.ContactID}, {Assignee: w.ada.ID}} {
+		if _, _, err := w.Conversations(ctx, p, f, ofAll, 1); !desk.IsType(err, desk.InvalidRequest) {
+			t.Errorf("with the filter %+v: %v", f, err)
+		}
+	}
+	_, _, err = w.Messages(ctx, p, other.ID, ofMessages, 5)
+	refused(t, err, desk.InvalidRequest)
+	_, _, err = w.ContactConversations(ctx, p, other.ContactID, "", ofContact, 5)
+	refused(t, err, desk.InvalidRequest)
+	_, _, err = w.ContactConversations(ctx, p, c.ContactID, desk.StatusOpen, ofContact, 5)
+	refused(t, err, desk.InvalidRequest)
+}
+
+// TestWorkspaces_are_sealed: what another workspace has does not exist.
+func TestWorkspaces_are_sealed(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	w := newWorld(t)
+	m := w.sent("k")
+	other, err := w.CreateWorkspace(ctx, "Other", "")
+	must(t, err)
+	own := w.ws
+	w.ws = other.ID
+	key, _ := w.newKey("all")
+	w.ws = own
+	p, err := w.Authenticate(ctx, key)
+	must(t, err)
+	_, err = w.Conversation(ctx, p, m.Conversation.ID)
+	refused(t, err, desk.NotFound)
+	_, _, err = w.Messages(ctx, p, m.Conversation.ID, "", 10)
+	refused(t, err, desk.NotFound)
+	_, err = w.Assign(ctx, p, m.Conversation.ID, "ada@example.com")
+	refused(t, err, desk.NotFound)
+	_, err = w.SetStatus(ctx, p, m.Conversation.ID, desk.StatusClosed)
+	refused(t, err, desk.NotFound)
+	refused(t, w.sendBy(w.App, p, "k", on(w.channel)).err, desk.NotFound) // the key is its own, the channel is not there
+	refused(t, w.sendBy(w.App, p, "k").err, desk.NotFound)
+	if list, _, err := w.Conversations(ctx, p, desk.ConversationFilter{}, "", 10); err != nil || len(list) != 0 {
+		t.Errorf("it sees %+v, %v", list, err)
+	}
+}
+
+// TestOptOut: a person says what they want of marketing, the last word counts, and
+// messages of other kinds still go.
+func TestOptOut(t *testing.T) {
+	t.Parallel()
+	type word struct {
+		text string
+		at   desk.Time
+	}
+	w, from := newWorld(t), 0
+	for name, c := range map[string]struct {
+		said  []word
+		since desk.Time
+	}{
+		"nothing":                    {nil, 0},
+		"something else":             {[]word{{"please stop", 10}}, 0},
+		"stop":                       {[]word{{"STOP", 10}}, 10},
+		"stop, in Turkish":           {[]word{{" iptal!", 10}}, 10},
+		"stop, then again":           {[]word{{"stop", 10}, {"STOP", 20}}, 10},
+		"stop, then talk":            {[]word{{"stop", 10}, {"thanks", 20}}, 10},
+		"stop, then start":           {[]word{{"stop", 10}, {"START", 20}}, 0},
+		"stop, start, stop":          {[]word{{"stop", 10}, {"start", 20}, {"stop", 30}}, 30},
+		"start only":                 {[]word{{"start", 10}}, 0},
+		"start that came late":       {[]word{{"stop", 20}, {"start", 10}}, 20},
+		"stop that came late":        {[]word{{"start", 20}, {"stop", 10}}, 0},
+		"an older stop":              {[]word{{"stop", 20}, {"stop", 10}}, 20},
+		"in one moment, the last":    {[]word{{"stop", 10}, {"start", 10}}, 0},
+		"stop, late start, start":    {[]word{{"stop", 20}, {"start", 10}, {"start", 30}}, 0},
+		"start, late stop, stop":     {[]word{{"start", 20}, {"stop", 10}, {"stop", 30}}, 30},
+		"stop, an older talk, start": {[]word{{"stop", 20}, {"hi", 5}, {"start", 25}}, 0},
+	} {
+		from++
+		person := fmt.Sprintf("90532111%04d", from)
+		for _, s := range c.said {
+			_, err := w.Receive(t.Context(), w.ws, w.channel, app.InboundMessage{ExternalID: name + s.text + s.at.String(), Number: person, Text: s.text, At: s.at})
+			must(t, err)
+		}
+		t.Run(name, func(*testing.T) { w.wants(c.since, to(person)) })
+	}
+}
+
+// wants checks since when the test's number takes no marketing, 0 for not at all.
+func (w *world) wants(since desk.Time, edits ...edit) {
+	w.t.Helper()
+	r := w.send("sale "+w.clock.newID().String(), append([]edit{of("sale", "en")}, edits...)...)
+	if since == 0 {
+		must(w.t, r.err)
+	} else if e := refusalOf(w.t, r.err, desk.RecipientOptedOut); e.Details != (desk.OptedOut{Since: since}) {
+		w.t.Errorf("details: %+v, want since %s", e.Details, since)
+	}
+	w.sent("order "+w.clock.newID().String(), append([]edit{of("hello", "en")}, edits...)...)
+}
+
+// TestOptOut_follows_the_number: to every channel and whichever way the person is
+// named, and it outlives the contact. It is not another number's.
+func TestOptOut_follows_the_number(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, err := w.Receive(t.Context(), w.ws, w.channel, app.InboundMessage{ExternalID: "1", Number: number, Text: "STOP", At: 10})
+	must(t, err)
+	another := w.addChannel()
+	first := on(w.channel)
+	w.wants(10, first)
+	w.wants(10, on(another))
+	w.wants(10, first, toContact(c.ContactID))
+	w.wants(0, first, to("905321110099"))
+	w.deleteContact(c.ContactID)
+	w.wants(10, first)
+	byChat := w.put(alsoKnownAs(desk.KindWhatsApp, number))
+	w.wants(10, first, toContact(byChat.ID))
+	_, err = w.Receive(t.Context(), w.ws, another, app.InboundMessage{ExternalID: "2", Number: number, Text: "start", At: 20})
+	must(t, err)
+	w.wants(0, first)
+}
+
+// TestOptOut_of_a_category_in_any_case: the provider writes it in upper case, a file
+// that people put into a sandbox may not.
+func TestOptOut_of_a_category_in_any_case(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.provider.library = append(w.provider.library, template("promo", "en", "marketing", "", "Come and buy!"))
+	_, _, err := w.SyncChannel(t.Context(), w.channel)
+	must(t, err)
+	w.writes(number, "STOP")
+	refused(t, w.send("k", of("promo", "en")).err, desk.RecipientOptedOut)
+}
+
+// TestOptOut_replays: an answer that is stored is given before anything is checked.
+func TestOptOut_replays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.sent("k", of("sale", "en"))
+	w.clock.advance(time.Second)
+	w.writes(number, "STOP")
+	if r := w.send("k", of("sale", "en")); !r.Replayed || w.read(r).Message.ID != m.Message.ID {
+		t.Errorf("the stored answer: %+v, %v", r, r.err)
+	}
+}

@@ -1,0 +1,657 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// The database goes away in the middle of a send. Its transactions are the claim
+// first, then what the provider's answer leads to.
+
+func TestLost_before_the_claim(t *testing.T) {
+	t.Parallel()
+	for name, when := range map[string]moment{"at its beginning": begin, "at its end": commit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.store.in(1, when, lost)
+			refused(t, w.send("k").err, desk.Unavailable)
+			if len(w.provider.sent()) != 0 || len(w.attempts()) != 0 {
+				t.Error("it went on")
+			}
+			if r := w.send("k"); r.err != nil || r.Replayed {
+				t.Errorf("the same again: %+v", r)
+			}
+		})
+	}
+}
+
+// TestLost_with_the_answer_to_the_claim: the claim is there, so the send goes on.
+func TestLost_with_the_answer_to_the_claim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.store.in(1, answer, lost)
+	w.sent("k")
+	if r := w.send("k"); r.err != nil || !r.Replayed {
+		t.Errorf("the same again: %+v", r)
+	}
+	w.holds(1, 1, 1)
+	if n := len(w.provider.sent()); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+// TestLost_for_good_after_the_claim: nobody can tell whether the key is claimed, so
+// nothing is sent, and the key is freed once the database is back.
+func TestLost_for_good_after_the_claim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.store.in(1, answer, func() error {
+		w.store.down.Store(true)
+		w.store.blind.Store(true)
+		return lost()
+	})
+	refused(t, w.send("k").err, desk.Unavailable)
+	if at := w.holder("k"); at == nil || at.Phase != desk.Dispatching {
+		t.Errorf("the key is held by %+v", at)
+	}
+	w.store.blind.Store(false)
+	w.store.down.Store(false)
+	waitFor(t, "the key to be free", func() bool { return w.holder("k") == nil })
+	if len(w.provider.sent()) != 0 {
+		t.Error("something was sent")
+	}
+	if at := w.attempts()[0]; at.Phase != desk.Refused || at.Refusal.Type != desk.Unavailable {
+		t.Errorf("the attempt: %+v", at)
+	}
+	w.sent("k")
+	w.holds(1, 1, 1)
+}
+
+// TestLost_after_the_provider_took_it: the caller learns that the outcome is unknown,
+// and the process goes on until it is stored.
+func TestLost_after_the_provider_took_it(t *testing.T) {
+	t.Parallel()
+	for name, arm := range map[string]func(*world){
+		"before it was stored": func(w *world) { w.store.in(2, begin, lost) },
+		"while it was stored":  func(w *world) { w.store.in(2, commit, lost) },
+		"after it was stored":  func(w *world) { w.store.in(2, answer, lost) },
+		"for a while": func(w *world) {
+			w.store.in(1, answer, func() error { w.store.down.Store(true); return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			arm(w)
+			id := w.doubted(w.send("k", profile(named("Ann"))).err)
+			w.store.down.Store(false)
+			waitFor(t, "the message to be stored", func() bool { return w.attempt(id).Phase == desk.Done })
+			r := w.send("k", profile(named("Ann")))
+			if m := w.read(r); !r.Replayed || m.Message.ExternalID != messageID(id) || w.message(m).Delivery != desk.Sent {
+				t.Errorf("the same again: %+v", r)
+			}
+			w.stop() // nothing is left to be done
+			w.holds(1, 1, 1)
+			if n := len(w.provider.sent()); n != 1 {
+				t.Errorf("%d calls", n)
+			}
+		})
+	}
+}
+
+// TestLost_with_notices: what a provider leaves with its receipt is stored with the
+// message, however often that has to be repeated.
+func TestLost_with_notices(t *testing.T) {
+	t.Parallel()
+	for name, when := range map[string]moment{"at its beginning": begin, "at its end": commit, "after it": answer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.provider.plays(func(_ context.Context, d app.Dispatch) (app.Receipt, error) {
+				body, err := json.Marshal([]desk.StatusNotice{said(d.Attempt, desk.Delivered)})
+				n := app.Notice{Channel: w.channel, ID: w.clock.newID(), Due: desk.TimeOf(w.clock.now()), Body: body}
+				return app.Receipt{ExternalID: messageID(d.Attempt), Notices: []app.Notice{n}}, err
+			})
+			w.store.in(2, when, lost)
+			w.doubted(w.send("k").err)
+			w.run() // which has transactions of its own
+			waitFor(t, "the message to be stored", func() bool { return w.holder("k").Phase == desk.Done })
+			m := w.read(w.send("k"))
+			waitFor(t, "its status", func() bool { return w.message(m).Delivery == desk.Delivered })
+			w.holds(1, 1, 1)
+		})
+	}
+}
+
+// TestLost_after_the_provider_refused: the caller gets the refusal, and the key is
+// freed once the database is back.
+func TestLost_after_the_provider_refused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.provider.plays(refuses)
+	w.store.in(2, begin, lost)
+	refused(t, w.send("k").err, desk.ProviderRejected)
+	waitFor(t, "the key to be free", func() bool { return w.holder("k") == nil })
+	w.provider.plays(takes)
+	w.sent("k")
+	w.holds(1, 1, 1)
+}
+
+// TestLost_with_the_doubt: what could not be marked as in doubt is found by the
+// sweeper.
+func TestLost_with_the_doubt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.provider.plays(losesTheAnswer)
+	w.store.in(2, begin, lost)
+	id := w.doubted(w.send("k").err)
+	if at := w.attempt(id); at.Phase != desk.Dispatching {
+		t.Fatalf("the attempt is %s", at.Phase)
+	}
+	w.store.ahead.Store(time.Minute.Milliseconds())
+	must(t, w.Sweep(t.Context()))
+	if at := w.attempt(id); at.Phase != desk.InDoubt {
+		t.Errorf("the attempt is %s", at.Phase)
+	}
+	if again := w.doubted(w.send("k").err); again != id {
+		t.Errorf("the same again is of %s", again)
+	}
+}
+
+// TestLate_before_the_first_byte: a process that was held up between its claim and
+// the call does not send, and says so for certain.
+func TestLate_before_the_first_byte(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		late time.Duration
+		sent bool
+	}{"late": {5*time.Second + time.Millisecond, false}, "in time": {4 * time.Second, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.store.in(1, answer, func() error {
+				w.clock.advance(c.late)
+				return nil
+			})
+			r := w.send("k")
+			if sent := len(w.provider.sent()) == 1; sent != c.sent {
+				t.Fatalf("sent: %v, %v", sent, r.err)
+			}
+			if c.sent {
+				w.read(r)
+				return
+			}
+			refused(t, r.err, desk.Unavailable)
+			if at := w.attempts()[0]; at.Phase != desk.Refused || w.holder("k") != nil {
+				t.Errorf("the attempt: %+v", at)
+			}
+			w.sent("k")
+		})
+	}
+}
+
+// The default bounds of a send, by which leases are made.
+const (
+	lease  = 30 * time.Second // first byte, provider and margin
+	margin = 5 * time.Second
+	slack  = 2 * time.Second // longer than a test takes in between
+)
+
+// TestSweep marks what is dispatching although its lease has lapsed, by the
+// database's clock, and nothing else. It never sends.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	settled := w.sent("settled")
+	play, reached, release := blocks(takes)
+	w.provider.plays(play)
+	var r reply
+	landed := make(chan struct{})
+	go func() {
+		defer close(landed)
+		r = w.send("k")
+	}()
+	<-reached
+	id := w.holder("k").ID
+	for _, c := range []struct {
+		ahead time.Duration
+		want  desk.Phase
+	}{{0, desk.Dispatching}, {lease, desk.Dispatching}, {lease + margin - slack, desk.Dispatching}, {lease + margin + time.Millisecond, desk.InDoubt}} {
+		w.store.ahead.Store(c.ahead.Milliseconds())
+		must(t, w.Sweep(t.Context()))
+		if got := w.attempt(id).Phase; got != c.want {
+			t.Errorf("after %v it is %s, want %s", c.ahead, got, c.want)
+		}
+	}
+	if at := w.holder("settled"); at.Phase != desk.Done || at.Plan.Message != settled.Message.ID {
+		t.Errorf("what was settled: %+v", at)
+	}
+	// The process was only slow, and what it knows still counts.
+	close(release)
+	<-landed
+	w.read(r)
+	if at := w.attempt(id); at.Phase != desk.Done {
+		t.Errorf("in the end it is %s", at.Phase)
+	}
+	w.holds(1, 1, 2)
+	if n := len(w.provider.sent()); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+func TestRelease_sent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.inDoubt("k", profile(named("Ann")), assignedTo("grace@example.com"))
+	at, err := w.Release(t.Context(), id, true)
+	must(t, err)
+	if at.ID != id || at.Phase != desk.Done {
+		t.Errorf("released: %+v", at)
+	}
+	r := w.send("k", profile(named("Ann")))
+	m := w.read(r)
+	if !r.Replayed || m.Message.ExternalID != "" || w.message(m).Delivery != desk.Sent {
+		t.Errorf("the same again: %+v", r)
+	}
+	if c := w.contact(m.Conversation.ContactID); c.Name != "Ann" || c.Phone != number {
+		t.Errorf("contact: %+v", c)
+	}
+	if c := w.conversation(m.Conversation.ID); c.AssignedMember != w.grace.ID {
+		t.Errorf("conversation: %+v", c)
+	}
+	w.holds(1, 1, 1)
+	if _, err := w.Release(t.Context(), id, false); err == nil {
+		t.Error("it was released twice")
+	}
+	// What the provider says of it afterwards still finds the message, in any order.
+	w.tell(saidEarly(id, desk.Delivered), said(id, desk.Sent), said(id, desk.Failed))
+	w.takeIn()
+	if got := w.message(m); got.ExternalID != messageID(id) || got.Delivery != desk.Delivered || got.Failure == nil {
+		t.Errorf("after the statuses: %+v", got)
+	}
+	if at := w.attempt(id); at.ExternalID != messageID(id) || at.Notes != nil {
+		t.Errorf("the attempt: %+v", at)
+	}
+	if again := w.send("k", profile(named("Ann"))); !bytes.Equal(again.Body, r.Body) {
+		t.Errorf("the answer has become %q", again.Body)
+	}
+}
+
+func TestRelease_not_sent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.inDoubt("k")
+	at, err := w.Release(t.Context(), id, false)
+	must(t, err)
+	if at.Phase != desk.Released || w.holder("k") != nil {
+		t.Errorf("released: %+v", at)
+	}
+	w.holds(0, 0, 0)
+	if r := w.send("k", otherBody); r.err != nil || r.Replayed {
+		t.Errorf("the free key: %+v", r)
+	}
+	w.holds(1, 1, 1)
+}
+
+func TestRelease_refuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	play, reached, release := blocks(takes)
+	w.provider.plays(play)
+	landed := make(chan reply)
+	go func() { landed <- w.send("k") }()
+	<-reached
+	id := w.holder("k").ID
+	for _, ahead := range []time.Duration{0, lease - slack} {
+		w.store.ahead.Store(ahead.Milliseconds())
+		for _, sent := range []bool{true, false} {
+			_, err := w.Release(t.Context(), id, sent)
+			refused(t, err, desk.InvalidRequest)
+		}
+	}
+	if at := w.attempt(id); at.Phase != desk.Dispatching {
+		t.Errorf("the attempt is %s", at.Phase)
+	}
+	close(release)
+	w.read(<-landed)
+	for _, unknown := range []desk.ID{id, {9}, {}} { // a settled one, and two that never were
+		if _, err := w.Release(t.Context(), unknown, false); !desk.IsType(err, desk.NotFound) && !desk.IsType(err, desk.InvalidRequest) {
+			t.Errorf("%s: %v", unknown, err)
+		}
+	}
+	w.holds(1, 1, 1)
+}
+
+// TestRelease_two_at_once: the first one wins.
+func TestRelease_two_at_once(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := w.node(&faultyStore{Store: w.file}, app.Bounds{})
+	id := w.inDoubt("k")
+	w.store.in(1, begin, func() error {
+		_, err := other.Release(context.Background(), id, true)
+		return err
+	})
+	_, err := w.Release(t.Context(), id, false)
+	refused(t, err, desk.InvalidRequest)
+	if at := w.holder("k"); at == nil || at.Phase != desk.Done {
+		t.Errorf("the attempt: %+v", at)
+	}
+	w.holds(1, 1, 1)
+}
+
+// TestRelease_and_a_late_acceptance: a person gave the attempt up, and the provider
+// took it after all. That can't be undone, only told, once.
+func TestRelease_and_a_late_acceptance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	play, reached, release := blocks(takes)
+	w.provider.plays(play)
+	landed := make(chan reply)
+	go func() { landed <- w.send("k") }()
+	<-reached
+	id := w.holder("k").ID
+	w.store.ahead.Store((lease + slack).Milliseconds())
+	_, err := w.Release(t.Context(), id, false)
+	must(t, err)
+	w.provider.plays(takes)
+	second := w.sent("k")
+	close(release)
+	if late := w.doubted((<-landed).err); late != id {
+		t.Errorf("the caller learns of %s", late)
+	}
+	w.tell(said(id, desk.Sent), said(id, desk.Delivered), said(id, desk.Read))
+	w.takeIn()
+	at := w.attempt(id)
+	if len(at.Notes) != 1 || !strings.Contains(at.Notes[0], messageID(id)) || at.Phase != desk.Released {
+		t.Errorf("the attempt: %s, notes %q", at.Phase, at.Notes)
+	}
+	incidents := w.log.find("incident")
+	if len(incidents) != 1 || !strings.HasPrefix(incidents[0], "ERROR") || !strings.Contains(incidents[0], id.String()) || !strings.Contains(incidents[0], messageID(id)) {
+		t.Errorf("logged: %q", incidents)
+	}
+	w.holds(1, 1, 1)
+	if again := w.send("k"); w.read(again).Message.ID != second.Message.ID {
+		t.Errorf("the same again: %s", again.Body)
+	}
+}
+
+// TestAccepted_twice: one message of an attempt is known, and the provider reports
+// another.
+func TestAccepted_twice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.sent("k")
+	id := w.holder("k").ID
+	other := said(id, desk.Delivered)
+	other.ExternalID = "wamid.other"
+	w.tell(other, other)
+	w.takeIn()
+	if at := w.attempt(id); len(at.Notes) != 1 || at.ExternalID != messageID(id) {
+		t.Errorf("the attempt: %+v", at)
+	}
+	if incidents := w.log.find("incident"); len(incidents) != 1 || !strings.Contains(incidents[0], "wamid.other") {
+		t.Errorf("logged: %q", incidents)
+	}
+	if got := w.message(m); got.Delivery != desk.Sent {
+		t.Errorf("the message is %s", got.Delivery)
+	}
+}
+
+// TestFinish_in_between: what happens while a message is on its way. Nothing refuses
+// any more: what no longer holds is left out, and noted.
+func TestFinish_in_between(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	full := profile(named("Bob"), mailed("bob@example.com"), alsoKnownAs("telegram", "bob"), having("city", "Ankara"), having("size", "M"), ownedBy("ada@example.com"))
+	for name, c := range map[string]struct {
+		meanwhile func(*world)
+		edits     []edit
+		want      desk.Contact // the part of it that the send decides
+		notes     []string     // parts of them
+	}{
+		"nothing": {func(*world) {}, nil, desk.Contact{Name: "Bob", Email: "bob@example.com", Attributes: desk.StoredAttributes(`{"city":"Ankara","size":"M"}`),
+			Further: []desk.Identity{{Kind: "telegram", Value: "bob"}}}, nil},
+		"the e-mail is taken": {func(w *world) { w.put(named("Other"), mailed("BOB@example.com")) }, nil,
+			desk.Contact{Name: "Bob", Attributes: desk.StoredAttributes(`{"city":"Ankara","size":"M"}`), Further: []desk.Identity{{Kind: "telegram", Value: "bob"}}},
+			[]string{"taken by another contact"}},
+		"the handle is taken": {func(w *world) { w.put(named("Other"), alsoKnownAs("telegram", "bob")) }, nil,
+			desk.Contact{Name: "Bob", Email: "bob@example.com", Attributes: desk.StoredAttributes(`{"city":"Ankara","size":"M"}`)},
+			[]string{"taken by another contact"}},
+		"both are taken, by two": {func(w *world) {
+			w.put(named("Other"), mailed("bob@example.com"))
+			w.put(named("Third"), alsoKnownAs("telegram", "bob"))
+		}, nil, desk.Contact{Name: "Bob", Attributes: desk.StoredAttributes(`{"city":"Ankara","size":"M"}`)}, []string{"taken by another contact"}},
+		"an attribute is archived": {func(w *world) {
+			_, err := w.ArchiveAttribute(ctx, w.caller(), "city", true)
+			must(w.t, err)
+		}, nil, desk.Contact{Name: "Bob", Email: "bob@example.com", Attributes: desk.StoredAttributes(`{"size":"M"}`), Further: []desk.Identity{{Kind: "telegram", Value: "bob"}}},
+			[]string{"attributes city"}},
+		"the owner is removed": {func(w *world) { must(w.t, w.RemoveMember(ctx, w.ada.ID)) }, nil,
+			desk.Contact{Name: "Bob", Email: "bob@example.com", Attributes: desk.StoredAttributes(`{"city":"Ankara","size":"M"}`), Further: []desk.Identity{{Kind: "telegram", Value: "bob"}}},
+			[]string{"the owner was removed"}},
+		"the assignee is removed": {func(w *world) { must(w.t, w.RemoveMember(ctx, w.grace.ID)) }, []edit{assignedTo("grace@example.com")},
+			desk.Contact{Name: "Bob", Email: "bob@example.com", Attributes: desk.StoredAttributes(`{"city":"Ankara","size":"M"}`), Further: []desk.Identity{{Kind: "telegram", Value: "bob"}}},
+			[]string{"the assignee was removed"}},
+		"everything at once": {func(w *world) {
+			must(w.t, w.RemoveMember(ctx, w.ada.ID))
+			must(w.t, w.RemoveMember(ctx, w.grace.ID))
+			w.put(named("Other"), mailed("bob@example.com"), alsoKnownAs("telegram", "bob"))
+			for _, key := range []string{"city", "size"} {
+				_, err := w.ArchiveAttribute(ctx, w.caller(), key, true)
+				must(w.t, err)
+			}
+		}, []edit{assignedTo("grace@example.com")}, desk.Contact{Name: "Bob"},
+			[]string{"the owner was removed", "attributes city, size", "taken by another contact", "the assignee was removed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for _, key := range []string{"city", "size"} {
+				_, _, err := w.PutAttribute(t.Context(), w.caller(), desk.AttributeInput{Key: key, Type: text(string(desk.TextAttribute))})
+				must(t, err)
+			}
+			w.provider.plays(meanwhile(func(app.Dispatch) { c.meanwhile(w) }, takes))
+			r := w.send("k", append(slices.Clone(c.edits), full)...)
+			m := w.read(r)
+			got := w.contact(m.Conversation.ContactID)
+			if got.Name != c.want.Name || got.Phone != number || got.Email != c.want.Email || got.Attributes != c.want.Attributes || !slices.Equal(got.Further, c.want.Further) {
+				t.Errorf("contact: %+v", got)
+			}
+			at := w.holder("k")
+			if len(at.Notes) != len(c.notes) {
+				t.Fatalf("notes: %q", at.Notes)
+			}
+			for n, part := range c.notes {
+				if !strings.Contains(at.Notes[n], part) {
+					t.Errorf("notes: %q, want %q", at.Notes, c.notes)
+				}
+			}
+			stored := w.conversation(m.Conversation.ID)
+			if *stored != m.Conversation || (stored.AssignedMember.IsZero()) == (got.Owner != nil) {
+				t.Errorf("conversation: %+v", stored)
+			}
+			if w.message(m).Text != "Hello there!" {
+				t.Error("the message is not there")
+			}
+			if again := w.send("k", append(slices.Clone(c.edits), full)...); !bytes.Equal(again.Body, r.Body) {
+				t.Errorf("the same again: %v %v", again, again.err)
+			}
+			for _, line := range at.Notes { // the log outlives the contact
+				if strings.Contains(line, "bob") || strings.Contains(line, number) {
+					t.Errorf("a note speaks of the person: %q", line)
+				}
+			}
+		})
+	}
+}
+
+// TestFinish_the_recipient_was_deleted: the answer is made from the plan, nothing is
+// stored of the person, and the key keeps its answer.
+func TestFinish_the_recipient_was_deleted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		known bool // before the send
+		doubt bool // and its outcome is learnt from a status
+	}{"a known one": {true, false}, "one made meanwhile": {false, false}, "a known one, in doubt": {true, true}, "one made meanwhile, in doubt": {false, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if c.known {
+				w.put(named("Ann"), phoned(number))
+			}
+			play := meanwhile(func(app.Dispatch) { w.deleteContact(w.put(phoned(number)).ID) }, takes)
+			edits := []edit{of("order_update", "en_US", "A-17", "Ann", "A-17"), assignedTo("grace@example.com")}
+			var r reply
+			if c.doubt {
+				w.provider.plays(meanwhile(func(app.Dispatch) { w.deleteContact(w.put(phoned(number)).ID) }, losesTheAnswer))
+				id := w.doubted(w.send("k", edits...).err)
+				w.tell(said(id, desk.Delivered), said(id, desk.Read))
+				w.takeIn()
+				r = w.send("k", edits...)
+			} else {
+				w.provider.plays(play)
+				r = w.send("k", edits...)
+			}
+			m := w.read(r)
+			if m.Message.Text != "*Order A-17*\nHi Ann, order A-17 ships today." || m.Conversation.AssignedMember != w.grace.ID || m.Existing {
+				t.Errorf("the answer: %+v", m)
+			}
+			w.holds(0, 0, 0)
+			if again := w.send("k", edits...); again.err != nil || !again.Replayed || !bytes.Equal(again.Body, r.Body) {
+				t.Errorf("the same again: %+v, %v", again, again.err)
+			}
+			at := w.holder("k")
+			if at.Phase != desk.Done || at.Plan.Number != "" || at.Plan.Text != "" {
+				t.Errorf("the attempt: %+v", at)
+			}
+			must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error { // nobody will ever ask for them
+				kept, err := tx.TakeStatuses(w.channel, messageID(at.ID))
+				if len(kept) != 0 {
+					t.Errorf("statuses are kept: %+v", kept)
+				}
+				return err
+			}))
+			if n := len(w.provider.sent()); n != 1 {
+				t.Errorf("%d calls", n)
+			}
+		})
+	}
+}
+
+// TestFinish_the_number_was_taken: whoever has the number by now is the one that the
+// message went to.
+func TestFinish_the_number_was_taken(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]func(string) func(*desk.ContactWrite){
+		"as a phone": phoned, "as a chat account": func(s string) func(*desk.ContactWrite) { return alsoKnownAs(desk.KindWhatsApp, s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var taker *desk.Contact
+			w.provider.plays(meanwhile(func(app.Dispatch) { taker = w.put(named("Taker"), how(number), ownedBy("ada@example.com")) }, takes))
+			m := w.sent("k", profile(named("Bob")))
+			if m.Conversation.ContactID != taker.ID || m.Conversation.AssignedMember != w.ada.ID || m.Conversation.AssignedVia != desk.ViaOwner {
+				t.Errorf("the conversation: %+v", m.Conversation)
+			}
+			if got := w.contact(taker.ID); got.Name != "Taker" {
+				t.Errorf("the profile went to %q", got.Name)
+			}
+			w.holds(1, 1, 1)
+		})
+	}
+}
+
+// TestFinish_another_send_was_faster: two sends to one new number share the contact
+// and the conversation that the faster one made.
+func TestFinish_another_send_was_faster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var faster desk.SentMessage
+	w.provider.plays(meanwhile(func(app.Dispatch) {
+		w.provider.plays(takes)
+		faster = w.sent("faster", profile(named("Faster")))
+	}, takes))
+	slower := w.sent("slower", profile(named("Slower")))
+	if faster.Existing || !slower.Existing || slower.Conversation.ID != faster.Conversation.ID || slower.Conversation.ContactID != faster.Conversation.ContactID {
+		t.Errorf("faster %+v, slower %+v", faster, slower)
+	}
+	if c := w.contact(faster.Conversation.ContactID); c.Name != "Faster" {
+		t.Errorf("contact: %+v", c)
+	}
+	if at := w.holder("slower"); at.Plan.Contact != faster.Conversation.ContactID || at.Plan.Conversation != faster.Conversation.ID {
+		t.Errorf("the attempt: %+v", at.Plan)
+	}
+	w.holds(1, 1, 2)
+}
+
+// TestForget: a key lives for 30 days after success, a refusal's line in the log as
+// long, and what is in doubt until somebody settles it.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	doubt := w.inDoubt("doubt")
+	released := w.inDoubt("released")
+	_, err := w.Release(t.Context(), released, false)
+	must(t, err)
+	w.provider.plays(refuses)
+	refused(t, w.send("refused").err, desk.ProviderRejected)
+	w.provider.plays(takes)
+	w.sent("done")
+	const month = 30 * 24 * time.Hour
+	phases := func() (list []desk.Phase) {
+		for _, at := range w.attempts() {
+			list = append(list, at.Phase)
+		}
+		slices.Sort(list)
+		return list
+	}
+	w.clock.advance(month - time.Minute)
+	must(t, w.Forget(t.Context()))
+	if got, want := phases(), []desk.Phase{desk.Done, desk.InDoubt, desk.Refused, desk.Released}; !slices.Equal(got, want) {
+		t.Errorf("after almost 30 days: %v, want %v", got, want)
+	}
+	w.clock.advance(2 * time.Minute)
+	must(t, w.Forget(t.Context()))
+	if got, want := phases(), []desk.Phase{desk.InDoubt}; !slices.Equal(got, want) {
+		t.Errorf("after 30 days: %v, want %v", got, want)
+	}
+	if w.holder("done") != nil || w.holder("doubt") == nil {
+		t.Errorf("keys: %v, %v", w.holder("done"), w.holder("doubt"))
+	}
+	w.clock.advance(100 * month)
+	must(t, w.Forget(t.Context()))
+	if again := w.doubted(w.send("doubt").err); again != doubt {
+		t.Errorf("in doubt is %s", again)
+	}
+	w.holds(1, 1, 1) // the message stays
+}
+
+// TestAttempts: the log, newest first, which tells nothing of persons once settled.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	doubt := w.inDoubt("1")
+	w.sent("2")
+	list := w.attempts()
+	if len(list) != 2 || list[0].Key != "2" || list[1].ID != doubt || list[1].Actor != w.keyID {
+		t.Errorf("the log: %+v", list)
+	}
+	if few, err := w.Attempts(t.Context(), w.ws, false, 1); err != nil || !reflect.DeepEqual(few, list[:1]) {
+		t.Errorf("the newest: %+v, %v", few, err)
+	}
+	if _, err := w.Attempts(t.Context(), desk.ID{9}, false, 1); !desk.IsType(err, desk.NotFound) {
+		t.Errorf("of no workspace: %v", err)
+	}
+}

@@ -1,0 +1,138 @@
+package desk_test
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+
+	"parley/desk"
+)
+
+func TestParseBindingPlace(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]struct {
+		place desk.BindingPlace
+		bound desk.Binding
+	}{
+		"order_update/en_US/1=customer_name":                 {desk.BindingPlace{Template: "order_update", Language: "en_US", Address: "1"}, desk.CustomerName},
+		"order_update/en_US/header.1=agent_first_name":       {desk.BindingPlace{Template: "order_update", Language: "en_US", Address: "header.1"}, desk.AgentFirstName},
+		"siparis_hazir/tr/temsilci_adi=free":                 {desk.BindingPlace{Template: "siparis_hazir", Language: "tr", Address: "temsilci_adi"}, desk.Free},
+		"siparis_hazir/tr/temsilci_adi=guess":                {desk.BindingPlace{Template: "siparis_hazir", Language: "tr", Address: "temsilci_adi"}, ""},
+		"welcome/zh_Hant_TW/header.Name=customer_first_name": {desk.BindingPlace{Template: "welcome", Language: "zh_Hant_TW", Address: "header.Name"}, desk.CustomerFirstName},
+	} {
+		if place, b, err := desk.ParseBindingPlace(sent); place != want.place || b != want.bound || err != nil {
+			t.Errorf("%q: %v %q %v", sent, place, b, err)
+		}
+	}
+	for _, sent := range []string{
+		"", "=", "a/b/c", "a/b=free", "a/b/c/d=free", "/b/c=free", "a//c=free", "a/b/=free", "a/b/c=", "a/b/c=nobody", "a/b/c=Free", "a/b/c=free=free",
+	} {
+		if _, b, err := desk.ParseBindingPlace(sent); b != "" || !desk.IsType(err, desk.InvalidRequest) {
+			t.Errorf("%q: %q, %v", sent, b, err)
+		}
+	}
+}
+
+// TestChannel_Binds: what is configured wins over the guess, for just that variable
+// of just that template.
+func TestChannel_Binds(t *testing.T) {
+	t.Parallel()
+	tmpl := textTemplate(t, "Hi {{first_name}}", "Dear {{first_name}}, {{agent}} has news of {{order}}.", `{"parameter_format":"NAMED"}`)
+	place := func(name, language, address string) desk.BindingPlace {
+		return desk.BindingPlace{Template: name, Language: language, Address: address}
+	}
+	for _, c := range []struct {
+		name     string
+		bindings map[desk.BindingPlace]desk.Binding
+		want     []desk.Binding
+	}{
+		{"nothing", nil, []desk.Binding{desk.CustomerFirstName, desk.CustomerFirstName, desk.AgentName, desk.Free}},
+		{"one of two alike", map[desk.BindingPlace]desk.Binding{place(tmpl.Name, tmpl.Language, "header.first_name"): desk.AgentFirstName},
+			[]desk.Binding{desk.AgentFirstName, desk.CustomerFirstName, desk.AgentName, desk.Free}},
+		{"free over a guess, a name over none", map[desk.BindingPlace]desk.Binding{
+			place(tmpl.Name, tmpl.Language, "agent"): desk.Free, place(tmpl.Name, tmpl.Language, "order"): desk.CustomerLastName,
+		}, []desk.Binding{desk.CustomerFirstName, desk.CustomerFirstName, desk.Free, desk.CustomerLastName}},
+		{"elsewhere", map[desk.BindingPlace]desk.Binding{
+			place("another", tmpl.Language, "order"): desk.CustomerName, place(tmpl.Name, "tr", "order"): desk.CustomerName,
+			place(tmpl.Name, tmpl.Language, "header.order"): desk.CustomerName,
+		}, []desk.Binding{desk.CustomerFirstName, desk.CustomerFirstName, desk.AgentName, desk.Free}},
+	} {
+		channel := desk.Channel{Bindings: c.bindings}
+		if got := channel.Binds(tmpl); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestPickChannel(t *testing.T) {
+	t.Parallel()
+	old := desk.Channel{ID: desk.ID{9}, Enabled: true, CreatedAt: 1}
+	young := desk.Channel{ID: desk.ID{1}, Enabled: true, CreatedAt: 2}
+	off := desk.Channel{ID: desk.ID{5}, CreatedAt: 1}
+	alsoOff := desk.Channel{ID: desk.ID{6}, CreatedAt: 3}
+	for _, c := range []struct {
+		name     string
+		channels []desk.Channel
+		ask      desk.ID // zero: none
+		want     desk.ID // zero: refused
+		refusal  desk.ErrorType
+		choices  []desk.ID
+	}{
+		{"by id", []desk.Channel{old, young}, young.ID, young.ID, "", nil},
+		{"by id, disabled", []desk.Channel{old, off}, off.ID, off.ID, "", nil},
+		{"an unknown id", []desk.Channel{old}, young.ID, desk.ID{}, desk.NotFound, nil},
+		{"the only one", []desk.Channel{old}, desk.ID{}, old.ID, "", nil},
+		{"the only one, disabled", []desk.Channel{off}, desk.ID{}, off.ID, "", nil},
+		{"the only one enabled", []desk.Channel{off, young, alsoOff}, desk.ID{}, young.ID, "", nil},
+		{"none", nil, desk.ID{}, desk.ID{}, desk.NotFound, nil},
+		{"several enabled", []desk.Channel{young, off, old}, desk.ID{}, desk.ID{}, desk.AmbiguousChannel, []desk.ID{old.ID, young.ID}},
+		{"several, none enabled", []desk.Channel{alsoOff, off}, desk.ID{}, desk.ID{}, desk.AmbiguousChannel, []desk.ID{off.ID, alsoOff.ID}},
+	} {
+		s := desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, c.channels)
+		var ask *desk.ID
+		if !c.ask.IsZero() {
+			ask = &c.ask
+		}
+		got, err := s.PickChannel(ask)
+		if c.refusal == "" {
+			if err != nil || got.ID != c.want {
+				t.Errorf("%s: %v, %v", c.name, got, err)
+			}
+			continue
+		}
+		var e *desk.Error
+		if got != nil || !errors.As(err, &e) || e.Type != c.refusal {
+			t.Errorf("%s: %v, %v", c.name, got, err)
+			continue
+		}
+		var choices []desk.ID
+		list, _ := e.Details.([]*desk.Channel)
+		for _, channel := range list {
+			choices = append(choices, channel.ID)
+		}
+		if !reflect.DeepEqual(choices, c.choices) {
+			t.Errorf("%s: to choose from %v", c.name, choices)
+		}
+	}
+}
+
+func TestChannels_by_age(t *testing.T) {
+	t.Parallel()
+	s := desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, []desk.Channel{
+		{ID: desk.ID{2}, CreatedAt: 5, Kind: desk.WhatsAppChannel}, {ID: desk.ID{3}, CreatedAt: 4, Kind: desk.SandboxChannel}, {ID: desk.ID{1}, CreatedAt: 5},
+	})
+	var order []desk.ID
+	for _, c := range s.Channels() {
+		order = append(order, c.ID)
+		if s.Channel(c.ID) != c || !c.SupportsTemplates() {
+			t.Errorf("%s", c.ID)
+		}
+	}
+	if want := []desk.ID{{3}, {1}, {2}}; !slices.Equal(order, want) {
+		t.Errorf("got %v, want %v", order, want)
+	}
+	if s.Channel(desk.ID{}) != nil || s.Channel(desk.ID{9}) != nil {
+		t.Error("there is a channel that nobody added")
+	}
+}

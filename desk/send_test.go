@@ -1,0 +1,158 @@
+package desk_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"parley/desk"
+)
+
+func TestCheckIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"a", "order-17/confirm", " ", "~!\"{}", strings.Repeat("k", 200)} {
+		if err := desk.CheckIdempotencyKey(key); err != nil {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+	for _, key := range []string{"", strings.Repeat("k", 201), "tab\t", "line\n", "\x00", "\x7f", "ş", "\xff"} {
+		if err := desk.CheckIdempotencyKey(key); !desk.IsType(err, desk.InvalidRequest) || !strings.Contains(err.Error(), "Idempotency-Key") {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
+func TestContactWrite_Contradicts(t *testing.T) {
+	t.Parallel()
+	const to = "905321111111"
+	for _, c := range []struct {
+		name  string
+		parts []part
+		want  *desk.Identity
+	}{
+		{"nothing", nil, nil},
+		{"other handles", []part{email("ada@x.example"), external(to), further("whatsapp_user", "u2", "telegram", "1")}, nil},
+		{"the number itself", []part{phone(to)}, nil},
+		{"as a chat account", []part{further("whatsapp", to)}, nil},
+		{"another phone", []part{email("ada@x.example"), phone("905322222222")}, &desk.Identity{Kind: "phone", Value: "905322222222"}},
+		{"another further phone", []part{phone(to), further("phone", "905322222222")}, &desk.Identity{Kind: "phone", Value: "905322222222"}},
+		{"another chat account", []part{further("whatsapp", "905322222222")}, &desk.Identity{Kind: "whatsapp", Value: "905322222222"}},
+	} {
+		w := write(c.parts...)
+		if got := w.Contradicts(to); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestContact_Address(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, phone string
+		further     []desk.Identity
+		want        string
+	}{
+		{"nothing", "", nil, ""},
+		{"no number", "", handles("email", "a@x.example", "whatsapp_user", "u2"), ""},
+		{"the phone comes first", "1", handles("phone", "2", "whatsapp", "3"), "1"},
+		{"then the chat account", "", handles("phone", "2", "whatsapp", "3", "whatsapp", "4"), "3"},
+		{"then a further phone", "", handles("email", "a@x.example", "phone", "2", "phone", "5"), "2"},
+	} {
+		if got := (&desk.Contact{Phone: c.phone, Further: c.further}).Address(); got != c.want {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}
+
+func TestPhase_Settled(t *testing.T) {
+	t.Parallel()
+	for phase, settled := range map[desk.Phase]bool{
+		desk.Dispatching: false, desk.InDoubt: false, desk.Done: true, desk.Refused: true, desk.Released: true,
+	} {
+		if phase.Settled() != settled {
+			t.Errorf("%s: %v", phase, !settled)
+		}
+	}
+}
+
+// TestRefusal: what a provider returns as an error is what the caller gets, with
+// what the provider said as its details.
+func TestRefusal(t *testing.T) {
+	t.Parallel()
+	r := &desk.Refusal{Type: desk.ProviderUnavailable, Message: "later", Failure: undeliverable, RetryAfter: 30}
+	var asError *desk.Refusal
+	if err := error(r); !errors.As(err, &asError) || err.Error() != "provider_unavailable: later" {
+		t.Errorf("as an error: %v", err)
+	}
+	want := &desk.Error{Type: desk.ProviderUnavailable, Message: "later", Details: *undeliverable, RetryAfter: 30}
+	if got := r.Answer(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	if got := (&desk.Refusal{Type: desk.Unavailable, Message: "late"}).Answer(); got.Details != nil {
+		t.Errorf("details of nothing: %v", got.Details)
+	}
+}
+
+func TestAttempt_Expired(t *testing.T) {
+	t.Parallel()
+	const month = desk.Time(30 * 24 * 60 * 60 * 1000)
+	for _, c := range []struct {
+		name string
+		at   desk.Attempt
+		now  desk.Time
+		want bool
+	}{
+		{"a moment before", desk.Attempt{Phase: desk.Done, SettledAt: 5}, 5 + month - 1, false},
+		{"after 30 days", desk.Attempt{Phase: desk.Done, SettledAt: 5}, 5 + month, true},
+		{"on its way", desk.Attempt{Phase: desk.Dispatching}, 1 << 50, false},
+		{"in doubt", desk.Attempt{Phase: desk.InDoubt}, 1 << 50, false},
+	} {
+		if got := c.at.Expired(c.now); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestAttempt_Concerns(t *testing.T) {
+	t.Parallel()
+	person := &desk.Contact{ID: id(1), Phone: "1", Email: "a@x.example", Further: handles("phone", "2", "whatsapp", "3")}
+	for _, c := range []struct {
+		name string
+		plan desk.Plan
+		want bool
+	}{
+		{"another contact and number", desk.Plan{Contact: id(2), Number: "4"}, false},
+		{"the contact", desk.Plan{Contact: id(1), Number: "4", Known: true}, true},
+		{"the phone", desk.Plan{Contact: id(2), Number: "1"}, true},
+		{"a further phone", desk.Plan{Contact: id(2), Number: "2"}, true},
+		{"the chat account", desk.Plan{Contact: id(2), Number: "3"}, true},
+		{"no number, as a settled one", desk.Plan{Contact: id(2)}, false},
+	} {
+		if got := (&desk.Attempt{Plan: c.plan}).Concerns(person); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// TestAttempt_Erase_and_Settle: what is dropped and what has to stay.
+func TestAttempt_Erase_and_Settle(t *testing.T) {
+	t.Parallel()
+	plan := desk.Plan{
+		Channel: desk.ID{1}, Contact: id(1), Conversation: desk.ID{2}, Message: desk.ID{3}, Template: "hello", Language: "tr",
+		Text: "Merhaba Ayşe", OptIn: desk.OptIn{Key: desk.ID{4}, At: 5}, Number: "1", Profile: &desk.ContactWrite{},
+	}
+	erased := desk.Attempt{Phase: desk.InDoubt, LeaseUntil: 9, Plan: plan}
+	erased.Erase()
+	rest := plan
+	rest.Number, rest.Profile = "", nil
+	if want := (desk.Attempt{Phase: desk.InDoubt, LeaseUntil: 9, Plan: rest, Erased: true}); !reflect.DeepEqual(erased, want) {
+		t.Errorf("erased: %+v", erased) // its answer is still to be made, so the text stays
+	}
+	settled := desk.Attempt{Phase: desk.Dispatching, LeaseUntil: 9, Plan: plan, Response: []byte("kept")}
+	settled.Settle(desk.Done, 8)
+	rest.Text = ""
+	if want := (desk.Attempt{Phase: desk.Done, SettledAt: 8, Plan: rest, Response: []byte("kept")}); !reflect.DeepEqual(settled, want) {
+		t.Errorf("settled: %+v", settled)
+	}
+}

@@ -1,0 +1,238 @@
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/sandbox"
+)
+
+// began is when the tests' clock stands still, unless they have one of their own.
+var began = time.UnixMilli(1_700_000_000_000)
+
+const pace = 250 * time.Millisecond
+
+// A library is one in memory.
+type library []desk.TemplateSource
+
+func (l library) SandboxTemplates(_ context.Context, _, channel desk.ID) ([]desk.TemplateSource, error) {
+	if channel != (desk.ID{0xCA}) {
+		return nil, desk.NoChannel()
+	}
+	return l, nil
+}
+
+func newSandbox(now func() time.Time) *sandbox.Sandbox {
+	made := byte(0)
+	return sandbox.New(sandbox.Config{
+		Library: library{{Name: "hello", Language: "en", Source: "{}"}}, Now: now, Pace: pace,
+		NewID: func() desk.ID { made++; return desk.ID{0x1D, made} },
+	})
+}
+
+func still() time.Time { return began }
+
+// dispatch is a message on its way to a number.
+func dispatch(number string) app.Dispatch {
+	return app.Dispatch{
+		Workspace: desk.ID{0x15}, Channel: &desk.Channel{ID: desk.ID{0xCA}, Kind: desk.SandboxChannel},
+		Attempt: desk.ID{0xA7}, By: began.Add(time.Second), Number: number,
+	}
+}
+
+func TestSend_refuses(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[string]desk.Refusal{
+		"905321110001": {Type: desk.ProviderRejected},
+		"0001":         {Type: desk.ProviderRejected},
+		"905321110002": {Type: desk.ProviderUnavailable, RetryAfter: 30},
+	} {
+		receipt, err := newSandbox(still).Send(t.Context(), dispatch(number))
+		var r *desk.Refusal
+		if !errors.As(err, &r) || r.Type != want.Type || r.RetryAfter != want.RetryAfter {
+			t.Errorf("%s: %v", number, err)
+			continue
+		}
+		if r.Message == "" || r.Failure == nil || r.Failure.Code == 0 || r.Failure.Title == "" || r.Failure.Fix == "" {
+			t.Errorf("%s does not say why, and what to do: %+v", number, r)
+		}
+		if receipt.ExternalID != "" || receipt.Notices != nil {
+			t.Errorf("%s: %+v", number, receipt)
+		}
+	}
+}
+
+// TestSend_loses_the_answer: nobody can tell, neither now nor later.
+func TestSend_loses_the_answer(t *testing.T) {
+	t.Parallel()
+	receipt, err := newSandbox(still).Send(t.Context(), dispatch("905321110003"))
+	unknown(t, err)
+	if receipt.Notices != nil {
+		t.Errorf("%d notices", len(receipt.Notices))
+	}
+}
+
+// unknown checks that an error is neither success nor a refusal.
+func unknown(t *testing.T, err error) {
+	t.Helper()
+	var r *desk.Refusal
+	if err == nil || errors.As(err, &r) {
+		t.Errorf("the outcome is known: %v", err)
+	}
+}
+
+// TestSend_too_late: whatever the number would do.
+func TestSend_too_late(t *testing.T) {
+	t.Parallel()
+	for _, number := range []string{"905321110000", "905321110001", "905321110003", "905321110005"} {
+		late := dispatch(number)
+		late.By = began.Add(-time.Millisecond)
+		receipt, err := newSandbox(still).Send(t.Context(), late)
+		var r *desk.Refusal
+		if !errors.As(err, &r) || r.Type != desk.Unavailable || receipt.Notices != nil {
+			t.Errorf("%s: %v, %d notices", number, err, len(receipt.Notices))
+		}
+	}
+}
+
+// TestSend_takes: the statuses come one after the other, each when it is due, and
+// carry the attempt's id.
+func TestSend_takes(t *testing.T) {
+	t.Parallel()
+	type told struct {
+		after    time.Duration
+		delivery desk.Delivery
+		failed   bool
+	}
+	reads := []told{{pace, desk.Delivered, false}, {3 * pace, desk.Read, false}}
+	for number, want := range map[string][]told{
+		"905321110000": reads,
+		"905321110006": reads,
+		"905321100010": reads, // 0001 in the middle
+		"905321110004": {{pace, desk.Failed, true}},
+	} {
+		t.Run(number, func(t *testing.T) {
+			t.Parallel()
+			s := newSandbox(still)
+			receipt, err := s.Send(t.Context(), dispatch(number))
+			if err != nil || receipt.ExternalID == "" || len(receipt.Notices) != 1 {
+				t.Fatalf("%+v, %v", receipt, err)
+			}
+			var got []told
+			for next := &receipt.Notices[0]; next != nil; {
+				n := *next
+				if n.Channel != (desk.ID{0xCA}) || n.ID.IsZero() {
+					t.Errorf("notice %+v", n)
+				}
+				happened, rest, err := s.Read(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// As after a restart in the middle, or when two processes read it at once.
+				if again, restAgain, _ := s.Read(n); !reflect.DeepEqual(again, happened) || !reflect.DeepEqual(restAgain, rest) {
+					t.Errorf("read again, it tells %+v and leaves %+v, not %+v", again, restAgain, rest)
+				}
+				for _, status := range happened.Statuses {
+					if status.At != n.Due || status.ExternalID != receipt.ExternalID || status.Attempt != (desk.ID{0xA7}) {
+						t.Errorf("due at %s: %+v", n.Due, status)
+					}
+					got = append(got, told{time.Duration(status.At-desk.TimeOf(began)) * time.Millisecond, status.Delivery, status.Failure != nil})
+				}
+				if rest != nil && rest.Due <= n.Due {
+					t.Fatalf("after %s comes %s", n.Due, rest.Due)
+				}
+				next = rest
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %v\nwant %v", got, want)
+			}
+		})
+	}
+}
+
+// TestSend_gives_each_message_its_own_id, as the store keeps them unique.
+func TestSend_gives_each_message_its_own_id(t *testing.T) {
+	t.Parallel()
+	s, seen := newSandbox(still), map[string]bool{}
+	for range 10 {
+		receipt, err := s.Send(t.Context(), dispatch("905321110000"))
+		if err != nil || seen[receipt.ExternalID] {
+			t.Errorf("%q, %v", receipt.ExternalID, err)
+		}
+		seen[receipt.ExternalID] = true
+	}
+}
+
+// TestSend_slowly: a number takes three seconds, or as long as the caller has.
+func TestSend_slowly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		patience, took time.Duration
+		taken          bool
+	}{"in time": {20 * time.Second, 3 * time.Second, true}, "too slow": {2 * time.Second, 2 * time.Second, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), c.patience)
+				defer cancel()
+				start := time.Now()
+				slow := dispatch("905321110005")
+				slow.By = start.Add(time.Second)
+				receipt, err := newSandbox(time.Now).Send(ctx, slow)
+				if took := time.Since(start); took != c.took {
+					t.Errorf("it took %v", took)
+				}
+				if !c.taken {
+					if unknown(t, err); receipt.Notices != nil {
+						t.Errorf("%d notices", len(receipt.Notices))
+					}
+					return
+				}
+				if err != nil || receipt.ExternalID == "" || len(receipt.Notices) != 1 || receipt.Notices[0].Due != desk.TimeOf(start.Add(c.took+pace)) {
+					t.Errorf("%+v, %v", receipt, err)
+				}
+			})
+		})
+	}
+}
+
+func TestRead_refuses(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{"", "nonsense", `{"steps":1}`, `[]`} {
+		if told, rest, err := newSandbox(still).Read(app.Notice{Body: []byte(body)}); err == nil || told.Statuses != nil || rest != nil {
+			t.Errorf("%q: %+v, %+v, %v", body, told, rest, err)
+		}
+	}
+	if told, rest, err := newSandbox(still).Read(app.Notice{Body: []byte(`{}`)}); err != nil || told.Statuses != nil || rest != nil {
+		t.Errorf("a story at its end: %+v, %+v, %v", told, rest, err)
+	}
+}
+
+func TestPace_has_a_default(t *testing.T) {
+	t.Parallel()
+	s := sandbox.New(sandbox.Config{Now: still, NewID: func() desk.ID { return desk.ID{1} }})
+	if r, err := s.Send(t.Context(), dispatch("905321110000")); err != nil || r.Notices[0].Due != desk.TimeOf(began.Add(time.Second)) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestTemplates_and_Check(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(still)
+	list, err := s.Templates(t.Context(), desk.ID{0x15}, &desk.Channel{ID: desk.ID{0xCA}})
+	if err != nil || len(list) != 1 || list[0].Name != "hello" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := s.Templates(t.Context(), desk.ID{0x15}, &desk.Channel{}); !desk.IsType(err, desk.NotFound) {
+		t.Errorf("of no channel: %v", err)
+	}
+	if problems, err := s.Check(t.Context(), desk.ID{0x15}, &desk.Channel{}); problems != nil || err != nil {
+		t.Errorf("%q, %v", problems, err)
+	}
+}
