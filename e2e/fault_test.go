@@ -185,6 +185,7 @@ func (n *node) settle(t *testing.T, p app.Principal, f sendFault, call faultCall
 				t.Fatalf("release: %v", err)
 			}
 			released = true
+		case e.Type == desk.Unavailable: // it says that nothing was sent, and to try again
 		case e.Type == desk.SendInProgress: // its process is dead, or as good as dead
 			n.lapse(t, p, call.Key)
 		case e.Type == desk.ProviderRejected || e.Type == desk.ProviderUnavailable:
@@ -505,6 +506,14 @@ func (p *brokenProvider) Send(ctx context.Context, d app.Dispatch) (app.Receipt,
 	if err := errors.Join(writeErr, log.Close()); err != nil {
 		panic(err)
 	}
+	// A real provider reports what it took whatever becomes of us: it brings its
+	// notices itself.
+	for _, n := range r.Notices {
+		if err := p.n.app.Keep(ctx, d.Workspace, n); err != nil {
+			panic(err)
+		}
+	}
+	r.Notices = nil
 	p.meanwhile(ctx, d)
 	_ = p.n.at("taken")
 	if p.n.fault.point == "status-first" {
@@ -609,6 +618,9 @@ func faultMain(text string) int {
 	ran := make(chan struct{})
 	go func() {
 		defer close(ran)
+		if n.fault.how == "stop" {
+			<-ctx.Done() // or it might be stopped in the middle of a transaction, which stops everybody
+		}
 		n.app.Run(ctx)
 	}()
 	p, err := n.authenticate()
