@@ -146,7 +146,7 @@ func (d *decoder) row(i int, r *row, country string) error {
 				owner = true
 				err = field(d, &r.op.Owner, d.text)
 			default:
-				return d.refuse("no such member here")
+				return d.refuse("unknown field; /docs lists those that this endpoint takes")
 			}
 			if foreign == "" && name != "owner" {
 				foreign = name

@@ -189,6 +189,11 @@ func TestConversationLists(t *testing.T) {
 				t.Errorf("the cursor of %s in %s: %d, want %d", from, to, r.status, want)
 			}
 		}
+		for _, spoilt := range []string{cursor + "%0A", cursor[:9] + "%0D%0A" + cursor[9:], cursor + "%3D", cursor[1:]} {
+			if r := s.do("GET "+from+"cursor="+spoilt, ""); r.status != 400 {
+				t.Errorf("the cursor of %s as %q: %d", from, spoilt, r.status)
+			}
+		}
 		if r := s.as(foreign, "GET "+from+"cursor="+cursor, ""); r.status != 400 && r.status != 404 {
 			t.Errorf("the cursor of %s in another workspace: %d", from, r.status)
 		}

@@ -170,7 +170,7 @@ func (d *decoder) object(member func(name string) error) error {
 
 // unknown refuses the member whose name was just read.
 func (d *decoder) unknown() error {
-	return d.wrong("no such member here")
+	return d.wrong("unknown field; /docs lists those that this endpoint takes")
 }
 
 // array reads an array; element reads the element with the index it is given.

@@ -3,6 +3,7 @@ package api
 import (
 	"net/url"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"parley/desk"
@@ -22,7 +23,7 @@ func query(rawQuery string, defined ...string) (url.Values, error) {
 	for name, list := range values {
 		switch {
 		case !known[name]:
-			return nil, desk.Invalidf("the query parameter %q is unknown here; known are %q", name, defined)
+			return nil, desk.Invalidf("the query parameter %q is unknown here; known are %s", name, strings.Join(defined, ", "))
 		case len(list) > 1:
 			return nil, desk.Invalidf("the query parameter %s is there %d times; send it once", name, len(list))
 		case !utf8.ValidString(list[0]):

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
+	"parley/app"
 	"parley/desk"
 )
 
@@ -18,16 +20,24 @@ func (s *Server) send(c *call) (answer, error) {
 		return answer{}, err
 	}
 	err := c.decode(maxBody, func(d *decoder) error { return d.send(r, c.principal.Settings.Country) })
-	if err != nil {
+	if c.body == nil {
 		return answer{}, err
 	}
-	body, err := canonical(c.body.Bytes())
-	if err != nil {
-		return answer{}, err
+	body, malformed := canonical(c.body.Bytes())
+	if malformed != nil {
+		return answer{}, cmp.Or(err, malformed)
 	}
 	r.Hash = s.app.BodyHash(body)
-	request, _ := desk.ParseID(c.w.Header().Get("X-Request-Id"))
-	sent, err := s.app.Send(c.r.Context(), c.principal, r, request)
+	sent, known := app.SendAnswer{}, false
+	if err != nil { // which it may not have been, when the call was made first
+		unread := err
+		if sent, known, err = s.app.Repeat(c.r.Context(), c.principal, r.Key, r.Hash); !known && err == nil {
+			err = unread
+		}
+	} else {
+		request, _ := desk.ParseID(c.w.Header().Get("X-Request-Id"))
+		sent, err = s.app.Send(c.r.Context(), c.principal, r, request)
+	}
 	if err != nil {
 		return answer{}, err
 	}

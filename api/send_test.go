@@ -255,6 +255,52 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
+// TestSendReplays_in_another_country: a number without prefix is another one, or none,
+// once the workspace has moved; the same call still has its answer, and is not sent.
+func TestSendReplays_in_another_country(t *testing.T) {
+	s := newDesk(t)
+	moved := func(country string) {
+		t.Helper()
+		if _, err := s.app.EditWorkspace(t.Context(), s.ws, nil, &country); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved("TR")
+	body := message(`"to":{"phone":"0532 111 22 34"}`)
+	lost := message(`"to":{"phone":"0532 111 00 03"}`)
+	first := s.outbound("moved", body)
+	if r := s.outbound("lost", lost); first.status != 201 || errorType(r.body) != "send_outcome_unknown" {
+		t.Fatalf("%d %s, %d %s", first.status, first.body, r.status, r.body)
+	}
+	for _, country := range []string{"US", "DE", ""} {
+		moved(country)
+		if r := s.outbound("moved", body); r.status != 201 || !bytes.Equal(r.body, first.body) || r.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("in %q: %d %s", country, r.status, r.body)
+		}
+		if r := s.outbound("lost", lost); r.status != 503 || errorType(r.body) != "send_outcome_unknown" {
+			t.Errorf("in %q: %d %s", country, r.status, r.body)
+		}
+	}
+	if r := s.outbound("new", body); r.status != 400 { // no country to read it in
+		t.Errorf("another key: %d %s", r.status, r.body)
+	}
+	if r := s.outbound("moved", message(`"to":{"phone":"0532 111 22 35"}`)); r.status != 400 {
+		t.Errorf("another body: %d %s", r.status, r.body)
+	}
+}
+
+// TestSendConflict_names_in_the_order_of_the_request.
+func TestSendConflict_names_in_the_order_of_the_request(t *testing.T) {
+	s := newDesk(t)
+	s.want(201, "POST /v1/contacts", `{"phone":"+12022240101"}`)
+	s.want(201, "POST /v1/contacts", `{"email":"held@example.com"}`)
+	r := s.outbound("k", message(`"to":{"phone":"+12022240101"}`, `"contact":{"email":"held@example.com"}`))
+	want := `"details":[{"kind":"phone","value":"12022240101"},{"kind":"email","value":"held@example.com"}]`
+	if r.status != 409 || !bytes.Contains(r.body, []byte(want)) {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
 // TestSendRefused provokes every refusal. Each leaves nothing behind, and its key
 // takes a corrected call.
 func TestSendRefused(t *testing.T) {

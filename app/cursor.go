@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"strings"
 
 	"parley/desk"
 )
@@ -39,7 +40,8 @@ func (c cursors) seal(l cursorList, place []byte) string {
 // InvalidRequest for any other string.
 func (c cursors) open(l cursorList, cursor string) ([]byte, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(b) < macLength || !hmac.Equal(b[:macLength], c.sign(l, b[macLength:])) {
+	if err != nil || strings.ContainsAny(cursor, "\r\n") || // which the decoder skips
+		len(b) < macLength || !hmac.Equal(b[:macLength], c.sign(l, b[macLength:])) {
 		return nil, desk.Invalidf("cursor: this service did not give it out for this list with these filters; start again without a cursor")
 	}
 	return b[macLength:], nil

@@ -102,7 +102,7 @@ func (a *App) takeStatus(ctx context.Context, tx Tx, channel desk.ID, n desk.Sta
 			return err
 		}
 		if at != nil && at.Plan.Channel == channel {
-			if err := a.accept(ctx, tx, at, n.ExternalID, n.At, a.now(), then); err != nil {
+			if err := a.accept(ctx, tx, at, n.ExternalID, at.CreatedAt, a.now(), then); err != nil {
 				return err
 			}
 			if at.Erased {

@@ -60,7 +60,7 @@ func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, reques
 		return SendAnswer{}, err
 	}
 	if held != nil && !held.Expired(a.now()) {
-		return a.again(ctx, p, held, r)
+		return a.again(ctx, p, held, r.Hash)
 	}
 	at, d, err := a.plan(ctx, p, r, request)
 	if err != nil {
@@ -71,9 +71,22 @@ func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, reques
 	a.flights.end(at.ID)
 	var taken *keyTaken
 	if errors.As(f.err, &taken) {
-		return a.again(ctx, p, taken.by, r)
+		return a.again(ctx, p, taken.by, r.Hash)
 	}
 	return f.answer, f.err
+}
+
+// Repeat answers a call from the attempt that holds its key, if there is one and the
+// body is the same. It is for bodies that can't be read any more as they once were: a
+// number without prefix means nothing, or another one, once the workspace has moved to
+// another country, and the call must still not be sent again.
+func (a *App) Repeat(ctx context.Context, p Principal, key string, hash [32]byte) (answer SendAnswer, known bool, err error) {
+	held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)
+	if err != nil || held == nil || held.Expired(a.now()) || held.Hash != hash {
+		return SendAnswer{}, false, err
+	}
+	answer, err = a.again(ctx, p, held, hash)
+	return answer, true, err
 }
 
 // fly takes an attempt from its claim to its answer.
@@ -145,12 +158,12 @@ func NotSent() *desk.Refusal {
 func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dispatch) (SendAnswer, error) {
 	receipt, err := a.callProvider(ctx, d)
 	if err == nil {
-		stored, err := a.accepted(ctx, ws, at.ID, receipt)
+		stored, err := a.accepted(ctx, ws, at, receipt)
 		if err != nil {
 			a.log.WarnContext(ctx, "a message was sent, and storing that failed; it will be repeated",
 				"attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
 			a.insist(ws, at, func(ctx context.Context) error {
-				_, err := a.accepted(ctx, ws, at.ID, receipt)
+				_, err := a.accepted(ctx, ws, at, receipt)
 				return err
 			})
 		}
@@ -240,8 +253,8 @@ func inProgress() *desk.Error {
 const otherProcess = 100 * time.Millisecond
 
 // again answers a call whose key another attempt holds.
-func (a *App) again(ctx context.Context, p Principal, held *desk.Attempt, r *desk.SendRequest) (SendAnswer, error) {
-	if held.Hash != r.Hash {
+func (a *App) again(ctx context.Context, p Principal, held *desk.Attempt, hash [32]byte) (SendAnswer, error) {
+	if held.Hash != hash {
 		return SendAnswer{}, desk.Errorf(desk.IdempotencyKeyReused, "this Idempotency-Key was used for another body: send a new value for each send, and the same one only to repeat it unchanged")
 	}
 	timeout := time.NewTimer(a.bounds.Wait)
@@ -434,7 +447,11 @@ func findByNumber(number string, profile *desk.ContactWrite) *desk.Op {
 		op.Write = *profile
 	}
 	op.Write.Phone = desk.Field[string]{Set: true, Value: number}
-	op.Write.Sent = desk.AddIdentity(slices.Clip(op.Write.Sent), desk.Identity{Kind: desk.KindPhone, Value: number})
+	sent := []desk.Identity{{Kind: desk.KindPhone, Value: number}}
+	for _, i := range op.Write.Sent {
+		sent = desk.AddIdentity(sent, i)
+	}
+	op.Write.Sent = sent
 	return op
 }
 

@@ -34,14 +34,17 @@ func (a *App) inTx(ctx context.Context, ws desk.ID, f func(Tx, *afterwards) erro
 
 // accepted settles an attempt that the provider took, and returns it as it then
 // stands, nil after an error.
-func (a *App) accepted(ctx context.Context, ws, id desk.ID, r Receipt) (*desk.Attempt, error) {
+func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Receipt) (*desk.Attempt, error) {
 	var at *desk.Attempt
 	err := a.inTx(ctx, ws, func(tx Tx, then *afterwards) (err error) {
-		if at, err = tx.Attempt(id); err != nil {
+		if at, err = tx.Attempt(mine.ID); err != nil {
 			return err
 		}
 		if at == nil {
-			return fmt.Errorf("the attempt %s is gone", id)
+			return fmt.Errorf("the attempt %s is gone", mine.ID)
+		}
+		if at.Erased {
+			at.Plan.Text = mine.Plan.Text // for the caller, who has just sent it
 		}
 		for _, n := range r.Notices {
 			if err := tx.PutNotice(n); err != nil {
@@ -116,9 +119,8 @@ func takeEarly(tx Tx, m *desk.Message) error {
 // finish stores all that follows from an accepted message: contact, conversation,
 // message, assignment and answer. Nothing refuses any more: what is no longer valid
 // is left out and noted. When the contact was deleted meanwhile, the answer is made
-// from the plan and no rows are stored. The message is of the time sent, as far as the
-// provider's clock agrees with ours; all else is of now, when it is stored, for
-// whoever reads on from the last change seen.
+// from the plan and no rows are stored. Message and conversation are of the time sent;
+// all else is of now, when it is stored, for whoever reads on from the last change seen.
 func (a *App) finish(tx Tx, at *desk.Attempt, externalID string, sent, now desk.Time) error {
 	plan := at.Plan
 	channel := tx.Settings().Channel(plan.Channel)
@@ -138,7 +140,7 @@ func (a *App) finish(tx Tx, at *desk.Attempt, externalID string, sent, now desk.
 		if known == nil {
 			known = &desk.Contact{ID: plan.Contact}
 		}
-		c := desk.NewConversation(plan.Conversation, plan.Channel, known, now)
+		c := desk.NewConversation(plan.Conversation, plan.Channel, known, sent)
 		conversation = &c
 	}
 	var changed []string
@@ -152,7 +154,7 @@ func (a *App) finish(tx Tx, at *desk.Attempt, externalID string, sent, now desk.
 	}
 	message := desk.Message{
 		ID: plan.Message, ConversationID: conversation.ID, ChannelID: plan.Channel, Direction: desk.Outbound,
-		ExternalID: externalID, Text: plan.Text, Delivery: desk.Sent, TS: min(max(sent, at.CreatedAt), now), OptIn: &plan.OptIn,
+		ExternalID: externalID, Text: plan.Text, Delivery: desk.Sent, TS: sent, OptIn: &plan.OptIn,
 	}
 	conversation.Note(&message)
 	at.Response = a.answer(&desk.SentMessage{Conversation: *conversation, Kind: channel.Kind, Existing: existing, Message: message})
@@ -190,6 +192,7 @@ func conversationEvents(c *desk.Conversation, m *desk.Message, existing bool, ch
 func (a *App) reached(tx Tx, at *desk.Attempt, now desk.Time) (*desk.Contact, error) {
 	plan := at.Plan
 	if at.Erased {
+		at.Notes = append(at.Notes, "the contact was deleted meanwhile: no message is stored")
 		return nil, nil
 	}
 	if plan.Known {
@@ -313,8 +316,7 @@ func (a *App) Release(ctx context.Context, id desk.ID, sent bool) (at *desk.Atte
 		case tx.Now() <= at.LeaseUntil:
 			return desk.Invalidf("the attempt may still be under way: wait half a minute and try again")
 		case sent:
-			now := a.now()
-			return a.finish(tx, at, "", now, now)
+			return a.finish(tx, at, "", at.CreatedAt, a.now())
 		}
 		at.Settle(desk.Released, a.now())
 		if err := tx.FreeKey(at.Key); err != nil {

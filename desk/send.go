@@ -155,11 +155,11 @@ func (a *Attempt) Concerns(c *Contact) bool {
 	})
 }
 
-// Erase drops what an unsettled attempt knows of a person who was deleted, save for
-// the answer that its key will give.
+// Erase drops what an unsettled attempt knows of a person who was deleted. The answer
+// that its key then gives has no text, unless the process that sent it is still there.
 func (a *Attempt) Erase() {
 	a.Erased = true
-	a.Plan.Number, a.Plan.Profile = "", nil
+	a.Plan.Text, a.Plan.Number, a.Plan.Profile = "", "", nil
 }
 
 // Settle ends the attempt. Its plan is of no further use and is dropped, but for the

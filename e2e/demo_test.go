@@ -29,12 +29,23 @@ func TestDemo(t *testing.T) {
 	p := demo(t, dir, "Ctrl-C")
 	key := regexp.MustCompile(`prl_live_\w+`).FindString(p.stdout.String())
 	base := regexp.MustCompile(`http://\S+/v1`).FindString(p.stdout.String())
+	for _, caption := range regexp.MustCompile(`(?m)^#.*$`).FindAllString(p.stdout.String(), -1) {
+		// To an interactive zsh it is no comment.
+		if strings.ContainsAny(caption[1:], "#;'\"&|()<>*?![]{}$`\\~") {
+			t.Errorf("zsh would make something of: %s", caption)
+		}
+	}
 	messages := wantDemo(t, p, base, key)
 
 	// The lines work as they are pasted.
 	lines := regexp.MustCompile(`(?m)^\s*curl .*$`).FindAllString(p.stdout.String(), -1)
 	if len(lines) != 4 {
 		t.Fatalf("%d curl lines, want 4:\n%s", len(lines), p.stdout.String())
+	}
+	for _, line := range lines[:2] { // they work once there is a second channel, too
+		if !strings.Contains(line, "channel_id") {
+			t.Errorf("this line names no channel: %s", line)
+		}
 	}
 	var templates struct {
 		Agent   struct{ Name string }
@@ -104,6 +115,9 @@ func TestDemo(t *testing.T) {
 		t.Errorf("there are %d messages, want one more than %d", n, messages)
 	}
 	p.stop(t)
+	if want := "\nStopped; your data is in " + dir + ".\n"; !strings.HasSuffix(p.stdout.String(), want) {
+		t.Errorf("once stopped it has printed\n%s\nwant at its end %s", p.stdout.String(), want)
+	}
 
 	// Opened again it is the same.
 	file := filepath.Join(dir, "demo.json")

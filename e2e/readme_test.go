@@ -2,19 +2,24 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"parley/desk"
 )
 
 // An example is a block of shell in a document, and what it prints: the block
@@ -69,7 +74,9 @@ func TestREADME(t *testing.T) {
 		}
 		pasted = strings.ReplaceAll(pasted, old, replacement)
 	}
-	shell := exec.CommandContext(t.Context(), "sh", "-eu")
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // one of them waits for a status
+	defer cancel()
+	shell := exec.CommandContext(ctx, "sh", "-eu")
 	shell.Dir = home
 	shell.Env = environment("PATH=" + filepath.Dir(binary) + string(os.PathListSeparator) + os.Getenv("PATH"))
 	shell.Stdin = strings.NewReader(pasted)
@@ -144,7 +151,7 @@ func compact(t *testing.T, text string) string {
 }
 
 // TestAPIDocument sends what the tables of docs/api.md say is sent, and holds the
-// answers to what they say is answered.
+// answers to what they say is answered. No error type and no reason lacks there.
 func TestAPIDocument(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/api.md")
@@ -198,6 +205,90 @@ func TestAPIDocument(t *testing.T) {
 	}
 	if len(phones) < 10 || len(values) < 20 {
 		t.Errorf("docs/api.md has %d phones and %d values", len(phones), len(values))
+	}
+
+	first := func(rows [][]string) (cells []string) {
+		for _, row := range rows {
+			cells = append(cells, code(row[0]))
+		}
+		return cells
+	}
+	if reasons := first(table(t, string(text), "| reason | the template |")); !slices.Equal(reasons, desk.TemplateReasons) {
+		t.Errorf("docs/api.md has the reasons %v, want %v", reasons, desk.TemplateReasons)
+	}
+	types := first(table(t, string(text), "| type | status | it means | what to do |"))
+	for _, kind := range desk.ErrorTypes {
+		if !slices.Contains(types, string(kind)) {
+			t.Errorf("docs/api.md does not explain %s", kind)
+		}
+	}
+	for i, row := range table(t, string(text), "| words | |") {
+		for word := range strings.SplitSeq(row[1], ", ") {
+			if want := []desk.OptChange{desk.OptOut, desk.OptInAgain}[i]; desk.OptWord(word) != want {
+				t.Errorf("docs/api.md has %s among the words to %s", word, row[0])
+			}
+		}
+	}
+}
+
+// TestDocumentsNameWhatExists holds what README.md and docs/ call a test or a Go file
+// to those that there are.
+func TestDocumentsNameWhatExists(t *testing.T) {
+	t.Parallel()
+	files, tests, documents := map[string]bool{}, []string{}, []string{"../README.md"}
+	testFunc := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && name != ".." {
+			return filepath.SkipDir
+		}
+		switch {
+		case strings.HasPrefix(name, "docs/") && strings.HasSuffix(name, ".md"):
+			documents = append(documents, path)
+		case strings.HasSuffix(name, ".go"):
+			files[name], files[filepath.Base(path)] = true, true
+		}
+		if !strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		for _, match := range testFunc.FindAllStringSubmatch(string(source), -1) {
+			tests = append(tests, match[1])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	span := regexp.MustCompile("`[^`\n]+`")
+	named := regexp.MustCompile(`(-run '?)?\b(Test[A-Z]\w*)|[\w./-]+\.go\b`)
+	seen := 0
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, code := range span.FindAllString(string(text), -1) {
+			for _, match := range named.FindAllStringSubmatch(code, -1) {
+				seen++
+				there := files[match[0]]
+				if test := match[2]; test != "" {
+					there = slices.ContainsFunc(tests, func(name string) bool {
+						return name == test || match[1] != "" && strings.HasPrefix(name, test)
+					})
+				}
+				if !there {
+					t.Errorf("%s names %s in %s, which does not exist", document, match[0], code)
+				}
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d names were found in %v", seen, documents)
 	}
 }
 

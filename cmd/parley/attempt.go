@@ -70,12 +70,20 @@ type attemptListCmd struct {
 	Limit     int    `help:"At most so many; by default ${default}." placeholder:"N" default:"1000"`
 }
 
-// Help shows examples.
+// Help explains the phases, and shows examples.
 func (*attemptListCmd) Help() string {
-	return examples(
+	return paragraphs("An attempt is one try to hand one message to the provider. Its phase is one of these:", indented(
+		"dispatching  under way",
+		"done         the provider took the message; OUTCOME is its id of it",
+		"refused      it was certainly not sent, and its Idempotency-Key is free; OUTCOME says why",
+		"in_doubt     nobody knows whether the provider took it; a status of the message settles",
+		"             it, or a person does, with parley attempt release",
+		"released     a person said that it was not sent, and its Idempotency-Key is free",
+	), "What could not be stored with a message that was sent, such as an assignee who was removed meanwhile, is among "+
+		"an attempt's notes. They show with --json only.", examples(
 		`parley attempt list --workspace 01980000-0000-7000-8000-000000000001`,
 		`parley attempt list --workspace 01980000-0000-7000-8000-000000000001 --in-doubt --json`,
-	)
+	))
 }
 
 // Validate refuses an empty list.
@@ -91,7 +99,7 @@ func (c *attemptListCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		attempts, err := a.Attempts(ctx, idOf(c.Workspace), c.InDoubt, c.Limit)
 		if err != nil {
-			return unknownWorkspace(err, c.Workspace)
+			return s.unknownWorkspace(err, c.Workspace)
 		}
 		var records []attemptRecord
 		for _, at := range attempts {
@@ -106,15 +114,16 @@ func (c *attemptListCmd) Run(ctx context.Context, s *session) error {
 type attemptReleaseCmd struct {
 	Attempt string `arg:"" help:"The attempt's id."`
 	Sent    bool   `help:"The provider took the message: it is stored, and its key answers so." xor:"outcome" required:""`
-	NotSent bool   `help:"It did not: nothing is stored, and its key may send again." xor:"outcome" required:""`
+	NotSent bool   `help:"It did not: nothing is stored, and the same call may send it again." xor:"outcome" required:""`
 }
 
-// Help shows examples.
+// Help warns, and shows examples.
 func (*attemptReleaseCmd) Help() string {
-	return examples(
+	return paragraphs("Look at what the provider shows first. --not-sent frees the Idempotency-Key, so the same call sends again: "+
+		"if the message did go out, the person gets it twice. --sent stores the message and sends nothing.", examples(
 		`parley attempt release 01980000-0000-7000-8000-000000000005 --sent`,
 		`parley attempt release 01980000-0000-7000-8000-000000000005 --not-sent --json`,
-	)
+	))
 }
 
 // Run settles the attempt.
@@ -122,7 +131,7 @@ func (c *attemptReleaseCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		at, err := a.Release(ctx, idOf(c.Attempt), c.Sent)
 		if err != nil {
-			return unknown(err, "unsettled attempt", c.Attempt, "parley attempt list --workspace W --in-doubt")
+			return s.unknown(err, "unsettled attempt", c.Attempt, "parley attempt list --workspace W --in-doubt")
 		}
 		meaning := "was not sent, so its Idempotency-Key may send again"
 		if c.Sent {

@@ -94,8 +94,8 @@ func (r *channelRecord) bindings() string {
 	return strings.Join(words, ", ")
 }
 
-func unknownChannel(err error, id string) error {
-	return unknown(err, "channel", id, "parley channel list --workspace W")
+func (s *session) unknownChannel(err error, id string) error {
+	return s.unknown(err, "channel", id, "parley channel list --workspace W")
 }
 
 type channelAddSandboxCmd struct {
@@ -103,12 +103,20 @@ type channelAddSandboxCmd struct {
 	ExternalID string `help:"What to call it, one of a kind in the workspace; by default made up." name:"external-id" placeholder:"X"`
 }
 
-// Help shows examples.
+// Help says what a sandbox does, and shows examples.
 func (*channelAddSandboxCmd) Help() string {
-	return examples(
+	return paragraphs("What becomes of a message is in the last digits of the number it goes to:", indented(
+		"0001       refused for good",
+		"0002       refused for now",
+		"0003       taken, but the answer is lost, and no status ever comes; as it was taken,",
+		"           parley attempt release ID --sent settles it",
+		"0004       taken; failed a second later",
+		"0005       taken after three seconds",
+		"any other  taken; delivered after one second, read after three",
+	), "A channel can't be removed, since its conversations lead to it. parley channel edit disables it.", examples(
 		`parley channel add sandbox --workspace 01980000-0000-7000-8000-000000000001`,
 		`parley channel add sandbox --workspace 01980000-0000-7000-8000-000000000001 --external-id trial --json`,
-	)
+	))
 }
 
 // Run adds the channel.
@@ -116,12 +124,12 @@ func (c *channelAddSandboxCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		channel, err := a.AddSandbox(ctx, idOf(c.Workspace), c.ExternalID)
 		if err != nil {
-			return unknownWorkspace(err, c.Workspace)
+			return s.unknownWorkspace(err, c.Workspace)
 		}
 		id := channel.ID.String()
 		return s.answer(struct {
 			ChannelID string `json:"channel_id"`
-		}{id}, "Added the sandbox channel %s: %s\n\nNext, a template to send:\n  parley template put --channel %s --file template.json\n", channel.ExternalID, id, id)
+		}{id}, "Added the sandbox channel %s: %s\n\nNext, a template to send; parley help template put shows a small one:\n  parley template put --channel %s --file template.json\n", channel.ExternalID, id, id)
 	})
 }
 
@@ -142,7 +150,7 @@ func (c *channelListCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		channels, err := a.ChannelsOf(ctx, idOf(c.Workspace))
 		if err != nil {
-			return unknownWorkspace(err, c.Workspace)
+			return s.unknownWorkspace(err, c.Workspace)
 		}
 		var records []channelRecord
 		for _, channel := range channels {
@@ -160,13 +168,14 @@ type channelEditCmd struct {
 	Bind    []binding `help:"What fills a variable: ${bindings}, or guess for what its name suggests. ADDRESS is the variable's name, with header. before it in a title. May be repeated." placeholder:"TEMPLATE/LANGUAGE/ADDRESS=BINDING" sep:"none"`
 }
 
-// Help shows examples.
+// Help says what disabling means, and shows examples.
 func (*channelEditCmd) Help() string {
-	return examples(
+	return paragraphs("A channel can't be removed, only disabled: nothing is sent on it then, and its conversations stay. "+
+		"Messages still come in.", examples(
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --enabled=false`,
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --bind order_update/en_US/1=customer_first_name --bind order_update/en_US/header.1=free`,
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --bind order_update/en_US/1=guess`,
-	)
+	))
 }
 
 // Validate refuses an edit of nothing.
@@ -186,7 +195,7 @@ func (c *channelEditCmd) Run(ctx context.Context, s *session) error {
 		}
 		channel, err := a.EditChannel(ctx, idOf(c.Channel), edit)
 		if err != nil {
-			return unknownChannel(err, c.Channel)
+			return s.unknownChannel(err, c.Channel)
 		}
 		r := recordOfChannel(&channel)
 		return s.answer(r, "The channel %s is now %s; its bindings: %s.\n", r.ChannelID, r.state(), r.bindings())
@@ -212,7 +221,7 @@ func (c *channelCheckCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		problems, err := a.CheckChannel(ctx, idOf(c.Channel))
 		if err != nil {
-			return unknownChannel(err, c.Channel)
+			return s.unknownChannel(err, c.Channel)
 		}
 		if len(problems) > 0 {
 			err = fmt.Errorf("the channel does not work: %s", strings.Join(problems, "; "))
@@ -243,7 +252,7 @@ func (c *channelSyncCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		count, unreadable, err := a.SyncChannel(ctx, idOf(c.Channel))
 		if err != nil {
-			return unknownChannel(err, c.Channel)
+			return s.unknownChannel(err, c.Channel)
 		}
 		return s.answer(struct {
 			Templates  int `json:"templates"`

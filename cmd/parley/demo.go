@@ -47,47 +47,64 @@ type demoAccess struct {
 // Run makes the demo, or reopens it, and serves it.
 func (c *demoCmd) Run(ctx context.Context, s *session) error {
 	serve := &serveCmd{Listen: c.Listen, LogLevel: "warn"} // what it prints should stay in sight
-	return s.serve(ctx, serve, func(in installation, base string) error {
-		access, person, err := openDemo(ctx, in.app, filepath.Join(in.storage.Dir, demoFile))
+	var dir string                                         // once it has been ready
+	err := s.serve(ctx, serve, func(in installation, base string) error {
+		d, err := openDemo(ctx, in.app, filepath.Join(in.storage.Dir, demoFile))
 		if err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
+		dir = in.storage.Dir
 		return s.answer(struct {
 			BaseURL     string `json:"base_url"`
 			Key         string `json:"key"`
 			WorkspaceID string `json:"workspace_id"`
-		}{base, access.Key, access.WorkspaceID}, "%s", demoText(in.storage.Dir, base, access.Key, person.ID))
+		}{base, d.access.Key, d.access.WorkspaceID}, "%s", demoText(dir, base, d))
 	})
+	if err != nil || dir == "" || s.flags.JSON {
+		return err
+	}
+	_, err = fmt.Fprintf(s.stdout, "Stopped; your data is in %s.\n", dir)
+	return err
 }
 
-// openDemo returns the way into the demo workspace, which it makes and fills when
-// there is none, and the contact of whom the curl lines speak.
-func openDemo(ctx context.Context, a *app.App, file string) (access demoAccess, person *desk.Contact, err error) {
+// An openedDemo is what a person needs to try the demo.
+type openedDemo struct {
+	access  demoAccess
+	channel desk.ID // the sandbox
+	person  desk.ID // the contact of whom the curl lines speak
+}
+
+// openDemo opens the demo workspace, which it makes and fills when there is none.
+func openDemo(ctx context.Context, a *app.App, file string) (d openedDemo, err error) {
 	principal, access, err := reopenDemo(ctx, a, file)
 	if err != nil {
-		return access, nil, err
+		return d, err
 	}
 	if principal.Key == nil {
 		if principal, access, err = makeDemo(ctx, a); err != nil {
-			return access, nil, err
+			return d, err
 		}
 	}
 	if access.Edition < demoEdition {
 		if principal, err = talkDemo(ctx, a, principal, access.Key); err != nil {
-			return access, nil, err
+			return d, err
 		}
 		// Written last: until then, the next run fills what is missing.
 		access.Edition = demoEdition
 		text, err := json.Marshal(access)
 		if err != nil {
-			return access, nil, err
+			return d, err
 		}
 		if err := config.Replace(file, append(text, '\n')); err != nil {
-			return access, nil, err
+			return d, err
 		}
 	}
-	person, err = demoFirst(ctx, a, principal)
-	return access, person, err
+	d.access = access
+	if d.channel, err = demoChannelID(ctx, a, principal.Workspace()); err != nil {
+		return d, err
+	}
+	d.person, err = demoFirst(ctx, a, principal)
+	return d, err
 }
 
 // reopenDemo reads the file of an earlier run. Without one, or when its key is no
@@ -186,31 +203,36 @@ func addDemoMembers(ctx context.Context, a *app.App, ws desk.ID) error {
 
 // demoFirst returns whoever holds the first person's phone number now. When nobody
 // does any more, somebody gets it: the curl lines need it.
-func demoFirst(ctx context.Context, a *app.App, p app.Principal) (*desk.Contact, error) {
+func demoFirst(ctx context.Context, a *app.App, p app.Principal) (desk.ID, error) {
 	first := demoPerson(0).Write
 	phone := []desk.Identity{{Kind: desk.KindPhone, Value: first.Phone.Value}}
 	found, _, err := a.Contacts(ctx, p, desk.ContactFilter{Held: phone}, "", 1)
 	if err != nil {
-		return nil, err
+		return desk.ID{}, err
 	}
 	if len(found) == 1 {
-		return found[0], nil
+		return found[0].ID, nil
 	}
 	outcome, err := a.Write(ctx, p, &desk.Op{Write: desk.ContactWrite{Name: first.Name, Phone: first.Phone, Sent: phone}})
-	return outcome.Contact, err
+	if err != nil {
+		return desk.ID{}, err
+	}
+	return outcome.Contact.ID, nil
 }
 
-// demoText is what a person sees: where to go, and four lines to paste.
-func demoText(dir, base, key string, person desk.ID) string {
+// demoText is what a person sees: where to go, and four lines to paste. Their captions
+// are pasted too, and to an interactive zsh # begins no comment: they hold nothing that
+// ends a command or opens a quotation.
+func demoText(dir, base string, d openedDemo) string {
 	first := demoPerson(0).Write
 	digits := first.Phone.Value
 	phone := fmt.Sprintf("+1 (%s) %s-%s", digits[1:4], digits[4:7], digits[7:])
 	agent := demoMembers[0]
-	auth := "-H 'Authorization: Bearer " + key + "'"
+	auth := "-H 'Authorization: Bearer " + d.access.Key + "'"
 	post := auth + " -H 'Content-Type: application/json'"
-	body := fmt.Sprintf(`{"to": {"contact_id": "%s"}, "opt_in_confirmed": true, "template": {"name": "appointment_reminder", "language": "en_US", `+
+	body := fmt.Sprintf(`{"channel_id": "%s", "to": {"contact_id": "%s"}, "opt_in_confirmed": true, "template": {"name": "appointment_reminder", "language": "en_US", `+
 		`"variables": {"header.customer_first_name": "%s", "agent_name": "%s", "day": "Friday", "time": "15:00"}}}`,
-		person, desk.FirstName(first.Name.Value), agent.name)
+		d.channel, d.person, desk.FirstName(first.Name.Value), agent.name)
 
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
@@ -218,15 +240,15 @@ func demoText(dir, base, key string, person desk.ID) string {
 		demoContacts, len(demoTalks), len(demoAttributes()), len(demoMembers), dir)
 	line("")
 	line("  base URL  %s", base)
-	line("  API key   %s", key)
+	line("  API key   %s", d.access.Key)
 	line("  docs      %s/docs", strings.TrimSuffix(base, "/v1"))
 	line("")
 	line("# the templates that can be sent, and what to fill in when %s writes to %s", agent.name, first.Name.Value)
-	line("curl -sS %s '%s/templates?agent=%s&contact_id=%s'", auth, base, agent.email, person)
-	line("# send one of them; paste it again, and the same answer comes without a second message")
-	line("curl -sS %s -H 'Idempotency-Key: reminder-%s' -d '%s' '%s/conversations/outbound'", post, person, body, base)
+	line("curl -sS %s '%s/templates?channel_id=%s&agent=%s&contact_id=%s'", auth, base, d.channel, agent.email, d.person)
+	line("# send one of them, and paste it again: the same answer comes without a second message")
+	line("curl -sS %s -H 'Idempotency-Key: reminder-%s' -d '%s' '%s/conversations/outbound'", post, d.person, body, base)
 	line("# the conversations with that contact")
-	line("curl -sS %s '%s/contacts/%s/conversations'", auth, base, person)
+	line("curl -sS %s '%s/contacts/%s/conversations'", auth, base, d.person)
 	line("# a note for that contact, found by the phone number in another format: the same contact, not a second one")
 	line(`curl -sS %s -d '{"phone": "%s", "note": "Asked for a call back"}' '%s/contacts'`, post, phone, base)
 	line("")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -33,3 +34,44 @@ func (c *helpCmd) Run(k *kong.Kong, s *session) error {
 		Help string `json:"help"`
 	}{text.String()}, "%s", text.String())
 }
+
+// printHelp is kong's help, but for flags of which one must be chosen.
+func printHelp(options kong.HelpOptions, c *kong.Context) error {
+	usage := c.Model.Summary()
+	if chosen := c.Selected(); chosen != nil {
+		usage = " " + chosen.Summary()
+		for _, group := range choices(chosen) {
+			usage = strings.Replace(usage, strings.Join(group, " "), "("+strings.Join(group, " | ")+")", 1)
+		}
+	}
+	if _, err := fmt.Fprintf(c.Stdout, "Usage: %s%s\n", c.Model.Name, usage); err != nil {
+		return err
+	}
+	options.NoAppSummary = true
+	return kong.DefaultHelpPrinter(options, c)
+}
+
+// choices lists the flags of a command of which just one must be given, as its
+// summary shows them.
+func choices(command *kong.Node) map[string][]string {
+	groups := map[string][]string{}
+	for _, flag := range command.Flags {
+		for _, name := range flag.Xor {
+			if flag.Required {
+				groups[name] = append(groups[name], flag.Summary())
+			}
+		}
+	}
+	return groups
+}
+
+// A command's detailed help is written as a Go comment is: paragraphs, and indented
+// lines that are kept as they are.
+
+// examples words a command's examples, one command a line.
+func examples(lines ...string) string { return "Examples:\n\n" + indented(lines...) }
+
+func indented(lines ...string) string { return "\t" + strings.Join(lines, "\n\t") }
+
+// paragraphs puts what a detailed help consists of one below the other.
+func paragraphs(parts ...string) string { return strings.Join(parts, "\n\n") }

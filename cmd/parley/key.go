@@ -93,8 +93,8 @@ func orNever(moment *string) string {
 	return *moment
 }
 
-func unknownKey(err error, id string) error {
-	return unknown(err, "key", id, "parley key list --workspace W")
+func (s *session) unknownKey(err error, id string) error {
+	return s.unknown(err, "key", id, "parley key list --workspace W")
 }
 
 type keyCreateCmd struct {
@@ -118,7 +118,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, s *session) error {
 		edit := app.KeyEdit{Name: &c.Name, Permissions: (*string)(&c.Permissions), Expires: (*time.Duration)(c.Expires)}
 		text, k, err := a.CreateKey(ctx, idOf(c.Workspace), edit)
 		if err != nil {
-			return unknownWorkspace(err, c.Workspace)
+			return s.unknownWorkspace(err, c.Workspace)
 		}
 		return s.answer(struct {
 			KeyID string `json:"key_id"`
@@ -144,7 +144,7 @@ func (c *keyListCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		keys, err := a.Keys(ctx, idOf(c.Workspace))
 		if err != nil {
-			return unknownWorkspace(err, c.Workspace)
+			return s.unknownWorkspace(err, c.Workspace)
 		}
 		var records []keyRecord
 		for _, k := range keys {
@@ -185,7 +185,7 @@ func (c *keyEditCmd) Run(ctx context.Context, s *session) error {
 		edit := app.KeyEdit{Name: c.Name, Permissions: (*string)(c.Permissions), Expires: (*time.Duration)(c.Expires)}
 		k, err := a.EditKey(ctx, idOf(c.Key), edit)
 		if err != nil {
-			return unknownKey(err, c.Key)
+			return s.unknownKey(err, c.Key)
 		}
 		r := recordOfKey(&k)
 		return s.answer(r, "The key %s is now named %s, has the permissions %s, and expires %s.\n", r.KeyID, r.Name,
@@ -207,7 +207,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		k, err := a.RevokeKey(ctx, idOf(c.Key))
 		if err != nil {
-			return unknownKey(err, c.Key)
+			return s.unknownKey(err, c.Key)
 		}
 		r := recordOfKey(&k)
 		return s.answer(r, "Revoked the key %s (%s) at %s.\n", r.Name, r.KeyID, orDash(r.RevokedAt))

@@ -69,6 +69,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Description("Customer conversations behind one API.\n\nStart with: parley demo"),
 		kong.Writers(stdout, stderr),
 		kong.Vars{"permissions": desk.JoinPermissions(desk.Permissions), "bindings": joinBindings()},
+		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	)
 	chosen, err := parser.Parse(args)

@@ -12,7 +12,7 @@ type memberCmd struct {
 	Add    memberAddCmd    `cmd:"" help:"Add a teammate to a workspace."`
 	List   memberListCmd   `cmd:"" help:"List a workspace's members by name."`
 	Edit   memberEditCmd   `cmd:"" help:"Change a member's name, e-mail or role."`
-	Remove memberRemoveCmd `cmd:"" help:"Remove a member, whose contacts go to the shared pool."`
+	Remove memberRemoveCmd `cmd:"" help:"Remove a member; their contacts go to the shared pool, their open conversations to nobody."`
 }
 
 // An email is a flag's e-mail address.
@@ -39,8 +39,8 @@ type memberIDRecord struct {
 	MemberID string `json:"member_id"`
 }
 
-func unknownMember(err error, id string) error {
-	return unknown(err, "member", id, "parley member list --workspace W")
+func (s *session) unknownMember(err error, id string) error {
+	return s.unknown(err, "member", id, "parley member list --workspace W")
 }
 
 type memberAddCmd struct {
@@ -63,7 +63,7 @@ func (c *memberAddCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		m, err := a.AddMember(ctx, idOf(c.Workspace), c.Name, string(c.Email), c.Role)
 		if err != nil {
-			return unknownWorkspace(err, c.Workspace)
+			return s.unknownWorkspace(err, c.Workspace)
 		}
 		return s.answer(memberIDRecord{m.ID.String()}, "Added %s as %s: %s\n", m.Name, m.Role, m.ID)
 	})
@@ -86,7 +86,7 @@ func (c *memberListCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		members, err := a.MembersOf(ctx, idOf(c.Workspace))
 		if err != nil {
-			return unknownWorkspace(err, c.Workspace)
+			return s.unknownWorkspace(err, c.Workspace)
 		}
 		var records []memberRecord
 		for _, m := range members {
@@ -126,7 +126,7 @@ func (c *memberEditCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		m, err := a.EditMember(ctx, idOf(c.Member), app.MemberEdit{Name: c.Name, Email: (*string)(c.Email), Role: c.Role})
 		if err != nil {
-			return unknownMember(err, c.Member)
+			return s.unknownMember(err, c.Member)
 		}
 		return s.answer(recordOfMember(&m), "The member %s is now %s, %s, %s.\n", m.ID, m.Name, m.Email, m.Role)
 	})
@@ -146,8 +146,8 @@ func (c *memberRemoveCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		id := idOf(c.Member)
 		if err := a.RemoveMember(ctx, id); err != nil {
-			return unknownMember(err, c.Member)
+			return s.unknownMember(err, c.Member)
 		}
-		return s.answer(memberIDRecord{id.String()}, "Removed the member %s; the contacts that they owned are in the shared pool.\n", id)
+		return s.answer(memberIDRecord{id.String()}, "Removed the member %s; the contacts that they owned are in the shared pool, and their open conversations are unassigned.\n", id)
 	})
 }

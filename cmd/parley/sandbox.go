@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley/app"
+	"parley/desk"
 )
 
 type sandboxCmd struct {
@@ -17,12 +18,14 @@ type sandboxInboundCmd struct {
 	Name    string `help:"The customer's name, for a contact that this makes." placeholder:"NAME"`
 }
 
-// Help shows examples.
+// Help tells of stop words, and shows examples.
 func (*sandboxInboundCmd) Help() string {
-	return examples(
+	return paragraphs("A text that is only a stop word, such as STOP, keeps MARKETING templates from that number on every channel "+
+		"of the workspace. A start word, such as START, lets them through again.", examples(
 		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from "+1 202 555 0143" --text "Is my order on its way?"`,
-		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --name "Ada Lovelace" --text STOP --json`,
-	)
+		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --name "Ada Lovelace" --text STOP`,
+		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --text START --json`,
+	))
 }
 
 // Run plays the message.
@@ -30,12 +33,23 @@ func (c *sandboxInboundCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		conversation, err := a.ReceiveSandbox(ctx, idOf(c.Channel), c.From, c.Name, c.Text)
 		if err != nil {
-			return unknownChannel(err, c.Channel)
+			return s.unknownChannel(err, c.Channel)
 		}
 		r := struct {
 			ConversationID string `json:"conversation_id"`
 			ContactID      string `json:"contact_id"`
 		}{conversation.ID.String(), conversation.ContactID.String()}
-		return s.answer(r, "Received it in the conversation %s, from the contact %s.\n", r.ConversationID, r.ContactID)
+		return s.answer(r, "Received it in the conversation %s, from the contact %s.%s\n", r.ConversationID, r.ContactID, optText(c.Text))
 	})
+}
+
+// optText says what a stop word or a start word does.
+func optText(text string) string {
+	switch desk.OptWord(text) {
+	case desk.OptOut:
+		return " It is a stop word: no marketing goes to this number until a start word comes."
+	case desk.OptInAgain:
+		return " It is a start word: marketing may go to this number again."
+	}
+	return ""
 }

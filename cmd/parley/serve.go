@@ -41,7 +41,7 @@ type serveCmd struct {
 	Listen    address       `help:"Where to listen, by default ${default}; port 0 picks a free one." placeholder:"HOST:PORT" default:"127.0.0.1:8480" env:"PARLEY_LISTEN"`
 	PublicURL publicURL     `help:"The address that others reach this server by." name:"public-url" placeholder:"URL"`
 	DrainWait time.Duration `help:"How long to go on serving, with /readyz answering 503, once told to stop; by default ${default}." placeholder:"TIME" default:"0s"`
-	RateLimit int           `help:"How many requests a second each key may make; 0 for any number." placeholder:"N" default:"0"`
+	RateLimit int           `help:"How many requests a second each key may make; by default ${default}, which is any number." placeholder:"N" default:"0"`
 	LogLevel  string        `help:"The least that is logged: ${enum}; by default ${default}." enum:"debug,info,warn,error" placeholder:"LEVEL" default:"info"`
 }
 
@@ -120,7 +120,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Listen))
 	if err != nil {
-		return fmt.Errorf("%w; choose another address with --listen", err)
+		return fmt.Errorf("%w; choose another address with --listen, whose port 0 picks a free one", err)
 	}
 	root := string(c.PublicURL)
 	if root == "" {

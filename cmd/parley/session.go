@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -168,20 +169,15 @@ func idOf(text string) desk.ID {
 	return id
 }
 
-// unknown says which id of a workspace, member and so on led nowhere, and what shows
-// the right ones.
-func unknown(err error, what, id, shownBy string) error {
+// unknown says which id of a workspace, member and so on led nowhere, in which data
+// directory, since that may be the mistake, and what shows the right ones.
+func (s *session) unknown(err error, what, id, shownBy string) error {
 	if !desk.IsType(err, desk.NotFound) {
 		return err
 	}
-	return fmt.Errorf("no %s has the id %q; %s shows them", what, id, shownBy)
+	return fmt.Errorf("no %s has the id %q in the data directory %s; %s shows them", what, id, cmp.Or(s.flags.Data, config.DefaultData), shownBy)
 }
 
-func unknownWorkspace(err error, id string) error {
-	return unknown(err, "workspace", id, "parley workspace list")
-}
-
-// examples words a command's examples, one command a line, as its detailed help.
-func examples(lines ...string) string {
-	return "Examples:\n\n\t" + strings.Join(lines, "\n\t")
+func (s *session) unknownWorkspace(err error, id string) error {
+	return s.unknown(err, "workspace", id, "parley workspace list")
 }

@@ -21,15 +21,22 @@ type templatePutCmd struct {
 	File    string `help:"The template in the provider's JSON form; - reads standard input." required:"" placeholder:"FILE"`
 }
 
-// Help shows examples.
+// Help shows a whole template, and examples.
 func (*templatePutCmd) Help() string {
-	return examples(
-		`parley template put --channel 01980000-0000-7000-8000-000000000004 --file order_update.json`,
-		`echo '{"name": "hello", "language": "en_US", "category": "UTILITY", "status": "APPROVED",`,
-		`  "components": [{"type": "BODY", "text": "Hello {{1}}, how can we help?"}]}' |`,
-		`  parley template put --channel 01980000-0000-7000-8000-000000000004 --file -`,
-	)
+	return paragraphs("A file holds one template. This is a whole one, with a title and two variables:",
+		indented(strings.Split(templateExample, "\n")...),
+		"Leave the HEADER out if it needs no title. Variables may be numbered instead, as {{1}} and {{2}}; "+
+			"parameter_format is POSITIONAL then. Only an APPROVED template can be sent.",
+		examples(
+			`parley template put --channel 01980000-0000-7000-8000-000000000004 --file order_ready.json`,
+			`parley template put --channel 01980000-0000-7000-8000-000000000004 --file - <order_ready.json`,
+		))
 }
+
+const templateExample = `{"name": "order_ready", "language": "en_US", "status": "APPROVED",
+ "category": "UTILITY", "parameter_format": "NAMED", "components": [
+  {"type": "HEADER", "format": "TEXT", "text": "Hello {{first_name}}"},
+  {"type": "BODY", "text": "Your order {{order}} is ready."}]}`
 
 // Run puts the template into the library, in the place of one with the same name and
 // language.
@@ -41,7 +48,7 @@ func (c *templatePutCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		t, err := a.PutSandboxTemplate(ctx, idOf(c.Channel), source)
 		if err != nil {
-			return unknownChannel(err, c.Channel)
+			return s.unknownChannel(err, c.Channel)
 		}
 		verdict := "it can be sent"
 		if !t.Sendable() {
@@ -103,7 +110,7 @@ func (c *templateListCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		library, err := a.TemplatesOf(ctx, idOf(c.Channel))
 		if err != nil {
-			return unknownChannel(err, c.Channel)
+			return s.unknownChannel(err, c.Channel)
 		}
 		var records []templateRecord
 		for _, t := range library.Templates {

@@ -112,7 +112,7 @@ func (c *workspaceEditCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		w, err := a.EditWorkspace(ctx, idOf(c.Workspace), c.Name, (*string)(c.Country))
 		if err != nil {
-			return unknownWorkspace(err, c.Workspace)
+			return s.unknownWorkspace(err, c.Workspace)
 		}
 		r := recordOfWorkspace(w)
 		return s.answer(r, "The workspace %s is now named %s, country %s.\n", r.WorkspaceID, r.Name, orDash(r.Country))
