@@ -10,7 +10,7 @@ import (
 )
 
 // noticeGroup is how many notices share a transaction: few, since requests wait for it.
-const noticeGroup = 20
+const noticeGroup = 10
 
 // Keep stores a provider's notice, to be taken in when it is due.
 func (a *App) Keep(ctx context.Context, ws desk.ID, n Notice) error {

@@ -9,7 +9,10 @@ import (
 )
 
 const attemptColumns = `a.id, a.key, a.hash, a.actor_id, a.phase, a.created_at, a.lease_until, a.settled_at, a.plan,
-	a.external_id, a.response, a.refusal, a.notes, a.erased`
+	a.external_id, r.response, a.refusal, a.notes, a.erased`
+
+// answered must follow the attempts in a query, for attemptColumns.
+const answered = ` LEFT JOIN send_answers r ON r.workspace_id = a.workspace_id AND r.attempt_id = a.id`
 
 func readAttempt(s *stmt) *desk.Attempt {
 	a := &desk.Attempt{ID: s.readID(), Key: s.readText()}
@@ -29,13 +32,13 @@ func readAttempt(s *stmt) *desk.Attempt {
 const unsettled = `a.phase IN ('dispatching', 'in_doubt')`
 
 const (
-	attemptQuery      = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = ? AND a.id = ?`
+	attemptQuery      = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? AND a.id = ?`
 	attemptOfKeyQuery = `SELECT ` + attemptColumns + ` FROM send_keys k
-	JOIN attempts a ON a.workspace_id = k.workspace_id AND a.id = k.attempt_id WHERE k.workspace_id = ? AND k.key = ?`
-	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = ? ORDER BY a.id DESC LIMIT ?`
-	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a
+	JOIN attempts a ON a.workspace_id = k.workspace_id AND a.id = k.attempt_id` + answered + ` WHERE k.workspace_id = ? AND k.key = ?`
+	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? ORDER BY a.id DESC LIMIT ?`
+	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + `
 	WHERE ` + unsettled + ` AND a.phase = 'in_doubt' AND a.workspace_id = ? ORDER BY a.id DESC LIMIT ?`
-	unsettledQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE ` + unsettled + ` AND a.workspace_id = ?`
+	unsettledQuery = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE ` + unsettled + ` AND a.workspace_id = ?`
 	lapsedQuery    = `SELECT a.workspace_id, a.id FROM attempts a
 	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND a.lease_until < ? LIMIT ?`
 )
@@ -90,6 +93,7 @@ const forgotten = ` FROM attempts WHERE workspace_id = ?1 AND id < ?2 AND settle
 
 const (
 	forgetKeysQuery     = `DELETE FROM send_keys WHERE workspace_id = ?1 AND (key, attempt_id) IN (SELECT key, id` + forgotten + `)`
+	forgetAnswersQuery  = `DELETE FROM send_answers WHERE workspace_id = ?1 AND attempt_id IN (SELECT id` + forgotten + `)`
 	forgetAttemptsQuery = `DELETE FROM attempts WHERE workspace_id = ?1 AND id IN (SELECT id` + forgotten + `)`
 )
 
@@ -97,7 +101,7 @@ const (
 // a time, with the keys that they still hold, and returns how many.
 func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {
-		for _, query := range []string{forgetKeysQuery, forgetAttemptsQuery} {
+		for _, query := range []string{forgetKeysQuery, forgetAnswersQuery, forgetAttemptsQuery} {
 			if err := c.stmt(query).id(ws).id(firstID(before)).time(before).int(int64(limit)).run(); err != nil {
 				return failed("forget attempts", err)
 			}
@@ -118,14 +122,19 @@ func firstID(t desk.Time) (id desk.ID) {
 }
 
 func putAttempt(c conn, ws desk.ID, a *desk.Attempt) error {
-	return failed("store attempt", c.stmt(`INSERT INTO attempts (key, hash, actor_id, phase, created_at, lease_until, settled_at, plan,
-		external_id, response, refusal, notes, erased, workspace_id, id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	err := c.stmt(`INSERT INTO attempts (key, hash, actor_id, phase, created_at, lease_until, settled_at, plan,
+		external_id, refusal, notes, erased, workspace_id, id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET key = excluded.key, hash = excluded.hash, actor_id = excluded.actor_id,
 		phase = excluded.phase, created_at = excluded.created_at, lease_until = excluded.lease_until, settled_at = excluded.settled_at,
-		plan = excluded.plan, external_id = excluded.external_id, response = excluded.response, refusal = excluded.refusal,
+		plan = excluded.plan, external_id = excluded.external_id, refusal = excluded.refusal,
 		notes = excluded.notes, erased = excluded.erased`).
 		text(a.Key).bytes(a.Hash[:]).id(a.Actor).text(string(a.Phase)).time(a.CreatedAt).time(a.LeaseUntil).time(a.SettledAt).json(a.Plan).
-		text(a.ExternalID).bytes(a.Response).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).id(ws).id(a.ID).run())
+		text(a.ExternalID).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).id(ws).id(a.ID).run()
+	if err == nil && a.Response != nil { // which never changes
+		err = c.stmt(`INSERT INTO send_answers (workspace_id, attempt_id, response) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`).
+			id(ws).id(a.ID).bytes(a.Response).run()
+	}
+	return failed("store attempt", err)
 }
 
 // eraseAttempts drops what unsettled attempts know of contacts that are deleted.

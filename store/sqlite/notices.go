@@ -26,8 +26,9 @@ func (s *Store) OptedOut(ctx context.Context, ws desk.ID, number app.NumberHash)
 }
 
 const (
-	takeStatusesQuery = `DELETE FROM early_statuses WHERE workspace_id = ? AND channel_id = ? AND external_id = ?
-	RETURNING external_id, attempt_id, delivery, failure, at`
+	earlyStatusesQuery = `SELECT external_id, attempt_id, delivery, failure, at FROM early_statuses
+	WHERE workspace_id = ? AND channel_id = ? AND external_id = ?`
+	takeStatusesQuery = `DELETE FROM early_statuses WHERE workspace_id = ? AND channel_id = ? AND external_id = ?`
 	dropStatusesQuery = `DELETE FROM early_statuses WHERE workspace_id = ? AND at < ?`
 )
 

@@ -101,7 +101,11 @@ func (t *tx) KeepStatus(channel desk.ID, n desk.StatusNotice) error {
 }
 
 func (t *tx) TakeStatuses(channel desk.ID, externalID string) ([]desk.StatusNotice, error) {
-	return all("take statuses", t.c.stmt(takeStatusesQuery).id(t.ws).id(channel).text(externalID), readStatus)
+	list, err := all("early statuses", t.c.stmt(earlyStatusesQuery).id(t.ws).id(channel).text(externalID), readStatus)
+	if err == nil && list != nil {
+		err = failed("take statuses", t.c.stmt(takeStatusesQuery).id(t.ws).id(channel).text(externalID).run())
+	}
+	return list, err
 }
 
 func (t *tx) DropStatuses(before desk.Time) error {

@@ -107,11 +107,19 @@ CREATE TABLE attempts (
     settled_at   INTEGER NOT NULL, -- 0: not settled
     plan         TEXT    NOT NULL, -- JSON
     external_id  TEXT    NOT NULL,
-    response     BLOB    NOT NULL,
     refusal      TEXT    NOT NULL, -- JSON; '': none
     notes        TEXT    NOT NULL, -- a JSON array of strings; '': none
     erased       INTEGER NOT NULL,
     PRIMARY KEY (workspace_id, id)
+);
+
+-- The stored answers of those that are done. In the attempt's own row one would make it
+-- grow, and split its page, with every send.
+CREATE TABLE send_answers (
+    workspace_id BLOB NOT NULL,
+    attempt_id   BLOB NOT NULL,
+    response     BLOB NOT NULL,
+    PRIMARY KEY (workspace_id, attempt_id)
 );
 
 -- The few that are not settled. The sweeper looks through those of all workspaces, so
