@@ -36,6 +36,7 @@ var rooms = map[string][]string{
 	"cmd/parley": {"api", "app", "config", "console", "desk", "sandbox", "store/postgres", "store/sqlite", "whatsapp"},
 
 	// What only tests link.
+	"store/postgres/pgtest": {},
 	"store/storetest":       {"app", "desk"},
 	"api/apitest":           {"api", "app", "desk"},
 	"whatsapp/whatsapptest": {"whatsapp"},
@@ -66,6 +67,7 @@ var testOnly = []string{
 	"net/http/httptest",
 	"parley/api/apitest",
 	"parley/e2e",
+	"parley/store/postgres/pgtest",
 	"parley/store/storetest",
 	"parley/whatsapp/whatsapptest",
 	"pgregory.net/rapid",

@@ -13,6 +13,7 @@
 //	attempts.go       sends and their keys
 //	notices.go        what was heard: notices, early statuses, opt-outs
 //	tx.go             transactions that the caller composes
+//	export.go         reading everything, for parley migrate
 //	stmt.go           statements: binding and reading
 //	errors.go         which errors of SQLite are the machine's
 //

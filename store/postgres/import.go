@@ -1,0 +1,217 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"parley/desk"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A Table is one that is filled from another database.
+type Table struct {
+	Name    string
+	Columns []string // those of the key first, in its order
+	Key     int      // how many are the key's
+}
+
+// importLock is the advisory lock that lets one process at a time import.
+const importLock = migrationLock + 1
+
+// The table that marks a database whose import is not finished, with whose it is. How
+// far it got, each table says itself: rows come in the order of keys, batch by batch.
+const (
+	makeProgress = `CREATE TABLE IF NOT EXISTS migration_progress (fingerprint text NOT NULL)`
+	dropProgress = `DROP TABLE migration_progress`
+)
+
+// An Import fills the database with what another one holds.
+type Import struct {
+	c     *pgxpool.Conn
+	types map[string][]uint32 // of each table's columns
+}
+
+// Import calls f and, when it succeeds, ends the import. Else a later one goes on. It
+// returns InvalidRequest for a database that holds anything else than what an import
+// from the installation with this fingerprint left.
+func (s *Store) Import(ctx context.Context, fingerprint string, f func(*Import) error) (err error) {
+	c, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return failed("connect", err)
+	}
+	defer func() { // closes it, which lets go of the lock
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+		defer cancel()
+		err = errors.Join(err, c.Hijack().Close(closing))
+	}()
+	if err := takeImportLock(ctx, c); err != nil {
+		return err
+	}
+	if err := s.claim(ctx, c, fingerprint); err != nil {
+		return err
+	}
+	if err := f(&Import{c, map[string][]uint32{}}); err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, dropProgress)
+	return failed("end the import", err)
+}
+
+// takeImportLock waits a moment: the server may not have noticed yet that an import was
+// killed.
+func takeImportLock(ctx context.Context, c *pgxpool.Conn) error {
+	_, err := c.Exec(ctx, `SET lock_timeout = '3s'`)
+	if err == nil {
+		_, err = c.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(importLock))
+	}
+	if sqlState(err) == lockNotAvailable {
+		return desk.Invalidf("another process is copying an installation into the database: wait for it to end")
+	}
+	return failed("lock", err)
+}
+
+// claim marks the database, unless it has been marked or used for something else.
+func (s *Store) claim(ctx context.Context, c *pgxpool.Conn, fingerprint string) error {
+	err := pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, makeProgress); err != nil {
+			return err
+		}
+		var of, bound string
+		var used bool
+		err := tx.QueryRow(ctx, `SELECT coalesce((SELECT fingerprint FROM migration_progress LIMIT 1), ''),
+			coalesce((SELECT fingerprint FROM installation), ''), EXISTS (SELECT FROM workspaces)`).Scan(&of, &bound, &used)
+		switch {
+		case err != nil:
+			return err
+		case of == fingerprint:
+			return nil
+		case of != "":
+			return desk.Invalidf("the copy of another installation has begun in the database (its secret key has the fingerprint %s, not %s): finish that one, or give an empty database", of, fingerprint)
+		case used:
+			return desk.Invalidf("the database holds a workspace already: give an empty one")
+		case bound != "" && bound != fingerprint:
+			return desk.Invalidf("the database belongs to an installation with another secret key (fingerprint %s, not %s): give an empty one", bound, fingerprint)
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO migration_progress (fingerprint) VALUES ($1)`, fingerprint)
+		return err
+	})
+	if err == nil {
+		err = s.BindSecret(ctx, fingerprint)
+	}
+	return failed("begin the import", err)
+}
+
+// Last returns the last key that a table holds, nil when it is empty.
+func (i *Import) Last(ctx context.Context, t Table) (key []any, err error) {
+	columns := t.Columns[:t.Key]
+	query := fmt.Sprintf("SELECT %s FROM %s ORDER BY %s DESC LIMIT 1",
+		strings.Join(columns, ", "), t.Name, strings.Join(columns, " DESC, "))
+	err = i.rows(ctx, t, query, nil, func(row []any) { key = row })
+	return key, err
+}
+
+// Each calls f with up to limit rows that follow the row with the key after in the order
+// of keys; nil is before the first. A value is nil, an int64, a string or a []byte.
+func (i *Import) Each(ctx context.Context, t Table, after []any, limit int, f func(row []any)) error {
+	return i.rows(ctx, t, pageQuery(t, after != nil, limit), after, f)
+}
+
+func pageQuery(t Table, after bool, limit int) string {
+	key, where := strings.Join(t.Columns[:t.Key], ", "), ""
+	if after {
+		places := make([]string, t.Key)
+		for n := range places {
+			places[n] = fmt.Sprintf("$%d", n+1)
+		}
+		where = fmt.Sprintf(" WHERE (%s) > (%s)", key, strings.Join(places, ", "))
+	}
+	return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT %d", strings.Join(t.Columns, ", "), t.Name, where, key, limit)
+}
+
+func (i *Import) rows(ctx context.Context, t Table, query string, args []any, f func([]any)) error {
+	rows, err := i.c.Query(ctx, query, args...)
+	if err != nil {
+		return failed("read "+t.Name, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		row, err := rows.Values()
+		if err != nil {
+			return failed("read "+t.Name, err)
+		}
+		for n, v := range row {
+			switch v := v.(type) {
+			case [16]byte:
+				row[n] = v[:]
+			case bool:
+				row[n] = int64(0)
+				if v {
+					row[n] = int64(1)
+				}
+			}
+		}
+		f(row)
+	}
+	return failed("read "+t.Name, rows.Err())
+}
+
+// Put stores rows that follow all that the table holds, all or none of them.
+func (i *Import) Put(ctx context.Context, t Table, rows [][]any) error {
+	types, err := i.typesOf(ctx, t)
+	if err != nil {
+		return err
+	}
+	source := pgx.CopyFromSlice(len(rows), func(n int) ([]any, error) {
+		row := make([]any, len(t.Columns))
+		for c, v := range rows[n] {
+			if number, ok := v.(int64); ok && types[c] == pgtype.BoolOID {
+				v = number != 0
+			}
+			row[c] = v
+		}
+		return row, nil
+	})
+	err = pgx.BeginFunc(ctx, i.c, func(tx pgx.Tx) error {
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{t.Name}, t.Columns, source); err != nil {
+			return err
+		}
+		if t.Name == "events" {
+			return putCounters(ctx, tx, rows)
+		}
+		return nil
+	})
+	return failed("store "+t.Name, err)
+}
+
+// putCounters sets the number of each workspace's newest event, given events whose
+// columns begin with the workspace and the number.
+func putCounters(ctx context.Context, tx pgx.Tx, events [][]any) error {
+	batch := &pgx.Batch{}
+	for n, row := range events {
+		if n+1 < len(events) && string(events[n+1][0].([]byte)) == string(row[0].([]byte)) {
+			continue // the next one is newer
+		}
+		batch.Queue(`INSERT INTO event_counters (workspace_id, seq) VALUES ($1, $2)
+			ON CONFLICT (workspace_id) DO UPDATE SET seq = excluded.seq`, row[0], row[1])
+	}
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+func (i *Import) typesOf(ctx context.Context, t Table) ([]uint32, error) {
+	if known := i.types[t.Name]; known != nil {
+		return known, nil
+	}
+	described, err := i.c.Conn().Prepare(ctx, "", fmt.Sprintf("SELECT %s FROM %s", strings.Join(t.Columns, ", "), t.Name))
+	if err != nil {
+		return nil, failed("describe "+t.Name, err)
+	}
+	for _, field := range described.Fields {
+		i.types[t.Name] = append(i.types[t.Name], field.DataTypeOID)
+	}
+	return i.types[t.Name], nil
+}

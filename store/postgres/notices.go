@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+
+	"parley/app"
+	"parley/desk"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const optOutQuery = `SELECT since, at FROM opt_outs WHERE workspace_id = $1 AND number_hash = $2`
+
+func readOptOut(row pgx.Row) (*app.OptOut, error) {
+	var o app.OptOut
+	err := row.Scan((*int64)(&o.Since), (*int64)(&o.At))
+	return &o, err
+}
+
+// OptedOut returns since when the holder of a number takes no marketing, or 0.
+func (s *Store) OptedOut(ctx context.Context, ws desk.ID, number app.NumberHash) (since desk.Time, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		o, err := one(p, "opt-out", readOptOut, optOutQuery, uuid(ws), number[:])
+		if o != nil {
+			since = o.Since
+		}
+		return err
+	})
+	return since, err
+}
+
+const (
+	// statusLock is on a message by its provider's id. Two that share one only wait.
+	statusLock = `SELECT pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text || $3::text, 0))`
+
+	takeStatusesQuery = `DELETE FROM early_statuses WHERE workspace_id = $1 AND channel_id = $2 AND external_id = $3
+	RETURNING external_id, attempt_id, delivery, failure, at`
+)
+
+func readStatus(row pgx.Row) (n desk.StatusNotice, err error) {
+	err = row.Scan(&n.ExternalID, into(&n.Attempt), (*string)(&n.Delivery), document{&n.Failure}, (*int64)(&n.At))
+	return n, err
+}
+
+const putNoticeQuery = `INSERT INTO notices (workspace_id, due_at, id, channel_id, body) VALUES ($1, $2, $3, $4, $5)
+	ON CONFLICT (workspace_id, due_at, id) DO UPDATE SET channel_id = excluded.channel_id, body = excluded.body`
+
+func noticeArgs(ws desk.ID, n app.Notice) []any {
+	body := n.Body
+	if body == nil {
+		body = []byte{} // nil is NULL
+	}
+	return []any{uuid(ws), int64(n.Due), uuid(n.ID), uuid(n.Channel), body}
+}
+
+func putNotice(p *pipe, ws desk.ID, n app.Notice) error {
+	p.put(putNoticeQuery, noticeArgs(ws, n)...)
+	return p.fail
+}
+
+// PutNotice keeps a provider's notice until it is due and was dropped.
+func (s *Store) PutNotice(ctx context.Context, ws desk.ID, n app.Notice) error {
+	_, err := s.exec(ctx, "store notice", putNoticeQuery, noticeArgs(ws, n)...)
+	return err
+}
+
+const noticesQuery = `SELECT due_at, id, channel_id, body FROM notices WHERE workspace_id = $1 ORDER BY due_at, id LIMIT $2`
+
+// Notices returns up to limit notices of a workspace that are due at now, oldest
+// first, and when the next one after them is due, 0 when there is none.
+func (s *Store) Notices(ctx context.Context, ws desk.ID, now desk.Time, limit int) (list []app.Notice, next desk.Time, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, "notices", func(row pgx.Row) (n app.Notice, err error) {
+			err = row.Scan((*int64)(&n.Due), into(&n.ID), into(&n.Channel), &n.Body)
+			return n, err
+		}, noticesQuery, uuid(ws), limit+1)
+		return err
+	})
+	due := 0
+	for due < min(len(list), limit) && list[due].Due <= now {
+		due++
+	}
+	if due < len(list) {
+		next = list[due].Due
+	}
+	if due == 0 {
+		return nil, next, err
+	}
+	return list[:due], next, err
+}

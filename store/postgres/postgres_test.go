@@ -1,0 +1,522 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/postgres/pgtest"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func openAt(t *testing.T, url string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Config{URL: url, MaxConns: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// openTwo opens one database twice, as two nodes do.
+func openTwo(t *testing.T) [2]*Store {
+	t.Helper()
+	url := pgtest.Database(t)
+	return [2]*Store{openAt(t, url), openAt(t, url)}
+}
+
+func newWorkspace(t *testing.T, s *Store) desk.ID {
+	t.Helper()
+	ws := desk.ID{7}
+	if err := s.CreateWorkspace(t.Context(), desk.Workspace{ID: ws, Name: "A"}); err != nil {
+		t.Fatal(err)
+	}
+	return ws
+}
+
+// query returns what a statement answers in its only column.
+func query(t *testing.T, s *Store, sql string, args ...any) []string {
+	t.Helper()
+	rows, err := s.pool.Query(t.Context(), sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return list
+}
+
+// TestCommitsAreDurable reads the settings on a live connection: a kill alone proves
+// nothing about power. Whatever the URL or the database says, they are ours.
+func TestCommitsAreDurable(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, pgtest.Database(t)+"?synchronous_commit=off&statement_timeout=0")
+	for name, want := range map[string]string{"synchronous_commit": "on", "statement_timeout": "15s", "application_name": "parley"} {
+		if got := query(t, s, "SHOW "+name); got[0] != want {
+			t.Errorf("%s = %s, want %s", name, got[0], want)
+		}
+	}
+}
+
+// TestKeysLeadWithTheWorkspace: the tables can be spread over machines by it.
+func TestKeysLeadWithTheWorkspace(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, pgtest.Database(t))
+	const tables = `SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
+		AND c.relname NOT IN ('workspaces', 'directory', 'installation', 'goose_db_version')`
+	if n := query(t, s, `SELECT count(*)::text FROM (`+tables+`) t`); n[0] != "17" {
+		t.Errorf("%s tables of workspaces; is a new one to be shared out, too?", n[0])
+	}
+	without := `SELECT c.relname::text FROM pg_class c WHERE c.oid IN (` + tables + `) AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)`
+	others := `SELECT i.indexrelid::regclass::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+		WHERE i.indrelid IN (` + tables + `) AND i.indisunique AND a.attname <> 'workspace_id'`
+	foreign := `SELECT k.conname::text FROM pg_constraint k JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
+		WHERE k.contype = 'f' AND k.conrelid IN (` + tables + `) AND a.attname <> 'workspace_id'`
+	// All that is ordered or unique compares by its bytes.
+	collated := `SELECT DISTINCT i.indexrelid::regclass::text FROM pg_index i, unnest(i.indcollation) o (id)
+		WHERE i.indrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+		AND o.id <> 0 AND o.id <> '"C"'::regcollation`
+	for what, sql := range map[string]string{
+		"tables without a primary key": without, "unique indexes that lead with another column": others,
+		"foreign keys that lead with another column": foreign, "indexes of another collation": collated,
+	} {
+		if found := query(t, s, sql); len(found) > 0 {
+			t.Errorf("%s: %s", what, strings.Join(found, ", "))
+		}
+	}
+}
+
+func TestNewerDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	s := openAt(t, url)
+	query(t, s, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true) RETURNING ''`)
+	if _, err := Open(t.Context(), Config{URL: url}); err == nil || !strings.Contains(err.Error(), "newer parley") {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestTenOpenAtOnce(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	var group sync.WaitGroup
+	for range 10 {
+		group.Go(func() {
+			s, err := Open(t.Context(), Config{URL: url, MaxConns: 2})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := errors.Join(s.BindSecret(t.Context(), "abc"), s.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	s := openAt(t, url)
+	if err := s.BindSecret(t.Context(), "other"); !desk.IsType(err, desk.InvalidRequest) {
+		t.Errorf("another secret key: %v", err)
+	}
+	if n := query(t, s, `SELECT version_id::text FROM goose_db_version ORDER BY id`); !slices.Equal(n, []string{"0", "1", "2"}) {
+		t.Errorf("migrations ran: %v", n)
+	}
+}
+
+func identity(kind string, n int) desk.Identity {
+	return desk.Identity{Kind: kind, Value: fmt.Sprint(n)}
+}
+
+// upsertOf writes a contact that holds the identities given.
+func upsertOf(list ...desk.Identity) *desk.Op {
+	op := &desk.Op{Kind: desk.OpUpsert}
+	op.Write.Sent = list
+	op.Write.Identities = desk.Field[[]desk.Identity]{Set: true, Value: list}
+	return op
+}
+
+var lastMade struct {
+	sync.Mutex
+	n uint32
+}
+
+func newID() desk.ID {
+	lastMade.Lock()
+	defer lastMade.Unlock()
+	lastMade.n++
+	return desk.ID{1, byte(lastMade.n >> 24), byte(lastMade.n >> 16), byte(lastMade.n >> 8), byte(lastMade.n)}
+}
+
+func update(s *Store, ws desk.ID, ops ...*desk.Op) (refused, err error) {
+	err = s.UpdateContacts(context.Background(), ws, ops, func(b *desk.Book) {
+		refused = nil
+		for _, op := range ops {
+			if _, err := b.Apply(op, desk.ID{}, 1, newID); err != nil {
+				refused = err
+			}
+		}
+	})
+	return refused, err
+}
+
+// TestNodesMakeOneContact: two nodes write the same people at once, in batches that name
+// them in different orders, and delete some. Nobody is there twice, and the events are
+// numbered without a gap.
+func TestNodesMakeOneContact(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	const writers, people, rounds = 32, 6, 8
+	var group sync.WaitGroup
+	for n := range writers {
+		group.Go(func() {
+			for round := range rounds {
+				var ops []*desk.Op
+				for i := range people {
+					p := (i*(1+n%2*4) + n + round) % people
+					ops = append(ops, upsertOf(identity("a", p), identity("b", p), identity("n", 1000*n+round*people+p)))
+				}
+				if n%8 == 0 {
+					p := identity("a", round%people)
+					ops = append(ops, &desk.Op{Kind: desk.OpDelete, Find: []desk.Identity{p}})
+				}
+				if refused, err := update(stores[n%2], ws, ops...); err != nil || refused != nil {
+					t.Error(err, refused)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, s := range stores {
+		list, err := s.Contacts(t.Context(), ws, desk.ContactFilter{}, desk.ContactPlace{}, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, claims := map[desk.Identity]bool{}, 0
+		for _, c := range list {
+			for _, i := range c.Identities() {
+				if held[i] {
+					t.Errorf("%v is held twice", i)
+				}
+				held[i] = true
+				claims++
+			}
+		}
+		if n := query(t, s, `SELECT count(*)::text FROM identities i JOIN contacts c ON c.workspace_id = i.workspace_id AND c.id = i.contact_id`); n[0] != fmt.Sprint(claims) {
+			t.Errorf("%d identities are in contacts, %s in their table", claims, n[0])
+		}
+		if len(list) == 0 || len(list) > people {
+			t.Errorf("%d contacts of %d people", len(list), people)
+		}
+	}
+	if gaps := query(t, stores[0], `SELECT (max(seq) - count(*))::text FROM events`); gaps[0] != "0" {
+		t.Errorf("the events' numbers have %s gaps", gaps[0])
+	}
+	if newest := query(t, stores[0], `SELECT (max(e.seq) = max(c.seq))::text FROM events e, event_counters c`); newest[0] != "true" {
+		t.Error("the counter is not the newest event's number")
+	}
+}
+
+// TestNodesOpenOneConversation: nodes that look for an open conversation, and open one
+// when there is none, agree on it.
+func TestNodesOpenOneConversation(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	for round := range 5 {
+		channel, contact := desk.ID{1, byte(round)}, desk.ID{2}
+		found := make([]desk.ID, 32)
+		var group sync.WaitGroup
+		for n := range found {
+			group.Go(func() {
+				err := stores[n%2].InTx(context.Background(), ws, func(tx app.Tx) error {
+					c, err := tx.OpenConversation(channel, contact)
+					if err == nil && c == nil {
+						c = &desk.Conversation{ID: newID(), ChannelID: channel, ContactID: contact, Status: desk.StatusOpen}
+						err = tx.PutConversation(c)
+					}
+					if err == nil {
+						found[n] = c.ID
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if found = slices.Compact(found); len(found) != 1 {
+			t.Errorf("%d conversations were found", len(found))
+		}
+	}
+}
+
+// TestEditsCountOnEveryNode: from the moment an edit was answered, no node works by what
+// was before.
+func TestEditsCountOnEveryNode(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	key := desk.APIKey{ID: newID(), PublicID: "k", Permissions: desk.Permissions}
+	edit := func(s *Store, revoked desk.Time) {
+		t.Helper()
+		k := key
+		k.RevokedAt = revoked
+		if err := s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{Key: &k}, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 20 {
+		for _, revoked := range []desk.Time{0, 1} {
+			edit(stores[round%2], revoked)
+			for _, s := range stores {
+				settings, err := s.Authenticate(t.Context(), "k")
+				if err != nil || settings.KeyByPublicID("k").RevokedAt != revoked {
+					t.Fatalf("authenticated by old settings: %v", err)
+				}
+			}
+		}
+	}
+	// A flush that has begun ends before the revocation is answered, or sees it.
+	edit(stores[0], 0)
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	for n := range 8 {
+		group.Go(func() {
+			for {
+				known := false
+				select {
+				case <-stop:
+					known = true
+				default:
+				}
+				err := stores[n%2].UpdateContacts(context.Background(), ws, nil, func(b *desk.Book) {
+					if known && b.Settings().KeyByPublicID("k").RevokedAt == 0 {
+						t.Error("a flush after the revocation does not know of it")
+					}
+				})
+				if err != nil || known {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+	}
+	edit(stores[1], 1) // though the others never pause
+	close(stop)
+	group.Wait()
+}
+
+// TestRemovedMemberOwnsNothing: a removal on one node meets assignments on the other.
+func TestRemovedMemberOwnsNothing(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	for round := range 10 {
+		m := &desk.Member{ID: newID(), Name: "M", Email: fmt.Sprintf("m%d@example.com", round)}
+		change := func(s *Store, c desk.Change) error {
+			return s.UpdateSettings(context.Background(), ws, func(*desk.Settings) (desk.Change, error) { return c, nil })
+		}
+		if err := change(stores[0], desk.Change{Member: m}); err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		for n := range 4 {
+			group.Go(func() {
+				op := upsertOf(identity("x", 10*round+n))
+				op.Write.Owner = desk.Field[string]{Set: true, Value: m.ID.String()}
+				if _, err := update(stores[0], ws, op); err != nil { // a refusal is fine
+					t.Error(err)
+				}
+			})
+		}
+		group.Go(func() {
+			if err := change(stores[1], desk.Change{RemoveMember: m}); err != nil && !errors.Is(err, app.ErrOwns) {
+				t.Error(err)
+			}
+		})
+		group.Wait()
+	}
+	if n := query(t, stores[0], `SELECT count(*)::text FROM contacts c WHERE owner_id IS NOT NULL AND NOT EXISTS (SELECT FROM members m WHERE m.id = c.owner_id)`); n[0] != "0" {
+		t.Errorf("%s contacts are owned by somebody who is gone", n[0])
+	}
+}
+
+// TestEarlyStatusesAreNotLost: a status is kept while its message is being stored.
+func TestEarlyStatusesAreNotLost(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	channel := desk.ID{3}
+	for round := range 30 {
+		external := fmt.Sprint(round)
+		var group sync.WaitGroup
+		taken, met := 0, false
+		group.Go(func() {
+			err := stores[0].InTx(context.Background(), ws, func(tx app.Tx) error {
+				list, err := tx.TakeStatuses(channel, external)
+				taken = len(list)
+				return errors.Join(err, tx.PutMessage(&desk.Message{ID: newID(), ConversationID: desk.ID{4}, ChannelID: channel, ExternalID: external}))
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		group.Go(func() {
+			err := stores[1].InTx(context.Background(), ws, func(tx app.Tx) error {
+				m, err := tx.MessageBy(channel, external)
+				if met = m != nil; met || err != nil {
+					return err
+				}
+				return tx.KeepStatus(channel, desk.StatusNotice{ExternalID: external, Delivery: desk.Sent, At: 1})
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		group.Wait()
+		if met == (taken == 1) {
+			t.Errorf("the status met its message: %v, and was taken %d times", met, taken)
+		}
+	}
+}
+
+// TestLostConnections: a connection that breaks before the commit costs another run, one
+// that breaks during it leaves nobody knowing, and is never run again.
+func TestLostConnections(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		trigger string
+		runs    int
+		message string
+	}{
+		"before_commit": {`CREATE TRIGGER t AFTER INSERT ON contacts FOR EACH ROW EXECUTE FUNCTION die()`, writeTries, "nothing was stored"},
+		"at_commit":     {`CREATE CONSTRAINT TRIGGER t AFTER INSERT ON contacts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION die()`, 1, "unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openAt(t, pgtest.Database(t))
+			ws := newWorkspace(t, s)
+			for _, sql := range []string{
+				`CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'`, tc.trigger,
+			} {
+				if _, err := s.pool.Exec(t.Context(), sql); err != nil {
+					t.Fatal(err)
+				}
+			}
+			runs := 0
+			op := upsertOf(identity("a", 1))
+			err := s.UpdateContacts(t.Context(), ws, []*desk.Op{op}, func(b *desk.Book) {
+				runs++
+				if _, err := b.Apply(op, desk.ID{}, 1, newID); err != nil {
+					t.Error(err)
+				}
+			})
+			if !desk.IsType(err, desk.Unavailable) || !strings.Contains(err.Error(), tc.message) {
+				t.Errorf("error = %v", err)
+			}
+			if runs != tc.runs {
+				t.Errorf("%d runs, want %d", runs, tc.runs)
+			}
+			if _, err := s.pool.Exec(t.Context(), `DROP TRIGGER t ON contacts`); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := update(s, ws, op); err != nil {
+				t.Errorf("after it: %v", err)
+			}
+		})
+	}
+}
+
+// TestReadsSurviveARestart: connections that died in the pool are met by reads, too.
+func TestReadsSurviveARestart(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, pgtest.Database(t))
+	ws := newWorkspace(t, s)
+	for range 5 {
+		query(t, s, `SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		if _, err := s.Settings(t.Context(), ws); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestBlockedIsUnavailable: a lock that somebody does not let go of.
+func TestBlockedIsUnavailable(t *testing.T) {
+	t.Parallel()
+	s, err := Open(t.Context(), Config{URL: pgtest.Database(t), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	ws := newWorkspace(t, s)
+	holder, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(t.Context(), lockAlone, lockOf(ws)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(t.Context(), `SET lock_timeout = '50ms'`); err != nil { // the one connection that is left
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // a write that was taken does not end with its caller
+	if err := s.InTx(ctx, ws, func(app.Tx) error { return nil }); !desk.IsType(err, desk.Unavailable) {
+		t.Errorf("while locked: %v", err)
+	}
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.InTx(ctx, ws, func(app.Tx) error { return nil }); err != nil {
+		t.Errorf("after: %v", err)
+	}
+}
+
+func TestWhoseErrorItIs(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		err     error
+		machine bool
+	}{
+		{&pgconn.PgError{Code: "57P01"}, true},
+		{&pgconn.PgError{Code: "57P03"}, true},
+		{&pgconn.PgError{Code: "57014"}, true},
+		{&pgconn.PgError{Code: "53100"}, true},
+		{&pgconn.PgError{Code: "53300"}, true},
+		{&pgconn.PgError{Code: "58030"}, true},
+		{&pgconn.PgError{Code: "08006"}, true},
+		{&pgconn.PgError{Code: "25006"}, true},
+		{&pgconn.PgError{Code: "55P03"}, true},
+		{&pgconn.PgError{Code: "40P01"}, true},
+		{&pgconn.ConnectError{}, true},
+		{&net.OpError{Op: "read", Err: io.EOF}, true},
+		{context.DeadlineExceeded, true},
+		{&pgconn.PgError{Code: "23505"}, false},
+		{&pgconn.PgError{Code: "42P01"}, false},
+		{errors.New("a bug"), false},
+	} {
+		if got := desk.IsType(failed("doing", tc.err), desk.Unavailable); got != tc.machine {
+			t.Errorf("%v is the machine's: %v", tc.err, got)
+		}
+	}
+}

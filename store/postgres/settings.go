@@ -1,0 +1,300 @@
+package postgres
+
+import (
+	"context"
+
+	"parley/app"
+	"parley/desk"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+)
+
+// maxSettings bounds how many workspaces' settings are kept in memory.
+const maxSettings = 10_000
+
+// The kinds of entry in the directory.
+const (
+	entryKey     = "key" // ref is the key's public id
+	entryKeyID   = "key_id"
+	entryMember  = "member"
+	entryChannel = "channel"
+)
+
+const authenticateQuery = `SELECT w.id, w.version FROM directory d JOIN workspaces w ON w.id = d.workspace_id
+	WHERE d.kind = 'key' AND d.ref = $1`
+
+// Authenticate returns the settings of the workspace that has a key with this
+// public id, or NotFound.
+func (s *Store) Authenticate(ctx context.Context, publicID string) (settings *desk.Settings, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		var ws desk.ID
+		version, err := one(p, "authenticate", func(row pgx.Row) (version int64, err error) {
+			err = row.Scan(into(&ws), &version)
+			return version, err
+		}, authenticateQuery, publicID)
+		if err != nil {
+			return err
+		}
+		if version == 0 {
+			return desk.NotFoundf("no such key")
+		}
+		settings, err = s.settingsAt(p, ws, version)
+		return err
+	})
+	return settings, err
+}
+
+// Settings returns a workspace's configuration, or NotFound.
+func (s *Store) Settings(ctx context.Context, ws desk.ID) (settings *desk.Settings, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		settings, err = s.currentSettings(p, ws)
+		return err
+	})
+	return settings, err
+}
+
+// currentSettings reads the version and returns the settings of it.
+func (s *Store) currentSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
+	version, err := one(p, "workspace", func(row pgx.Row) (version int64, err error) {
+		err = row.Scan(&version)
+		return version, err
+	}, `SELECT version FROM workspaces WHERE id = $1`, uuid(ws))
+	if err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		return nil, errNoWorkspace
+	}
+	return s.settingsAt(p, ws, version)
+}
+
+var errNoWorkspace = desk.NotFoundf("no workspace has this id; parley workspace list shows them")
+
+// settingsAt returns the settings of a version that was just read: from memory when they
+// are of that version, else from the database, which may meanwhile hold a newer one.
+// Transactions ask before they edit, so nothing is kept in memory that may yet be rolled
+// back.
+func (s *Store) settingsAt(p *pipe, ws desk.ID, version int64) (*desk.Settings, error) {
+	s.mu.RLock()
+	known := s.settings[ws]
+	s.mu.RUnlock()
+	if known != nil && known.Version == version {
+		return known, nil
+	}
+	settings, err := loadSettings(p, ws)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.settings) >= maxSettings {
+		clear(s.settings)
+	}
+	s.settings[ws] = settings
+	return settings, nil
+}
+
+// loadSettings reads a workspace's configuration, all of one version, in one round trip.
+// A transaction of the caller's holds the workspace's lock; without one, the queries
+// share a snapshot.
+func loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
+	outside := p.c.Conn().PgConn().TxStatus() == 'I'
+	if outside {
+		p.put(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+	}
+	w := desk.Workspace{ID: ws}
+	var version int64
+	p.each(func(row pgx.Row) error {
+		return row.Scan(&w.Name, &w.Country, &version)
+	}, `SELECT name, country, version FROM workspaces WHERE id = $1`, uuid(ws))
+	var attributes []desk.Attribute
+	p.each(func(row pgx.Row) error {
+		var a desk.Attribute
+		err := row.Scan(&a.Key, &a.Label, &a.Description, (*string)(&a.Type), document{&a.Options}, &a.Position, &a.Archived)
+		attributes = append(attributes, a)
+		return err
+	}, `SELECT key, label, description, type, options, position, archived FROM attributes WHERE workspace_id = $1`, uuid(ws))
+	var members []desk.Member
+	p.each(func(row pgx.Row) error {
+		var m desk.Member
+		err := row.Scan(into(&m.ID), &m.Name, &m.Email, (*string)(&m.Role))
+		members = append(members, m)
+		return err
+	}, `SELECT id, name, email, role FROM members WHERE workspace_id = $1`, uuid(ws))
+	var keys []desk.APIKey
+	p.each(func(row pgx.Row) error {
+		var k desk.APIKey
+		var permissions string
+		err := row.Scan(into(&k.ID), &k.PublicID, &k.Name, &permissions, (*hash)(&k.SecretHash),
+			(*int64)(&k.CreatedAt), (*int64)(&k.ExpiresAt), (*int64)(&k.RevokedAt))
+		if err == nil {
+			k.Permissions, err = desk.ParsePermissions(permissions)
+		}
+		keys = append(keys, k)
+		return err
+	}, `SELECT id, public_id, name, permissions, secret_hash, created_at, expires_at, revoked_at FROM api_keys WHERE workspace_id = $1`, uuid(ws))
+	var channels []desk.Channel
+	p.each(func(row pgx.Row) error {
+		v, err := readChannel(row)
+		channels = append(channels, v)
+		return err
+	}, `SELECT id, kind, external_id, enabled, created_at, library, bindings FROM channels WHERE workspace_id = $1`, uuid(ws))
+	if outside {
+		p.put(`COMMIT`)
+	}
+	if err := p.send("settings"); err != nil {
+		return nil, err
+	}
+	return desk.NewSettings(w, version, attributes, members, keys, channels), nil
+}
+
+// UpdateSettings stores the change that decide returns.
+func (s *Store) UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
+	return s.write(ctx, ws, true, func(t *tx) error {
+		if err := t.open("workspace"); err != nil {
+			return err
+		}
+		change, err := decide(t.settings)
+		if err != nil || change == (desk.Change{}) {
+			return err
+		}
+		return flushChange(t.pipe, ws, change)
+	})
+}
+
+func flushChange(p *pipe, ws desk.ID, change desk.Change) error {
+	if w := change.Workspace; w != nil {
+		p.put(`UPDATE workspaces SET name = $2, country = $3 WHERE id = $1`, uuid(ws), w.Name, w.Country)
+	}
+	if a := change.Attribute; a != nil {
+		options, err := json.Marshal(a.Options, json.FormatNilSliceAsNull(false))
+		if err != nil {
+			return err
+		}
+		p.put(`INSERT INTO attributes (workspace_id, key, label, description, type, options, position, archived)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (workspace_id, key) DO UPDATE SET label = excluded.label,
+			description = excluded.description, type = excluded.type, options = excluded.options, position = excluded.position,
+			archived = excluded.archived`,
+			uuid(ws), a.Key, a.Label, a.Description, string(a.Type), string(options), a.Position, a.Archived)
+	}
+	if m := change.Member; m != nil {
+		p.put(`INSERT INTO members (workspace_id, id, name, email, email_folded, role) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (workspace_id, id) DO UPDATE SET name = excluded.name, email = excluded.email,
+			email_folded = excluded.email_folded, role = excluded.role`,
+			uuid(ws), uuid(m.ID), m.Name, m.Email, desk.FoldEmail(m.Email), string(m.Role))
+		enter(p, entryMember, m.ID.String(), ws)
+	}
+	if m := change.RemoveMember; m != nil {
+		if err := removeMember(p, ws, m.ID); err != nil {
+			return err
+		}
+	}
+	if k := change.Key; k != nil {
+		p.put(`INSERT INTO api_keys (workspace_id, id, public_id, name, permissions, secret_hash, created_at, expires_at, revoked_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (workspace_id, id) DO UPDATE SET public_id = excluded.public_id,
+			name = excluded.name, permissions = excluded.permissions, secret_hash = excluded.secret_hash,
+			created_at = excluded.created_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at`,
+			uuid(ws), uuid(k.ID), k.PublicID, k.Name, desk.JoinPermissions(k.Permissions), k.SecretHash[:],
+			int64(k.CreatedAt), int64(k.ExpiresAt), int64(k.RevokedAt))
+		enter(p, entryKey, k.PublicID, ws)
+		enter(p, entryKeyID, k.ID.String(), ws)
+	}
+	if v := change.Channel; v != nil {
+		putChannel(p, ws, v)
+	}
+	if l := change.Templates; l != nil {
+		replaceTemplates(p, ws, l)
+	}
+	p.put(`UPDATE workspaces SET version = version + 1 WHERE id = $1`, uuid(ws))
+	return p.send("settings")
+}
+
+const ownsQuery = `(SELECT true FROM contacts WHERE workspace_id = $1 AND owner_id = $2 LIMIT 1)
+	UNION ALL (SELECT true FROM conversations WHERE workspace_id = $1 AND assigned_member_id = $2 AND status = 'open' LIMIT 1)`
+
+func removeMember(p *pipe, ws, id desk.ID) error {
+	owns, err := one(p, "member", func(row pgx.Row) (owns bool, err error) {
+		err = row.Scan(&owns)
+		return owns, err
+	}, ownsQuery, uuid(ws), uuid(id))
+	if err != nil {
+		return err
+	}
+	if owns {
+		return app.ErrOwns
+	}
+	p.put(`DELETE FROM members WHERE workspace_id = $1 AND id = $2`, uuid(ws), uuid(id))
+	p.put(`DELETE FROM directory WHERE kind = $1 AND ref = $2`, entryMember, id.String())
+	return nil
+}
+
+// enter makes a record findable from outside its workspace.
+func enter(p *pipe, kind, ref string, ws desk.ID) {
+	p.put(`INSERT INTO directory (kind, ref, workspace_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, kind, ref, uuid(ws))
+}
+
+// CreateWorkspace stores a new, empty workspace.
+func (s *Store) CreateWorkspace(ctx context.Context, w desk.Workspace) error {
+	_, err := s.exec(ctx, "workspace", `INSERT INTO workspaces (id, name, country, version) VALUES ($1, $2, $3, 1)`,
+		uuid(w.ID), w.Name, w.Country)
+	return err
+}
+
+// Workspaces lists all workspaces by id.
+func (s *Store) Workspaces(ctx context.Context) (list []desk.Workspace, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, "workspaces", func(row pgx.Row) (w desk.Workspace, err error) {
+			err = row.Scan(into(&w.ID), &w.Name, &w.Country)
+			return w, err
+		}, `SELECT id, name, country FROM workspaces ORDER BY id`)
+		return err
+	})
+	return list, err
+}
+
+const workspaceOfQuery = `(SELECT workspace_id FROM directory WHERE kind IN ('member', 'key_id', 'channel') AND ref = $1 LIMIT 1)
+	UNION ALL (SELECT a.workspace_id FROM attempts a WHERE ` + unsettled + ` AND a.id = $2 LIMIT 1)`
+
+// WorkspaceOf returns the workspace that the member, key, channel or unsettled
+// attempt with this id belongs to, or NotFound.
+func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		ws, err = one(p, "directory", func(row pgx.Row) (ws desk.ID, err error) {
+			err = row.Scan(into(&ws))
+			return ws, err
+		}, workspaceOfQuery, id.String(), uuid(id))
+		return err
+	})
+	if err == nil && ws.IsZero() {
+		err = desk.NotFoundf("no member, key, channel or unsettled attempt has the id %s", id)
+	}
+	return ws, err
+}
+
+// BindSecret keeps the fingerprint of the secret key that the installation is made
+// with, and from then on returns InvalidRequest for any other.
+func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
+	stored, err := s.fingerprint(ctx)
+	if err == nil && stored == "" {
+		_, err = s.exec(ctx, "installation", `INSERT INTO installation (one, fingerprint) VALUES (1, $1) ON CONFLICT DO NOTHING`, fingerprint)
+		if err == nil { // another node may have been first
+			stored, err = s.fingerprint(ctx)
+		}
+	}
+	if err == nil && stored != fingerprint {
+		err = desk.Invalidf("this installation was made with another secret key (fingerprint %s, not %s): start with that key, from PARLEY_SECRET_KEY or secret.key in the data directory", stored, fingerprint)
+	}
+	return err
+}
+
+func (s *Store) fingerprint(ctx context.Context) (fingerprint string, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		fingerprint, err = one(p, "installation", func(row pgx.Row) (fingerprint string, err error) {
+			err = row.Scan(&fingerprint)
+			return fingerprint, err
+		}, `SELECT fingerprint FROM installation`)
+		return err
+	})
+	return fingerprint, err
+}

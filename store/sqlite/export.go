@@ -1,0 +1,135 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// A Table is one that is copied to another database.
+type Table struct {
+	Name    string
+	Columns []string // those of the key first, in its order
+	Key     int      // how many are the key's
+}
+
+// Tables lists what is copied. What leads to a workspace from outside comes last: until
+// then a server on the other database knows none of it.
+func Tables() []Table {
+	table := func(name, key, others string) Table {
+		columns := strings.Fields(key)
+		return Table{name, append(columns, strings.Fields(others)...), len(columns)}
+	}
+	return []Table{
+		table("members", "workspace_id id", "name email email_folded role"),
+		table("api_keys", "workspace_id id", "public_id name permissions secret_hash created_at expires_at revoked_at"),
+		table("attributes", "workspace_id key", "label description type options position archived"),
+		table("channels", "workspace_id id", "kind external_id enabled created_at library bindings"),
+		table("templates", "workspace_id channel_id name language", "source"),
+		table("sandbox_templates", "workspace_id channel_id name language", "source"),
+		table("contacts", "workspace_id id", "external_id name email phone note attributes further owner_id created_at updated_at version"),
+		table("identities", "workspace_id kind value", "contact_id"),
+		table("conversations", "workspace_id id", "channel_id contact_id status assigned_member_id assigned_via preview last_message_at created_at"),
+		table("messages", "workspace_id conversation_id ts id", "channel_id direction external_id text delivery failure opt_in_key opt_in_at opt_in_request"),
+		table(attemptsTable, "workspace_id id", "key hash actor_id phase created_at lease_until settled_at plan external_id refusal notes erased "+answerColumn),
+		table("send_keys", "workspace_id key", "attempt_id"),
+		table("opt_outs", "workspace_id number_hash", "since at"),
+		table("early_statuses", "workspace_id channel_id external_id at delivery attempt_id failure", ""),
+		table("notices", "workspace_id due_at id", "channel_id body"),
+		table("events", "workspace_id seq", "at kind subject_id actor_id changed"),
+		table("workspaces", "id", "name country version"),
+		table("directory", "kind ref", "workspace_id"),
+	}
+}
+
+// An attempt's answer has a table of its own here only, send_answers. To others it is
+// one more column.
+const (
+	attemptsTable = "attempts"
+	answerColumn  = "response"
+)
+
+// pageBytes bounds what a page holds, roughly: a row may have a megabyte.
+const pageBytes = 8 << 20
+
+// An Export reads the database while no process writes to it.
+type Export struct{ c conn }
+
+// Export calls f, until whose return nobody can write to the database.
+func (s *Store) Export(ctx context.Context, f func(*Export) error) (err error) {
+	c, err := open(s.path, readerCache)
+	if err != nil {
+		return err
+	}
+	c.SetInterrupt(ctx.Done())
+	defer func() { err = errors.Join(err, failed("close", c.Close())) }()
+	if err := c.stmt("BEGIN IMMEDIATE").run(); err != nil {
+		return failed("keep others from writing", err)
+	}
+	return f(&Export{c}) // closing rolls back, and nothing was written
+}
+
+// Fingerprint is that of the secret key that the installation was made with; "" when
+// none has been made.
+func (s *Store) Fingerprint(ctx context.Context) (string, error) { return s.fingerprint(ctx) }
+
+// Page returns up to limit rows, at least one if there is any, that follow the row with
+// the key after in the order of keys; nil is before the first. A value is nil, an int64,
+// a string or a []byte.
+func (e *Export) Page(t Table, after []any, limit int) (rows [][]any, err error) {
+	s := e.c.stmt(pageQuery(t, after != nil))
+	for _, v := range after {
+		switch v := v.(type) {
+		case int64:
+			s = s.int(v)
+		case string:
+			s = s.text(v)
+		case []byte:
+			s = s.bytes(v)
+		default:
+			return nil, fmt.Errorf("%s: a key holds %T", t.Name, v)
+		}
+	}
+	s = s.int(int64(limit))
+	for size := 0; size < pageBytes && s.next(); {
+		row := make([]any, len(t.Columns))
+		for i, column := range t.Columns {
+			switch s.s.ColumnType(i) {
+			case sqlite.TypeNull:
+			case sqlite.TypeInteger:
+				row[i] = s.s.ColumnInt64(i)
+			case sqlite.TypeText:
+				row[i] = s.s.ColumnText(i)
+			case sqlite.TypeBlob:
+				b := make([]byte, s.s.ColumnLen(i))
+				s.s.ColumnBytes(i, b)
+				row[i] = b
+			default:
+				s.fail = fmt.Errorf("the column %s holds a %v", column, s.s.ColumnType(i))
+			}
+			size += s.s.ColumnLen(i)
+		}
+		rows = append(rows, row)
+	}
+	return rows, failed("read "+t.Name, s.done())
+}
+
+func pageQuery(t Table, after bool) string {
+	columns := make([]string, len(t.Columns))
+	for i, name := range t.Columns {
+		columns[i] = "t." + name
+	}
+	key := strings.Join(columns[:t.Key], ", ")
+	from, where := t.Name+" t", ""
+	if t.Name == attemptsTable {
+		columns[len(columns)-1] = "r." + answerColumn
+		from += " LEFT JOIN send_answers r ON r.workspace_id = t.workspace_id AND r.attempt_id = t.id"
+	}
+	if after {
+		where = fmt.Sprintf(" WHERE (%s) > (%s)", key, strings.TrimSuffix(strings.Repeat("?, ", t.Key), ", "))
+	}
+	return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT ?", strings.Join(columns, ", "), from, where, key)
+}
