@@ -1,12 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -19,25 +21,59 @@ const (
 // Storage says where an installation keeps its data.
 type Storage struct {
 	Dir string // the data directory
+	URL string // of the PostgreSQL database; "" means SQLite in the directory
 }
 
-// NewStorage takes the data directory and the database's URL. An empty URL means
-// SQLite in the directory, the only database that this build knows.
+// NewStorage takes the data directory and the database's URL, which may be empty.
 func NewStorage(dir, database string) (Storage, error) {
-	if database != "" {
-		// The URL may hold a password, so the line doesn't repeat it.
-		return Storage{}, errors.New("this build keeps its data in SQLite under --data and knows no other database: leave out --database and PARLEY_DATABASE_URL")
-	}
 	if dir == "" {
 		dir = DefaultData
 	}
-	return Storage{Dir: dir}, nil
+	s := Storage{Dir: dir, URL: database}
+	if database == "" {
+		return s, nil
+	}
+	u, err := url.Parse(database)
+	switch {
+	case err != nil || u.Scheme == "":
+		// It may hold a password, so no line repeats it; nor does it show err, which does.
+		return Storage{}, errors.New("the database's URL can't be read: give one such as postgres://USER:PASSWORD@HOST:5432/NAME, in which a password's / is written %2F, its @ %40 and its % %25; without --database and PARLEY_DATABASE_URL it is SQLite in the data directory")
+	case u.Scheme != "postgres" && u.Scheme != "postgresql":
+		return Storage{}, fmt.Errorf("a database's URL begins with postgres://, not %s://; without --database and PARLEY_DATABASE_URL it is SQLite in the data directory", u.Scheme)
+	case strings.Trim(u.Path, "/") == "" && !u.Query().Has("dbname"):
+		return Storage{}, errors.New("the database's URL names no database: give one such as postgres://USER:PASSWORD@HOST:5432/NAME")
+	}
+	return s, nil
+}
+
+// String names the place for people, without a password.
+func (s Storage) String() string {
+	u, err := url.Parse(s.URL)
+	if s.URL == "" || err != nil {
+		return "the data directory " + s.Dir
+	}
+	query := u.Query()
+	name := cmp.Or(strings.Trim(u.Path, "/"), query.Get("dbname"))
+	host := cmp.Or(u.Host, query.Get("host"), "this machine")
+	return fmt.Sprintf("the database %s at %s", name, host)
+}
+
+// MaxConns is how many connections a PostgreSQL database may get from this process, by
+// the URL's pool_max_conns; 0 when it doesn't say. Whether it makes sense is judged by
+// who opens the database.
+func (s Storage) MaxConns() int32 {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(u.Query().Get("pool_max_conns"), 10, 32)
+	return int32(n)
 }
 
 // Database is the SQLite file.
 func (s Storage) Database() string { return filepath.Join(s.Dir, "parley.db") }
 
-// ServeLock is the file that a server holds locked while it serves the directory.
+// ServeLock is the file that a server holds locked while it serves a SQLite database.
 func (s Storage) ServeLock() string { return filepath.Join(s.Dir, "serve.lock") }
 
 func (s Storage) secretFile() string { return filepath.Join(s.Dir, "secret.key") }

@@ -14,13 +14,36 @@ func TestNewStorage(t *testing.T) {
 	if err != nil || s.Dir != config.DefaultData {
 		t.Errorf("NewStorage of nothing = %+v, %v; want the default directory", s, err)
 	}
-	const url = "postgres://ada:hunter2@db/parley"
-	_, err = config.NewStorage("d", url)
-	if err == nil {
-		t.Fatal("NewStorage took a database URL")
+	for url, want := range map[string]string{
+		"":                                    "the data directory d",
+		"postgres://ada:hunter2@db/parley":    "the database parley at db",
+		"postgresql://ada@db:5433/a?x=y":      "the database a at db:5433",
+		"postgres:///parley?host=/run/pg":     "the database parley at /run/pg",
+		"postgres://a@h1,h2:5433/parley":      "the database parley at h1,h2:5433",
+		"postgres://ada:a%2Fb@[::1]:5432/one": "the database one at [::1]:5432",
+	} {
+		s, err := config.NewStorage("d", url)
+		if err != nil || s.Dir != "d" || s.URL != url || s.String() != want {
+			t.Errorf("NewStorage(%q) = %q, %v; want %q", url, s, err, want)
+		}
 	}
-	if strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("the error repeats the URL, which may hold a password: %v", err)
+	for url, want := range map[string]int32{
+		"": 0, "postgres://db/parley": 0, "postgres://db/parley?pool_max_conns=5": 5, "postgres://db/parley?pool_max_conns=many": 0,
+	} {
+		if got := (config.Storage{URL: url}).MaxConns(); got != want {
+			t.Errorf("MaxConns of %q = %d, want %d", url, got, want)
+		}
+	}
+	for _, url := range []string{
+		"mysql://ada:hunter2@db/parley", "sqlite:parley.db", "parley.db", "db:5432/parley", "postgres://", "postgres://db", "postgres://db/",
+		"host=db password=hunter2", "postgres://ada:hunter2/x@db/parley", "postgres://ada:hunter2%@db/parley", "postgres://db:port/hunter2",
+	} {
+		_, err := config.NewStorage("d", url)
+		if err == nil {
+			t.Errorf("NewStorage took the URL %s", url)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the error repeats the URL, which may hold a password: %v", err)
+		}
 	}
 }
 

@@ -56,9 +56,10 @@ func (s Storage) Secret(text string) (Secret, error) {
 	}
 	// Whoever makes an installation makes the key before the database. So a database
 	// without a key is no new installation: its key is somewhere else. This is looked
-	// at first, or a process that makes both meanwhile would look like one.
+	// at first, or a process that makes both meanwhile would look like one. PostgreSQL
+	// is looked into only later; there the fingerprint tells.
 	_, err := os.Stat(s.Database())
-	old := err == nil
+	old := err == nil && s.URL == ""
 	secret, err := s.readSecret()
 	if !errors.Is(err, fs.ErrNotExist) {
 		return secret, err

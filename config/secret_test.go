@@ -127,6 +127,10 @@ func TestSecret(t *testing.T) {
 		if _, err := s.Secret(""); err == nil || !strings.Contains(err.Error(), "bring back") {
 			t.Errorf("Secret beside a database without a key: %v", err)
 		}
+		s.URL = "postgres://db/parley" // the file is then none of its business
+		if _, err := s.Secret(""); err != nil {
+			t.Errorf("Secret of a PostgreSQL database, beside a file of SQLite: %v", err)
+		}
 	})
 	t.Run("spoilt", func(t *testing.T) {
 		t.Parallel()

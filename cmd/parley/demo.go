@@ -47,23 +47,26 @@ type demoAccess struct {
 // Run makes the demo, or reopens it, and serves it.
 func (c *demoCmd) Run(ctx context.Context, s *session) error {
 	serve := &serveCmd{Listen: c.Listen, LogLevel: "warn"} // what it prints should stay in sight
-	var dir string                                         // once it has been ready
+	var where string                                       // once it has been ready
 	err := s.serve(ctx, serve, func(in installation, base string) error {
+		if err := in.storage.MakeDir(); err != nil { // for the key
+			return fmt.Errorf("demo: %w; choose another data directory with --data", err)
+		}
 		d, err := openDemo(ctx, in.app, filepath.Join(in.storage.Dir, demoFile))
 		if err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
-		dir = in.storage.Dir
+		where = in.storage.String()
 		return s.answer(struct {
 			BaseURL     string `json:"base_url"`
 			Key         string `json:"key"`
 			WorkspaceID string `json:"workspace_id"`
-		}{base, d.access.Key, d.access.WorkspaceID}, "%s", demoText(dir, base, d))
+		}{base, d.access.Key, d.access.WorkspaceID}, "%s", demoText(where, base, d))
 	})
-	if err != nil || dir == "" || s.flags.JSON {
+	if err != nil || where == "" || s.flags.JSON {
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "Stopped; your data is in %s.\n", dir)
+	_, err = fmt.Fprintf(s.stdout, "Stopped; everything is in %s.\n", where)
 	return err
 }
 
@@ -223,7 +226,7 @@ func demoFirst(ctx context.Context, a *app.App, p app.Principal) (desk.ID, error
 // demoText is what a person sees: where to go, and four lines to paste. Their captions
 // are pasted too, and to an interactive zsh # begins no comment: they hold nothing that
 // ends a command or opens a quotation.
-func demoText(dir, base string, d openedDemo) string {
+func demoText(where, base string, d openedDemo) string {
 	first := demoPerson(0).Write
 	digits := first.Phone.Value
 	phone := fmt.Sprintf("+1 (%s) %s-%s", digits[1:4], digits[4:7], digits[7:])
@@ -237,7 +240,7 @@ func demoText(dir, base string, d openedDemo) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
 	line("parley demo: %d contacts, %d conversations on a sandbox channel, %d attributes and %d members, in %s",
-		demoContacts, len(demoTalks), len(demoAttributes()), len(demoMembers), dir)
+		demoContacts, len(demoTalks), len(demoAttributes()), len(demoMembers), where)
 	line("")
 	line("  base URL  %s", base)
 	line("  API key   %s", d.access.Key)

@@ -15,6 +15,7 @@
 //	template.go    parley template put, list
 //	sandbox.go     parley sandbox inbound
 //	attempt.go     parley attempt list, release
+//	migrate.go     parley migrate: from SQLite to PostgreSQL
 //	version.go     parley version
 //	help.go        parley help
 //
@@ -28,6 +29,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"parley/desk"
@@ -54,6 +56,7 @@ type cli struct {
 	Template  templateCmd  `cmd:"" help:"Templates: what the provider lets a business say first."`
 	Sandbox   sandboxCmd   `cmd:"" help:"Play what happens at a sandbox channel's provider."`
 	Attempt   attemptCmd   `cmd:"" help:"Attempts: what became of each send."`
+	Migrate   migrateCmd   `cmd:"" help:"Copy an installation from SQLite to PostgreSQL."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 	Help      helpCmd      `cmd:"" help:"Explain a command, with examples."`
 }
@@ -110,5 +113,10 @@ func sentence(err error) string {
 			text += " (" + e.Err.Error() + ")"
 		}
 	}
-	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	// A database that can't be reached is told line by line, for TLS and again without.
+	return strings.ReplaceAll(strings.Join(slices.Compact(lines), "; "), ":; ", ": ")
 }

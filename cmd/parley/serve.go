@@ -50,6 +50,7 @@ func (*serveCmd) Help() string {
 	return examples(
 		`parley serve`,
 		`parley serve --data /var/lib/parley --listen 0.0.0.0:8480 --public-url https://parley.example.com`,
+		`parley serve --database 'postgres://parley:PASSWORD@db.example.com/parley?sslmode=verify-full'`,
 		`parley serve --drain-wait 10s --rate-limit 200 --log-level warn`,
 	)
 }
@@ -77,7 +78,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// serve serves the data directory until SIGTERM or an interrupt. ready is called
+// serve serves the installation until SIGTERM or an interrupt. ready is called
 // with the base URL of the API before the first request is taken.
 func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installation, base string) error) (err error) {
 	tuneGC()
@@ -94,17 +95,11 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	if err != nil {
 		return err
 	}
-	// Two servers on one file would each answer from settings and count requests on
-	// their own, and nobody means to start a second one.
-	lock := flock.New(storage.ServeLock())
-	locked, err := lock.TryLock()
+	unlock, err := lock(storage)
 	if err != nil {
-		return fmt.Errorf("lock the data directory: %w", err)
+		return err
 	}
-	if !locked {
-		return fmt.Errorf("another server holds the data directory %s: stop it first, or choose another directory with --data", storage.Dir)
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer func() { err = errors.Join(err, unlock()) }()
 
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
@@ -148,6 +143,24 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	err = group.Wait()
 	log.InfoContext(background, "parley has stopped")
 	return err
+}
+
+// lock keeps a second server off a SQLite database: each would answer from settings
+// and count requests on its own, and nobody means to start one. Servers that share a
+// PostgreSQL database know of each other.
+func lock(storage config.Storage) (unlock func() error, err error) {
+	if storage.URL != "" {
+		return func() error { return nil }, nil
+	}
+	file := flock.New(storage.ServeLock())
+	locked, err := file.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	if !locked {
+		return nil, fmt.Errorf("another server holds the data directory %s: stop it first, or choose another directory with --data", storage.Dir)
+	}
+	return file.Close, nil
 }
 
 // How a server trades memory for CPU. The heap may grow to four times what is in

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -19,15 +18,17 @@ import (
 	"parley/config"
 	"parley/desk"
 	"parley/sandbox"
+	"parley/store/postgres"
 	"parley/store/sqlite"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // shared are the flags that every command takes.
 type shared struct {
 	Data     string `help:"The data directory, by default ${default}." placeholder:"DIR" default:"./parley-data" env:"PARLEY_DATA"`
-	Database string `help:"The database's URL; without one it is SQLite in the data directory." placeholder:"URL" env:"PARLEY_DATABASE_URL"`
+	Database string `help:"The URL of a PostgreSQL database; without one it is SQLite in the data directory." placeholder:"URL" env:"PARLEY_DATABASE_URL"`
 	JSON     bool   `help:"Answer with one JSON object on standard output." name:"json"`
 }
 
@@ -94,18 +95,37 @@ func unlessEmpty(text string) *string {
 	return &text
 }
 
-// An installation is an open data directory.
+// A store is a database that keeps an installation.
+type store interface {
+	app.Store
+	// BindSecret keeps the fingerprint of the secret key that the installation is made
+	// with, and refuses any other.
+	BindSecret(ctx context.Context, fingerprint string) error
+	// Run does the database's own background work until ctx ends.
+	Run(ctx context.Context) error
+	Close() error
+}
+
+// secretEnv holds the secret key. It has no flag: others could read it in the list
+// of processes.
+const secretEnv = "PARLEY_SECRET_KEY"
+
+// An installation is an open database, with the app on it.
 type installation struct {
 	storage config.Storage
-	store   *sqlite.Store
+	store   store
 	app     *app.App
 }
 
-// storage returns the data directory that the flags name, made when absent.
+// storage returns where the flags say that the data is. The data directory is made
+// when absent, unless nothing is to be kept in it.
 func (s *session) storage() (config.Storage, error) {
 	storage, err := config.NewStorage(s.flags.Data, s.flags.Database)
 	if err != nil {
 		return storage, err
+	}
+	if storage.URL != "" && os.Getenv(secretEnv) != "" {
+		return storage, nil
 	}
 	if err := storage.MakeDir(); err != nil {
 		return storage, fmt.Errorf("data directory: %w; choose another with --data", err)
@@ -115,11 +135,11 @@ func (s *session) storage() (config.Storage, error) {
 
 // open opens an installation, which it makes or migrates as needed.
 func open(ctx context.Context, storage config.Storage, log *slog.Logger) (_ installation, err error) {
-	secret, err := storage.Secret(os.Getenv("PARLEY_SECRET_KEY"))
+	secret, err := storage.Secret(os.Getenv(secretEnv))
 	if err != nil {
 		return installation{}, err
 	}
-	store, err := sqlite.Open(ctx, sqlite.Config{Path: storage.Database()})
+	store, err := openStore(ctx, storage)
 	if err != nil {
 		return installation{}, err
 	}
@@ -138,6 +158,20 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger) (_ inst
 		Secret: secret[:],
 		Log:    log,
 	})}, nil
+}
+
+func openStore(ctx context.Context, storage config.Storage) (store, error) {
+	if storage.URL == "" {
+		return sqlite.Open(ctx, sqlite.Config{Path: storage.Database()})
+	}
+	s, err := postgres.Open(ctx, postgres.Config{URL: storage.URL, MaxConns: storage.MaxConns()})
+	if errors.As(err, new(*pgconn.ConnectError)) {
+		return nil, fmt.Errorf("open %s (does the server run, and is the URL in --database or PARLEY_DATABASE_URL right?): %w", storage, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", storage, err)
+	}
+	return s, nil
 }
 
 func init() {
@@ -169,13 +203,17 @@ func idOf(text string) desk.ID {
 	return id
 }
 
-// unknown says which id of a workspace, member and so on led nowhere, in which data
-// directory, since that may be the mistake, and what shows the right ones.
+// unknown says which id of a workspace, member and so on led nowhere, in which
+// database, since that may be the mistake, and what shows the right ones.
 func (s *session) unknown(err error, what, id, shownBy string) error {
 	if !desk.IsType(err, desk.NotFound) {
 		return err
 	}
-	return fmt.Errorf("no %s has the id %q in the data directory %s; %s shows them", what, id, cmp.Or(s.flags.Data, config.DefaultData), shownBy)
+	storage, err := config.NewStorage(s.flags.Data, s.flags.Database)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("no %s has the id %q in %s; %s shows them", what, id, storage, shownBy)
 }
 
 func (s *session) unknownWorkspace(err error, id string) error {

@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"parley/config"
+	"parley/store/postgres"
+	"parley/store/sqlite"
+
+	"github.com/gofrs/flock"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A migrationSource is a flag's data directory with a SQLite database.
+type migrationSource string
+
+func (m *migrationSource) UnmarshalText(text []byte) error {
+	dir, ok := strings.CutPrefix(string(text), "sqlite:")
+	if !ok || dir == "" {
+		return errors.New("give the data directory of the installation to copy, such as sqlite:./parley-data")
+	}
+	*m = migrationSource(dir)
+	return nil
+}
+
+// A migrationTarget is a flag's URL of a PostgreSQL database.
+type migrationTarget string
+
+func (m *migrationTarget) UnmarshalText(text []byte) error {
+	*m = migrationTarget(text)
+	if len(text) == 0 {
+		return errors.New("give the URL of an empty database, such as postgres://USER:PASSWORD@HOST:5432/NAME")
+	}
+	if _, err := config.NewStorage("", string(text)); err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), "; without --database and PARLEY_DATABASE_URL it is SQLite in the data directory", ""))
+	}
+	return nil
+}
+
+type migrateCmd struct {
+	From migrationSource `help:"The data directory to copy, whose database is SQLite. It stays as it is." required:"" placeholder:"sqlite:DIR"`
+	To   migrationTarget `help:"The URL of an empty PostgreSQL database." required:"" placeholder:"URL"`
+}
+
+// Help shows examples.
+func (*migrateCmd) Help() string {
+	return paragraphs(
+		"Stop the server first. When the copy is interrupted, the same command goes on with it. In the end both databases are read again and compared.",
+		"The servers on the new database need the same secret key: PARLEY_SECRET_KEY, or the file secret.key in their data directory.",
+		examples(
+			`parley migrate --from sqlite:./parley-data --to 'postgres://parley:PASSWORD@db.example.com/parley?sslmode=verify-full'`,
+			`parley migrate --from sqlite:/var/lib/parley --to postgres://parley@localhost/parley --json`,
+		),
+	)
+}
+
+// migrationBatch is how many rows are copied, or compared, at a time.
+const migrationBatch = 2000
+
+// A migratedTable is what became of one.
+type migratedTable struct {
+	Name string `json:"name"`
+	Rows int    `json:"rows"`
+}
+
+// Run copies the installation.
+func (c *migrateCmd) Run(ctx context.Context, s *session) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	p := &progress{to: s.stderr, last: time.Now()}
+	m := migration{batch: migrationBatch, step: p.show}
+	m.from, err = config.NewStorage(string(c.From), "")
+	if err == nil {
+		m.to, err = config.NewStorage("", string(c.To))
+	}
+	if err != nil {
+		return err
+	}
+	tables, fingerprint, err := m.run(ctx)
+	p.clear()
+	if err != nil {
+		return err
+	}
+	return s.answer(struct {
+		Tables   []migratedTable `json:"tables"`
+		Verified bool            `json:"verified"`
+	}{tables, true}, `Copied %s to %s:
+
+%s
+Verified: each table has the same rows, and the same SHA-256 of them, on both sides.
+
+The secret key stays the same (fingerprint %s). Give it to the servers: by
+PARLEY_SECRET_KEY, or as the file secret.key in their data directory.
+`, m.from, m.to, tableOf(tables), fingerprint)
+}
+
+func tableOf(tables []migratedTable) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "TABLE\tROWS")
+	for _, t := range tables {
+		_, _ = fmt.Fprintf(w, "%s\t%d\n", t.Name, t.Rows)
+	}
+	_ = w.Flush() // a builder takes everything
+	return text.String()
+}
+
+// A migration copies an installation from SQLite to PostgreSQL.
+type migration struct {
+	from, to config.Storage
+	batch    int
+	step     func(doing, table string, rows int) // told of each batch
+}
+
+// run returns what was copied, and the fingerprint of the secret key.
+func (m *migration) run(ctx context.Context) (tables []migratedTable, fingerprint string, err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = errors.New("interrupted: the same command goes on with the copy")
+		}
+	}()
+	if _, err := os.Stat(m.from.Database()); err != nil {
+		return nil, "", fmt.Errorf("%s holds no SQLite database to copy (%w); give the data directory of a server", m.from, err)
+	}
+	file := flock.New(m.from.ServeLock())
+	locked, err := file.TryLock()
+	if err != nil {
+		return nil, "", fmt.Errorf("lock the data directory: %w", err)
+	}
+	if !locked {
+		return nil, "", fmt.Errorf("a server holds %s: stop it first", m.from)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+
+	from, err := sqlite.Open(ctx, sqlite.Config{Path: m.from.Database()})
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	if fingerprint, err = from.Fingerprint(ctx); err != nil {
+		return nil, "", err
+	}
+	if fingerprint == "" {
+		return nil, "", fmt.Errorf("%s holds no installation to copy", m.from)
+	}
+	to, err := postgres.Open(ctx, postgres.Config{URL: m.to.URL, MaxConns: max(2, m.to.MaxConns())})
+	if errors.As(err, new(*pgconn.ConnectError)) {
+		return nil, "", fmt.Errorf("open %s (does the server run, and is the URL in --to right?): %w", m.to, err)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("open %s: %w", m.to, err)
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+
+	err = from.Export(ctx, func(source *sqlite.Export) error {
+		return to.Import(ctx, fingerprint, func(target *postgres.Import) error {
+			for _, t := range sqlite.Tables() {
+				if err := m.copy(ctx, t, source, target); err != nil {
+					return err
+				}
+			}
+			for _, t := range sqlite.Tables() {
+				rows, err := m.compare(ctx, t, source, target)
+				if err != nil {
+					return err
+				}
+				tables = append(tables, migratedTable{t.Name, rows})
+			}
+			return nil
+		})
+	})
+	return tables, fingerprint, err
+}
+
+// copy goes on after the last row that an earlier run has stored.
+func (m *migration) copy(ctx context.Context, t sqlite.Table, source *sqlite.Export, target *postgres.Import) error {
+	last, err := target.Last(ctx, postgres.Table(t))
+	if err != nil {
+		return err
+	}
+	for n := 0; ; {
+		rows, err := source.Page(t, last, m.batch)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		if err := target.Put(ctx, postgres.Table(t), rows); err != nil {
+			return err
+		}
+		n, last = n+len(rows), rows[len(rows)-1][:t.Key]
+		m.step("copied", t.Name, n)
+	}
+}
+
+// compare reads the table on both sides, and returns how many rows each has.
+func (m *migration) compare(ctx context.Context, t sqlite.Table, source *sqlite.Export, target *postgres.Import) (int, error) {
+	theirs, ours := newDigest(), newDigest()
+	for last := []any(nil); ; {
+		rows, err := source.Page(t, last, m.batch)
+		if err != nil {
+			return 0, err
+		}
+		if len(rows) == 0 {
+			break
+		}
+		for _, row := range rows {
+			theirs.add(row)
+		}
+		last = rows[len(rows)-1][:t.Key]
+		m.step("read", t.Name, theirs.rows)
+	}
+	for last, read := []any(nil), -1; read != ours.rows; {
+		read = ours.rows
+		err := target.Each(ctx, postgres.Table(t), last, m.batch, func(row []any) {
+			ours.add(row)
+			last = row[:t.Key]
+		})
+		if err != nil {
+			return 0, err
+		}
+		m.step("compared", t.Name, ours.rows)
+	}
+	if ours.rows != theirs.rows || string(ours.Sum(nil)) != string(theirs.Sum(nil)) {
+		return 0, fmt.Errorf("the copy differs in the table %s (%d rows, %d in %s): one of the two was written to since the copy began; make %s anew, empty, and run the command again",
+			t.Name, ours.rows, theirs.rows, m.from, m.to)
+	}
+	return ours.rows, nil
+}
+
+// A digest is the SHA-256 of rows.
+type digest struct {
+	hash.Hash
+	rows int
+}
+
+func newDigest() *digest { return &digest{Hash: sha256.New()} }
+
+// add writes each value as its kind, its length and its bytes, so that no two rows are
+// the same bytes.
+func (d *digest) add(row []any) {
+	d.rows++
+	for _, value := range row {
+		kind, content := byte('?'), []byte(nil)
+		switch v := value.(type) {
+		case nil:
+			kind = 'n'
+		case int64:
+			kind, content = 'i', binary.BigEndian.AppendUint64(nil, uint64(v))
+		case string:
+			kind, content = 't', []byte(v)
+		case []byte:
+			kind, content = 'b', v
+		}
+		// A hash takes everything.
+		_, _ = d.Write(binary.BigEndian.AppendUint64([]byte{kind}, uint64(len(content))))
+		_, _ = d.Write(content)
+	}
+}
+
+// A progress shows how far a copy is: on a terminal as one line, else as a line now and
+// then.
+type progress struct {
+	to    io.Writer
+	last  time.Time
+	shown int // length of the line on the terminal
+}
+
+// progressEvery is how often it shows something. A copy that is done sooner says nothing.
+const progressEvery = time.Second
+
+func (p *progress) show(doing, table string, rows int) {
+	if time.Since(p.last) < progressEvery {
+		return
+	}
+	p.last = time.Now()
+	line := fmt.Sprintf("%s: %s %d rows", table, doing, rows)
+	if !isTerminal(p.to) {
+		_, _ = fmt.Fprintln(p.to, line) // a log that can't be written stops no copy
+		return
+	}
+	p.clear()
+	p.shown = len(line)
+	_, _ = io.WriteString(p.to, line)
+}
+
+// clear leaves an empty line on the terminal.
+func (p *progress) clear() {
+	if p.shown > 0 {
+		_, _ = io.WriteString(p.to, "\r"+strings.Repeat(" ", p.shown)+"\r")
+		p.shown = 0
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/config"
+	"parley/store/postgres/pgtest"
+	"parley/store/sqlite"
+
+	"github.com/gofrs/flock"
+	"github.com/jackc/pgx/v5"
+)
+
+// A migrationTest is an installation in a directory and a database to copy it to.
+type migrationTest struct{ dir, database string }
+
+// newMigrationTest makes an installation with so many workspaces, each with a key.
+func newMigrationTest(t *testing.T, workspaces int) migrationTest {
+	t.Helper()
+	m := migrationTest{filepath.Join(t.TempDir(), "data"), pgtest.Database(t)}
+	for i := range workspaces {
+		var made struct {
+			ID string `json:"workspace_id"`
+		}
+		answer := m.parley(t, exitDone, "workspace", "create", "--name", fmt.Sprint("Acme ", i))
+		if err := json.Unmarshal([]byte(answer), &made); err != nil {
+			t.Fatal(err)
+		}
+		m.parley(t, exitDone, "key", "create", "--workspace", made.ID, "--name", "k", "--permissions", "all")
+	}
+	return m
+}
+
+// parley runs a command on the directory and returns what it says.
+func (m migrationTest) parley(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	got := run(t.Context(), append(args, "--json", "--data", m.dir), nil, &stdout, &stderr)
+	if got != code {
+		t.Fatalf("parley %s: exit %d, want %d: %s%s", strings.Join(args, " "), got, code, stdout.String(), stderr.String())
+	}
+	return stdout.String() + stderr.String()
+}
+
+func (m migrationTest) migrate(t *testing.T, code int) string {
+	t.Helper()
+	return m.parley(t, code, "migrate", "--from", "sqlite:"+m.dir, "--to", m.database)
+}
+
+// stopAfter copies batches of two rows and is interrupted after so many.
+func (m migrationTest) stopAfter(t *testing.T, batches int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	c := migration{config.Storage{Dir: m.dir}, config.Storage{URL: m.database}, 2, func(string, string, int) {
+		if n++; n == batches {
+			cancel()
+		}
+	}}
+	if _, _, err := c.run(ctx); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Fatalf("after %d batches, of which the copy was interrupted after %d: %v", n, batches, err)
+	}
+}
+
+// ask returns what a statement on the target answers in its only column.
+func (m migrationTest) ask(t *testing.T, sql string) []string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), m.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	rows, err := conn.Query(t.Context(), sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return list
+}
+
+func wantWords(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			t.Errorf("no word of %q: %s", word, text)
+		}
+	}
+}
+
+// Wherever the copy is interrupted, it goes on from there.
+func TestMigrateResumes(t *testing.T) {
+	t.Parallel()
+	m := newMigrationTest(t, 7)
+	for _, batches := range []int{1, 2, 3, 1, 4} {
+		m.stopAfter(t, batches)
+		if len(m.ask(t, `SELECT fingerprint FROM migration_progress`)) != 1 {
+			t.Fatal("an interrupted copy leaves no mark")
+		}
+	}
+	if got := m.ask(t, `SELECT count(*)::text FROM api_keys`); got[0] != "7" {
+		t.Errorf("%s keys after the interruptions: nothing was kept", got)
+	}
+	answer := m.migrate(t, exitDone)
+	wantWords(t, answer, `"verified":true`, `{"name":"workspaces","rows":7}`, `{"name":"api_keys","rows":7}`, `{"name":"directory","rows":14}`)
+	tables := m.ask(t, `SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public'`)
+	for _, name := range tables {
+		copied := slices.ContainsFunc(sqlite.Tables(), func(t sqlite.Table) bool { return t.Name == name })
+		if !copied && !slices.Contains([]string{"goose_db_version", "installation", "event_counters"}, name) {
+			t.Errorf("the table %s is filled by nothing", name)
+		}
+	}
+	newest := `SELECT workspace_id || ' ' || max(seq) FROM %s GROUP BY workspace_id ORDER BY 1`
+	events, counters := m.ask(t, fmt.Sprintf(newest, "events")), m.ask(t, fmt.Sprintf(newest, "event_counters"))
+	if !slices.Equal(events, counters) {
+		t.Errorf("the counters are %v, want %v", counters, events)
+	}
+}
+
+func TestMigrateRefuses(t *testing.T) {
+	t.Parallel()
+	t.Run("a database in use", func(t *testing.T) {
+		t.Parallel()
+		m := newMigrationTest(t, 1)
+		m.parley(t, exitDone, "workspace", "create", "--name", "Other", "--database", m.database)
+		wantWords(t, m.migrate(t, exitFailed), "holds a workspace already")
+		if got := m.ask(t, `SELECT name FROM workspaces`); len(got) != 1 {
+			t.Errorf("the database's workspaces are now %v", got)
+		}
+	})
+	t.Run("a second copy", func(t *testing.T) {
+		t.Parallel()
+		m := newMigrationTest(t, 1)
+		m.migrate(t, exitDone)
+		wantWords(t, m.migrate(t, exitFailed), "holds a workspace already")
+	})
+	t.Run("another copy's database", func(t *testing.T) {
+		t.Parallel()
+		m, other := newMigrationTest(t, 3), newMigrationTest(t, 1)
+		m.stopAfter(t, 2)
+		other.database = m.database
+		wantWords(t, other.migrate(t, exitFailed), "copy of another installation")
+		m.migrate(t, exitDone)
+	})
+	t.Run("another installation's database", func(t *testing.T) {
+		t.Parallel()
+		m, other := newMigrationTest(t, 1), newMigrationTest(t, 0)
+		other.parley(t, exitDone, "workspace", "list", "--database", m.database)
+		wantWords(t, m.migrate(t, exitFailed), "another secret key")
+	})
+	t.Run("a source that changed", func(t *testing.T) {
+		t.Parallel()
+		m := newMigrationTest(t, 3)
+		m.stopAfter(t, 8)
+		var made struct {
+			Data []workspaceRecord `json:"data"`
+		}
+		if err := json.Unmarshal([]byte(m.parley(t, exitDone, "workspace", "list")), &made); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range made.Data {
+			m.parley(t, exitDone, "workspace", "edit", w.WorkspaceID, "--name", "Renamed")
+			var keys struct {
+				Data []struct {
+					ID string `json:"key_id"`
+				} `json:"data"`
+			}
+			if err := json.Unmarshal([]byte(m.parley(t, exitDone, "key", "list", "--workspace", w.WorkspaceID)), &keys); err != nil {
+				t.Fatal(err)
+			}
+			m.parley(t, exitDone, "key", "edit", keys.Data[0].ID, "--name", "renamed")
+		}
+		wantWords(t, m.migrate(t, exitFailed), "differs in the table api_keys", "make the database", "anew")
+	})
+	t.Run("a directory that is served", func(t *testing.T) {
+		t.Parallel()
+		m := newMigrationTest(t, 1)
+		lock := flock.New(filepath.Join(m.dir, "serve.lock"))
+		if locked, err := lock.TryLock(); !locked || err != nil {
+			t.Fatal(err)
+		}
+		wantWords(t, m.migrate(t, exitFailed), "a server holds the data directory", "stop it first")
+		if err := lock.Close(); err != nil {
+			t.Fatal(err)
+		}
+		m.migrate(t, exitDone)
+	})
+	t.Run("no installation", func(t *testing.T) {
+		t.Parallel()
+		m := newMigrationTest(t, 0)
+		wantWords(t, m.migrate(t, exitFailed), "holds no SQLite database to copy")
+		if files, _ := filepath.Glob(m.dir); files != nil {
+			t.Errorf("it makes %s", files)
+		}
+	})
+	t.Run("wrong calls", func(t *testing.T) {
+		t.Parallel()
+		m := migrationTest{dir: t.TempDir()}
+		for _, args := range [][]string{
+			{"--from", "sqlite:d"},
+			{"--to", "postgres://db/parley"},
+			{"--from", "d", "--to", "postgres://db/parley"},
+			{"--from", "sqlite:", "--to", "postgres://db/parley"},
+			{"--from", "sqlite:d", "--to", ""},
+			{"--from", "sqlite:d", "--to", "sqlite:hunter2"},
+			{"--from", "sqlite:d", "--to", "postgres://ada:hunter2%@db/parley"},
+			{"--from", "sqlite:d", "--to", "mysql://ada:hunter2@db/parley"},
+			{"--from", "sqlite:d", "--to", "postgres://ada:hunter2@db/"},
+		} {
+			if answer := m.parley(t, exitUsage, append([]string{"migrate"}, args...)...); strings.Contains(answer, "hunter2") {
+				t.Errorf("it repeats what may be a password: %s", answer)
+			}
+		}
+	})
+}
+
+// Rows that look alike have different sums.
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, rows := range [][][]any{
+		{}, {{nil}}, {{""}}, {{[]byte{}}}, {{int64(0)}}, {{"a"}}, {{[]byte("a")}}, {{"a", "b"}}, {{"ab", ""}}, {{"", "ab"}}, {{"a"}, {"a"}},
+	} {
+		d := newDigest()
+		for _, row := range rows {
+			d.add(row)
+		}
+		sum := string(d.Sum(nil))
+		if seen[sum] || d.rows != len(rows) {
+			t.Errorf("the rows %v have the sum of others, or are counted as %d", rows, d.rows)
+		}
+		seen[sum] = true
+	}
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	p := &progress{to: &log}
+	p.show("copied", "contacts", 2000)
+	p.show("copied", "contacts", 4000) // too soon
+	p.clear()
+	if got, want := log.String(), "contacts: copied 2000 rows\n"; got != want {
+		t.Errorf("it writes %q, want %q", got, want)
+	}
+}
