@@ -24,6 +24,8 @@ import (
 	"parley/app"
 	"parley/desk"
 	"parley/sandbox"
+	"parley/store/postgres"
+	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
 )
 
@@ -38,12 +40,12 @@ var description = sync.OnceValues(func() (*apitest.Document, error) {
 	return apitest.Load(doc)
 })
 
-// A server is a real app on a real SQLite file, with a clock that a test sets and
-// ids that count.
+// A server is a real app on a real database, with a clock that a test sets and ids
+// that count.
 type server struct {
 	t       testing.TB
 	app     *app.App
-	store   *sqlite.Store
+	store   app.Store
 	handler http.Handler
 	clock   *atomic.Int64 // milliseconds; each look moves it on by one
 	ids     *atomic.Uint64
@@ -58,15 +60,7 @@ func newServer(t *testing.T) *server { return newServerWith(t, api.Config{}) }
 // newServerWith lets a test change what the server and its app are built from.
 func newServerWith(t testing.TB, c api.Config, changes ...func(*app.Deps)) *server {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	store := openStore(t)
 	s := &server{t: t, store: store, clock: new(atomic.Int64), ids: new(atomic.Uint64), log: new(bytes.Buffer)}
 	s.clock.Store(time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC).UnixMilli())
 	now := func() time.Time { return time.UnixMilli(s.clock.Add(1)) }
@@ -96,6 +90,60 @@ func newServerWith(t testing.TB, c api.Config, changes ...func(*app.Deps)) *serv
 		s.members = append(s.members, m)
 	}
 	return s
+}
+
+// overPostgres begins the names of tests that run over PostgreSQL; all others run on
+// a SQLite file.
+const overPostgres = "TestPostgres/"
+
+// databases are those of TestPostgres.
+var databases *pgtest.Pool
+
+// TestPostgres runs tests of this package again over PostgreSQL. Golden files don't
+// tell the stores apart: the answers are the same bytes.
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	databases = pgtest.NewPool(t)
+	databases.Database(t) // or skip once, here
+	for name, test := range map[string]func(*testing.T){
+		"TestArchivedValuesStay": TestArchivedValuesStay, "TestAttributeLimit": TestAttributeLimit, "TestAttributes": TestAttributes,
+		"TestBatch": TestBatch, "TestBatchOfAThousand": TestBatchOfAThousand, "TestChannels": TestChannels, "TestContacts": TestContacts,
+		"TestConversationLists": TestConversationLists, "TestConversations": TestConversations, "TestFailedMessage": TestFailedMessage,
+		"TestIdempotencyKey": TestIdempotencyKey, "TestIdentitiesAsListed": TestIdentitiesAsListed, "TestLaw": TestLaw,
+		"TestListWalksWithCursors": TestListWalksWithCursors, "TestMemberRemoved": TestMemberRemoved, "TestMembers": TestMembers,
+		"TestOtherWorkspace": TestOtherWorkspace, "TestRepeatChangesNothing": TestRepeatChangesNothing,
+		"TestRevokedBetween": TestRevokedBetween, "TestSend": TestSend, "TestSendAtOnce": TestSendAtOnce,
+		"TestSendInProgress": TestSendInProgress, "TestSendLost": TestSendLost, "TestSendRefused": TestSendRefused,
+		"TestSendReplays": TestSendReplays, "TestSendRevoked": TestSendRevoked, "TestSendStores": TestSendStores,
+		"TestSettingsBetween": TestSettingsBetween, "TestTemplates": TestTemplates, "TestTemplatesAtOnce": TestTemplatesAtOnce,
+		"TestTemplatesChange": TestTemplatesChange, "TestUnauthorizedIsTheSameBytes": TestUnauthorizedIsTheSameBytes,
+	} {
+		t.Run(name, test)
+	}
+}
+
+// openStore opens an empty database of the kind that the test runs over.
+func openStore(t testing.TB) app.Store {
+	t.Helper()
+	var store interface {
+		app.Store
+		io.Closer
+	}
+	var err error
+	if strings.HasPrefix(t.Name(), overPostgres) {
+		store, err = postgres.Open(t.Context(), postgres.Config{URL: databases.Database(t), MaxConns: 8})
+	} else {
+		store, err = sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
 }
 
 type lockedWriter struct {
@@ -220,7 +268,7 @@ func errorType(body []byte) string {
 	return e.Error.Type
 }
 
-// golden holds a body to testdata/NAME.json.
+// golden holds an answer to testdata/NAME.golden, over both stores.
 func golden(t *testing.T, r reply) {
 	t.Helper()
 	got := fmt.Appendf(nil, "%d\n", r.status)
@@ -230,8 +278,8 @@ func golden(t *testing.T, r reply) {
 		}
 	}
 	got = append(append(append(got, '\n'), r.body...), '\n')
-	path := filepath.Join("testdata", t.Name()+".golden")
-	if *update {
+	path := filepath.Join("testdata", strings.TrimPrefix(t.Name(), overPostgres)+".golden")
+	if *update && !strings.HasPrefix(t.Name(), overPostgres) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -40,13 +40,16 @@ type reply struct {
 	body   []byte
 }
 
-// send makes a request; a body of "" is none.
-func (c *client) send(method, path, body string) (reply, error) {
+// send makes a request; a body of "" is none, and header has names and values in turn.
+func (c *client) send(method, path, body string, header ...string) (reply, error) {
 	request, err := http.NewRequestWithContext(context.Background(), method, c.url+path, strings.NewReader(body))
 	if err != nil {
 		return reply{}, err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.key)
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return reply{}, err

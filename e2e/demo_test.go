@@ -115,7 +115,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("there are %d messages, want one more than %d", n, messages)
 	}
 	p.stop(t)
-	if want := "\nStopped; your data is in " + dir + ".\n"; !strings.HasSuffix(p.stdout.String(), want) {
+	if want := "\nStopped; everything is in the data directory " + dir + ".\n"; !strings.HasSuffix(p.stdout.String(), want) {
 		t.Errorf("once stopped it has printed\n%s\nwant at its end %s", p.stdout.String(), want)
 	}
 

@@ -9,6 +9,8 @@
 //	demo_test.go     the demo, and the curl lines that it prints
 //	readme_test.go   the examples of README.md and docs/
 //	settings_test.go requests that are under way while a workspace changes
+//	nodes_test.go    many servers on one PostgreSQL database
+//	migrate_test.go  an installation moved from SQLite to PostgreSQL
 //
 // and the campaigns, which a flag makes long:
 //
@@ -20,6 +22,7 @@
 //	send_test.go         many calls with the same keys, and with the same people
 //	fuzz_test.go         requests made from the API description, then damaged
 //	disk_test.go         a disk that is full, failing, read-only or locked
+//	outage_test.go       a PostgreSQL that stops under load
 //	durable_test.go      the syncs behind an answer, counted
 //	neighbours_test.go   batches beside singles, revocations, slow clients
 //	start_test.go        from start to ready

@@ -25,10 +25,18 @@ const (
 // identity, and 4 mix up the people of the two rounds before.
 func TestRace(t *testing.T) {
 	t.Parallel()
-	const clients = 64
 	dir := newDir(t)
 	_, key := newWorkspace(t, dir)
-	c := serve(t, dir).client(t, key, clients)
+	race(t, serve(t, dir).client(t, key, racers))
+}
+
+const racers = 64
+
+// race lets the clients of TestRace call the nodes in turn.
+func race(t *testing.T, nodes ...*client) {
+	t.Helper()
+	const clients = racers
+	c := nodes[0]
 	seed := newSeed(t)
 	ids := make([]string, *raceRounds)
 
@@ -61,7 +69,7 @@ func TestRace(t *testing.T) {
 			case -1:
 				wanted = []int{409}
 			}
-			r, err := c.expect("POST", "/contacts", writes[i], wanted...)
+			r, err := nodes[i%len(nodes)].expect("POST", "/contacts", writes[i], wanted...)
 			if err != nil {
 				t.Errorf("round %d: %v", round, err)
 				return

@@ -12,11 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"parley/store/postgres/pgtest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // TestScripts runs testdata/*.txtar. Each starts without a data directory, with
-// PARLEY_DATA naming one. Beside testscript's own commands they have:
+// PARLEY_DATA naming one. $PLACE matches how messages call the database, and after
+// [sqlite] comes what holds for SQLite only. Beside testscript's own commands they have:
 //
 //	parley ARGS        succeeds; with --json it answers one JSON object
 //	fails CODE ARGS    runs parley, which exits so, with one line on standard error
@@ -32,12 +35,44 @@ import (
 //	mode PERM FILE     the file has these permissions
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	runScripts(t, files, nil)
+}
+
+// TestScriptsPostgres runs those again that open a database, over PostgreSQL.
+func TestScriptsPostgres(t *testing.T) {
+	t.Parallel()
+	pgtest.Database(t) // or skip once, here
+	var files []string
+	for _, name := range []string{"attempt", "channel", "key", "member", "sandbox", "template", "workspace"} {
+		files = append(files, filepath.Join("testdata", name+".txtar"))
+	}
+	runScripts(t, files, pgtest.Database)
+}
+
+// runScripts runs scripts, each over a database of its own; without database it is SQLite.
+func runScripts(t *testing.T, files []string, database func(testing.TB) string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir:                "testdata",
+		Files:              files,
 		RequireUniqueNames: true,
+		Condition: func(name string) (bool, error) {
+			if name != "sqlite" {
+				return false, fmt.Errorf("there is no condition [%s]", name)
+			}
+			return database == nil, nil
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("PARLEY_DATA", filepath.Join(env.WorkDir, "data"))
+			env.Setenv("PLACE", "the data directory .*data")
+			if database != nil {
+				env.Setenv("PARLEY_DATABASE_URL", database(env.T().(testing.TB)))
+				env.Setenv("PLACE", "the database parley_.*")
+			}
 			env.Setenv("UNKNOWN", "01980000-0000-7000-8000-000000000000")
 			env.Values[scriptKey{}] = &script{t: env.T().(testing.TB)}
 			return nil
@@ -131,7 +166,8 @@ func scriptField(ts *testscript.TestScript, _ bool, args []string) {
 
 func scriptServe(ts *testscript.TestScript, _ bool, args []string) {
 	s := scriptOf(ts)
-	s.server = serve(s.t, ts.Getenv("PARLEY_DATA"), args...)
+	database := "PARLEY_DATABASE_URL=" + ts.Getenv("PARLEY_DATABASE_URL")
+	s.server = serveWith(s.t, []string{database}, append([]string{"--data", ts.Getenv("PARLEY_DATA")}, args...)...)
 	ts.Setenv("URL", s.server.url)
 }
 

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package e2e_test
+
+// Sends are broken by signals, which there are only on unix.
+const faultEnv = "FAULT_CALL"
+
+func faultMain(string) int { return 1 }

@@ -1,0 +1,329 @@
+package e2e_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/store/postgres/pgtest"
+
+	"github.com/jackc/pgx/v5"
+)
+
+var migrateContacts = flag.Int("migrate-contacts", 300, "how many contacts of each workspace TestMigrate copies")
+
+// A migratedWorkspace is one with something of everything.
+type migratedWorkspace struct{ id, key, channel string }
+
+const (
+	migrateTemplates = `{"name":"hello","language":"en_US","category":"UTILITY","status":"APPROVED","components":[{"type":"BODY","text":"Hello {{1}}, ünï – \"quoted\"."}]}
+{"name":"offer","language":"de","category":"MARKETING","status":"APPROVED","components":[{"type":"BODY","text":"Ein Angebot!"}]}
+{"name":"spoilt","language":"de","category":"UTILITY","status":"REJECTED","components":[{"type":"BODY","text":"Nein."}]}`
+	migrateStopped = "+12025550199" // wants no marketing
+)
+
+// fillForMigration makes a workspace with contacts.
+func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspace) {
+	t.Helper()
+	w.id, w.key = newWorkspace(t, dir, "--country", "US")
+	for _, name := range []string{"ada", "grace"} {
+		must(t, dir, "member", "add", "--workspace", w.id, "--name", name, "--email", name+"@example.com", "--role", "admin")
+	}
+	revoked := must(t, dir, "key", "create", "--workspace", w.id, "--name", "old", "--permissions", "contacts:read", "--expires", "720h")
+	must(t, dir, "key", "revoke", revoked["key_id"].(string))
+	w.channel = must(t, dir, "channel", "add", "sandbox", "--workspace", w.id)["channel_id"].(string)
+	for template := range strings.SplitSeq(migrateTemplates, "\n") {
+		file := filepath.Join(t.TempDir(), "template.json")
+		if err := os.WriteFile(file, []byte(template), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		must(t, dir, "template", "put", "--channel", w.channel, "--file", file)
+	}
+	s := serve(t, dir)
+	c := s.client(t, w.key, 1)
+	for _, attribute := range lines(t, "attributes.jsonl") {
+		c.must(t, 201, "POST", "/attributes", attribute)
+	}
+	c.must(t, 201, "POST", "/attributes", `{"key":"dropped","label":"Dropped","type":"boolean"}`)
+	c.must(t, 200, "DELETE", "/attributes/dropped", "")
+	c.must(t, 200, "POST", "/contacts/batch", upserts(lines(t, "legislators.jsonl")))
+	for from := 0; from < contacts; from += 1000 {
+		var people []string
+		for i := from; i < min(contacts, from+1000); i++ {
+			people = append(people, fmt.Sprintf(`{"external_id":"m%d","name":"Ünal %d\n\"x\"","email":"Person%d@Example.com","phone":"+4930%07d","note":"emoji 🎈, %% \\ and tab\t",
+				"identities":[{"kind":"crm","value":"c-%d"},{"kind":"phone","value":"+4940%07d"}],"attributes":{"state":"S%d","district":%d.5}}`, i, i, i, i, i, i, i%7, i))
+		}
+		if got := summaryOf(t, c.must(t, 200, "POST", "/contacts/batch", upserts(people))); got.Created != len(people) {
+			t.Fatalf("a batch of %d people: %+v", len(people), got)
+		}
+	}
+	members := []string{"ada@example.com", "grace@example.com"}
+	for i, one := range c.contacts(t) {
+		switch {
+		case i%40 == 0:
+			c.must(t, 200, "PUT", "/contacts/"+one.ID+"/owner", `{"owner":"`+members[i/40%len(members)]+`"}`)
+		case i%97 == 1:
+			c.must(t, 204, "DELETE", "/contacts/"+one.ID, "")
+		}
+	}
+	for i := range 30 {
+		w.inbound(t, dir, fmt.Sprintf("+4930%07d", 2*i), fmt.Sprint("Is it there yet? ", i))
+	}
+	w.inbound(t, dir, migrateStopped, "Hello")
+	w.inbound(t, dir, migrateStopped, "STOP")
+	for i := range 12 {
+		w.send(t, s, 201, fmt.Sprint("key-", i), phoneOf(i), "hello")
+	}
+	w.send(t, s, 422, "refused", "+12025550001", "hello")
+	w.send(t, s, 503, "lost", "+12025550003", "hello") // in doubt
+	conversations := decode[struct{ Data []struct{ ID string } }](t, c.must(t, 200, "GET", "/conversations", "")).Data
+	c.must(t, 200, "PUT", "/conversations/"+conversations[0].ID+"/status", `{"status":"closed"}`)
+	c.must(t, 200, "PUT", "/conversations/"+conversations[1].ID+"/assignee", `{"member":"`+members[0]+`"}`)
+	s.stop(t)
+	return w
+}
+
+func (w migratedWorkspace) inbound(t *testing.T, dir, from, text string) {
+	t.Helper()
+	must(t, dir, "sandbox", "inbound", "--channel", w.channel, "--from", from, "--text", text)
+}
+
+func (w migratedWorkspace) send(t *testing.T, s *server, status int, key, phone, template string) string {
+	t.Helper()
+	body := `{"to":{"phone":"` + phone + `"},"template":{"name":"hello","language":"en_US","variables":["Ada"]},"opt_in_confirmed":true}`
+	if template == "offer" {
+		body = `{"to":{"phone":"` + phone + `"},"template":{"name":"offer","language":"de","variables":[]},"opt_in_confirmed":true}`
+	}
+	got, answer := s.call(t, w.key, "POST", "/conversations/outbound", body, "Idempotency-Key", key)
+	if got != status {
+		t.Fatalf("the send %s: status %d, want %d: %s", key, got, status, answer)
+	}
+	return answer
+}
+
+// answers reads all that the API shows of a workspace: by path, the body.
+func (w migratedWorkspace) answers(t *testing.T, s *server) map[string]string {
+	t.Helper()
+	c, all := s.client(t, w.key, 1), map[string]string{}
+	pages := func(path string) (ids []string) {
+		for cursor := ""; ; {
+			at := path
+			if cursor != "" {
+				at += "&cursor=" + url.QueryEscape(cursor)
+			}
+			body := c.must(t, 200, "GET", at, "")
+			all[at] = string(body)
+			page := decode[struct {
+				Data       []struct{ ID string }
+				NextCursor string `json:"next_cursor"`
+			}](t, body)
+			for _, one := range page.Data {
+				ids = append(ids, one.ID)
+			}
+			if cursor = page.NextCursor; cursor == "" {
+				return ids
+			}
+		}
+	}
+	for _, path := range []string{"/attributes", "/attributes?archived=true", "/templates", "/channels"} {
+		all[path] = string(c.must(t, 200, "GET", path, ""))
+	}
+	pages("/members?limit=1")
+	for i, id := range pages("/contacts?limit=70") {
+		if i%10 == 0 {
+			all[id] = string(c.must(t, 200, "GET", "/contacts/"+id, ""))
+			all[id+" identities"] = string(c.must(t, 200, "GET", "/contacts/"+id+"/identities", ""))
+			pages("/contacts/" + id + "/conversations?limit=5")
+		}
+	}
+	conversations := pages("/conversations?limit=10")
+	if len(conversations) < 40 {
+		t.Fatalf("only %d conversations", len(conversations))
+	}
+	for _, id := range conversations {
+		pages("/conversations/" + id + "/messages?limit=2")
+	}
+	return all
+}
+
+func openSource(t *testing.T, dir string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(dir, "parley.db"))+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// leaveReports puts rows into the tables that a server empties by itself: what was heard
+// and is due in a hundred years, and a report on a message that is not known.
+func leaveReports(t *testing.T, db *sql.DB) {
+	t.Helper()
+	for _, statement := range []string{
+		`INSERT INTO notices (workspace_id, due_at, id, channel_id, body)
+			SELECT workspace_id, 4900000000000, randomblob(16), id, randomblob(100000) FROM channels`,
+		`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure)
+			SELECT workspace_id, id, 'x', 4900000000000, 'delivered', randomblob(16), '' FROM channels`,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantSame(t *testing.T, what string, got, want map[string]string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %d answers, want %d", what, len(got), len(want))
+	}
+	for path, body := range want {
+		if got[path] != body {
+			t.Errorf("%s: %s answers\n%.600s\nwant\n%.600s", what, path, got[path], body)
+		}
+	}
+}
+
+func fileSum(t *testing.T, path string) [32]byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha256.Sum256(b)
+}
+
+// TestMigrate copies an installation, killing the copy on the way, and looks whether
+// servers on both databases answer with the same bytes.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	dir := newDir(t)
+	workspaces := []migratedWorkspace{fillForMigration(t, dir, *migrateContacts), fillForMigration(t, dir, *migrateContacts)}
+
+	s := serve(t, dir)
+	refused(t, nil, []string{"migrate", "--from", "sqlite:" + dir, "--to", database}, "a server holds", "stop it first")
+	var want []map[string]string
+	var attempts []string
+	db := openSource(t, dir)
+	waitFor(t, "what the sandbox reports of messages", func() (quiet bool) {
+		err := db.QueryRowContext(t.Context(), `SELECT count(*) = 0 FROM notices`).Scan(&quiet)
+		return quiet && err == nil
+	})
+	for _, w := range workspaces {
+		want = append(want, w.answers(t, s))
+		attempts = append(attempts, parley(t, nil, "attempt", "list", "--workspace", w.id, "--data", dir, "--json").stdout)
+	}
+	s.stop(t)
+	leaveReports(t, db)
+	if err := db.Close(); err != nil { // which empties the log
+		t.Fatal(err)
+	}
+	before := fileSum(t, filepath.Join(dir, "parley.db"))
+
+	args := []string{"migrate", "--from", "sqlite:" + dir, "--to", database, "--json"}
+	interrupted := 0
+	for try := range 5 {
+		p := launch(t, nil, args...)
+		waitFor(t, "the copy to begin, or to go on", func() bool { return p.ended() || contactsCopied(t, database) > try**migrateContacts/3 })
+		time.Sleep(time.Duration(try) * 3 * time.Millisecond)
+		if try%2 == 0 {
+			p.kill()
+		} else {
+			_ = p.cmd.Process.Signal(os.Interrupt) // it may have ended
+		}
+		if p.wait(t) == 0 {
+			break
+		}
+		interrupted++
+	}
+	r := parley(t, nil, args...)
+	if r.code != 0 && !strings.Contains(r.stderr, "holds a workspace already") {
+		t.Fatalf("after %d interruptions: exit %d: %s", interrupted, r.code, r.stderr)
+	}
+	t.Logf("%d interruptions", interrupted)
+	if r.code == 0 {
+		var answer struct {
+			Tables []struct {
+				Name string
+				Rows int
+			}
+			Verified bool
+		}
+		if err := json.Unmarshal([]byte(r.stdout), &answer); err != nil || !answer.Verified {
+			t.Errorf("it answers %v: %s", err, r.stdout)
+		}
+		for _, table := range answer.Tables {
+			if table.Rows == 0 {
+				t.Errorf("nothing of the table %s was there to be copied", table.Name)
+			}
+		}
+	}
+	if after := fileSum(t, filepath.Join(dir, "parley.db")); after != before {
+		t.Error("the source has changed")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "parley.db-wal")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the source has a log: %v", err)
+	}
+	refused(t, nil, args, "holds a workspace already")
+
+	refused(t, []string{anotherKey}, []string{"serve", "--database", database}, "secret key")
+	secret, err := os.ReadFile(filepath.Join(dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := serveWith(t, []string{"PARLEY_SECRET_KEY=" + string(secret)}, "--data", newDir(t), "--database", database)
+	for i, w := range workspaces {
+		wantSame(t, "workspace "+w.id, w.answers(t, node), want[i])
+		r := parley(t, nil, "attempt", "list", "--workspace", w.id, "--data", dir, "--database", database, "--json")
+		if r.stdout != attempts[i] || !strings.Contains(r.stdout, `"in_doubt"`) {
+			t.Errorf("the attempts are\n%s, want\n%s", r.stdout, attempts[i])
+		}
+	}
+
+	// What is not shown is there too: keys and their answers, opt-outs, the numbers of events.
+	sqlite := serve(t, dir)
+	for _, w := range workspaces {
+		for _, key := range []string{"key-3", "refused"} {
+			status, phone := 201, phoneOf(3)
+			if key == "refused" {
+				status, phone = 422, "+12025550001"
+			}
+			theirs, ours := w.send(t, sqlite, status, key, phone, "hello"), w.send(t, node, status, key, phone, "hello")
+			if status == 201 && theirs != ours {
+				t.Errorf("the key %s is answered with\n%s, want\n%s", key, ours, theirs)
+			}
+		}
+		w.send(t, node, 503, "lost", "+12025550003", "hello")
+		if answer := w.send(t, node, 422, "stopped", migrateStopped, "offer"); !strings.Contains(answer, "opt") {
+			t.Errorf("marketing to one who has stopped it: %s", answer)
+		}
+		node.want(t, 201, w.key, "POST", "/contacts", `{"external_id":"after","name":"After"}`)
+		node.want(t, 200, w.key, "POST", "/contacts", `{"identities":[{"kind":"crm","value":"c-7"}],"note":"found"}`)
+		w.send(t, node, 201, "after", phoneOf(500), "hello")
+	}
+	node.stop(t)
+	sqlite.stop(t)
+}
+
+// contactsCopied counts the contacts in a database that a copy may just begin to fill.
+func contactsCopied(t *testing.T, database string) (n int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	_ = conn.QueryRow(t.Context(), `SELECT count(*) FROM contacts`).Scan(&n) // the table may not be there yet
+	return n
+}

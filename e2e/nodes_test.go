@@ -1,0 +1,330 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/store/postgres/pgtest"
+
+	"github.com/jackc/pgx/v5"
+)
+
+var nodeKeys = flag.Int("node-keys", 20, "how many idempotency keys TestNodesSendOnce uses")
+
+// A deployment is an installation in PostgreSQL: a database for all its servers, and
+// for the commands a directory with the secret key.
+type deployment struct{ dir, database string }
+
+func newDeployment(t testing.TB) deployment {
+	t.Helper()
+	return deployment{newDir(t), pgtest.Database(t)}
+}
+
+// must runs a command on the database.
+func (d deployment) must(t testing.TB, args ...string) map[string]any {
+	t.Helper()
+	return must(t, d.dir, append(args, "--database", d.database)...)
+}
+
+// workspace makes a workspace with a key that may do anything.
+func (d deployment) workspace(t testing.TB) (workspace, key string) {
+	t.Helper()
+	workspace = d.must(t, "workspace", "create", "--name", "Test")["workspace_id"].(string)
+	return workspace, d.key(t, workspace)["key"].(string)
+}
+
+func (d deployment) key(t testing.TB, workspace string) map[string]any {
+	t.Helper()
+	return d.must(t, "key", "create", "--workspace", workspace, "--name", "test", "--permissions", "all")
+}
+
+// nodes starts two servers.
+func (d deployment) nodes(t testing.TB) (nodes [2]*server) {
+	t.Helper()
+	for i := range nodes {
+		nodes[i] = serve(t, d.dir, "--database", d.database)
+	}
+	return nodes
+}
+
+// Clients that race on the same people through two servers make nobody twice.
+func TestNodesRace(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	_, key := d.workspace(t)
+	nodes := d.nodes(t)
+	race(t, nodes[0].client(t, key, racers), nodes[1].client(t, key, racers))
+	for _, n := range nodes {
+		n.stop(t)
+	}
+}
+
+// TestNodesSendOnce makes each call eight times at once over two servers, until all are
+// answered: the answers are the same bytes, and each number has one message.
+func TestNodesSendOnce(t *testing.T) {
+	t.Parallel()
+	const retries, atOnce = 8, 8 // keys that are under way at a time
+	d := newDeployment(t)
+	ws, key := d.workspace(t)
+	d.sandbox(t, ws)
+	var nodes [2]*client
+	for i, n := range d.nodes(t) {
+		nodes[i] = n.client(t, key, retries*atOnce)
+	}
+	for from := 0; from < *nodeKeys && !t.Failed(); from += atOnce {
+		together(min(atOnce, *nodeKeys-from)*retries, func(i int) {
+			k := from + i/retries
+			// A person is written to with two keys, which share the conversation.
+			if _, err := nodes[i%2].sent(fmt.Sprintf("key-%d", k), phoneOf(k/2)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	messages := map[string]int{}
+	for k := range *nodeKeys {
+		messages[phoneOf(k/2)]++
+		first, err := nodes[0].sent(fmt.Sprintf("key-%d", k), phoneOf(k/2))
+		again, err2 := nodes[1].sent(fmt.Sprintf("key-%d", k), phoneOf(k/2))
+		if err != nil || err2 != nil || !bytes.Equal(first, again) {
+			t.Errorf("key %d has two answers: %v %v\n%s\n%s", k, err, err2, first, again)
+		}
+	}
+	for phone, want := range messages {
+		if got := nodes[0].messagesTo(t, phone); got != want {
+			t.Errorf("%s has %d messages, want %d", phone, got, want)
+		}
+	}
+}
+
+// sandbox adds a sandbox channel with one template.
+func (d deployment) sandbox(t testing.TB, workspace string) {
+	t.Helper()
+	channel := d.must(t, "channel", "add", "sandbox", "--workspace", workspace)["channel_id"].(string)
+	file := filepath.Join(t.TempDir(), "template.json")
+	template := `{"name":"hello","language":"en_US","category":"UTILITY","status":"APPROVED","components":[{"type":"BODY","text":"Hello!"}]}`
+	if err := os.WriteFile(file, []byte(template), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.must(t, "template", "put", "--channel", channel, "--file", file)
+}
+
+// phoneOf is the number of a person, with whom the sandbox does nothing special.
+func phoneOf(person int) string { return fmt.Sprintf("+4930%06d7", person) }
+
+// sent makes a send until it is answered with a message, and returns the answer.
+func (c *client) sent(key, phone string) ([]byte, error) {
+	body := fmt.Sprintf(`{"to":{"phone":"%s"},"template":{"name":"hello","language":"en_US"},"opt_in_confirmed":true}`, phone)
+	last := ""
+	for start := time.Now(); time.Since(start) < 3*patience; <-time.After(5 * time.Millisecond) {
+		r, err := c.send("POST", "/conversations/outbound", body, "Idempotency-Key", key)
+		switch {
+		case err != nil:
+			return nil, err
+		case r.status == http.StatusCreated:
+			return r.body, nil
+		case r.status != http.StatusServiceUnavailable:
+			return nil, fmt.Errorf("%s to %s answers %d %s", key, phone, r.status, r.body)
+		}
+		last = string(r.body)
+	}
+	return nil, fmt.Errorf("%s to %s has no answer but %s", key, phone, last)
+}
+
+// messagesTo counts the messages to the one contact with the number, which are in one
+// conversation.
+func (c *client) messagesTo(t testing.TB, phone string) int {
+	t.Helper()
+	type list struct{ Data []struct{ ID string } }
+	contacts := decode[list](t, c.must(t, 200, "GET", "/contacts?phone="+url.QueryEscape(phone), "")).Data
+	if len(contacts) != 1 {
+		t.Fatalf("%d contacts have the number %s", len(contacts), phone)
+	}
+	conversations := decode[list](t, c.must(t, 200, "GET", "/contacts/"+contacts[0].ID+"/conversations", "")).Data
+	if len(conversations) != 1 {
+		t.Fatalf("%s has %d conversations", phone, len(conversations))
+	}
+	return len(decode[list](t, c.must(t, 200, "GET", "/conversations/"+conversations[0].ID+"/messages?limit=200", "")).Data)
+}
+
+// What a command does, both servers know on their next request.
+func TestNodesSeeCommands(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	ws, admin := d.workspace(t)
+	nodes := d.nodes(t)
+	for range 3 {
+		made := d.key(t, ws)
+		for _, n := range nodes {
+			n.want(t, 200, made["key"].(string), "GET", "/contacts", "")
+		}
+		d.must(t, "key", "revoke", made["key_id"].(string))
+		for i, n := range nodes {
+			if status, _ := n.call(t, made["key"].(string), "GET", "/contacts", ""); status != http.StatusUnauthorized {
+				t.Errorf("server %d answers %d to a revoked key", i, status)
+			}
+		}
+	}
+
+	// And what one server did, the other knows too.
+	nodes[0].want(t, 201, admin, "POST", "/attributes", `{"key":"plan","type":"text"}`)
+	nodes[1].want(t, 201, admin, "POST", "/contacts", `{"external_id":"1","attributes":{"plan":"pro"}}`)
+	nodes[1].want(t, 200, admin, "DELETE", "/attributes/plan", "")
+	nodes[0].want(t, 422, admin, "POST", "/contacts", `{"external_id":"1","attributes":{"plan":"free"}}`)
+}
+
+// A list can be read on by another server than the one that began it.
+func TestNodesShareCursors(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	_, key := d.workspace(t)
+	nodes := d.nodes(t)
+	const contacts = 7
+	for i := range contacts {
+		nodes[i%2].want(t, 201, key, "POST", "/contacts", fmt.Sprintf(`{"external_id":"%d"}`, i))
+	}
+	seen, path := map[string]bool{}, "/contacts?limit=1"
+	for i := 0; path != ""; i++ {
+		page := decode[struct {
+			Data       []contact
+			NextCursor string `json:"next_cursor"`
+		}](t, []byte(nodes[i%2].want(t, 200, key, "GET", path, "")))
+		for _, c := range page.Data {
+			seen[c.ExternalID] = true
+		}
+		if path = ""; page.NextCursor != "" {
+			path = "/contacts?limit=1&cursor=" + url.QueryEscape(page.NextCursor)
+		}
+	}
+	if len(seen) != contacts {
+		t.Errorf("the pages of two servers hold %v, want %d contacts", seen, contacts)
+	}
+}
+
+func TestNodesShareTheSecretKey(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	first := serveWith(t, []string{oneKey}, "--data", newDir(t), "--database", database)
+	for _, args := range opening(newDir(t)) {
+		args = append(args, "--database", database)
+		refused(t, []string{anotherKey}, args, "secret key", "PARLEY_SECRET_KEY")
+		refused(t, nil, args, "secret key", "PARLEY_SECRET_KEY") // one is made, and is another
+	}
+	if got := first.status(t, "/readyz"); got != http.StatusOK {
+		t.Errorf("/readyz of the first server: status %d", got)
+	}
+
+	// With the key nothing is kept in the directory, which need not even exist.
+	dir := newDir(t)
+	serveWith(t, []string{oneBase64, "PARLEY_DATABASE_URL=" + database}, "--data", dir).stop(t)
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a server that keeps nothing in its data directory has made it")
+	}
+}
+
+// Ten processes at once make one installation.
+func TestNodesFirstCommandsAtOnce(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	together(10, func(int) {
+		if r := parley(t, nil, "workspace", "create", "--name", "Test", "--data", d.dir, "--database", d.database); r.code != 0 {
+			t.Errorf("exit %d: %s", r.code, r.stderr)
+		}
+	})
+	if n := len(d.must(t, "workspace", "list")["data"].([]any)); n != 10 {
+		t.Errorf("%d workspaces, want 10", n)
+	}
+}
+
+func TestDatabaseThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	there, err := url.Parse(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there.User = url.UserPassword(there.User.Username(), "hunter2")
+	another := *there
+	another.Path = "/nowhere"
+	for database, word := range map[string]string{"postgres://ada:hunter2@127.0.0.1:1/parley": "127.0.0.1:1", another.String(): "nowhere"} {
+		for _, args := range opening(newDir(t)) {
+			began := time.Now()
+			refused(t, []string{oneKey}, append(args, "--database", database), word)
+			if r := parley(t, []string{oneKey}, append(args, "--database", database)...); strings.Contains(r.stderr, "hunter2") {
+				t.Errorf("the line repeats the password: %s", r.stderr)
+			}
+			if took := time.Since(began); took > patience {
+				t.Errorf("it took %v to say so", took)
+			}
+		}
+	}
+}
+
+func TestNodesRefuseADatabaseOfANewerParley(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	d.must(t, "workspace", "list")
+	conn, err := pgx.Connect(t.Context(), d.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)`); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range opening(d.dir) {
+		refused(t, nil, append(args, "--database", d.database), "newer", "99999")
+	}
+}
+
+// A dump is taken while a server is written to, as docs/operating.md says, and has all
+// that was acknowledged before.
+func TestNodesBackup(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.Cluster(t)
+	d, restored := deployment{newDir(t), cluster.Database(t)}, cluster.Database(t)
+	_, key := d.workspace(t)
+	c := serve(t, d.dir, "--database", d.database).client(t, key, 2)
+	var acked atomic.Int32
+	var done atomic.Bool
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := 0; !done.Load(); i++ {
+			if _, err := c.expect("POST", "/contacts", fmt.Sprintf(`{"external_id":"%d"}`, i), 201); err != nil {
+				t.Error(err)
+				return
+			}
+			acked.Add(1)
+		}
+	})
+	waitFor(t, "some contacts", func() bool { return acked.Load() >= 100 || t.Failed() })
+	before := int(acked.Load())
+	dump := filepath.Join(t.TempDir(), "parley.dump")
+	for _, args := range [][]string{
+		{"pg_dump", "--format=custom", "--file=" + dump, d.database},
+		{"pg_restore", "--no-owner", "--exit-on-error", "--dbname=" + restored, dump},
+	} {
+		if out, err := exec.Command(cluster.Program(args[0]), args[1:]...).CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+	done.Store(true)
+	writer.Wait()
+	if t.Failed() {
+		return
+	}
+	contacts := serve(t, d.dir, "--database", restored).client(t, key, 1).contacts(t)
+	if len(contacts) < before || len(contacts) > int(acked.Load())+1 {
+		t.Errorf("%d contacts are restored; %d were acknowledged before the dump, and %d in the end", len(contacts), before, acked.Load())
+	}
+}
