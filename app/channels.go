@@ -48,11 +48,11 @@ type ChannelEdit struct {
 // EditChannel changes what the edit names, or returns NotFound. A binding must be of
 // a variable that a template of the channel has.
 func (a *App) EditChannel(ctx context.Context, id desk.ID, edit ChannelEdit) (c desk.Channel, err error) {
-	ws, channel, err := a.channelOf(ctx, id)
+	settings, channel, err := a.channelOf(ctx, id)
 	if err != nil {
 		return c, err
 	}
-	library, err := a.library(ctx, ws, channel)
+	library, err := a.library(ctx, settings.ID, channel)
 	if err != nil {
 		return c, err
 	}
@@ -64,7 +64,7 @@ func (a *App) EditChannel(ctx context.Context, id desk.ID, edit ChannelEdit) (c 
 			return c, err
 		}
 	}
-	err = a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+	err = a.store.UpdateSettings(ctx, settings.ID, func(s *desk.Settings) (desk.Change, error) {
 		c = *s.Channel(id)
 		if edit.Enabled != nil {
 			c.Enabled = *edit.Enabled
@@ -101,47 +101,43 @@ func checkPlace(l *desk.Library, place desk.BindingPlace) error {
 // CheckChannel says what is wrong with a channel, each in a plain sentence; nothing
 // when it works. It returns NotFound.
 func (a *App) CheckChannel(ctx context.Context, id desk.ID) ([]string, error) {
-	ws, c, err := a.channelOf(ctx, id)
+	s, c, err := a.channelOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	problems, err := a.providers[c.Kind].Check(ctx, ws, c)
+	problems, err := a.providers[c.Kind].Check(ctx, s.ID, c)
 	if !c.Enabled {
 		problems = append(problems, "the channel is disabled, so nothing is sent: parley channel edit "+id.String()+" --enabled=true")
 	}
 	return problems, err
 }
 
-// channelOf finds a channel by its id alone.
-func (a *App) channelOf(ctx context.Context, id desk.ID) (desk.ID, *desk.Channel, error) {
+// channelOf finds a channel, and its workspace's settings, by its id alone.
+func (a *App) channelOf(ctx context.Context, id desk.ID) (*desk.Settings, *desk.Channel, error) {
 	ws, err := a.store.WorkspaceOf(ctx, id)
 	if err != nil {
-		return ws, nil, err
+		return nil, nil, err
 	}
 	s, err := a.store.Settings(ctx, ws)
 	if err != nil {
-		return ws, nil, err
+		return nil, nil, err
 	}
 	if c := s.Channel(id); c != nil {
-		return ws, c, nil
+		return s, c, nil
 	}
-	return ws, nil, desk.NotFoundf("no channel has this id; parley channel list shows them")
+	return nil, nil, desk.NotFoundf("no channel has this id; parley channel list shows them")
 }
 
 // ReceiveSandbox plays a customer's message into a sandbox channel. from is a phone
 // number as people write it. It returns NotFound, and InvalidRequest for another
 // kind of channel and for what can't be a message.
 func (a *App) ReceiveSandbox(ctx context.Context, channel desk.ID, from, name, text string) (*desk.Conversation, error) {
-	ws, c, err := a.channelOf(ctx, channel)
+	s, c, err := a.channelOf(ctx, channel)
 	if err != nil {
 		return nil, err
 	}
 	if c.Kind != desk.SandboxChannel {
 		return nil, desk.Invalidf("channel: customers write to a %s channel themselves; only a sandbox channel can be played into", c.Kind)
-	}
-	s, err := a.store.Settings(ctx, ws)
-	if err != nil {
-		return nil, err
 	}
 	in := InboundMessage{ExternalID: "sandbox." + a.newID().String(), At: a.now()}
 	if in.Number, err = desk.ParsePhone(from, s.Country); err != nil {
@@ -153,5 +149,5 @@ func (a *App) ReceiveSandbox(ctx context.Context, channel desk.ID, from, name, t
 	if in.Text, err = desk.ParseMessage(text); err != nil {
 		return nil, desk.Invalidf("text: %v", err)
 	}
-	return a.Receive(ctx, ws, channel, in)
+	return a.Receive(ctx, s.ID, channel, in)
 }

@@ -145,20 +145,21 @@ func (a *App) library(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.L
 
 // TemplatesOf returns the library of the operator's channel, or NotFound.
 func (a *App) TemplatesOf(ctx context.Context, channel desk.ID) (*desk.Library, error) {
-	ws, c, err := a.channelOf(ctx, channel)
+	s, c, err := a.channelOf(ctx, channel)
 	if err != nil {
 		return nil, err
 	}
-	return a.library(ctx, ws, c)
+	return a.library(ctx, s.ID, c)
 }
 
 // SyncChannel fetches a channel's templates from its provider now, and returns how
 // many there are and how many of them could not be read. It returns NotFound.
 func (a *App) SyncChannel(ctx context.Context, id desk.ID) (count, unreadable int, err error) {
-	ws, channel, err := a.channelOf(ctx, id)
+	settings, channel, err := a.channelOf(ctx, id)
 	if err != nil {
 		return 0, 0, err
 	}
+	ws := settings.ID
 	fetched, err := a.providers[channel.Kind].Templates(ctx, ws, channel)
 	if err != nil {
 		return 0, 0, err
@@ -200,7 +201,7 @@ func compareSources(a, b desk.TemplateSource) int {
 // returns NotFound, and InvalidRequest for any other channel and for a template that
 // can't be read.
 func (a *App) PutSandboxTemplate(ctx context.Context, channel desk.ID, source []byte) (*desk.Template, error) {
-	ws, c, err := a.channelOf(ctx, channel)
+	s, c, err := a.channelOf(ctx, channel)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +212,7 @@ func (a *App) PutSandboxTemplate(ctx context.Context, channel desk.ID, source []
 	if err != nil {
 		return nil, err
 	}
-	err = a.store.PutSandboxTemplate(ctx, ws, channel, desk.TemplateSource{Name: t.Name, Language: t.Language, Source: string(source)})
+	err = a.store.PutSandboxTemplate(ctx, s.ID, channel, desk.TemplateSource{Name: t.Name, Language: t.Language, Source: string(source)})
 	if err == nil {
 		_, _, err = a.SyncChannel(ctx, channel)
 	}

@@ -35,6 +35,15 @@ func ParseID(s string) (ID, bool) {
 	return id, true
 }
 
+// FirstID is the smallest id that can be made at a time: ids begin with their
+// milliseconds (UUIDv7).
+func FirstID(t Time) (id ID) {
+	for i := range 6 {
+		id[i] = byte(t >> (8 * (5 - i)))
+	}
+	return id
+}
+
 // IsZero tells whether the id names nothing.
 func (id ID) IsZero() bool { return id == ID{} }
 

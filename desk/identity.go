@@ -1,6 +1,9 @@
 package desk
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // The kinds of identity that parley knows a normal form for (contract §3). Any
 // other lower-case word is a kind too, with exact values.
@@ -38,4 +41,40 @@ func AddIdentity(list []Identity, i Identity) []Identity {
 		return list
 	}
 	return append(list, i)
+}
+
+// Further identities are stored in the contact's row, as one flat JSON array: kind,
+// value, kind, value.
+
+// StoredFurther reads what FurtherText wrote.
+func StoredFurther(text string) ([]Identity, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var words []string
+	if err := json.Unmarshal([]byte(text), &words); err != nil {
+		return nil, err
+	}
+	list := make([]Identity, 0, len(words)/2)
+	for i := 0; i+1 < len(words); i += 2 {
+		list = append(list, Identity{words[i], words[i+1]})
+	}
+	return list, nil
+}
+
+// FurtherText is the form in which further identities are stored; "" of none.
+func FurtherText(list []Identity) string {
+	if len(list) == 0 {
+		return ""
+	}
+	sep := byte('[')
+	var b []byte
+	for _, i := range list {
+		b = append(b, sep)
+		b = AppendJSONString(b, i.Kind)
+		b = append(b, ',')
+		b = AppendJSONString(b, i.Value)
+		sep = ','
+	}
+	return string(append(b, ']'))
 }

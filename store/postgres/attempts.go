@@ -90,17 +90,8 @@ const forgetAttemptsQuery = `WITH forgotten AS (
 // ForgetAttempts deletes up to limit attempts of a workspace that were settled before
 // a time, with the keys that they still hold, and returns how many.
 func (s *Store) ForgetAttempts(ctx context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
-	tag, err := s.exec(ctx, "forget attempts", forgetAttemptsQuery, uuid(ws), uuid(firstID(before)), int64(before), limit)
+	tag, err := s.exec(ctx, "forget attempts", forgetAttemptsQuery, uuid(ws), uuid(desk.FirstID(before)), int64(before), limit)
 	return int(tag.RowsAffected()), err
-}
-
-// firstID is the smallest id that can be made at a time: ids begin with their
-// milliseconds (UUIDv7).
-func firstID(t desk.Time) (id desk.ID) {
-	for i := range 6 {
-		id[i] = byte(t >> (8 * (5 - i)))
-	}
-	return id
 }
 
 // A response never changes once it is there.

@@ -9,7 +9,6 @@ import (
 
 	"parley/desk"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -33,7 +32,7 @@ func readContact(row pgx.Row) (*contactRow, error) {
 		into(&c.owner), (*int64)(&c.CreatedAt), (*int64)(&c.UpdatedAt), &c.Version, &c.settings)
 	if err == nil {
 		c.Attributes = desk.StoredAttributes(attributes)
-		c.Further, err = parseFurther(further)
+		c.Further, err = desk.StoredFurther(further)
 	}
 	return &c, err
 }
@@ -42,38 +41,6 @@ func readContact(row pgx.Row) (*contactRow, error) {
 func (c *contactRow) of(settings *desk.Settings) *desk.Contact {
 	c.Owner = settings.Member(c.owner)
 	return &c.Contact
-}
-
-// Further identities are stored as one flat JSON array: kind, value, kind, value.
-func parseFurther(text string) ([]desk.Identity, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var words []string
-	if err := json.Unmarshal([]byte(text), &words); err != nil {
-		return nil, err
-	}
-	list := make([]desk.Identity, 0, len(words)/2)
-	for i := 0; i+1 < len(words); i += 2 {
-		list = append(list, desk.Identity{Kind: words[i], Value: words[i+1]})
-	}
-	return list, nil
-}
-
-func furtherText(list []desk.Identity) string {
-	if len(list) == 0 {
-		return ""
-	}
-	sep := byte('[')
-	var b []byte
-	for _, i := range list {
-		b = append(b, sep)
-		b = desk.AppendJSONString(b, i.Kind)
-		b = append(b, ',')
-		b = desk.AppendJSONString(b, i.Value)
-		sep = ','
-	}
-	return string(append(b, ']'))
 }
 
 const (
@@ -243,7 +210,7 @@ func (t *contactTable) add(c *desk.Contact, version int64) {
 	t.ids, t.owners = append(t.ids, uuid(c.ID)), append(t.owners, orNull(owner))
 	t.externalIDs, t.names, t.emails = append(t.externalIDs, c.ExternalID), append(t.names, c.Name), append(t.emails, c.Email)
 	t.phones, t.notes = append(t.phones, c.Phone), append(t.notes, c.Note)
-	t.attributes, t.furthers = append(t.attributes, c.Attributes.JSON()), append(t.furthers, furtherText(c.Further))
+	t.attributes, t.furthers = append(t.attributes, c.Attributes.JSON()), append(t.furthers, desk.FurtherText(c.Further))
 	t.created, t.updated = append(t.created, int64(c.CreatedAt)), append(t.updated, int64(c.UpdatedAt))
 	t.versions = append(t.versions, version)
 }

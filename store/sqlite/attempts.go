@@ -102,7 +102,7 @@ const (
 func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {
 		for _, query := range []string{forgetKeysQuery, forgetAnswersQuery, forgetAttemptsQuery} {
-			if err := c.stmt(query).id(ws).id(firstID(before)).time(before).int(int64(limit)).run(); err != nil {
+			if err := c.stmt(query).id(ws).id(desk.FirstID(before)).time(before).int(int64(limit)).run(); err != nil {
 				return failed("forget attempts", err)
 			}
 		}
@@ -110,15 +110,6 @@ func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, before desk.Time, 
 		return nil
 	})
 	return n, err
-}
-
-// firstID is the smallest id that can be made at a time: ids begin with their
-// milliseconds (UUIDv7).
-func firstID(t desk.Time) (id desk.ID) {
-	for i := range 6 {
-		id[i] = byte(t >> (8 * (5 - i)))
-	}
-	return id
 }
 
 func putAttempt(c conn, ws desk.ID, a *desk.Attempt) error {

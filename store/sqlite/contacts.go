@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"parley/desk"
-
-	"github.com/go-json-experiment/json"
 )
 
 const contactColumns = `c.id, c.external_id, c.name, c.email, c.phone, c.note, c.attributes, c.further,
@@ -23,42 +21,10 @@ func readContact(s *stmt, settings *desk.Settings) *desk.Contact {
 		Note:       s.readText(),
 		Attributes: desk.StoredAttributes(s.readText()),
 	}
-	c.Further, s.fail = parseFurther(s.readText())
+	c.Further, s.fail = desk.StoredFurther(s.readText())
 	c.Owner = settings.Member(s.readID())
 	c.CreatedAt, c.UpdatedAt, c.Version = s.readTime(), s.readTime(), s.readInt()
 	return c
-}
-
-// Further identities are stored as one flat JSON array: kind, value, kind, value.
-func parseFurther(text string) ([]desk.Identity, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var words []string
-	if err := json.Unmarshal([]byte(text), &words); err != nil {
-		return nil, err
-	}
-	list := make([]desk.Identity, 0, len(words)/2)
-	for i := 0; i+1 < len(words); i += 2 {
-		list = append(list, desk.Identity{Kind: words[i], Value: words[i+1]})
-	}
-	return list, nil
-}
-
-func furtherText(list []desk.Identity) string {
-	if len(list) == 0 {
-		return ""
-	}
-	sep := byte('[')
-	var b []byte
-	for _, i := range list {
-		b = append(b, sep)
-		b = desk.AppendJSONString(b, i.Kind)
-		b = append(b, ',')
-		b = desk.AppendJSONString(b, i.Value)
-		sep = ','
-	}
-	return string(append(b, ']'))
 }
 
 const contactQuery = `SELECT w.version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
@@ -265,7 +231,7 @@ func bindContact(s stmt, c *desk.Contact) stmt {
 		owner = c.Owner.ID
 	}
 	return s.text(c.ExternalID).text(c.Name).text(c.Email).text(c.Phone).text(c.Note).
-		text(c.Attributes.JSON()).text(furtherText(c.Further)).idOrNull(owner).time(c.CreatedAt).time(c.UpdatedAt)
+		text(c.Attributes.JSON()).text(desk.FurtherText(c.Further)).idOrNull(owner).time(c.CreatedAt).time(c.UpdatedAt)
 }
 
 const newestEventQuery = `SELECT seq FROM events WHERE workspace_id = ? ORDER BY seq DESC LIMIT 1`

@@ -72,10 +72,6 @@ func (s *Store) Export(ctx context.Context, f func(*Export) error) (err error) {
 	return f(&Export{c}) // closing rolls back, and nothing was written
 }
 
-// Fingerprint is that of the secret key that the installation was made with; "" when
-// none has been made.
-func (s *Store) Fingerprint(ctx context.Context) (string, error) { return s.fingerprint(ctx) }
-
 // Page returns up to limit rows, at least one if there is any, that follow the row with
 // the key after in the order of keys; nil is before the first. A value is nil, an int64,
 // a string or a []byte.

@@ -321,13 +321,13 @@ func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err er
 // BindSecret keeps the fingerprint of the secret key that the installation is made
 // with, and from then on returns InvalidRequest for any other.
 func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
-	stored, err := s.fingerprint(ctx)
+	stored, err := s.Fingerprint(ctx)
 	if err == nil && stored == "" {
 		err = s.write(func(c conn) error {
 			return failed("installation", c.stmt(`INSERT INTO installation (one, fingerprint) VALUES (1, ?) ON CONFLICT DO NOTHING`).text(fingerprint).run())
 		})
 		if err == nil { // another process may have been first
-			stored, err = s.fingerprint(ctx)
+			stored, err = s.Fingerprint(ctx)
 		}
 	}
 	if err == nil && stored != fingerprint {
@@ -336,7 +336,9 @@ func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
 	return err
 }
 
-func (s *Store) fingerprint(ctx context.Context) (fingerprint string, err error) {
+// Fingerprint is that of the secret key that the installation was made with; "" when
+// none has been made.
+func (s *Store) Fingerprint(ctx context.Context) (fingerprint string, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		row := c.stmt(`SELECT fingerprint FROM installation`)
 		if row.next() {
