@@ -33,6 +33,10 @@ type Store interface {
 	// the answer to a commit was lost, it is unknown whether it is.
 	UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book)) error
 
+	// FlushesAbreast is how many calls of UpdateContacts for one workspace are to be
+	// under way at most, which is where more make it no faster.
+	FlushesAbreast() int
+
 	// Settings returns a workspace's configuration, or NotFound.
 	Settings(ctx context.Context, ws desk.ID) (*desk.Settings, error)
 

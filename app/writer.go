@@ -16,11 +16,15 @@ const (
 	groupOps     = 1000
 )
 
+// abreastFrom is how many operations must wait for a flush to begin beside another: a
+// few of them cost less in the next group than in one of their own.
+const abreastFrom = 24
+
 // A writer turns concurrent contact writes into few flushes (docs/adr/0001). Each
-// workspace is a lane with at most one flush under way; what arrives meanwhile
-// forms the next group, so a lone client never waits for company. There is no
-// goroutine of its own: a request that finds its lane idle flushes itself, and
-// whoever flushed hands the lane to the first request of the next group.
+// workspace is a lane with as many flushes under way as the store gains from, one or
+// few; what arrives meanwhile forms the next group, so a lone client never waits for
+// company. There is no goroutine of its own: the first request of a group flushes it,
+// and hands the lane to the first request of the next one.
 type writer struct {
 	store Store
 	now   func() desk.Time
@@ -34,7 +38,10 @@ type writer struct {
 // take turns, so that single writes are not starved behind batches, nor batches
 // behind a stream of singles.
 type lane struct {
+	flushes      int // under way
+	flying       int // operations in them
 	small, large []*request
+	waiting      int // operations in both
 	largeNext    bool
 }
 
@@ -54,14 +61,13 @@ type request struct {
 // returns once they are durable, even if the caller has left meanwhile.
 func (w *writer) write(ws desk.ID, r *request) {
 	r.turn = make(chan []*request, 1)
-	group := w.enter(ws, r)
+	w.enter(ws, r)
+	group := <-r.turn
 	if group == nil {
-		if group = <-r.turn; group == nil {
-			return
-		}
+		return
 	}
 	w.flush(ws, group)
-	next := w.leave(ws)
+	next := w.leave(ws, group)
 	for _, other := range group {
 		if other != r {
 			other.turn <- nil
@@ -72,35 +78,56 @@ func (w *writer) write(ws desk.ID, r *request) {
 	}
 }
 
-// enter queues r and returns nil, or, when the lane is idle, takes the lane and
-// returns r as the group to flush.
-func (w *writer) enter(ws desk.ID, r *request) []*request {
+// enter queues r, and has a group flushed if it is time.
+func (w *writer) enter(ws desk.ID, r *request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.lanes[ws]
 	if l == nil {
-		w.lanes[ws] = &lane{}
-		return []*request{r}
+		l = &lane{}
+		w.lanes[ws] = l
 	}
+	l.waiting += len(r.ops)
 	if len(r.ops) > smallRequest {
 		l.large = append(l.large, r)
 	} else {
 		l.small = append(l.small, r)
 	}
-	return nil
+	if group := w.begin(l); group != nil {
+		group[0].turn <- group
+	}
 }
 
-// leave takes the next group off the lane, or gives the idle lane up.
-func (w *writer) leave(ws desk.ID) []*request {
+// leave ends the flush of a group, and returns the next one if it is time for it.
+func (w *writer) leave(ws desk.ID, group []*request) []*request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	next := w.lanes[ws].next()
-	if next == nil {
+	l := w.lanes[ws]
+	l.flushes--
+	for _, r := range group {
+		l.flying -= len(r.ops)
+	}
+	next := w.begin(l)
+	if l.flushes == 0 {
 		delete(w.lanes, ws)
 	}
 	return next
 }
 
+// begin takes a group off a lane that is idle, or in which enough waits for one more
+// flush.
+func (w *writer) begin(l *lane) []*request {
+	switch {
+	case len(l.small)+len(l.large) == 0:
+		return nil
+	case l.flushes > 0 && (l.flushes == w.store.FlushesAbreast() || l.waiting < min(abreastFrom, l.flying)):
+		return nil
+	}
+	l.flushes++
+	return l.next()
+}
+
+// next takes the next group off the queues, which are not both empty.
 func (l *lane) next() []*request {
 	queue := &l.small
 	if len(l.large) > 0 && (l.largeNext || len(l.small) == 0) {
@@ -112,11 +139,9 @@ func (l *lane) next() []*request {
 		ops += len((*queue)[n].ops)
 		n++
 	}
-	if n == 0 {
-		return nil
-	}
 	group := (*queue)[:n:n]
 	*queue = (*queue)[n:]
+	l.waiting, l.flying = l.waiting-ops, l.flying+ops
 	return group
 }
 

@@ -15,8 +15,11 @@ import (
 // through gate.
 type flushStore struct {
 	Store
-	gate func(ops []*desk.Op) error
+	abreast int
+	gate    func(ops []*desk.Op) error
 }
+
+func (s *flushStore) FlushesAbreast() int { return s.abreast }
 
 func (s *flushStore) UpdateContacts(_ context.Context, _ desk.ID, ops []*desk.Op, apply func(*desk.Book)) error {
 	if err := s.gate(ops); err != nil {
@@ -29,7 +32,7 @@ func (s *flushStore) UpdateContacts(_ context.Context, _ desk.ID, ops []*desk.Op
 func newWriter(gate func([]*desk.Op) error) *writer {
 	var ids atomic.Uint32
 	return &writer{
-		store: &flushStore{gate: gate},
+		store: &flushStore{abreast: 1, gate: gate},
 		now:   func() desk.Time { return 1 },
 		newID: func() desk.ID { return desk.ID{byte(ids.Add(1))} },
 		lanes: map[desk.ID]*lane{},
@@ -98,12 +101,55 @@ func TestSmallRequestsTakeTurnsWithLarge(t *testing.T) {
 	})
 	close(release)
 	group.Wait()
-	if sizes[1] != 3 {
-		t.Errorf("groups of %v: the three singles did not go first, together", sizes)
+	if sizes[1] == 3 || sizes[2] != 3 {
+		t.Errorf("groups of %v: the three singles did not go together, after one batch", sizes)
 	}
 	for _, n := range sizes {
 		if n > groupOps {
 			t.Errorf("a group of %d operations", n)
+		}
+	}
+}
+
+// TestFlushesAbreast: a second flush begins beside the first once as much waits as is
+// under way, or enough anyhow, and no third.
+func TestFlushesAbreast(t *testing.T) {
+	t.Parallel()
+	for first, second := range map[int]int{1: 1, 10: 10, 1000: abreastFrom} {
+		begun, release := make(chan int, 3), make(chan struct{})
+		w := newWriter(func(ops []*desk.Op) error {
+			begun <- len(ops)
+			<-release
+			return nil
+		})
+		w.store.(*flushStore).abreast = 2
+		var group sync.WaitGroup
+		send := func(n int) { group.Go(func() { w.write(desk.ID{}, upserts(n)) }) }
+		queued := func(ops int) func() bool {
+			return func() bool {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				return w.lanes[desk.ID{}].waiting == ops
+			}
+		}
+		send(first)
+		if n := <-begun; n != first {
+			t.Errorf("the first flush has %d operations, want %d", n, first)
+		}
+		for n := range second - 1 {
+			send(1)
+			waitFor(t, queued(n+1)) // too few
+		}
+		send(1)
+		if n := <-begun; n != second {
+			t.Errorf("the second flush has %d operations, want the %d that waited", n, second)
+		}
+		send(1000)
+		waitFor(t, queued(1000)) // for one of the two
+		close(release)
+		group.Wait()
+		if n := <-begun; n != 1000 || len(w.lanes) != 0 {
+			t.Errorf("the third flush has %d operations, %d lanes are left", n, len(w.lanes))
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"parley/desk"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -122,6 +121,10 @@ func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, 
 	})
 }
 
+// FlushesAbreast is two: the one is with the database while the other is with parley. A
+// third has only smaller groups to take, since one commit with events is under way at a time.
+func (s *Store) FlushesAbreast() int { return 2 }
+
 // Book loads all that ops can touch, to try them out: nothing of it is stored, so the
 // settings may be a moment older than the contacts.
 func (s *Store) Book(ctx context.Context, ws desk.ID, ops []*desk.Op) (book *desk.Book, err error) {
@@ -229,11 +232,14 @@ const (
 	// The rows that are still of the version that was loaded.
 	atVersion = ` CROSS JOIN LATERAL (SELECT ctid AS place FROM contacts WHERE workspace_id = $1 AND id = u.id AND version = u.version LIMIT 1) l
 	WHERE c.ctid = l.place`
-	updateContacts = `UPDATE contacts c SET external_id = u.external_id, name = u.name, email = u.email, phone = u.phone, note = u.note,
+	updateContacts = `WITH done AS (UPDATE contacts c SET external_id = u.external_id, name = u.name, email = u.email, phone = u.phone, note = u.note,
 	attributes = u.attributes, further = u.further, owner_id = u.owner_id, created_at = u.created_at, updated_at = u.updated_at,
-	version = c.version + 1` + contactRows + atVersion
-	deleteContacts = `DELETE FROM contacts c USING unnest($2::uuid[], $3::bigint[]) u (id, version)` + atVersion
-	lockContacts   = `SELECT FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
+	version = c.version + 1` + contactRows + atVersion + allDone
+	deleteContacts = `WITH done AS (DELETE FROM contacts c USING unnest($2::uuid[], $3::bigint[]) u (id, version)` + atVersion + allDone
+	// An error when rows were missed, whose version another transaction has raised: so the
+	// server itself goes no further, and the commit can be sent along.
+	allDone      = ` RETURNING 1) SELECT 1 / (count(*) = cardinality($2::uuid[]))::integer FROM done`
+	lockContacts = `SELECT FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
 	(SELECT FROM contacts WHERE workspace_id = $1 AND id = u.id FOR UPDATE) c`
 
 	releaseIdentities = `DELETE FROM identities i USING unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id) CROSS JOIN LATERAL
@@ -246,8 +252,7 @@ const (
 	SELECT $1, u.* FROM unnest($2::text[], $3::text[], $4::uuid[]) u`
 )
 
-// flushBook writes what changed on the Book, in one round trip, and leaves the events
-// to the commit. Rows are locked in the order of their keys, so that two flushes wait for
+// flushBook lets what changed on the Book wait for the commit. Rows are locked in the order of their keys, so that two flushes wait for
 // each other and don't deadlock; a statement that writes many has no order of its own.
 func flushBook(t *tx, book *desk.Book) error {
 	t.events = append(t.events, book.Events()...)
@@ -273,11 +278,11 @@ func flushBook(t *tx, book *desk.Book) error {
 		t.put(lockContacts, uuid(t.ws), touched)
 	}
 	if len(gone.ids) > 0 {
-		t.put(deleteContacts, uuid(t.ws), gone.ids, gone.versions).Exec(exactly(len(gone.ids)))
+		t.put(deleteContacts, uuid(t.ws), gone.ids, gone.versions)
 		eraseConversations(t.pipe, t.ws, gone.ids)
 	}
 	if len(updated.ids) > 0 {
-		t.put(updateContacts, updated.args(t.ws)...).Exec(exactly(len(updated.ids)))
+		t.put(updateContacts, updated.args(t.ws)...)
 	}
 	if len(inserted.ids) > 0 {
 		t.put(insertContacts, inserted.args(t.ws)...)
@@ -288,21 +293,10 @@ func flushBook(t *tx, book *desk.Book) error {
 	if len(taken) > 0 {
 		t.put(takeIdentities, taken.args(t.ws)...)
 	}
-	if err := t.send("store contacts"); err != nil || deleted == nil {
-		return err
+	if deleted == nil {
+		return t.fail
 	}
 	return eraseAttempts(t.pipe, t.ws, deleted)
-}
-
-// exactly is for a statement that misses rows whose version another transaction has
-// raised.
-func exactly(n int) func(pgconn.CommandTag) error {
-	return func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() != int64(n) {
-			return errConflict
-		}
-		return nil
-	}
 }
 
 // A claim is an identity and who holds it.

@@ -17,6 +17,7 @@ const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	lockNotAvailable     = "55P03" // lock_timeout
+	divisionByZero       = "22012" // rows were missed, see allDone
 	readOnlyTransaction  = "25006" // a standby, or a primary that has become one
 )
 
@@ -53,7 +54,7 @@ func byMachine(err error) bool {
 		var connect *pgconn.ConnectError
 		return errors.As(err, &lost) || errors.As(err, &connect) || errors.Is(err, errConflict) ||
 			errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-	case serializationFailure, deadlockDetected, lockNotAvailable, readOnlyTransaction:
+	case serializationFailure, deadlockDetected, divisionByZero, lockNotAvailable, readOnlyTransaction:
 		return true
 	default:
 		return machineClasses[state[:2]]
@@ -64,7 +65,7 @@ func byMachine(err error) bool {
 // better.
 func conflicts(err error) bool {
 	switch sqlState(err) {
-	case serializationFailure, deadlockDetected:
+	case serializationFailure, deadlockDetected, divisionByZero:
 		return true
 	}
 	return errors.Is(err, errConflict)

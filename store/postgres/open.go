@@ -30,6 +30,7 @@ var parameters = map[string]string{
 	// server's figures know nothing yet.
 	"enable_seqscan":    "off",
 	"enable_bitmapscan": "off",
+	"plan_cache_mode":   "force_generic_plan",
 	"jit":               "off", // which would compile a query of a millisecond for a hundred
 }
 

@@ -56,8 +56,8 @@ func (t *tx) open(doing string) (err error) {
 	return err
 }
 
-// commit stores the events and commits. The events come last, since they hold the
-// workspace's counter until the commit.
+// commit stores what waits and the events, and commits, in one round trip. The events
+// come last, since they hold the workspace's counter until the commit.
 func (t *tx) commit() error {
 	putEvents(t.pipe, t.ws, t.events)
 	t.put(`COMMIT`)

@@ -104,6 +104,9 @@ func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, ap
 	})
 }
 
+// FlushesAbreast is one: there is one writer.
+func (s *Store) FlushesAbreast() int { return 1 }
+
 // Book loads all that ops can touch, to try them out: nothing of it is stored, so the
 // settings may be a moment older than the contacts.
 func (s *Store) Book(ctx context.Context, ws desk.ID, ops []*desk.Op) (book *desk.Book, err error) {
