@@ -188,7 +188,9 @@ type faultyStore struct {
 }
 
 // lost is a connection that broke.
-func lost() error { return desk.Errorf(desk.Unavailable, "the connection was lost") }
+func lost() error {
+	return &desk.Error{Type: desk.Unavailable, Message: "the connection was lost", Err: app.ErrCommitLost}
+}
 
 // A moment is one in the life of a transaction.
 type moment int
@@ -279,13 +281,15 @@ type faultyTx struct {
 
 func (tx *faultyTx) Now() desk.Time { return tx.Tx.Now() + desk.Time(tx.s.ahead.Load()) }
 
-func (tx *faultyTx) DropNotice(n app.Notice) error {
-	if tx.s.drop != nil {
-		if err := tx.s.drop(n); err != nil {
-			return err
+func (tx *faultyTx) TakeNotices(list []app.Notice) ([]app.Notice, error) {
+	for _, n := range list {
+		if tx.s.drop != nil {
+			if err := tx.s.drop(n); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return tx.Tx.DropNotice(n)
+	return tx.Tx.TakeNotices(list)
 }
 
 func (tx *faultyTx) PutMessage(m *desk.Message) error {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -28,18 +27,25 @@ func (a *App) takeNotices(ctx context.Context, ws desk.ID) (next desk.Time, err 
 	if err != nil || len(list) == 0 {
 		return next, err
 	}
-	err = a.takeGroup(ctx, ws, list)
+	taken, err := a.takeGroup(ctx, ws, list)
+	if err == nil && taken == 0 { // by other processes
+		return a.now() + 100, nil
+	}
 	if err == nil || desk.IsType(err, desk.Unavailable) {
 		return a.now(), err // there may be more
 	}
 	for i, n := range list { // it is one of them, which must not hold up the others
-		err = a.takeGroup(ctx, ws, list[i:i+1])
+		_, err = a.takeGroup(ctx, ws, list[i:i+1])
 		if err != nil && !desk.IsType(err, desk.Unavailable) {
 			a.log.ErrorContext(ctx, "a notice can't be taken in; it will be tried again in an hour", "workspace_id", ws, "notice_id", n.ID, "err", err)
 			err = a.store.InTx(ctx, ws, func(tx Tx) error {
+				taken, err := tx.TakeNotices(list[i : i+1])
+				if err != nil || len(taken) == 0 {
+					return err
+				}
 				later := n
 				later.Due = a.now() + postponed
-				return errors.Join(tx.DropNotice(n), tx.PutNotice(later))
+				return tx.PutNotice(later)
 			})
 		}
 		if err != nil {
@@ -52,21 +58,21 @@ func (a *App) takeNotices(ctx context.Context, ws desk.ID) (next desk.Time, err 
 // postponed is how long a notice waits that could not be taken in, in milliseconds.
 const postponed = desk.Time(60 * 60 * 1000)
 
-func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []Notice) error {
-	return a.inTx(ctx, ws, func(tx Tx, then *afterwards) error {
-		for _, n := range list {
-			if err := a.takeNotice(ctx, tx, n, then); err != nil {
-				return err
-			}
+// takeGroup takes in those of the notices that no other process has, and returns how
+// many these were.
+func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []Notice) (taken int, err error) {
+	err = a.inTx(ctx, ws, func(tx Tx, then *afterwards) error {
+		ours, err := tx.TakeNotices(list)
+		taken = len(ours)
+		for i := 0; err == nil && i < len(ours); i++ {
+			err = a.takeNotice(ctx, tx, ours[i], then)
 		}
-		return nil
+		return err
 	})
+	return taken, err
 }
 
 func (a *App) takeNotice(ctx context.Context, tx Tx, n Notice, then *afterwards) error {
-	if err := tx.DropNotice(n); err != nil {
-		return err
-	}
 	channel := tx.Settings().Channel(n.Channel)
 	told, rest, err := a.providers[channel.Kind].Read(n)
 	if err != nil {
@@ -167,8 +173,8 @@ func (g *agenda) take(now desk.Time) (list []desk.ID, next desk.Time) {
 // How often the background work that has no notice of its own is done.
 const (
 	sweepEvery  = time.Second
-	lookEvery   = 5 * time.Second // for notices that other processes have kept
-	forgetEvery = time.Hour
+	lookEvery   = 5 * time.Second                // for notices that other processes have kept
+	forgetEvery = time.Hour                      // on one node of many
 	keepStatus  = desk.Time(24 * 60 * 60 * 1000) // how long an early status is kept, in milliseconds
 )
 
@@ -185,7 +191,7 @@ func (a *App) Run(ctx context.Context) {
 	defer forget.Stop()
 	a.attempt(ctx, "look for notices", a.LookForNotices)
 	a.attempt(ctx, "sweep", a.Sweep)
-	a.attempt(ctx, "forget", a.Forget)
+	a.attempt(ctx, "forget", a.forgetAlone)
 	for {
 		list, next := a.agenda.take(a.now())
 		for _, ws := range list {
@@ -218,7 +224,7 @@ func (a *App) Run(ctx context.Context) {
 		case <-look.C:
 			a.attempt(ctx, "look for notices", a.LookForNotices)
 		case <-forget.C:
-			a.attempt(ctx, "forget", a.Forget)
+			a.attempt(ctx, "forget", a.forgetAlone)
 		}
 		due.Stop()
 	}
@@ -230,12 +236,11 @@ func (a *App) attempt(ctx context.Context, what string, do func(context.Context)
 	}
 }
 
-// LookForNotices puts every workspace on the agenda, for notices that other processes
-// have kept.
+// LookForNotices puts the notices on the agenda that other processes have kept.
 func (a *App) LookForNotices(ctx context.Context) error {
-	workspaces, err := a.store.Workspaces(ctx)
-	for _, w := range workspaces {
-		a.agenda.note(w.ID, a.now())
+	due, err := a.store.NoticesDue(ctx)
+	for ws, at := range due {
+		a.agenda.note(ws, at)
 	}
 	return err
 }
@@ -258,6 +263,15 @@ func (a *App) Sweep(ctx context.Context) error {
 		a.log.WarnContext(ctx, "the outcome of a send is unknown: its process ended on the way", "workspace_id", l.Workspace, "attempt_id", l.ID)
 	}
 	return nil
+}
+
+// forgetAlone forgets unless another process has done so within the hour.
+func (a *App) forgetAlone(ctx context.Context) error {
+	ours, err := a.store.Lease(ctx, desk.ID{}, "forget", desk.Time(forgetEvery.Milliseconds())*9/10)
+	if err != nil || !ours {
+		return err
+	}
+	return a.Forget(ctx)
 }
 
 // Forget deletes attempts and their keys when their life is over, and early statuses

@@ -2,14 +2,19 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"parley/desk"
 )
 
+// ErrCommitLost comes wrapped in Unavailable when a commit was under way and its result
+// is not known. What was to be stored may be there, or still come to be there.
+var ErrCommitLost = errors.New("it is unknown whether this was stored")
+
 // A Store is the database. Its methods are safe for concurrent use. Beside the
 // errors they name, any may return Unavailable when the database can't answer now;
-// other errors are a bug's.
+// nothing is stored then, unless it is ErrCommitLost too. Other errors are a bug's.
 //
 // No method sees past the workspace it is given: a record of another one does not
 // exist for it.
@@ -29,8 +34,7 @@ type Store interface {
 	// UpdateContacts loads all that ops can touch into a Book, calls apply, and
 	// stores what it changed, all or nothing; when it returns nil, that is durable.
 	// apply may run more than once, each time on a fresh Book. It returns NotFound
-	// when there is no such workspace. After Unavailable nothing is stored, or, if
-	// the answer to a commit was lost, it is unknown whether it is.
+	// when there is no such workspace.
 	UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book)) error
 
 	// FlushesAbreast is how many calls of UpdateContacts for one workspace are to be
@@ -64,7 +68,7 @@ type Store interface {
 	// durable, or with f's error, as it is, and nothing stored. f may run more than
 	// once, so it assigns its results anew each time; what it reads no other
 	// transaction changes before it ends. It returns NotFound when there is no such
-	// workspace. After Unavailable it is unknown whether it was stored.
+	// workspace.
 	InTx(ctx context.Context, ws desk.ID, f func(Tx) error) error
 
 	// Book loads all that ops can touch, to try them out: nothing of it is stored.
@@ -108,12 +112,20 @@ type Store interface {
 	// OptedOut returns since when the holder of a number takes no marketing, or 0.
 	OptedOut(ctx context.Context, ws desk.ID, number NumberHash) (desk.Time, error)
 
-	// PutNotice keeps a provider's notice until it is due and was dropped.
+	// PutNotice keeps a provider's notice until it is due and was taken.
 	PutNotice(ctx context.Context, ws desk.ID, n Notice) error
 
 	// Notices returns up to limit notices of a workspace that are due at now, oldest
 	// first, and when the next one after them is due, 0 when there is none.
 	Notices(ctx context.Context, ws desk.ID, now desk.Time, limit int) (list []Notice, next desk.Time, err error)
+
+	// NoticesDue returns the workspaces that notices are kept for, and when the first of
+	// each is due.
+	NoticesDue(ctx context.Context) (map[desk.ID]desk.Time, error)
+
+	// Lease gives a task to the caller for some milliseconds of the database's clock,
+	// and tells whether it did: not while another has it.
+	Lease(ctx context.Context, ws desk.ID, task string, millis desk.Time) (bool, error)
 
 	// SandboxTemplates returns the library of a sandbox channel, as the provider that
 	// the sandbox plays holds it.
@@ -169,7 +181,10 @@ type Tx interface {
 	DropStatuses(before desk.Time) error
 
 	PutNotice(Notice) error
-	DropNotice(Notice) error
+
+	// TakeNotices drops those of the notices that are still kept, and that no other
+	// transaction is taking, and returns them.
+	TakeNotices([]Notice) ([]Notice, error)
 
 	// Append appends events to the workspace's.
 	Append(events ...desk.Event) error

@@ -131,27 +131,23 @@ func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *Dispa
 		}
 		return tx.TakeKey(at.Key, at.ID)
 	})
-	if !desk.IsType(err, desk.Unavailable) {
+	if !errors.Is(err, ErrCommitLost) {
 		return err
 	}
-	// The answer to the commit may have been lost: look whether it is there.
-	stored, lookErr := a.store.Attempt(ctx, ws, at.ID)
-	switch {
-	case lookErr != nil:
-		a.insist(ws, at, func(ctx context.Context) error {
-			_, err := a.refuse(ctx, ws, at.ID, NotSent())
-			return err
-		})
-		return err
-	case stored == nil:
-		return err
+	if stored, err := a.store.Attempt(ctx, ws, at.ID); err == nil && stored != nil {
+		return nil
 	}
-	return nil
+	// It may still come to be there, and would hold the key for nothing.
+	giveUp := func(ctx context.Context) error { return a.giveUp(ctx, ws, at) }
+	if giveUp(ctx) != nil {
+		a.insist(ws, at, giveUp)
+	}
+	return NotSent().Answer()
 }
 
 // NotSent is the refusal of an attempt that this process certainly did not send.
 func NotSent() *desk.Refusal {
-	return &desk.Refusal{Type: desk.Unavailable, Message: "this took too long before anything was sent, so nothing was: try again", RetryAfter: 1}
+	return &desk.Refusal{Type: desk.Unavailable, Message: "this could not be prepared in time, so nothing was sent: try again", RetryAfter: 1}
 }
 
 // dispatch calls the provider and stores what came of it.

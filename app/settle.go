@@ -270,6 +270,29 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 	})
 }
 
+// giveUp refuses an attempt of which nobody knows whether its claim was stored. Where it
+// was not, the refused attempt takes its place: a claim that is still being stored is
+// waited for, or fails.
+func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error {
+	at := *mine
+	at.Refusal = NotSent()
+	at.Settle(desk.Refused, a.now())
+	return a.store.InTx(ctx, ws, func(tx Tx) error {
+		stored, err := tx.Attempt(at.ID)
+		if err != nil || stored != nil && stored.Phase.Settled() {
+			return err
+		}
+		if err := tx.PutAttempt(&at); err != nil {
+			return err
+		}
+		held, err := tx.AttemptOfKey(at.Key)
+		if err != nil || held == nil || held.ID != at.ID {
+			return err
+		}
+		return tx.FreeKey(at.Key)
+	})
+}
+
 // doubt marks an attempt as one of which nobody knows whether it was sent. Its
 // process does nothing more about it, so the lease ends too. It returns what settle
 // does.

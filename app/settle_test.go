@@ -19,14 +19,30 @@ import (
 
 func TestLost_before_the_claim(t *testing.T) {
 	t.Parallel()
-	for name, when := range map[string]moment{"at its beginning": begin, "at its end": commit} {
+	away := func() error { return desk.Errorf(desk.Unavailable, "the database is away") }
+	for name, tc := range map[string]struct {
+		when   moment
+		lost   func() error
+		logged int
+	}{
+		"at its beginning":           {begin, away, 0},
+		"at its end":                 {commit, away, 0},
+		"at its end, nobody knows":   {commit, lost, 1}, // the refused attempt takes the place that it may have
+		"at its start, nobody knows": {begin, lost, 1},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.store.in(1, when, lost)
+			w.store.in(1, tc.when, tc.lost)
 			refused(t, w.send("k").err, desk.Unavailable)
-			if len(w.provider.sent()) != 0 || len(w.attempts()) != 0 {
-				t.Error("it went on")
+			log := w.attempts()
+			if len(w.provider.sent()) != 0 || len(log) != tc.logged || w.holder("k") != nil {
+				t.Errorf("it went on: %+v", log)
+			}
+			for _, at := range log {
+				if at.Phase != desk.Refused || at.Refusal.Type != desk.Unavailable {
+					t.Errorf("logged: %+v", at)
+				}
 			}
 			if r := w.send("k"); r.err != nil || r.Replayed {
 				t.Errorf("the same again: %+v", r)

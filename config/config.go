@@ -33,17 +33,25 @@ func NewStorage(dir, database string) (Storage, error) {
 	if database == "" {
 		return s, nil
 	}
+	if err := CheckURL(database); err != nil {
+		return Storage{}, fmt.Errorf("%w; without --database and PARLEY_DATABASE_URL it is SQLite in the data directory", err)
+	}
+	return s, nil
+}
+
+// CheckURL tells what is wrong with a PostgreSQL database's URL.
+func CheckURL(database string) error {
 	u, err := url.Parse(database)
 	switch {
 	case err != nil || u.Scheme == "":
 		// It may hold a password, so no line repeats it; nor does it show err, which does.
-		return Storage{}, errors.New("the database's URL can't be read: give one such as postgres://USER:PASSWORD@HOST:5432/NAME, in which a password's / is written %2F, its @ %40 and its % %25; without --database and PARLEY_DATABASE_URL it is SQLite in the data directory")
+		return errors.New("the database's URL can't be read: give one such as postgres://USER:PASSWORD@HOST:5432/NAME, in which a password's / is written %2F, its @ %40 and its % %25")
 	case u.Scheme != "postgres" && u.Scheme != "postgresql":
-		return Storage{}, fmt.Errorf("a database's URL begins with postgres://, not %s://; without --database and PARLEY_DATABASE_URL it is SQLite in the data directory", u.Scheme)
+		return fmt.Errorf("a database's URL begins with postgres://, not %s://", u.Scheme)
 	case strings.Trim(u.Path, "/") == "" && !u.Query().Has("dbname"):
-		return Storage{}, errors.New("the database's URL names no database: give one such as postgres://USER:PASSWORD@HOST:5432/NAME")
+		return errors.New("the database's URL names no database: give one such as postgres://USER:PASSWORD@HOST:5432/NAME")
 	}
-	return s, nil
+	return nil
 }
 
 // String names the place for people, without a password.

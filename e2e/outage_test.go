@@ -39,10 +39,12 @@ func TestOutage(t *testing.T) {
 	var sets [writers][]*set
 	var acked, unavailable, sends atomic.Int64
 	var slowest atomic.Int64
+	var back time.Duration // the longest that a server took for its first success
 
 	for stop := range *pgStops {
 		var over atomic.Bool // the database is back, and everybody has written to it
 		var wrote [writers]atomic.Int64
+		var first [2]atomic.Int64 // when each server did so for the first time again
 		finished := make(chan struct{})
 		go func() {
 			defer close(finished)
@@ -87,6 +89,7 @@ func TestOutage(t *testing.T) {
 						}
 						acked.Add(1)
 						wrote[w].Add(1)
+						first[w%2].CompareAndSwap(0, time.Now().UnixNano())
 					}
 				}
 			})
@@ -110,9 +113,13 @@ func TestOutage(t *testing.T) {
 				t.Fatalf("server %d has ended:\n%s", i, s.stderr.String())
 			}
 		}
+		for i := range first {
+			first[i].Store(0)
+		}
 		if err := cluster.Start(); err != nil {
 			t.Fatal(err)
 		}
+		started := time.Now().UnixNano()
 		for w := range wrote {
 			wrote[w].Store(0)
 		}
@@ -121,6 +128,7 @@ func TestOutage(t *testing.T) {
 		<-finished
 
 		for i, s := range servers {
+			back = max(back, time.Duration(first[i].Load()-started))
 			if got := s.status(t, "/readyz"); got != http.StatusOK {
 				t.Errorf("server %d: /readyz answers %d", i, got)
 			}
@@ -148,6 +156,6 @@ func TestOutage(t *testing.T) {
 	for _, s := range servers {
 		s.stop(t)
 	}
-	t.Logf("%d stops among %d acknowledged writes and %d sends; %d answers of 503, the slowest answer of all after %v",
-		*pgStops, acked.Load(), sends.Load(), unavailable.Load(), time.Duration(slowest.Load()))
+	t.Logf("%d stops among %d acknowledged writes and %d sends; %d answers of 503, the slowest answer of all after %v; first success of each server at most %v after the return",
+		*pgStops, acked.Load(), sends.Load(), unavailable.Load(), time.Duration(slowest.Load()), back)
 }

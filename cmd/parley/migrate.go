@@ -10,16 +10,15 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"parley/config"
 	"parley/store/postgres"
 	"parley/store/sqlite"
 
-	"github.com/gofrs/flock"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -43,10 +42,7 @@ func (m *migrationTarget) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		return errors.New("give the URL of an empty database, such as postgres://USER:PASSWORD@HOST:5432/NAME")
 	}
-	if _, err := config.NewStorage("", string(text)); err != nil {
-		return errors.New(strings.ReplaceAll(err.Error(), "; without --database and PARLEY_DATABASE_URL it is SQLite in the data directory", ""))
-	}
-	return nil
+	return config.CheckURL(string(text))
 }
 
 type migrateCmd struct {
@@ -94,6 +90,10 @@ func (c *migrateCmd) Run(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
+	var rows [][]string
+	for _, t := range tables {
+		rows = append(rows, []string{t.Name, strconv.Itoa(t.Rows)})
+	}
 	return s.answer(struct {
 		Tables   []migratedTable `json:"tables"`
 		Verified bool            `json:"verified"`
@@ -104,18 +104,7 @@ Verified: each table has the same rows, and the same SHA-256 of them, on both si
 
 The secret key stays the same (fingerprint %s). Give it to the servers: by
 PARLEY_SECRET_KEY, or as the file secret.key in their data directory.
-`, m.from, m.to, tableOf(tables), fingerprint)
-}
-
-func tableOf(tables []migratedTable) string {
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "TABLE\tROWS")
-	for _, t := range tables {
-		_, _ = fmt.Fprintf(w, "%s\t%d\n", t.Name, t.Rows)
-	}
-	_ = w.Flush() // a builder takes everything
-	return text.String()
+`, m.from, m.to, tableOf([]string{"TABLE", "ROWS"}, rows), fingerprint)
 }
 
 // A migration copies an installation from SQLite to PostgreSQL.
@@ -135,15 +124,11 @@ func (m *migration) run(ctx context.Context) (tables []migratedTable, fingerprin
 	if _, err := os.Stat(m.from.Database()); err != nil {
 		return nil, "", fmt.Errorf("%s holds no SQLite database to copy (%w); give the data directory of a server", m.from, err)
 	}
-	file := flock.New(m.from.ServeLock())
-	locked, err := file.TryLock()
+	unlock, err := lock(m.from)
 	if err != nil {
-		return nil, "", fmt.Errorf("lock the data directory: %w", err)
+		return nil, "", err
 	}
-	if !locked {
-		return nil, "", fmt.Errorf("a server holds %s: stop it first", m.from)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	defer func() { err = errors.Join(err, unlock()) }()
 
 	from, err := sqlite.Open(ctx, sqlite.Config{Path: m.from.Database()})
 	if err != nil {

@@ -158,7 +158,7 @@ func lock(storage config.Storage) (unlock func() error, err error) {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
 	if !locked {
-		return nil, fmt.Errorf("another server holds the data directory %s: stop it first, or choose another directory with --data", storage.Dir)
+		return nil, fmt.Errorf("a server holds the data directory %s: stop it first, or choose another one", storage.Dir)
 	}
 	return file.Close, nil
 }

@@ -58,17 +58,22 @@ type list[T any] struct {
 
 // answerList prints records, each as a row for people, under the headings.
 func answerList[T any](s *session, records []T, headings []string, row func(T) []string) error {
+	var rows [][]string
+	for _, r := range records {
+		rows = append(rows, row(r))
+	}
+	return s.answer(list[T]{append([]T{}, records...)}, "%s", tableOf(headings, rows))
+}
+
+// tableOf is a table for people.
+func tableOf(headings []string, rows [][]string) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	writeRow := func(cells []string) { _, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) }
-	writeRow(headings)
-	for _, r := range records {
-		writeRow(row(r))
+	for _, cells := range append([][]string{headings}, rows...) {
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return s.answer(list[T]{append([]T{}, records...)}, "%s", text.String())
+	_ = w.Flush() // a builder takes everything
+	return text.String()
 }
 
 // orDash fills a table's empty cell.

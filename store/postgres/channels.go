@@ -38,7 +38,7 @@ func replaceTemplates(p *pipe, ws desk.ID, l *desk.ChannelLibrary) {
 		p.put(`INSERT INTO templates (workspace_id, channel_id, name, language, source) VALUES ($1, $2, $3, $4, $5)`,
 			uuid(ws), uuid(l.Channel), t.Name, t.Language, t.Source)
 	}
-	p.put(`UPDATE channels SET library = library + 1 WHERE workspace_id = $1 AND id = $2`, uuid(ws), uuid(l.Channel))
+	p.put(`UPDATE channels SET library = `+nextVersion("library")+` WHERE workspace_id = $1 AND id = $2`, uuid(ws), uuid(l.Channel))
 }
 
 const templatesQuery = `SELECT c.library, coalesce(t.name, ''), coalesce(t.language, ''), coalesce(t.source, '') FROM channels c

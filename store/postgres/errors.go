@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 
+	"parley/app"
 	"parley/desk"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -93,6 +94,6 @@ func unknown(err error) error {
 	return &desk.Error{
 		Type:    desk.Unavailable,
 		Message: "the connection to the database was lost during the commit: it is unknown whether this was stored",
-		Err:     err,
+		Err:     fmt.Errorf("%w: %w", app.ErrCommitLost, err),
 	}
 }

@@ -62,6 +62,18 @@ func (s *Store) Import(ctx context.Context, fingerprint string, f func(*Import) 
 	return failed("end the import", err)
 }
 
+// importing tells whether an import has begun and not ended.
+func (s *Store) importing(ctx context.Context) (begun bool, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		begun, err = one(p, "import", func(row pgx.Row) (begun bool, err error) {
+			err = row.Scan(&begun)
+			return begun, err
+		}, `SELECT to_regclass('migration_progress') IS NOT NULL`)
+		return err
+	})
+	return begun, err
+}
+
 // takeImportLock waits a moment: the server may not have noticed yet that an import was
 // killed.
 func takeImportLock(ctx context.Context, c *pgxpool.Conn) error {
@@ -101,7 +113,7 @@ func (s *Store) claim(ctx context.Context, c *pgxpool.Conn, fingerprint string) 
 		return err
 	})
 	if err == nil {
-		err = s.BindSecret(ctx, fingerprint)
+		err = s.bind(ctx, fingerprint)
 	}
 	return failed("begin the import", err)
 }

@@ -50,6 +50,9 @@ func TestImport(t *testing.T) {
 	if !errors.Is(err, stop) {
 		t.Fatal(err)
 	}
+	if err := s.BindSecret(t.Context(), "f"); !desk.IsType(err, desk.InvalidRequest) || !strings.Contains(err.Error(), "being copied") {
+		t.Errorf("a server on half a copy: %v", err)
+	}
 	if err := s.Import(t.Context(), "other", nil); !desk.IsType(err, desk.InvalidRequest) {
 		t.Errorf("an import of another installation: %v", err)
 	}

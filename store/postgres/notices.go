@@ -58,7 +58,13 @@ func putNotice(p *pipe, ws desk.ID, n app.Notice) error {
 	return p.fail
 }
 
-// PutNotice keeps a provider's notice until it is due and was dropped.
+const takeNoticesQuery = `WITH wanted AS (
+		SELECT u.n, l.place FROM unnest($2::bigint[], $3::uuid[]) WITH ORDINALITY u (due_at, id, n) CROSS JOIN LATERAL
+			(SELECT ctid AS place FROM notices WHERE workspace_id = $1 AND due_at = u.due_at AND id = u.id FOR UPDATE SKIP LOCKED) l),
+	taken AS (DELETE FROM notices USING wanted WHERE notices.ctid = wanted.place RETURNING wanted.n)
+	SELECT n FROM taken ORDER BY n`
+
+// PutNotice keeps a provider's notice until it is due and was taken.
 func (s *Store) PutNotice(ctx context.Context, ws desk.ID, n app.Notice) error {
 	_, err := s.exec(ctx, "store notice", putNoticeQuery, noticeArgs(ws, n)...)
 	return err
@@ -87,4 +93,30 @@ func (s *Store) Notices(ctx context.Context, ws desk.ID, now desk.Time, limit in
 		return nil, next, err
 	}
 	return list[:due], next, err
+}
+
+// NoticesDue returns the workspaces that notices are kept for, and when the first of each
+// is due.
+func (s *Store) NoticesDue(ctx context.Context) (due map[desk.ID]desk.Time, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		due = map[desk.ID]desk.Time{}
+		p.each(func(row pgx.Row) error {
+			var ws desk.ID
+			var at desk.Time
+			err := row.Scan(into(&ws), (*int64)(&at))
+			due[ws] = at
+			return err
+		}, `SELECT workspace_id, min(due_at) FROM notices GROUP BY workspace_id`)
+		return p.send("notices due")
+	})
+	return due, err
+}
+
+// Lease gives a task to the caller for some milliseconds of the database's clock, and
+// tells whether it did: not while another has it.
+func (s *Store) Lease(ctx context.Context, ws desk.ID, task string, millis desk.Time) (bool, error) {
+	tag, err := s.exec(ctx, "lease", `INSERT INTO leases (workspace_id, task, until) VALUES ($1, $2, `+databaseNow+` + $3)
+		ON CONFLICT (workspace_id, task) DO UPDATE SET until = excluded.until WHERE leases.until < `+databaseNow,
+		uuid(ws), task, int64(millis))
+	return tag.RowsAffected() == 1, err
 }

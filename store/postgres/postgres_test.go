@@ -81,7 +81,7 @@ func TestKeysLeadWithTheWorkspace(t *testing.T) {
 	s := openAt(t, pgtest.Database(t))
 	const tables = `SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
 		AND c.relname NOT IN ('workspaces', 'directory', 'installation', 'goose_db_version')`
-	if n := query(t, s, `SELECT count(*)::text FROM (`+tables+`) t`); n[0] != "17" {
+	if n := query(t, s, `SELECT count(*)::text FROM (`+tables+`) t`); n[0] != "18" {
 		t.Errorf("%s tables of workspaces; is a new one to be shared out, too?", n[0])
 	}
 	without := `SELECT c.relname::text FROM pg_class c WHERE c.oid IN (` + tables + `) AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)`
@@ -134,7 +134,7 @@ func TestTenOpenAtOnce(t *testing.T) {
 	if err := s.BindSecret(t.Context(), "other"); !desk.IsType(err, desk.InvalidRequest) {
 		t.Errorf("another secret key: %v", err)
 	}
-	if n := query(t, s, `SELECT version_id::text FROM goose_db_version ORDER BY id`); !slices.Equal(n, []string{"0", "1", "2"}) {
+	if n := query(t, s, `SELECT version_id::text FROM goose_db_version ORDER BY id`); !slices.Equal(n, []string{"0", "1", "2", "3"}) {
 		t.Errorf("migrations ran: %v", n)
 	}
 }
@@ -397,6 +397,125 @@ func TestEarlyStatusesAreNotLost(t *testing.T) {
 		if met == (taken == 1) {
 			t.Errorf("the status met its message: %v, and was taken %d times", met, taken)
 		}
+	}
+}
+
+// TestNodesTakeNoticesOnce: what a node is taking, another passes over without waiting,
+// and has again when the first fails.
+func TestNodesTakeNoticesOnce(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	var list []app.Notice
+	for range 3 {
+		list = append(list, app.Notice{Channel: newID(), ID: newID(), Due: 1, Body: []byte("x")})
+	}
+	take := func(s *Store, from []app.Notice, want int, then func() error) error {
+		return s.InTx(t.Context(), ws, func(tx app.Tx) error {
+			got, err := tx.TakeNotices(from)
+			if err != nil || len(got) != want {
+				t.Errorf("took %d notices, want %d, %v", len(got), want, err)
+			}
+			return then()
+		})
+	}
+	done := func() error { return nil }
+	for _, n := range list {
+		if err := stores[0].PutNotice(t.Context(), ws, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := errors.New("failed")
+	err := take(stores[0], list[:2], 2, func() error {
+		return errors.Join(take(stores[1], list, 1, done), failed)
+	})
+	if !errors.Is(err, failed) {
+		t.Error(err)
+	}
+	if err := take(stores[1], list, 2, done); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestVersionsAreNotUsedTwice: a standby that takes over may have missed the last edits,
+// which nodes remember by their versions.
+func TestVersionsAreNotUsedTwice(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	rename := func(s *Store, name string) {
+		t.Helper()
+		if err := s.UpdateSettings(t.Context(), ws, func(old *desk.Settings) (desk.Change, error) {
+			w := old.Workspace
+			w.Name = name
+			return desk.Change{Workspace: &w}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := query(t, stores[0], `SELECT version::text FROM workspaces`)
+	rename(stores[0], "lost")
+	if s, err := stores[0].Settings(t.Context(), ws); err != nil || s.Name != "lost" {
+		t.Fatal(s, err)
+	}
+	query(t, stores[0], `UPDATE workspaces SET name = 'old', version = `+before[0]+` RETURNING ''`)
+	rename(stores[1], "new")
+	if s, err := stores[0].Settings(t.Context(), ws); err != nil || s.Name != "new" {
+		t.Errorf("a node still knows the edit that was lost: %s, %v", s.Name, err)
+	}
+}
+
+// TestClaimThatComesLate: a claim that is still being stored, although its process has
+// lost the connection, is waited for by whoever puts the refused attempt in its place.
+func TestClaimThatComesLate(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	claim := desk.Attempt{ID: newID(), Key: "k", Phase: desk.Dispatching, CreatedAt: 1}
+	given := make(chan error, 1)
+	err := stores[0].InTx(t.Context(), ws, func(tx app.Tx) error {
+		if err := errors.Join(tx.PutAttempt(&claim), tx.TakeKey("k", claim.ID)); err != nil {
+			return err
+		}
+		if _, err := tx.Contact(newID()); err != nil { // sends what waits
+			return err
+		}
+		go func() {
+			given <- stores[1].InTx(t.Context(), ws, func(tx app.Tx) error {
+				if at, err := tx.Attempt(claim.ID); at != nil || err != nil {
+					return fmt.Errorf("the attempt is seen before its commit: %v, %w", at, err)
+				}
+				refused := claim
+				refused.Phase, refused.SettledAt = desk.Refused, 2
+				if err := tx.PutAttempt(&refused); err != nil {
+					return err
+				}
+				held, err := tx.AttemptOfKey("k")
+				if err != nil || held == nil || held.ID != claim.ID {
+					return fmt.Errorf("the key is held by %v, %w", held, err)
+				}
+				return tx.FreeKey("k")
+			})
+		}()
+		const waiting = `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+		for query(t, stores[0], waiting)[0] == "0" {
+			select {
+			case err := <-given:
+				return fmt.Errorf("it did not wait: %w", err)
+			default:
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, <-given); err != nil {
+		t.Fatal(err)
+	}
+	at, err := stores[0].Attempt(t.Context(), ws, claim.ID)
+	if err != nil || at.Phase != desk.Refused {
+		t.Errorf("the attempt is %+v, %v", at, err)
+	}
+	if held, err := stores[0].AttemptOfKey(t.Context(), ws, "k"); held != nil || err != nil {
+		t.Errorf("the key is held by %+v, %v", held, err)
 	}
 }
 

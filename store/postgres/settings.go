@@ -54,6 +54,13 @@ func (s *Store) Settings(ctx context.Context, ws desk.ID) (settings *desk.Settin
 	return settings, err
 }
 
+// nextVersion is a version that was never there before. A standby that takes over may have
+// missed the last ones, which nodes still remember: to count on from its own would give
+// what they remember a second meaning.
+func nextVersion(column string) string {
+	return `greatest(` + column + ` + 1, ` + databaseNow + `)`
+}
+
 // currentSettings reads the version and returns the settings of it.
 func (s *Store) currentSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	version, err := one(p, "workspace", func(row pgx.Row) (version int64, err error) {
@@ -206,7 +213,7 @@ func flushChange(p *pipe, ws desk.ID, change desk.Change) error {
 	if l := change.Templates; l != nil {
 		replaceTemplates(p, ws, l)
 	}
-	p.put(`UPDATE workspaces SET version = version + 1 WHERE id = $1`, uuid(ws))
+	p.put(`UPDATE workspaces SET version = `+nextVersion("version")+` WHERE id = $1`, uuid(ws))
 	return p.send("settings")
 }
 
@@ -273,8 +280,20 @@ func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err er
 }
 
 // BindSecret keeps the fingerprint of the secret key that the installation is made
-// with, and from then on returns InvalidRequest for any other.
+// with, and from then on returns InvalidRequest for any other, and for a database into
+// which an installation is still being copied.
 func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
+	importing, err := s.importing(ctx)
+	if err == nil && importing {
+		return desk.Invalidf("an installation is being copied into this database: wait for parley migrate to end, and when it was interrupted, run it again")
+	}
+	if err != nil {
+		return err
+	}
+	return s.bind(ctx, fingerprint)
+}
+
+func (s *Store) bind(ctx context.Context, fingerprint string) error {
 	stored, err := s.fingerprint(ctx)
 	if err == nil && stored == "" {
 		_, err = s.exec(ctx, "installation", `INSERT INTO installation (one, fingerprint) VALUES (1, $1) ON CONFLICT DO NOTHING`, fingerprint)

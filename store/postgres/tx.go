@@ -8,6 +8,7 @@ import (
 	"parley/desk"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // A tx is a transaction on one workspace. What it writes waits for its next read or for
@@ -219,9 +220,21 @@ func (t *tx) DropStatuses(before desk.Time) error {
 
 func (t *tx) PutNotice(n app.Notice) error { return putNotice(t.pipe, t.ws, n) }
 
-func (t *tx) DropNotice(n app.Notice) error {
-	t.put(`DELETE FROM notices WHERE workspace_id = $1 AND due_at = $2 AND id = $3`, uuid(t.ws), int64(n.Due), uuid(n.ID))
-	return t.fail
+// TakeNotices passes over what another transaction is taking.
+func (t *tx) TakeNotices(list []app.Notice) (taken []app.Notice, err error) {
+	due, ids := make([]int64, len(list)), make(pgtype.FlatArray[uuid], len(list))
+	for i, n := range list {
+		due[i], ids[i] = int64(n.Due), uuid(n.ID)
+	}
+	t.each(func(row pgx.Row) error {
+		var n int
+		if err := row.Scan(&n); err != nil {
+			return err
+		}
+		taken = append(taken, list[n-1])
+		return nil
+	}, takeNoticesQuery, uuid(t.ws), due, ids)
+	return taken, t.send("take notices")
 }
 
 func (t *tx) Append(events ...desk.Event) error {

@@ -44,7 +44,9 @@ func putNotice(c conn, ws desk.ID, n app.Notice) error {
 		id(ws).time(n.Due).id(n.ID).id(n.Channel).bytes(n.Body).run())
 }
 
-// PutNotice keeps a provider's notice until it is due and was dropped.
+const takeNoticeQuery = `DELETE FROM notices WHERE workspace_id = ? AND due_at = ? AND id = ?`
+
+// PutNotice keeps a provider's notice until it is due and was taken.
 func (s *Store) PutNotice(_ context.Context, ws desk.ID, n app.Notice) error {
 	return s.write(func(c conn) error { return putNotice(c, ws, n) })
 }
@@ -68,4 +70,32 @@ func (s *Store) Notices(ctx context.Context, ws desk.ID, now desk.Time, limit in
 		return failed("notices", rows.done())
 	})
 	return list, next, err
+}
+
+const noticesDueQuery = `SELECT workspace_id, min(due_at) FROM notices GROUP BY workspace_id`
+
+// NoticesDue returns the workspaces that notices are kept for, and when the first of each
+// is due.
+func (s *Store) NoticesDue(ctx context.Context) (due map[desk.ID]desk.Time, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		due = map[desk.ID]desk.Time{}
+		rows := c.stmt(noticesDueQuery)
+		for rows.next() {
+			due[rows.readID()] = rows.readTime()
+		}
+		return failed("notices due", rows.done())
+	})
+	return due, err
+}
+
+// Lease gives a task to the caller for some milliseconds of the database's clock, and
+// tells whether it did: not while another has it.
+func (s *Store) Lease(_ context.Context, ws desk.ID, task string, millis desk.Time) (ours bool, err error) {
+	err = s.write(func(c conn) error {
+		err := c.stmt(`INSERT INTO leases (workspace_id, task, until) VALUES (?, ?, ?)
+			ON CONFLICT DO UPDATE SET until = excluded.until WHERE leases.until < ?`).id(ws).text(task).time(now() + millis).time(now()).run()
+		ours = c.Changes() > 0
+		return failed("lease", err)
+	})
+	return ours, err
 }

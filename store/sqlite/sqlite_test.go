@@ -650,7 +650,7 @@ func TestNoQueryScans(t *testing.T) {
 		loadBookQuery, contactQuery, authenticateQuery, newestEventQuery, workspaceOfQuery, ownsQuery, templatesQuery, sandboxTemplatesQuery,
 		conversationQuery, openConversationQuery, messagesQuery, messageQuery, messageByQuery,
 		attemptQuery, attemptOfKeyQuery, attemptsQuery, inDoubtQuery, unsettledQuery, lapsedQuery, forgetKeysQuery, forgetAttemptsQuery,
-		optOutQuery, takeStatusesQuery, dropStatusesQuery, noticesQuery, eraseMessagesQuery, eraseConversationsQuery,
+		optOutQuery, takeStatusesQuery, dropStatusesQuery, noticesQuery, takeNoticeQuery, eraseMessagesQuery, eraseConversationsQuery,
 	}
 	for _, f := range []desk.ContactFilter{
 		{}, {Owner: desk.ID{1}}, {Held: make([]desk.Identity, 1)}, {Owner: desk.ID{1}, Held: make([]desk.Identity, 3)},

@@ -114,8 +114,16 @@ func (t *tx) DropStatuses(before desk.Time) error {
 
 func (t *tx) PutNotice(n app.Notice) error { return putNotice(t.c, t.ws, n) }
 
-func (t *tx) DropNotice(n app.Notice) error {
-	return failed("drop notice", t.c.stmt(`DELETE FROM notices WHERE workspace_id = ? AND due_at = ? AND id = ?`).id(t.ws).time(n.Due).id(n.ID).run())
+func (t *tx) TakeNotices(list []app.Notice) (taken []app.Notice, err error) {
+	for _, n := range list {
+		if err := t.c.stmt(takeNoticeQuery).id(t.ws).time(n.Due).id(n.ID).run(); err != nil {
+			return nil, failed("take notice", err)
+		}
+		if t.c.Changes() > 0 {
+			taken = append(taken, n)
+		}
+	}
+	return taken, nil
 }
 
 func (t *tx) Append(events ...desk.Event) error {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+
+	"parley/app"
 )
 
 // Writers begin IMMEDIATE. A transaction that reads first and writes later can
@@ -155,7 +157,7 @@ func (s *Store) transact(group []*change) (err error) {
 		}
 	}
 	if err := s.writer.stmt("COMMIT").run(); err != nil {
-		return failed("commit", err)
+		return failed("commit", fmt.Errorf("%w (%w)", app.ErrCommitLost, err))
 	}
 	if rows > before {
 		s.grew(int(rows - before))

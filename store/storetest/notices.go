@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"parley/app"
@@ -47,18 +49,57 @@ func noticesDue(t *testing.T, s app.Store) {
 	changed.Body = []byte("other")
 	store(t, s, ws, func(tx app.Tx) error { return tx.PutNotice(changed) }) // in the place of the first
 	check(10, 10, []app.Notice{changed, list[1]}, 11)
-	store(t, s, ws, func(tx app.Tx) error {
-		for _, n := range list[:3] {
-			if err := tx.DropNotice(n); err != nil {
-				return err
-			}
-		}
-		return tx.DropNotice(list[0]) // gone already
-	})
-	check(99, 10, list[3:], 0)
+	take := func(from, want []app.Notice) {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) error {
+			got, err := tx.TakeNotices(from)
+			equal(t, "taken", got, want)
+			return err
+		})
+	}
+	take(nil, nil)
+	take(list[:3], list[:3])
+	take(list[:4], list[3:4]) // the others are gone already
+	take(list[:4], nil)
+	check(99, 10, list[4:], 0)
+	due, err := s.NoticesDue(t.Context())
+	must(t, err)
+	equal(t, "due", [2]desk.Time{due[ws], due[other]}, [2]desk.Time{list[4].Due, 1})
 	_, next, err := s.Notices(t.Context(), other, 0, 10)
 	must(t, err)
 	equal(t, "next of the other workspace", next, desk.Time(1))
+}
+
+func leases(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	lease := func(ws desk.ID, task string, millis desk.Time, want bool) {
+		t.Helper()
+		got, err := s.Lease(t.Context(), ws, task, millis)
+		must(t, err)
+		equal(t, "lease of "+task, got, want)
+	}
+	lease(ws, "a", 1_000_000, true)
+	lease(ws, "a", 1_000_000, false)
+	lease(ws, "b", -1, true)
+	lease(ws, "b", 1_000_000, true) // it has ended
+	lease(ws, "b", 1_000_000, false)
+	lease(desk.ID{}, "a", 1_000_000, true)
+
+	var got atomic.Int32
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			ours, err := s.Lease(t.Context(), ws, "raced", 1_000_000)
+			if err != nil {
+				t.Error(err)
+			}
+			if ours {
+				got.Add(1)
+			}
+		})
+	}
+	callers.Wait()
+	equal(t, "holders of a lease", got.Load(), int32(1))
 }
 
 func earlyStatuses(t *testing.T, s app.Store) {

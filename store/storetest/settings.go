@@ -236,17 +236,20 @@ func templateSettings(t *testing.T, s app.Store) {
 	two.ExternalID = "sb2"
 	edit(t, s, ws, desk.Change{Channel: one})
 	before := edit(t, s, ws, desk.Change{Channel: two})
-	library := func(channel desk.ID, wantVersion int64, want ...desk.TemplateSource) {
+	newest := map[desk.ID]int64{}
+	library := func(channel desk.ID, changed bool, want ...desk.TemplateSource) {
 		t.Helper()
 		version, list, err := s.Templates(t.Context(), ws, channel)
 		must(t, err)
 		slices.SortFunc(list, func(a, b desk.TemplateSource) int { return strings.Compare(a.Name+a.Language, b.Name+b.Language) })
 		equal(t, "library", list, want)
-		if version != wantVersion {
-			t.Errorf("version = %d, want %d", version, wantVersion)
+		if known := newest[channel]; changed && version <= known || !changed && version != known {
+			t.Errorf("version %d after %d, changed: %v", version, known, changed)
 		}
+		newest[channel] = version
 	}
-	library(one.ID, 1)
+	library(one.ID, true)
+	library(two.ID, true)
 	a, b, c := desk.TemplateSource{Name: "a", Language: "de", Source: `{"x": "ü'"}`}, desk.TemplateSource{Name: "a", Language: "en", Source: "{}"},
 		desk.TemplateSource{Name: "b", Language: "de", Source: strings.Repeat("x", 20_000)}
 	replace := func(channel desk.ID, list ...desk.TemplateSource) *desk.Settings {
@@ -254,20 +257,23 @@ func templateSettings(t *testing.T, s app.Store) {
 		return edit(t, s, ws, desk.Change{Templates: &desk.ChannelLibrary{Channel: channel, Templates: list}})
 	}
 	after := replace(one.ID, a, b)
-	library(one.ID, 2, a, b)
-	if after.Version <= before.Version || after.Channel(one.ID).Library != 2 || after.Channel(two.ID).Library != 1 {
+	library(one.ID, true, a, b)
+	library(two.ID, false)
+	if after.Version <= before.Version || after.Channel(one.ID).Library != newest[one.ID] || after.Channel(two.ID).Library != newest[two.ID] {
 		t.Errorf("version %d after %d, libraries %d and %d", after.Version, before.Version, after.Channel(one.ID).Library, after.Channel(two.ID).Library)
 	}
 	replace(two.ID, b)
+	library(two.ID, true, b)
+	first := b
 	b.Source = "[]"
 	replace(one.ID, c, b)
-	library(one.ID, 3, b, c)
+	library(one.ID, true, b, c)
 	replace(one.ID)
+	library(one.ID, true)
 	one.Enabled = false
 	edit(t, s, ws, desk.Change{Channel: one}) // as it was read before: its version is not written
-	library(one.ID, 4)
-	b.Source = "{}"
-	library(two.ID, 2, b)
+	library(one.ID, false)
+	library(two.ID, false, first)
 	_, _, err := s.Templates(t.Context(), ws, newID())
 	wantType(t, err, desk.NotFound)
 	other, _ := newWorkspace(t, s)

@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"attempt/forgotten":                   attemptsAreForgotten,
 		"attempt/erased_with_its_contact":     deleteErasesAttempts,
 		"notice/order_and_due":                noticesDue,
+		"notice/leases":                       leases,
 		"notice/early_statuses":               earlyStatuses,
 		"notice/opt_outs":                     optOuts,
 		"tx/sees_its_own_writes":              ownWrites,

@@ -1,0 +1,10 @@
+-- +goose Up
+
+-- Who does what one process at a time shall do, by until when. A task of the whole
+-- installation has the zero workspace.
+CREATE TABLE leases (
+    workspace_id uuid   NOT NULL,
+    task         text COLLATE "C" NOT NULL,
+    until        bigint NOT NULL,
+    PRIMARY KEY (workspace_id, task)
+);
