@@ -36,11 +36,12 @@ var rooms = map[string][]string{
 	"cmd/parley": {"api", "app", "config", "console", "desk", "sandbox", "store/postgres", "store/sqlite", "whatsapp"},
 
 	// What only tests link.
-	"store/postgres/pgtest": {},
-	"store/storetest":       {"app", "desk"},
-	"api/apitest":           {"api", "app", "desk"},
-	"whatsapp/whatsapptest": {"whatsapp"},
-	"e2e":                   {"api/apitest", "whatsapp/whatsapptest"},
+	"store/postgres/pgtest":                        {},
+	"store/storetest":                              {"app", "desk"},
+	"api/apitest":                                  {"api", "app", "desk"},
+	"whatsapp/whatsapptest":                        {},
+	"whatsapp/whatsapptest/cmd/whatsapp-simulator": {"whatsapp/whatsapptest"},
+	"e2e": {"api/apitest", "whatsapp/whatsapptest"},
 }
 
 // never lists what a room must not import from the standard library, because it

@@ -54,6 +54,7 @@ func New(c Config) *Server {
 	}
 	s.mux.Handle("/v1/", s.serve(route{pattern: "/v1/", do: s.unknown}))
 	s.pages()
+	s.hooks()
 	return s
 }
 

@@ -46,6 +46,7 @@ type App struct {
 	libraries libraries
 	flights   flights
 	agenda    agenda
+	stale     stale
 	drained   chan struct{} // closed by Drain
 	drain     sync.Once
 	insisting sync.WaitGroup // what is repeated until it is stored
@@ -60,7 +61,7 @@ func New(d Deps) *App {
 	}
 	a.cursors = cursors{a.derive("cursor")}
 	a.writer = &writer{store: d.Store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
-	a.agenda.changed = make(chan struct{}, 1)
+	a.agenda.changed, a.stale.changed = make(chan struct{}, 1), make(chan struct{}, 1)
 	return a
 }
 

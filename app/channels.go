@@ -2,7 +2,10 @@ package app
 
 import (
 	"context"
+	"encoding/hex"
 	"maps"
+	"net/url"
+	"strings"
 
 	"parley/desk"
 )
@@ -18,15 +21,101 @@ func (a *App) AddSandbox(ctx context.Context, ws desk.ID, externalID string) (de
 	if _, err := desk.ParseExternalID(c.ExternalID); err != nil {
 		return c, desk.Invalidf("external-id: %v", err)
 	}
-	err := a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
-		for _, other := range s.Channels() {
-			if other.Kind == c.Kind && other.ExternalID == c.ExternalID {
-				return desk.Change{}, desk.Invalidf("external-id: the channel %s of this workspace has it already", other.ID)
-			}
+	return c, a.addChannel(ctx, ws, &c, "external-id")
+}
+
+func (a *App) addChannel(ctx context.Context, ws desk.ID, c *desk.Channel, handle string) error {
+	return a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+		if other := s.ChannelOf(c.Kind, c.ExternalID); other != nil {
+			return desk.Change{}, desk.Invalidf("%s: the channel %s of this workspace has it already", handle, other.ID)
 		}
-		return desk.Change{Channel: &c}, nil
+		return desk.Change{Channel: c}, nil
 	})
-	return c, err
+}
+
+// A WhatsAppAccount is what connects a number of the WhatsApp Cloud API.
+type WhatsAppAccount struct {
+	PhoneNumberID string
+	Account       desk.Account // all but Sealed and Blocked
+	Secrets       Secrets      // a VerifyToken that is empty is made up
+}
+
+// AddWhatsApp adds a channel to a WhatsApp number, has the provider report to it, and
+// fetches its templates. First it asks the provider whether the number can be used: it
+// returns InvalidRequest, and stores nothing, when it can't. What else is wrong it returns.
+func (a *App) AddWhatsApp(ctx context.Context, ws desk.ID, w WhatsAppAccount) (c desk.Channel, secrets Secrets, problems []Problem, err error) {
+	c = desk.Channel{ID: a.newID(), Kind: desk.WhatsAppChannel, ExternalID: w.PhoneNumberID, Enabled: true, CreatedAt: a.now(), Library: 1, Account: w.Account}
+	if err := checkAccount(&c); err != nil {
+		return c, w.Secrets, nil, err
+	}
+	if w.Secrets.Token == (Secret{}) || w.Secrets.AppSecret == (Secret{}) {
+		return c, w.Secrets, nil, desk.Invalidf("the access token and the app secret must not be empty")
+	}
+	if w.Secrets.VerifyToken == (Secret{}) {
+		token := make([]byte, 16)
+		a.random(token)
+		w.Secrets.VerifyToken = NewSecret(hex.EncodeToString(token))
+	}
+	s, err := a.store.Settings(ctx, ws)
+	if err != nil {
+		return c, w.Secrets, nil, err
+	}
+	if other := s.ChannelOf(c.Kind, c.ExternalID); other != nil {
+		return c, w.Secrets, nil, desk.Invalidf("phone-number-id: the channel %s of this workspace has it already", other.ID)
+	}
+	if problems, err = a.connect(ctx, Access{ws, &c, w.Secrets}); err != nil {
+		return c, w.Secrets, nil, err
+	}
+	c.Account.Sealed = a.seal(ws, c.ID, w.Secrets)
+	if err := a.addChannel(ctx, ws, &c, "phone-number-id"); err != nil {
+		return c, w.Secrets, nil, err
+	}
+	_, _, err = a.SyncChannel(ctx, c.ID)
+	return c, w.Secrets, problems, err
+}
+
+// connect has the provider report to a channel, and returns what is wrong with it, or
+// InvalidRequest when it could not work.
+func (a *App) connect(ctx context.Context, at Access) ([]Problem, error) {
+	provider := a.providers[at.Channel.Kind]
+	if err := provider.Subscribe(ctx, at); err != nil {
+		return nil, err
+	}
+	problems, err := provider.Check(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	var blocking []string
+	for _, p := range problems {
+		if p.Blocking {
+			blocking = append(blocking, p.Text)
+		}
+	}
+	if blocking != nil {
+		return nil, desk.Invalidf("the channel would not work, so nothing was stored: %s", strings.Join(blocking, "; "))
+	}
+	return problems, nil
+}
+
+// checkAccount refuses what can't be a WhatsApp number's.
+func checkAccount(c *desk.Channel) error {
+	for name, id := range map[string]string{"phone-number-id": c.ExternalID, "waba-id": c.Account.BusinessID} {
+		if id == "" || len(id) > 32 || strings.Trim(id, "0123456789") != "" {
+			return desk.Invalidf("%s: give the number by which Meta's WhatsApp manager names it, digits only; it is not the phone number", name)
+		}
+	}
+	if v := c.Account.Version; v != "" && (len(v) < 4 || v[0] != 'v' || strings.Trim(v[1:], "0123456789.") != "") {
+		return desk.Invalidf("graph-version: give a version such as v26.0")
+	}
+	if base := c.Account.BaseURL; base != "" {
+		if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+			return desk.Invalidf("graph-url: give a URL such as https://graph.facebook.com")
+		}
+	}
+	if n := c.Account.PerSecond; n < 0 || n > 1000 {
+		return desk.Invalidf("per-second: give 1 to 1000")
+	}
+	return nil
 }
 
 // ChannelsOf lists a workspace's channels, oldest first.
@@ -41,12 +130,16 @@ func (a *App) ChannelsOf(ctx context.Context, ws desk.ID) ([]*desk.Channel, erro
 // A ChannelEdit says what to change of a channel; nil stays. A binding "" goes back
 // to the guess.
 type ChannelEdit struct {
-	Enabled  *bool
-	Bindings map[desk.BindingPlace]desk.Binding
+	Enabled   *bool
+	PerSecond *int    // 0: the provider's default
+	Secrets   Secrets // those that are not empty take the place of the old ones
+	Bindings  map[desk.BindingPlace]desk.Binding
 }
 
 // EditChannel changes what the edit names, or returns NotFound. A binding must be of
-// a variable that a template of the channel has.
+// a variable that a template of the channel has. New secrets are tried out at the provider
+// first. A new app secret counts beside the old one: webhooks that are on their way are
+// signed by that.
 func (a *App) EditChannel(ctx context.Context, id desk.ID, edit ChannelEdit) (c desk.Channel, err error) {
 	settings, channel, err := a.channelOf(ctx, id)
 	if err != nil {
@@ -64,10 +157,36 @@ func (a *App) EditChannel(ctx context.Context, id desk.ID, edit ChannelEdit) (c 
 			return c, err
 		}
 	}
+	if channel.Kind == desk.SandboxChannel && (edit.PerSecond != nil || edit.Secrets != (Secrets{})) {
+		return c, desk.Invalidf("a sandbox channel has no token, no secrets and no limits: only its bindings, and whether it is enabled, can be changed")
+	}
+	if edit.Secrets != (Secrets{}) {
+		at, err := a.access(settings.ID, channel)
+		if err != nil {
+			return c, err
+		}
+		at.Secrets = at.Secrets.replaced(edit.Secrets)
+		if _, err := a.connect(ctx, at); err != nil {
+			return c, err
+		}
+	}
 	err = a.store.UpdateSettings(ctx, settings.ID, func(s *desk.Settings) (desk.Change, error) {
 		c = *s.Channel(id)
 		if edit.Enabled != nil {
 			c.Enabled = *edit.Enabled
+		}
+		if edit.PerSecond != nil {
+			c.Account.PerSecond = *edit.PerSecond
+			if err := checkAccount(&c); err != nil {
+				return desk.Change{}, err
+			}
+		}
+		if edit.Secrets != (Secrets{}) {
+			at, err := a.access(s.ID, &c)
+			if err != nil {
+				return desk.Change{}, err
+			}
+			c.Account.Sealed = a.seal(s.ID, id, at.Secrets.replaced(edit.Secrets))
 		}
 		c.Bindings = maps.Clone(c.Bindings)
 		for place, b := range edit.Bindings {
@@ -98,19 +217,52 @@ func checkPlace(l *desk.Library, place desk.BindingPlace) error {
 	return desk.Invalidf("bind: the template %s/%s has no variable %s", place.Template, place.Language, place.Address)
 }
 
-// CheckChannel says what is wrong with a channel, each in a plain sentence; nothing
-// when it works. It returns NotFound.
-func (a *App) CheckChannel(ctx context.Context, id desk.ID) ([]string, error) {
-	s, c, err := a.channelOf(ctx, id)
+// CheckChannel says what is wrong with a channel; nothing when it works. It returns
+// NotFound.
+func (a *App) CheckChannel(ctx context.Context, id desk.ID) ([]Problem, error) {
+	_, at, err := a.accessOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	problems, err := a.providers[c.Kind].Check(ctx, s.ID, c)
-	if !c.Enabled {
-		problems = append(problems, "the channel is disabled, so nothing is sent: parley channel edit "+id.String()+" --enabled=true")
+	problems, err := a.providers[at.Channel.Kind].Check(ctx, at)
+	if at.Channel.Kind == desk.WhatsAppChannel && err == nil {
+		var more []Problem
+		more, err = a.checkSigns(ctx, at)
+		problems = append(problems, more...)
+	}
+	if !at.Channel.Enabled {
+		problems = append(problems, Problem{"the channel is disabled, so nothing is sent: parley channel edit " + id.String() + " --enabled=true", true})
 	}
 	return problems, err
 }
+
+// checkSigns looks for signs of life: what the provider has told this installation.
+func (a *App) checkSigns(ctx context.Context, at Access) (problems []Problem, err error) {
+	id, now := at.Channel.ID, a.now()
+	if why := at.Channel.Account.BlockedAt(now); why != "" {
+		problems = append(problems, Problem{"the provider blocks the account: " + why, true})
+	}
+	switch synced, err := a.store.LeaseOf(ctx, at.Workspace, syncedTask(id)); {
+	case err != nil:
+		return nil, err
+	case synced == 0:
+		problems = append(problems, Problem{"the templates were never fetched: parley channel sync " + id.String(), true})
+	case now-synced > 3*desk.Time(syncEvery.Milliseconds()):
+		problems = append(problems, Problem{"the templates were fetched last on " + synced.String() + ": is a server running? parley channel sync " + id.String() + " fetches them now", false})
+	}
+	newest, err := a.store.NewestWebhook(ctx, at.Workspace, id)
+	if err == nil && newest == 0 && now-at.Channel.CreatedAt > webhookGrace {
+		problems = append(problems, Problem{"no webhook has come in the last seven days, so statuses and customers' messages may not arrive: in Meta's app, set the callback URL to the server's public address with the path " + WebhookPath(id) + ", and subscribe to the field messages", false})
+	}
+	return problems, err
+}
+
+// webhookGrace is how old a channel is before it should have had a webhook, in
+// milliseconds.
+const webhookGrace = desk.Time(60 * 60 * 1000)
+
+// WebhookPath is where a WhatsApp channel's provider reports to.
+func WebhookPath(channel desk.ID) string { return "/hooks/whatsapp/" + channel.String() }
 
 // channelOf finds a channel, and its workspace's settings, by its id alone.
 func (a *App) channelOf(ctx context.Context, id desk.ID) (*desk.Settings, *desk.Channel, error) {

@@ -167,91 +167,86 @@ func (a *App) unassign(ctx context.Context, ws, member desk.ID) error {
 	})
 }
 
-// An InboundMessage is what a person wrote to a channel.
-type InboundMessage struct {
-	ExternalID string // the provider's id, by which a message that comes twice is known
-	Number     string // the person's, as digits
-	Name       string // as the provider knows the person; "" when it does not
-	Text       string
-	At         desk.Time
-}
-
 // Receive takes in a message: it finds or creates the contact and an open
 // conversation, which a new one's owner holds, and heeds stop and start words. It
 // returns the conversation, and NotFound when there is no such channel.
 func (a *App) Receive(ctx context.Context, ws, channel desk.ID, in InboundMessage) (c *desk.Conversation, err error) {
-	name := desk.Field[string]{Set: in.Name != "", Value: in.Name}
 	err = a.store.InTx(ctx, ws, func(tx Tx) error {
 		if tx.Settings().Channel(channel) == nil {
 			return desk.NoChannel()
 		}
-		known, err := tx.MessageBy(channel, in.ExternalID)
-		if err != nil {
-			return err
-		}
-		if known != nil {
-			c, err = tx.Conversation(known.ConversationID)
-			return err
-		}
-		op := findByNumber(in.Number, &desk.ContactWrite{Name: name})
-		book, err := tx.Book(op)
-		if err != nil {
-			return err
-		}
-		now := a.now()
-		contact := book.Holder(desk.Identity{Kind: desk.KindPhone, Value: in.Number})
-		if contact == nil {
-			outcome, err := book.Apply(op, desk.ID{}, now, a.newID)
-			if err != nil {
-				return err
-			}
-			if err := tx.Flush(book); err != nil {
-				return err
-			}
-			contact = outcome.Contact
-		}
-		if c, err = tx.OpenConversation(channel, contact.ID); err != nil {
-			return err
-		}
-		existing := c != nil
-		if !existing {
-			opened := desk.NewConversation(a.newID(), channel, contact, now)
-			c = &opened
-		}
-		m := &desk.Message{
-			ID: a.newID(), ConversationID: c.ID, ChannelID: channel, Direction: desk.Inbound,
-			ExternalID: in.ExternalID, Text: in.Text, TS: in.At,
-		}
-		c.Note(m)
-		if err := tx.PutConversation(c); err != nil {
-			return err
-		}
-		if err := tx.PutMessage(m); err != nil {
-			return err
-		}
-		if err := a.heed(tx, a.numberHash(ws, in.Number), desk.OptWord(in.Text), in.At); err != nil {
-			return err
-		}
-		return tx.Append(conversationEvents(c, m, existing, nil, desk.ID{}, now)...)
+		c, err = a.receive(tx, channel, in)
+		return err
 	})
 	return c, err
 }
 
-// heed stores what the holder of a number wants of marketing, unless something newer
-// is known.
-func (a *App) heed(tx Tx, number NumberHash, change desk.OptChange, at desk.Time) error {
-	if change == desk.OptNone {
-		return nil
+func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversation, error) {
+	known, err := tx.MessageBy(channel, in.ExternalID)
+	if err != nil {
+		return nil, err
 	}
-	known, err := tx.OptOut(number)
-	if err != nil || known.At > at {
-		return err
+	if known != nil {
+		return tx.Conversation(known.ConversationID)
 	}
-	wish := OptOut{At: at}
-	if change == desk.OptOut {
-		if wish.Since = known.Since; wish.Since == 0 {
-			wish.Since = at
+	now := a.now()
+	contact, err := a.sender(tx, in, now)
+	if err != nil {
+		return nil, err
+	}
+	c, err := tx.OpenConversation(channel, contact.ID)
+	if err != nil {
+		return nil, err
+	}
+	existing := c != nil
+	if !existing {
+		opened := desk.NewConversation(a.newID(), channel, contact, now)
+		c = &opened
+	}
+	m := &desk.Message{
+		ID: a.newID(), ConversationID: c.ID, ChannelID: channel, Direction: desk.Inbound,
+		ExternalID: in.ExternalID, Text: in.Text, TS: in.At,
+	}
+	c.Note(m)
+	if err := tx.PutConversation(c); err != nil {
+		return nil, err
+	}
+	if err := tx.PutMessage(m); err != nil {
+		return nil, err
+	}
+	if err := a.heed(tx, tx.Settings().ID, person{in.Number, in.UserID}, desk.OptWord(in.Text), in.At); err != nil {
+		return nil, err
+	}
+	return c, tx.Append(conversationEvents(c, m, existing, nil, desk.ID{}, now)...)
+}
+
+// sender finds or creates the contact of whoever wrote a message.
+func (a *App) sender(tx Tx, in InboundMessage, now desk.Time) (*desk.Contact, error) {
+	p := person{in.Number, in.UserID}
+	book, err := tx.Book(p.find())
+	if err != nil {
+		return nil, err
+	}
+	contact := p.known(book)
+	if contact != nil {
+		if err := learn(book, contact, p.identities(), now); err != nil {
+			return nil, err
 		}
+		return book.Contact(contact.ID), tx.Flush(book)
 	}
-	return tx.SetOptOut(number, wish)
+	w := desk.ContactWrite{Name: desk.Field[string]{Set: in.Name != "", Value: in.Name}}
+	if in.Number != "" {
+		w.Phone = desk.Field[string]{Set: true, Value: in.Number}
+		w.Sent = []desk.Identity{{Kind: desk.KindPhone, Value: in.Number}}
+	}
+	if in.UserID != "" {
+		id := desk.Identity{Kind: desk.KindWhatsAppUser, Value: in.UserID}
+		w.Identities = desk.Field[[]desk.Identity]{Set: true, Value: []desk.Identity{id}}
+		w.Sent = append(w.Sent, id)
+	}
+	outcome, err := book.Apply(&desk.Op{Kind: desk.OpUpsert, Write: w}, desk.ID{}, now, a.newID)
+	if err != nil {
+		return nil, err
+	}
+	return outcome.Contact, tx.Flush(book)
 }

@@ -356,11 +356,11 @@ func (p *provider) sent() []app.Dispatch {
 	return p.calls
 }
 
-func (p *provider) Templates(ctx context.Context, ws desk.ID, c *desk.Channel) ([]desk.TemplateSource, error) {
+func (p *provider) Templates(ctx context.Context, at app.Access) ([]desk.TemplateSource, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.library == nil {
-		return p.Sandbox.Templates(ctx, ws, c)
+		return p.Sandbox.Templates(ctx, at)
 	}
 	return p.library, nil
 }
@@ -373,7 +373,7 @@ const (
 )
 
 // Read understands a list of statuses, in the place of the sandbox's stories too.
-func (p *provider) Read(n app.Notice) (told app.Happenings, rest *app.Notice, err error) {
+func (p *provider) Read(n app.Notice) (told []app.Happening, rest *app.Notice, err error) {
 	switch string(n.Body) {
 	case gibberish:
 		return told, nil, errors.New("a notice in no language")
@@ -385,7 +385,12 @@ func (p *provider) Read(n app.Notice) (told app.Happenings, rest *app.Notice, er
 	if bytes.HasPrefix(n.Body, []byte("{")) {
 		return p.Sandbox.Read(n)
 	}
-	return told, nil, json.Unmarshal(n.Body, &told.Statuses)
+	var statuses []desk.StatusNotice
+	err = json.Unmarshal(n.Body, &statuses)
+	for i := range statuses {
+		told = append(told, app.Happening{Status: &statuses[i]})
+	}
+	return told, nil, err
 }
 
 // messageID is what the provider calls the message of an attempt.

@@ -27,7 +27,7 @@ func (a *App) takeNotices(ctx context.Context, ws desk.ID) (next desk.Time, err 
 	if err != nil || len(list) == 0 {
 		return next, err
 	}
-	taken, err := a.takeGroup(ctx, ws, list)
+	taken, err := a.takeGroup(ctx, ws, list, happeningsAtOnce)
 	if err == nil && taken == 0 { // by other processes
 		return a.now() + 100, nil
 	}
@@ -35,18 +35,9 @@ func (a *App) takeNotices(ctx context.Context, ws desk.ID) (next desk.Time, err 
 		return a.now(), err // there may be more
 	}
 	for i, n := range list { // it is one of them, which must not hold up the others
-		_, err = a.takeGroup(ctx, ws, list[i:i+1])
+		err = a.takeAlone(ctx, ws, list[i:i+1])
 		if err != nil && !desk.IsType(err, desk.Unavailable) {
-			a.log.ErrorContext(ctx, "a notice can't be taken in; it will be tried again in an hour", "workspace_id", ws, "notice_id", n.ID, "err", err)
-			err = a.store.InTx(ctx, ws, func(tx Tx) error {
-				taken, err := tx.TakeNotices(list[i : i+1])
-				if err != nil || len(taken) == 0 {
-					return err
-				}
-				later := n
-				later.Due = a.now() + postponed
-				return tx.PutNotice(later)
-			})
+			err = a.passOver(ctx, ws, n, err)
 		}
 		if err != nil {
 			break
@@ -55,25 +46,73 @@ func (a *App) takeNotices(ctx context.Context, ws desk.ID) (next desk.Time, err 
 	return a.now(), err
 }
 
+// takeAlone takes in a notice by itself. Of a webhook, when that fails, one happening only:
+// so that whatever can't be taken in is in the end alone.
+func (a *App) takeAlone(ctx context.Context, ws desk.ID, one []Notice) error {
+	_, err := a.takeGroup(ctx, ws, one, happeningsAtOnce)
+	if err != nil && one[0].Webhook != 0 && !desk.IsType(err, desk.Unavailable) {
+		_, err = a.takeGroup(ctx, ws, one, 1)
+	}
+	return err
+}
+
+// passOver puts off a notice that can't be taken in. Of a webhook it leaves out the one
+// happening: the body is kept for days.
+func (a *App) passOver(ctx context.Context, ws desk.ID, n Notice, why error) error {
+	return a.inTx(ctx, ws, func(tx Tx, then *afterwards) error {
+		taken, err := tx.TakeNotices([]Notice{n})
+		if err != nil || len(taken) == 0 {
+			return err // another process goes on with it
+		}
+		later := taken[0]
+		if n.Webhook == 0 {
+			later.Due = a.now() + postponed
+			*then = append(*then, func() {
+				a.log.ErrorContext(ctx, "a notice can't be taken in; it will be tried again in an hour", "workspace_id", ws, "notice_id", n.ID, "err", why)
+			})
+		} else if later.Skip == n.Skip {
+			later.Skip++
+			*then = append(*then, func() {
+				a.log.ErrorContext(ctx, "a part of a webhook can't be taken in, and is left out", "workspace_id", ws, "channel_id", n.Channel, "webhook_id", n.ID, "part", n.Skip, "err", why)
+			})
+		}
+		return tx.PutNotice(later)
+	})
+}
+
 // postponed is how long a notice waits that could not be taken in, in milliseconds.
 const postponed = desk.Time(60 * 60 * 1000)
 
-// takeGroup takes in those of the notices that no other process has, and returns how
-// many these were.
-func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []Notice) (taken int, err error) {
+// happeningsAtOnce is how many happenings of a webhook share a transaction: a webhook may
+// tell a thousand, and requests wait.
+const happeningsAtOnce = 50
+
+// takeGroup takes in those of the notices that no other process has, of each webhook the
+// next few happenings, and returns how many notices these were.
+func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []Notice, atOnce int) (taken int, err error) {
 	err = a.inTx(ctx, ws, func(tx Tx, then *afterwards) error {
 		ours, err := tx.TakeNotices(list)
 		taken = len(ours)
 		for i := 0; err == nil && i < len(ours); i++ {
-			err = a.takeNotice(ctx, tx, ours[i], then)
+			err = a.takeNotice(ctx, tx, ours[i], atOnce, then)
 		}
 		return err
 	})
 	return taken, err
 }
 
-func (a *App) takeNotice(ctx context.Context, tx Tx, n Notice, then *afterwards) error {
+func (a *App) takeNotice(ctx context.Context, tx Tx, n Notice, atOnce int, then *afterwards) error {
+	if n.Webhook != 0 {
+		body, err := tx.Webhook(n)
+		if err != nil || body == nil {
+			return err
+		}
+		n.Body = body
+	}
 	channel := tx.Settings().Channel(n.Channel)
+	if channel == nil {
+		return nil // channels are never removed
+	}
 	told, rest, err := a.providers[channel.Kind].Read(n)
 	if err != nil {
 		*then = append(*then, func() {
@@ -81,8 +120,16 @@ func (a *App) takeNotice(ctx context.Context, tx Tx, n Notice, then *afterwards)
 		})
 		return nil
 	}
-	for _, s := range told.Statuses {
-		if err := a.takeStatus(ctx, tx, n.Channel, s, then); err != nil {
+	if n.Webhook != 0 {
+		told, rest = nextPart(n, told, atOnce)
+		if reader, ok := a.providers[channel.Kind].(WebhookReader); ok && rest == nil {
+			if err := tx.PutWebhookPeople(n, reader.People(n.Body)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, h := range told {
+		if err := a.takeHappening(ctx, tx, channel, h, then); err != nil {
 			return err
 		}
 	}
@@ -92,6 +139,48 @@ func (a *App) takeNotice(ctx context.Context, tx Tx, n Notice, then *afterwards)
 	ws := tx.Settings().ID
 	*then = append(*then, func() { a.agenda.note(ws, rest.Due) })
 	return tx.PutNotice(*rest)
+}
+
+// nextPart returns the next happenings of a webhook, and the notice of those after them,
+// nil when there are none.
+func nextPart(n Notice, told []Happening, atOnce int) ([]Happening, *Notice) {
+	rest := n
+	rest.Body, rest.Skip = nil, n.Skip+atOnce
+	if rest.Skip < len(told) {
+		return told[n.Skip:rest.Skip], &rest
+	}
+	return told[min(n.Skip, len(told)):], nil
+}
+
+// takeHappening takes in one thing that a provider told a channel. It may concern another
+// channel: several numbers share the address of their webhooks.
+func (a *App) takeHappening(ctx context.Context, tx Tx, channel *desk.Channel, h Happening, then *afterwards) error {
+	ws := tx.Settings().ID
+	switch {
+	case h.Template != nil:
+		*then = append(*then, func() { a.templateNews(ctx, ws, channel.Kind, h.Business, *h.Template) })
+		return nil
+	case h.Standing != nil:
+		*then = append(*then, func() { a.standing(ctx, ws, channel.Kind, h.Business, *h.Standing) })
+		return nil
+	case h.Wish != nil:
+		return a.wish(tx, ws, h.Wish)
+	case h.Move != nil:
+		return a.move(tx, h.Move)
+	}
+	if h.Channel != "" && h.Channel != channel.ExternalID {
+		if channel = tx.Settings().ChannelOf(channel.Kind, h.Channel); channel == nil {
+			return nil // a number that this workspace has not connected
+		}
+	}
+	if h.Status != nil {
+		return a.takeStatus(ctx, tx, channel.ID, *h.Status, then)
+	}
+	if h.Message != nil {
+		_, err := a.receive(tx, channel.ID, *h.Message)
+		return err
+	}
+	return nil
 }
 
 // takeStatus moves a message forward. A status that carries the id of an unsettled
@@ -179,12 +268,13 @@ const (
 )
 
 // Run does the work that no request waits for, until the context ends: it takes in
-// notices when they are due, marks attempts whose process died, and forgets what has
-// expired. It never sends. It is called once, and once it returns nothing uses the
+// notices when they are due, marks attempts whose process died, fetches templates, and
+// forgets what has expired. It never sends. It is called once, and once it returns nothing uses the
 // store any more, if no call does.
 func (a *App) Run(ctx context.Context) {
 	defer a.insisting.Wait()
 	defer close(a.stopped)
+	a.insisting.Go(func() { a.runSync(ctx) })
 	sweep, look, forget := time.NewTicker(sweepEvery), time.NewTicker(lookEvery), time.NewTicker(forgetEvery)
 	defer sweep.Stop()
 	defer look.Stop()
@@ -248,6 +338,9 @@ func (a *App) LookForNotices(ctx context.Context) error {
 // sweepGroup is how many records one step of the background work takes.
 const sweepGroup = 500
 
+// webhookGroup is the same for webhooks, which may be long.
+const webhookGroup = 50
+
 // Sweep marks the attempts as in doubt whose process must have died on the way. It
 // never sends anything again.
 func (a *App) Sweep(ctx context.Context) error {
@@ -274,8 +367,8 @@ func (a *App) forgetAlone(ctx context.Context) error {
 	return a.Forget(ctx)
 }
 
-// Forget deletes attempts and their keys when their life is over, and early statuses
-// that nothing came of.
+// Forget deletes attempts and their keys when their life is over, early statuses that
+// nothing came of, bodies of old webhooks, and what held sends back.
 func (a *App) Forget(ctx context.Context) error {
 	workspaces, err := a.store.Workspaces(ctx)
 	if err != nil {
@@ -287,7 +380,15 @@ func (a *App) Forget(ctx context.Context) error {
 				return err
 			}
 		}
+		for n := webhookGroup; n == webhookGroup; {
+			if n, err = a.store.ForgetWebhooks(ctx, w.ID, a.now()-keepWebhook, webhookGroup); err != nil {
+				return err
+			}
+		}
 		err := a.store.InTx(ctx, w.ID, func(tx Tx) error { return tx.DropStatuses(a.now() - keepStatus) })
+		if err == nil {
+			err = a.store.ForgetPace(ctx, w.ID)
+		}
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"parley/desk"
@@ -56,6 +57,9 @@ type Store interface {
 
 	// Workspaces lists all workspaces by id, which is by age.
 	Workspaces(ctx context.Context) ([]desk.Workspace, error)
+
+	// ChannelsOfKind lists the channels of a kind in all workspaces.
+	ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) ([]ChannelRef, error)
 
 	// WorkspaceOf returns the workspace that the member, key, channel or unsettled
 	// attempt with this id belongs to, or NotFound.
@@ -119,6 +123,22 @@ type Store interface {
 	// first, and when the next one after them is due, 0 when there is none.
 	Notices(ctx context.Context, ws desk.ID, now desk.Time, limit int) (list []Notice, next desk.Time, err error)
 
+	// NewestWebhook returns when the newest webhook of a channel came that is still
+	// kept, 0 for none.
+	NewestWebhook(ctx context.Context, ws, channel desk.ID) (desk.Time, error)
+
+	// ForgetWebhooks deletes up to limit webhooks of a workspace that came before a
+	// time, with what is known of whom they tell, and returns how many.
+	ForgetWebhooks(ctx context.Context, ws desk.ID, before desk.Time, limit int) (int, error)
+
+	// Pace takes one place in each of the buckets, if none of them makes the caller wait
+	// longer than most, and returns how long to wait before going on. Else it takes none,
+	// and returns false and how long until it might.
+	Pace(ctx context.Context, ws desk.ID, buckets []Bucket, most time.Duration) (wait time.Duration, ok bool, err error)
+
+	// ForgetPace deletes the buckets of a workspace that hold nothing back any more.
+	ForgetPace(ctx context.Context, ws desk.ID) error
+
 	// NoticesDue returns the workspaces that notices are kept for, and when the first of
 	// each is due.
 	NoticesDue(ctx context.Context) (map[desk.ID]desk.Time, error)
@@ -126,6 +146,9 @@ type Store interface {
 	// Lease gives a task to the caller for some milliseconds of the database's clock,
 	// and tells whether it did: not while another has it.
 	Lease(ctx context.Context, ws desk.ID, task string, millis desk.Time) (bool, error)
+
+	// LeaseOf returns until when a task was given last, 0 for never.
+	LeaseOf(ctx context.Context, ws desk.ID, task string) (desk.Time, error)
 
 	// SandboxTemplates returns the library of a sandbox channel, as the provider that
 	// the sandbox plays holds it.
@@ -182,6 +205,13 @@ type Tx interface {
 
 	PutNotice(Notice) error
 
+	// PutWebhook keeps the body of a notice that has a Webhook time; Webhook returns it,
+	// nil when it was forgotten; PutWebhookPeople says of whom it tells, by their
+	// identities' values, so that it is forgotten with them.
+	PutWebhook(Notice) error
+	Webhook(Notice) ([]byte, error)
+	PutWebhookPeople(n Notice, people []string) error
+
 	// TakeNotices drops those of the notices that are still kept, and that no other
 	// transaction is taking, and returns them.
 	TakeNotices([]Notice) ([]Notice, error)
@@ -209,6 +239,19 @@ type Notice struct {
 	ID      desk.ID
 	Due     desk.Time // when to take it in
 	Body    []byte    // as the provider's Read understands it
+	Webhook desk.Time // when it came as a webhook, whose body is kept apart and longer; 0: Body is all
+	Skip    int       // of what it tells, so many happenings are taken in already
+}
+
+// A ChannelRef says where a channel is.
+type ChannelRef struct{ Workspace, ID desk.ID }
+
+// A Bucket holds back what comes too fast: one place every Interval, and up to Burst
+// places at once.
+type Bucket struct {
+	Name     string
+	Interval time.Duration
+	Burst    int
 }
 
 // A Provider is what stands behind a kind of channel.
@@ -218,20 +261,68 @@ type Provider interface {
 	// error when nobody can tell.
 	Send(ctx context.Context, d Dispatch) (Receipt, error)
 
-	// Templates returns the channel's whole library.
-	Templates(ctx context.Context, ws desk.ID, c *desk.Channel) ([]desk.TemplateSource, error)
+	// Templates returns the channel's whole library, or an error: never a part of it.
+	Templates(ctx context.Context, at Access) ([]desk.TemplateSource, error)
 
-	// Read says what a notice means, and the notice to keep in its place, nil for none.
-	Read(n Notice) (Happenings, *Notice, error)
+	// Read says what a notice means, in order, and the notice to keep in its place, nil
+	// for none. What it does not understand it leaves out; its error is of the whole.
+	Read(n Notice) ([]Happening, *Notice, error)
 
-	// Check says what is wrong with a channel, each in a plain sentence.
-	Check(ctx context.Context, ws desk.ID, c *desk.Channel) (problems []string, err error)
+	// Check says what is wrong with a channel. Its error means that it could not find out.
+	Check(ctx context.Context, at Access) ([]Problem, error)
+
+	// Subscribe has the provider send webhooks, where there are any.
+	Subscribe(ctx context.Context, at Access) error
 }
+
+// A Problem is what is wrong with a channel, in a plain sentence that says what to do.
+type Problem struct {
+	Text     string
+	Blocking bool // nothing can be sent, or nothing is heard, before it is mended
+}
+
+// An Access is a channel with what is needed to act for it.
+type Access struct {
+	Workspace desk.ID
+	Channel   *desk.Channel
+	Secrets   Secrets
+}
+
+// Secrets are what a provider trusts a channel by. A sandbox's are empty.
+type Secrets struct {
+	Token        Secret // of the API
+	AppSecret    Secret // signs webhooks
+	OldAppSecret Secret // the one before, which may sign too
+	VerifyToken  Secret // answers the handshake of a webhook
+}
+
+// A Secret is a text that is never shown: neither printed, nor logged, nor made into
+// JSON.
+type Secret struct{ text string }
+
+// NewSecret hides a text.
+func NewSecret(text string) Secret { return Secret{text} }
+
+// Reveal returns the text, for whoever needs it on the wire.
+func (s Secret) Reveal() string { return s.text }
+
+const hidden = "(secret)"
+
+// String hides the text; so do GoString, LogValue and MarshalText.
+func (Secret) String() string { return hidden }
+
+// GoString implements fmt.GoStringer.
+func (Secret) GoString() string { return hidden }
+
+// LogValue implements slog.LogValuer.
+func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // A Dispatch is a message on its way to a provider.
 type Dispatch struct {
-	Workspace  desk.ID
-	Channel    *desk.Channel
+	Access
 	Attempt    desk.ID   // travels along, and comes back with the statuses
 	By         time.Time // the first byte must not leave later
 	Number     string    // digits
@@ -242,10 +333,58 @@ type Dispatch struct {
 // A Receipt is a provider's word that it took a message.
 type Receipt struct {
 	ExternalID string
+	Number     string   // digits under which the provider knows the person; "" when it does not say
+	UserID     string   // the provider's id of the person; "" when it does not say
 	Notices    []Notice // of what is to come, when nobody else will say; stored with the message
 }
 
-// Happenings are what a notice tells.
-type Happenings struct {
-	Statuses []desk.StatusNotice
+// A Happening is one thing that a notice tells: one of the pointers is set.
+type Happening struct {
+	Channel  string // the provider's handle of the channel that it concerns; "": the notice's own
+	Business string // or the business account, all of whose channels it concerns
+
+	Status   *desk.StatusNotice
+	Message  *InboundMessage
+	Wish     *Wish
+	Move     *Move
+	Template *TemplateNews
+	Standing *Standing
+}
+
+// An InboundMessage is what a person wrote to a channel. The provider knows the person
+// by a number, by an id of its own, or by both.
+type InboundMessage struct {
+	ExternalID string // the provider's id, by which a message that comes twice is known
+	Number     string // digits; "" when it is hidden
+	UserID     string // "" when the provider does not tell
+	Name       string // as the provider knows the person; "" when it does not
+	Text       string
+	At         desk.Time
+}
+
+// A Wish is what a person told the provider of marketing.
+type Wish struct {
+	Number, UserID string // either may be ""
+	Change         desk.OptChange
+	At             desk.Time
+}
+
+// A Move is the news that a person is known by another number, or another id of the
+// provider, than before. What is "" is not known, or has not changed.
+type Move struct {
+	Number, UserID       string // the old ones
+	NewNumber, NewUserID string
+	At                   desk.Time
+}
+
+// TemplateNews is that a template has changed at the provider.
+type TemplateNews struct {
+	Name, Language string
+	Status         string // the new one, upper case as in the provider's JSON; "": read it anew
+}
+
+// A Standing is whether an account may send.
+type Standing struct {
+	Blocked string    // why not; "": it may
+	Until   desk.Time // 0: until the provider says otherwise
 }

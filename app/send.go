@@ -49,7 +49,8 @@ type SendAnswer struct {
 // request's id. The refusals are those of contract §5; only a definite refusal frees
 // the key. It runs to its end even when the caller leaves.
 //
-// The steps: what can be checked is checked, and nothing is stored. The key is
+// The steps: what can be checked is checked, and nothing is stored. A provider that takes
+// only so many messages a second is waited for. The key is
 // claimed with the whole plan, durably, before the first byte leaves. The provider is
 // called outside of any transaction. What it said is stored, in one transaction with
 // all that follows from it. A process that dies in between leaves an attempt that
@@ -91,6 +92,9 @@ func (a *App) Repeat(ctx context.Context, p Principal, key string, hash [32]byte
 
 // fly takes an attempt from its claim to its answer.
 func (a *App) fly(ctx context.Context, p Principal, at *desk.Attempt, d *Dispatch) (SendAnswer, error) {
+	if err := a.pace(ctx, d); err != nil {
+		return SendAnswer{}, err
+	}
 	if err := a.claim(ctx, p, at, d); err != nil {
 		return SendAnswer{}, err
 	}
@@ -348,6 +352,11 @@ func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, reques
 		e.Details = desk.Unusable{Reason: "disabled"}
 		return nil, nil, e
 	}
+	if channel.Account.BlockedAt(a.now()) != "" {
+		e := desk.Errorf(desk.ChannelNotUsable, "the provider lets this channel send nothing: parley channel check %s says why", channel.ID)
+		e.Details = desk.Unusable{Reason: "blocked"}
+		return nil, nil, e
+	}
 	contact, number, err := a.recipient(ctx, p, r)
 	if err != nil {
 		return nil, nil, err
@@ -360,7 +369,7 @@ func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, reques
 		}
 		assignee = m.ID
 	}
-	template, values, err := a.fill(ctx, p, channel, number, r)
+	template, values, err := a.fill(ctx, p, channel, number, contact, r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -375,10 +384,11 @@ func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, reques
 	} else {
 		at.Plan.Contact, at.Plan.Profile = a.newID(), r.Profile
 	}
+	access, err := a.access(p.Workspace(), channel)
 	return at, &Dispatch{
-		Workspace: p.Workspace(), Channel: channel, Attempt: at.ID, Number: number,
+		Access: access, Attempt: at.ID, Number: number,
 		Template: template, Components: template.Components(values),
-	}, nil
+	}, err
 }
 
 // recipient finds the contact of a request, nil when the send will create it, and
@@ -466,9 +476,9 @@ func introduce(book *desk.Book, op *desk.Op, actor desk.ID, now desk.Time, newID
 	return outcome, err
 }
 
-// fill finds the template and checks that it may be sent to this number, with these
-// values.
-func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, number string, r *desk.SendRequest) (*desk.Template, []string, error) {
+// fill finds the template and checks that it may be sent to this number, of a contact
+// if there is one, with these values.
+func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, number string, contact *desk.Contact, r *desk.SendRequest) (*desk.Template, []string, error) {
 	library, err := a.library(ctx, p.Workspace(), channel)
 	if err != nil {
 		return nil, nil, err
@@ -486,7 +496,7 @@ func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, numb
 		return nil, nil, e
 	}
 	if strings.EqualFold(t.Category, desk.MarketingCategory) {
-		since, err := a.store.OptedOut(ctx, p.Workspace(), a.numberHash(p.Workspace(), number))
+		since, err := a.optedOut(ctx, p.Workspace(), number, contact)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -500,9 +510,23 @@ func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, numb
 	return t, values, err
 }
 
-// numberHash stands for a number in one workspace.
-func (a *App) numberHash(ws desk.ID, number string) NumberHash {
-	return NumberHash(a.derive("number", ws[:], []byte(number)))
+// optedOut returns since when a person takes no marketing, or 0: by the number that the
+// message goes to, or by the provider's id of the contact.
+func (a *App) optedOut(ctx context.Context, ws desk.ID, number string, contact *desk.Contact) (desk.Time, error) {
+	handles := []string{number}
+	if contact != nil {
+		for _, i := range contact.Further {
+			if i.Kind == desk.KindWhatsAppUser {
+				handles = append(handles, i.Value)
+			}
+		}
+	}
+	for _, handle := range handles {
+		if since, err := a.store.OptedOut(ctx, ws, a.handleHash(ws, handle)); err != nil || since != 0 {
+			return since, err
+		}
+	}
+	return 0, nil
 }
 
 // BodyHash stands for a request's body, of which it tells nothing.

@@ -53,7 +53,10 @@ func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Re
 			*then = append(*then, func() { a.agenda.note(ws, n.Due) })
 		}
 		now := a.now()
-		return a.accept(ctx, tx, at, r.ExternalID, now, now, then)
+		if err := a.accept(ctx, tx, at, r.ExternalID, now, now, then); err != nil || at.Phase != desk.Done || at.Erased {
+			return err
+		}
+		return a.remember(tx, at.Plan.Contact, person{r.Number, r.UserID})
 	})
 	if err != nil {
 		return nil, err

@@ -155,16 +155,16 @@ func (a *App) TemplatesOf(ctx context.Context, channel desk.ID) (*desk.Library, 
 // SyncChannel fetches a channel's templates from its provider now, and returns how
 // many there are and how many of them could not be read. It returns NotFound.
 func (a *App) SyncChannel(ctx context.Context, id desk.ID) (count, unreadable int, err error) {
-	settings, channel, err := a.channelOf(ctx, id)
+	settings, at, err := a.accessOf(ctx, id)
 	if err != nil {
 		return 0, 0, err
 	}
 	ws := settings.ID
-	fetched, err := a.providers[channel.Kind].Templates(ctx, ws, channel)
+	fetched, err := a.providers[at.Channel.Kind].Templates(ctx, at)
 	if err != nil {
 		return 0, 0, err
 	}
-	list := fetched[:0:0]
+	var list, vanished []desk.TemplateSource
 	for _, s := range fetched {
 		if _, err := desk.ParseTemplate([]byte(s.Source)); err != nil {
 			a.log.WarnContext(ctx, "a template can't be read, and is left out", "channel_id", id, "template", s.Name, "language", s.Language, "err", err)
@@ -181,13 +181,37 @@ func (a *App) SyncChannel(ctx context.Context, id desk.ID) (count, unreadable in
 		return 0, 0, err
 	}
 	slices.SortFunc(stored, compareSources)
-	if slices.Equal(list, stored) {
-		return len(list), unreadable, nil
+	for _, t := range stored { // what has vanished is shown, and not sent
+		if _, found := slices.BinarySearchFunc(list, t, compareSources); !found {
+			gone, err := t.WithStatus(desk.DeletedStatus)
+			if err != nil {
+				return 0, 0, err
+			}
+			vanished = append(vanished, gone)
+		}
 	}
-	return len(list), unreadable, a.store.UpdateSettings(ctx, ws, func(*desk.Settings) (desk.Change, error) {
+	count = len(list)
+	list = append(list, vanished...)
+	slices.SortFunc(list, compareSources)
+	if slices.Equal(list, stored) {
+		return count, unreadable, a.synced(ctx, ws, id)
+	}
+	err = a.store.UpdateSettings(ctx, ws, func(*desk.Settings) (desk.Change, error) {
 		return desk.Change{Templates: &desk.ChannelLibrary{Channel: id, Templates: list}}, nil
 	})
+	if err == nil {
+		err = a.synced(ctx, ws, id)
+	}
+	return count, unreadable, err
 }
+
+// synced notes when a channel's library was fetched last, as a lease that ends at once.
+func (a *App) synced(ctx context.Context, ws, channel desk.ID) error {
+	_, err := a.store.Lease(ctx, ws, syncedTask(channel), 0)
+	return err
+}
+
+func syncedTask(channel desk.ID) string { return "synced " + channel.String() }
 
 func compareSources(a, b desk.TemplateSource) int {
 	if n := strings.Compare(a.Name, b.Name); n != 0 {

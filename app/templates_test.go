@@ -167,18 +167,25 @@ func TestSyncChannel(t *testing.T) {
 		t.Errorf("the versions went from %v to %v", before, after)
 	}
 	for _, a := range []*app.App{w.App, other} {
-		if got, want := names(a), []string{"hello/en", "meet/en"}; !slices.Equal(got, want) {
+		if got, want := names(a), []string{"hello/en", "hello/tr", "meet/en", "order_update/en_US", "sale/en"}; !slices.Equal(got, want) {
 			t.Errorf("then: %v", got)
+		}
+	}
+	library, err := w.TemplatesOf(t.Context(), w.channel)
+	must(t, err)
+	for _, tmpl := range library.Templates { // what has vanished is kept, and not sent
+		if vanished := tmpl.Name != "hello" && tmpl.Name != "meet" || tmpl.Language == "tr"; vanished != (tmpl.Status == "deleted") || vanished == tmpl.Sendable() {
+			t.Errorf("%s/%s is %s, sendable: %v", tmpl.Name, tmpl.Language, tmpl.Status, tmpl.Sendable())
 		}
 	}
 	if m := w.sent("k"); m.Message.Text != "Good day!" {
 		t.Errorf("sent %q", m.Message.Text)
 	}
-	refused(t, w.send("2", of("sale", "en")).err, desk.NotFound)
+	refused(t, w.send("2", of("sale", "en")).err, desk.TemplateNotSendable)
 	if lines := w.log.find("broken"); len(lines) != 1 {
 		t.Errorf("logged: %q", lines)
 	}
-	_, _, err := w.SyncChannel(t.Context(), desk.ID{9})
+	_, _, err = w.SyncChannel(t.Context(), desk.ID{9})
 	refused(t, err, desk.NotFound)
 }
 
@@ -210,8 +217,9 @@ func TestPutSandboxTemplate(t *testing.T) {
 		}
 	}
 	l, err := w.Templates(t.Context(), w.caller(), app.TemplateQuery{})
-	if err != nil || len(l.Library.Templates) != 1 {
-		t.Errorf("the library: %+v, %v", l.Library, err)
+	sendable := slices.DeleteFunc(slices.Clone(l.Library.Templates), func(t *desk.Template) bool { return !t.Sendable() })
+	if err != nil || len(sendable) != 1 {
+		t.Errorf("the library: %+v, %v", sendable, err)
 	}
 	_, err = w.PutSandboxTemplate(t.Context(), w.channel, []byte(`{}`))
 	refused(t, err, desk.InvalidRequest)
@@ -231,7 +239,7 @@ func TestEditChannel_bindings(t *testing.T) {
 		t.Helper()
 		l, err := w.Templates(t.Context(), w.caller(), app.TemplateQuery{})
 		must(t, err)
-		return l.Channel.Binds(l.Library.Templates[0])
+		return l.Channel.Binds(l.Library.Find("meet", "en"))
 	}
 	guess := []desk.Binding{desk.CustomerFirstName, desk.CustomerLastName, desk.CustomerName, desk.AgentName, desk.AgentFirstName, desk.AgentLastName, desk.Free}
 	configured := slices.Clone(guess)
@@ -322,7 +330,7 @@ func TestChannels(t *testing.T) {
 		t.Errorf("listed %+v, %v", list, err)
 	}
 	if problems, err := w.CheckChannel(t.Context(), made.ID); len(problems) != 0 || err != nil {
-		t.Errorf("problems: %q, %v", problems, err)
+		t.Errorf("problems: %v, %v", problems, err)
 	}
 	no := false
 	edited, err := w.EditChannel(t.Context(), made.ID, app.ChannelEdit{Enabled: &no})
@@ -330,7 +338,7 @@ func TestChannels(t *testing.T) {
 		t.Errorf("edited %+v, %v", edited, err)
 	}
 	if problems, err := w.CheckChannel(t.Context(), made.ID); len(problems) != 1 || err != nil {
-		t.Errorf("problems: %q, %v", problems, err)
+		t.Errorf("problems: %v, %v", problems, err)
 	}
 	_, err = w.CheckChannel(t.Context(), desk.ID{9})
 	refused(t, err, desk.NotFound)

@@ -3,6 +3,7 @@ package desk
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -27,6 +28,27 @@ type Channel struct {
 	CreatedAt  Time
 	Library    int64                    // version of its templates: grows whenever they change
 	Bindings   map[BindingPlace]Binding // what the workspace configured; never changed in place
+	Account    Account
+}
+
+// An Account is the provider's side of a channel. Of a sandbox channel it is zero.
+type Account struct {
+	BusinessID string // the business account's id (WABA), which owns templates and numbers
+	BaseURL    string // of the provider's API; "": the provider's own
+	Version    string // of the provider's API, as v26.0
+	PerSecond  int    // how many messages a second the number may send; 0: the provider's default
+	Sealed     []byte // its secrets, encrypted
+
+	Blocked      string // why the provider lets it send nothing; "": it does
+	BlockedUntil Time   // 0: until the provider says otherwise
+}
+
+// BlockedAt says why the provider lets the account send nothing at a time; "": it does.
+func (a *Account) BlockedAt(now Time) string {
+	if a.BlockedUntil != 0 && a.BlockedUntil <= now {
+		return ""
+	}
+	return a.Blocked
 }
 
 // SupportsTemplates tells whether the channel has a template library.
@@ -63,6 +85,16 @@ func (c *Channel) Binds(t *Template) []Binding {
 
 // Channel returns the channel with this id, or nil.
 func (s *Settings) Channel(id ID) *Channel { return s.channels[id] }
+
+// ChannelOf returns the channel of a kind with this handle of the provider's, or nil.
+func (s *Settings) ChannelOf(kind ChannelKind, externalID string) *Channel {
+	for _, c := range s.channels {
+		if c.Kind == kind && c.ExternalID == externalID {
+			return c
+		}
+	}
+	return nil
+}
 
 // Channels lists the channels by age.
 func (s *Settings) Channels() []*Channel {
@@ -104,3 +136,22 @@ func NoChannel() *Error {
 
 // A TemplateSource is one template in the provider's own JSON form.
 type TemplateSource struct{ Name, Language, Source string }
+
+// DeletedStatus is the provider's word for a template that is gone.
+const DeletedStatus = "DELETED"
+
+// WithStatus returns the template with another status, as the provider spells it.
+func (t TemplateSource) WithStatus(status string) (TemplateSource, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(t.Source), &members); err != nil {
+		return t, err
+	}
+	word, err := json.Marshal(status)
+	if err != nil || string(members["status"]) == string(word) {
+		return t, err
+	}
+	members["status"] = word
+	source, err := json.Marshal(members)
+	t.Source = string(source)
+	return t, err
+}

@@ -22,6 +22,7 @@
 //	send_test.go         many calls with the same keys, and with the same people
 //	fuzz_test.go         requests made from the API description, then damaged
 //	disk_test.go         a disk that is full, failing, read-only or locked
+//	whatsapp_test.go     a WhatsApp number, with a simulator as the provider
 //	outage_test.go       a PostgreSQL that stops under load
 //	durable_test.go      the syncs behind an answer, counted
 //	neighbours_test.go   batches beside singles, revocations, slow clients

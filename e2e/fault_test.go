@@ -351,16 +351,20 @@ func (n *node) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
 	return n.provider.Send(ctx, d)
 }
 
-func (n *node) Templates(ctx context.Context, ws desk.ID, c *desk.Channel) ([]desk.TemplateSource, error) {
-	return n.provider.Templates(ctx, ws, c)
+func (n *node) Templates(ctx context.Context, at app.Access) ([]desk.TemplateSource, error) {
+	return n.provider.Templates(ctx, at)
 }
 
-func (n *node) Read(notice app.Notice) (app.Happenings, *app.Notice, error) {
+func (n *node) Read(notice app.Notice) ([]app.Happening, *app.Notice, error) {
 	return n.provider.Read(notice)
 }
 
-func (n *node) Check(ctx context.Context, ws desk.ID, c *desk.Channel) ([]string, error) {
-	return n.provider.Check(ctx, ws, c)
+func (n *node) Check(ctx context.Context, at app.Access) ([]app.Problem, error) {
+	return n.provider.Check(ctx, at)
+}
+
+func (n *node) Subscribe(ctx context.Context, at app.Access) error {
+	return n.provider.Subscribe(ctx, at)
 }
 
 // workspace makes what the sends need, and leaves its ids for the other processes.

@@ -167,7 +167,7 @@ func openSource(t *testing.T, dir string) *sql.DB {
 }
 
 // leaveReports puts rows into the tables that a server empties by itself: what was heard
-// and is due in a hundred years, and a report on a message that is not known.
+// and is due in a hundred years, a report on a message that is not known, and a webhook.
 func leaveReports(t *testing.T, db *sql.DB) {
 	t.Helper()
 	for _, statement := range []string{
@@ -175,6 +175,8 @@ func leaveReports(t *testing.T, db *sql.DB) {
 			SELECT workspace_id, 4900000000000, randomblob(16), id, randomblob(100000) FROM channels`,
 		`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure)
 			SELECT workspace_id, id, 'x', 4900000000000, 'delivered', randomblob(16), '' FROM channels`,
+		`INSERT INTO webhooks (workspace_id, at, id, channel_id, body) SELECT workspace_id, 4900000000000, id, id, randomblob(4 << 20) FROM channels`,
+		`INSERT INTO webhook_people (workspace_id, value, at, id) SELECT workspace_id, '12025550199', 4900000000000, id FROM channels`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)

@@ -119,7 +119,7 @@ func (s *Sandbox) due(st story, next step) desk.Time {
 }
 
 // Read tells the statuses that are due with the notice, and keeps the later ones.
-func (s *Sandbox) Read(n app.Notice) (told app.Happenings, rest *app.Notice, err error) {
+func (s *Sandbox) Read(n app.Notice) (told []app.Happening, rest *app.Notice, err error) {
 	var st story
 	if err := json.Unmarshal(n.Body, &st); err != nil {
 		return told, nil, err
@@ -133,7 +133,7 @@ func (s *Sandbox) Read(n app.Notice) (told app.Happenings, rest *app.Notice, err
 		if now.Status == desk.Failed {
 			status.Failure = &undeliverable
 		}
-		told.Statuses = append(told.Statuses, status)
+		told = append(told, app.Happening{Status: &status})
 	}
 	if st.Steps = st.Steps[later:]; len(st.Steps) == 0 {
 		return told, nil, nil
@@ -144,9 +144,12 @@ func (s *Sandbox) Read(n app.Notice) (told app.Happenings, rest *app.Notice, err
 }
 
 // Templates returns the library that template put has written.
-func (s *Sandbox) Templates(ctx context.Context, ws desk.ID, c *desk.Channel) ([]desk.TemplateSource, error) {
-	return s.c.Library.SandboxTemplates(ctx, ws, c.ID)
+func (s *Sandbox) Templates(ctx context.Context, at app.Access) ([]desk.TemplateSource, error) {
+	return s.c.Library.SandboxTemplates(ctx, at.Workspace, at.Channel.ID)
 }
 
 // Check finds nothing wrong: there is nothing that could be.
-func (*Sandbox) Check(context.Context, desk.ID, *desk.Channel) ([]string, error) { return nil, nil }
+func (*Sandbox) Check(context.Context, app.Access) ([]app.Problem, error) { return nil, nil }
+
+// Subscribe has nothing to do: the sandbox gives its notices along with its receipts.
+func (*Sandbox) Subscribe(context.Context, app.Access) error { return nil }

@@ -41,7 +41,7 @@ func still() time.Time { return began }
 // dispatch is a message on its way to a number.
 func dispatch(number string) app.Dispatch {
 	return app.Dispatch{
-		Workspace: desk.ID{0x15}, Channel: &desk.Channel{ID: desk.ID{0xCA}, Kind: desk.SandboxChannel},
+		Access:  app.Access{Workspace: desk.ID{0x15}, Channel: &desk.Channel{ID: desk.ID{0xCA}, Kind: desk.SandboxChannel}},
 		Attempt: desk.ID{0xA7}, By: began.Add(time.Second), Number: number,
 	}
 }
@@ -138,7 +138,8 @@ func TestSend_takes(t *testing.T) {
 				if again, restAgain, _ := s.Read(n); !reflect.DeepEqual(again, happened) || !reflect.DeepEqual(restAgain, rest) {
 					t.Errorf("read again, it tells %+v and leaves %+v, not %+v", again, restAgain, rest)
 				}
-				for _, status := range happened.Statuses {
+				for _, h := range happened {
+					status := *h.Status
 					if status.At != n.Due || status.ExternalID != receipt.ExternalID || status.Attempt != (desk.ID{0xA7}) {
 						t.Errorf("due at %s: %+v", n.Due, status)
 					}
@@ -205,11 +206,11 @@ func TestSend_slowly(t *testing.T) {
 func TestRead_refuses(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "nonsense", `{"steps":1}`, `[]`} {
-		if told, rest, err := newSandbox(still).Read(app.Notice{Body: []byte(body)}); err == nil || told.Statuses != nil || rest != nil {
+		if told, rest, err := newSandbox(still).Read(app.Notice{Body: []byte(body)}); err == nil || told != nil || rest != nil {
 			t.Errorf("%q: %+v, %+v, %v", body, told, rest, err)
 		}
 	}
-	if told, rest, err := newSandbox(still).Read(app.Notice{Body: []byte(`{}`)}); err != nil || told.Statuses != nil || rest != nil {
+	if told, rest, err := newSandbox(still).Read(app.Notice{Body: []byte(`{}`)}); err != nil || told != nil || rest != nil {
 		t.Errorf("a story at its end: %+v, %+v, %v", told, rest, err)
 	}
 }
@@ -225,14 +226,14 @@ func TestPace_has_a_default(t *testing.T) {
 func TestTemplates_and_Check(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(still)
-	list, err := s.Templates(t.Context(), desk.ID{0x15}, &desk.Channel{ID: desk.ID{0xCA}})
+	list, err := s.Templates(t.Context(), app.Access{Workspace: desk.ID{0x15}, Channel: &desk.Channel{ID: desk.ID{0xCA}}})
 	if err != nil || len(list) != 1 || list[0].Name != "hello" {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if _, err := s.Templates(t.Context(), desk.ID{0x15}, &desk.Channel{}); !desk.IsType(err, desk.NotFound) {
+	if _, err := s.Templates(t.Context(), app.Access{Workspace: desk.ID{0x15}, Channel: &desk.Channel{}}); !desk.IsType(err, desk.NotFound) {
 		t.Errorf("of no channel: %v", err)
 	}
-	if problems, err := s.Check(t.Context(), desk.ID{0x15}, &desk.Channel{}); problems != nil || err != nil {
-		t.Errorf("%q, %v", problems, err)
+	if problems, err := s.Check(t.Context(), app.Access{}); problems != nil || err != nil {
+		t.Errorf("%v, %v", problems, err)
 	}
 }

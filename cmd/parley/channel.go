@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -21,7 +22,8 @@ type channelCmd struct {
 }
 
 type channelAddCmd struct {
-	Sandbox channelAddSandboxCmd `cmd:"" help:"Add a channel that plays a provider and never leaves this machine."`
+	Sandbox  channelAddSandboxCmd  `cmd:"" help:"Add a channel that plays a provider and never leaves this machine."`
+	Whatsapp channelAddWhatsAppCmd `cmd:"" help:"Connect a number of the WhatsApp Cloud API."`
 }
 
 // A binding is a flag's TEMPLATE/LANGUAGE/ADDRESS=BINDING; "" of a binding is the guess.
@@ -133,6 +135,100 @@ func (c *channelAddSandboxCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
+// A secretFrom is a flag that names the environment variable which holds a secret: an
+// argument could be read by others, in the list of processes.
+type secretFrom string
+
+// read returns the secret, the empty one when no variable is named.
+func (v secretFrom) read() (app.Secret, error) {
+	if v == "" {
+		return app.Secret{}, nil
+	}
+	text := strings.TrimSpace(os.Getenv(string(v)))
+	if text == "" {
+		return app.Secret{}, fmt.Errorf("the environment variable %s is empty: export it first, with the secret as its value", v)
+	}
+	return app.NewSecret(text), nil
+}
+
+type secretFlags struct {
+	AppSecretEnv   secretFrom `help:"The environment variable that holds the Meta app's secret, which signs webhooks." name:"app-secret-env" placeholder:"NAME"`
+	TokenEnv       secretFrom `help:"The one that holds the access token, of a system user with the permissions whatsapp_business_messaging and whatsapp_business_management." name:"token-env" placeholder:"NAME"`
+	VerifyTokenEnv secretFrom `help:"The one that holds the verify token, which you also give to Meta; when a channel is added, by default made up." name:"verify-token-env" placeholder:"NAME"`
+}
+
+func (f *secretFlags) read() (s app.Secrets, err error) {
+	var errs [3]error
+	s.AppSecret, errs[0] = f.AppSecretEnv.read()
+	s.Token, errs[1] = f.TokenEnv.read()
+	s.VerifyToken, errs[2] = f.VerifyTokenEnv.read()
+	return s, cmp.Or(errs[:]...)
+}
+
+type channelAddWhatsAppCmd struct {
+	Workspace     string `help:"The workspace's id." required:"" placeholder:"ID"`
+	PhoneNumberID string `help:"The id of the number in WhatsApp Manager, not the number itself." name:"phone-number-id" required:"" placeholder:"P"`
+	WabaID        string `help:"The id of the WhatsApp Business Account that the number belongs to." name:"waba-id" required:"" placeholder:"B"`
+	secretFlags   `embed:""`
+	GraphURL      string `help:"Another address of the Graph API, as of a simulator. Default: https://graph.facebook.com." name:"graph-url" placeholder:"URL"`
+	GraphVersion  string `help:"The version of the Graph API. Default: v26.0." name:"graph-version" placeholder:"V"`
+	PerSecond     int    `help:"How many messages a second the number may send: 80, or 1000 once Meta has raised it. Default: 80." name:"per-second" placeholder:"N"`
+}
+
+// Help says where the values are found, and shows examples.
+func (*channelAddWhatsAppCmd) Help() string {
+	return paragraphs("Token, number and account are checked at Meta first, and nothing is stored when they don't fit together. "+
+		"Secrets are read from the environment, and stored encrypted. Then give Meta's app, under WhatsApp, Configuration, "+
+		"the callback URL and the verify token that this command prints, and subscribe to the fields it names.", examples(
+		`export WHATSAPP_TOKEN=... WHATSAPP_APP_SECRET=...`,
+		`parley channel add whatsapp --workspace 01980000-0000-7000-8000-000000000001 --phone-number-id 200300400500600 --waba-id 100200300400500 --app-secret-env WHATSAPP_APP_SECRET --token-env WHATSAPP_TOKEN`,
+	))
+}
+
+// Validate refuses a channel without secrets.
+func (c *channelAddWhatsAppCmd) Validate() error {
+	if c.AppSecretEnv == "" || c.TokenEnv == "" {
+		return errors.New("give --app-secret-env and --token-env: the names of environment variables that hold the secrets")
+	}
+	return nil
+}
+
+// webhookFields are those that Meta's app must be subscribed to.
+const webhookFields = "messages, message_template_status_update, message_template_components_update, message_template_quality_update, template_category_update, phone_number_quality_update, account_update, user_preferences, user_id_update"
+
+// Run adds the channel.
+func (c *channelAddWhatsAppCmd) Run(ctx context.Context, s *session) error {
+	secrets, err := c.read()
+	if err != nil {
+		return err
+	}
+	return s.do(ctx, func(a *app.App) error {
+		channel, secrets, problems, err := a.AddWhatsApp(ctx, idOf(c.Workspace), app.WhatsAppAccount{
+			PhoneNumberID: c.PhoneNumberID, Secrets: secrets,
+			Account: desk.Account{BusinessID: c.WabaID, BaseURL: c.GraphURL, Version: c.GraphVersion, PerSecond: c.PerSecond},
+		})
+		if err != nil {
+			return s.unknownWorkspace(err, c.Workspace)
+		}
+		id := channel.ID.String()
+		verify, madeUp := "the one in "+string(c.VerifyTokenEnv), ""
+		if c.VerifyTokenEnv == "" {
+			madeUp = secrets.VerifyToken.Reveal()
+			verify = madeUp + " (shown once)"
+		}
+		notes := ""
+		for _, p := range problems {
+			notes += "Note: " + p.Text + "\n"
+		}
+		return s.answer(struct {
+			ChannelID   string `json:"channel_id"`
+			WebhookPath string `json:"webhook_path"`
+			VerifyToken string `json:"verify_token,omitempty"` // when it was made up
+		}{id, app.WebhookPath(channel.ID), madeUp}, "Added the WhatsApp channel of the number %s: %s\n%s\nIn Meta's app, under WhatsApp, Configuration, set\n  Callback URL   your server's public address with the path %s\n  Verify token   %s\nand subscribe to these fields: %s.\n\nThe server must run to answer Meta then. parley channel check %s says what is still missing.\n",
+			channel.ExternalID, id, notes, app.WebhookPath(channel.ID), verify, webhookFields, id)
+	})
+}
+
 type channelListCmd struct {
 	Workspace string `help:"The workspace's id." required:"" placeholder:"ID"`
 }
@@ -163,15 +259,18 @@ func (c *channelListCmd) Run(ctx context.Context, s *session) error {
 }
 
 type channelEditCmd struct {
-	Channel string    `arg:"" help:"The channel's id."`
-	Enabled *bool     `help:"Whether messages are sent on it: --enabled=true or --enabled=false."`
-	Bind    []binding `help:"What fills a variable: ${bindings}, or guess for what its name suggests. ADDRESS is the variable's name, with header. before it in a title. May be repeated." placeholder:"TEMPLATE/LANGUAGE/ADDRESS=BINDING" sep:"none"`
+	Channel     string `arg:"" help:"The channel's id."`
+	Enabled     *bool  `help:"Whether messages are sent on it: --enabled=true or --enabled=false."`
+	PerSecond   *int   `help:"How many messages a second a WhatsApp number may send; 0 for the default, 80." name:"per-second" placeholder:"N"`
+	secretFlags `embed:""`
+	Bind        []binding `help:"What fills a variable: ${bindings}, or guess for what its name suggests. ADDRESS is the variable's name, with header. before it in a title. May be repeated." placeholder:"TEMPLATE/LANGUAGE/ADDRESS=BINDING" sep:"none"`
 }
 
 // Help says what disabling means, and shows examples.
 func (*channelEditCmd) Help() string {
 	return paragraphs("A channel can't be removed, only disabled: nothing is sent on it then, and its conversations stay. "+
-		"Messages still come in.", examples(
+		"Messages still come in.", "A WhatsApp channel's secrets are replaced by those in the environment variables named. "+
+		"Webhooks that the previous app secret signed are still taken.", examples(
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --enabled=false`,
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --bind order_update/en_US/1=customer_first_name --bind order_update/en_US/header.1=free`,
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --bind order_update/en_US/1=guess`,
@@ -180,16 +279,20 @@ func (*channelEditCmd) Help() string {
 
 // Validate refuses an edit of nothing.
 func (c *channelEditCmd) Validate() error {
-	if c.Enabled == nil && c.Bind == nil {
-		return errors.New("nothing to change: give --enabled or --bind")
+	if c.Enabled == nil && c.PerSecond == nil && c.secretFlags == (secretFlags{}) && c.Bind == nil {
+		return errors.New("nothing to change: give --enabled, --bind, --per-second or a secret's environment variable")
 	}
 	return nil
 }
 
 // Run changes the channel.
 func (c *channelEditCmd) Run(ctx context.Context, s *session) error {
+	secrets, err := c.read()
+	if err != nil {
+		return err
+	}
 	return s.do(ctx, func(a *app.App) error {
-		edit := app.ChannelEdit{Enabled: c.Enabled, Bindings: map[desk.BindingPlace]desk.Binding{}}
+		edit := app.ChannelEdit{Enabled: c.Enabled, PerSecond: c.PerSecond, Secrets: secrets, Bindings: map[desk.BindingPlace]desk.Binding{}}
 		for _, b := range c.Bind {
 			edit.Bindings[b.place] = b.what
 		}
@@ -223,15 +326,23 @@ func (c *channelCheckCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return s.unknownChannel(err, c.Channel)
 		}
-		if len(problems) > 0 {
-			err = fmt.Errorf("the channel does not work: %s", strings.Join(problems, "; "))
+		texts, working := []string{}, true
+		for _, p := range problems {
+			texts, working = append(texts, p.Text), working && !p.Blocking
+		}
+		text := fmt.Sprintf("Nothing is wrong with the channel %s.\n", c.Channel)
+		if len(texts) > 0 {
+			err = fmt.Errorf("the channel does not work: %s", strings.Join(texts, "; "))
+			if working {
+				err = fmt.Errorf("the channel works, but: %s", strings.Join(texts, "; "))
+			}
 			if !s.flags.JSON {
 				return err
 			}
 		}
 		return errors.Join(err, s.answer(struct {
 			Problems []string `json:"problems"`
-		}{append([]string{}, problems...)}, "Nothing is wrong with the channel %s.\n", c.Channel))
+		}{texts}, "%s", text))
 	})
 }
 

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"parley/app"
 	"parley/config"
+	"parley/desk"
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
 
@@ -116,7 +120,7 @@ func TestMigrateResumes(t *testing.T) {
 	tables := m.ask(t, `SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public'`)
 	for _, name := range tables {
 		copied := slices.ContainsFunc(sqlite.Tables(), func(t sqlite.Table) bool { return t.Name == name })
-		if !copied && !slices.Contains([]string{"goose_db_version", "installation", "event_counters", "leases"}, name) {
+		if !copied && !slices.Contains([]string{"goose_db_version", "installation", "event_counters", "leases", "pace"}, name) {
 			t.Errorf("the table %s is filled by nothing", name)
 		}
 	}
@@ -124,6 +128,38 @@ func TestMigrateResumes(t *testing.T) {
 	events, counters := m.ask(t, fmt.Sprintf(newest, "events")), m.ask(t, fmt.Sprintf(newest, "event_counters"))
 	if !slices.Equal(events, counters) {
 		t.Errorf("the counters are %v, want %v", counters, events)
+	}
+}
+
+// A webhook may have megabytes.
+func TestMigrateLargeRows(t *testing.T) {
+	t.Parallel()
+	m := newMigrationTest(t, 1)
+	from, err := sqlite.Open(t.Context(), sqlite.Config{Path: config.Storage{Dir: m.dir}.Database()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := from.Workspaces(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const webhooks = 5
+	for i := range webhooks {
+		n := app.Notice{ID: desk.ID{byte(i)}, Due: 4_900_000_000_000, Webhook: 7, Skip: i, Body: make([]byte, 4<<20)}
+		_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(n.Body)
+		err := from.InTx(t.Context(), list[0].ID, func(tx app.Tx) error {
+			return errors.Join(tx.PutWebhook(n), tx.PutNotice(n), tx.PutWebhookPeople(n, []string{"12025550143", "TR.1"}))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := from.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantWords(t, m.migrate(t, exitDone), `"verified":true`, `{"name":"webhooks","rows":5}`, `{"name":"webhook_people","rows":10}`, `{"name":"notices","rows":5}`)
+	if got := m.ask(t, `SELECT sum(length(body)) || ' ' || (SELECT sum(skip) FROM notices) FROM webhooks`); got[0] != fmt.Sprint(webhooks*4<<20, " 10") {
+		t.Errorf("the bodies and what is taken in of them: %s", got)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"parley/sandbox"
 	"parley/store/postgres"
 	"parley/store/sqlite"
+	"parley/whatsapp"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -154,7 +155,8 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger) (_ inst
 	return installation{storage, store, app.New(app.Deps{
 		Store: store,
 		Providers: map[desk.ChannelKind]app.Provider{
-			desk.SandboxChannel: sandbox.New(sandbox.Config{Library: store, Now: time.Now, NewID: newID}),
+			desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: store, Now: time.Now, NewID: newID}),
+			desk.WhatsAppChannel: whatsapp.New(whatsapp.Config{Now: time.Now}),
 		},
 		Answer: api.SendAnswer,
 		Now:    time.Now,

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"reflect"
 
+	"parley/app"
 	"parley/desk"
 
 	"github.com/jackc/pgx/v5"
@@ -10,7 +12,7 @@ import (
 
 func readChannel(row pgx.Row) (v desk.Channel, err error) {
 	var bindings [][4]string
-	err = row.Scan(into(&v.ID), (*string)(&v.Kind), &v.ExternalID, &v.Enabled, (*int64)(&v.CreatedAt), &v.Library, document{&bindings})
+	err = row.Scan(into(&v.ID), (*string)(&v.Kind), &v.ExternalID, &v.Enabled, (*int64)(&v.CreatedAt), &v.Library, document{&bindings}, document{&v.Account})
 	for _, b := range bindings {
 		if v.Bindings == nil {
 			v.Bindings = map[desk.BindingPlace]desk.Binding{}
@@ -25,11 +27,30 @@ func putChannel(p *pipe, ws desk.ID, v *desk.Channel) {
 	for place, b := range v.Bindings {
 		bindings = append(bindings, [4]string{place.Template, place.Language, place.Address, string(b)})
 	}
-	p.put(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings)
-		VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
-		external_id = excluded.external_id, enabled = excluded.enabled, created_at = excluded.created_at, bindings = excluded.bindings`,
-		uuid(ws), uuid(v.ID), string(v.Kind), v.ExternalID, v.Enabled, int64(v.CreatedAt), asJSON(bindings))
+	var account *desk.Account
+	if !reflect.ValueOf(v.Account).IsZero() {
+		account = &v.Account
+	}
+	p.put(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account)
+		VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
+		external_id = excluded.external_id, enabled = excluded.enabled, created_at = excluded.created_at, bindings = excluded.bindings,
+		account = excluded.account`,
+		uuid(ws), uuid(v.ID), string(v.Kind), v.ExternalID, v.Enabled, int64(v.CreatedAt), asJSON(bindings), asJSON(account))
 	enter(p, entryChannel, v.ID.String(), ws)
+}
+
+const channelsOfKindQuery = `SELECT workspace_id, id FROM channels WHERE kind = $1 ORDER BY workspace_id, id`
+
+// ChannelsOfKind lists the channels of a kind in all workspaces.
+func (s *Store) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) (list []app.ChannelRef, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, "channels of a kind", func(row pgx.Row) (ref app.ChannelRef, err error) {
+			err = row.Scan(into(&ref.Workspace), into(&ref.ID))
+			return ref, err
+		}, channelsOfKindQuery, string(kind))
+		return err
+	})
+	return list, err
 }
 
 func replaceTemplates(p *pipe, ws desk.ID, l *desk.ChannelLibrary) {

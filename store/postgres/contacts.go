@@ -280,6 +280,7 @@ func flushBook(t *tx, book *desk.Book) error {
 	if len(gone.ids) > 0 {
 		t.put(deleteContacts, uuid(t.ws), gone.ids, gone.versions)
 		eraseConversations(t.pipe, t.ws, gone.ids)
+		eraseWebhooks(t.pipe, t.ws, deleted)
 	}
 	if len(updated.ids) > 0 {
 		t.put(updateContacts, updated.args(t.ws)...)

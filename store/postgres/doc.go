@@ -10,6 +10,8 @@
 //	conversations.go  conversations and messages
 //	attempts.go       sends and their keys
 //	notices.go        what was heard: notices, early statuses, opt-outs
+//	webhooks.go       bodies of webhooks, and of whom they tell
+//	pace.go           what holds sends back
 //	tx.go             transactions that the caller composes
 //	import.go         taking in everything, for parley migrate
 //	pipe.go           statements: what shares a round trip, binding and reading

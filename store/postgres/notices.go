@@ -42,15 +42,34 @@ func readStatus(row pgx.Row) (n desk.StatusNotice, err error) {
 	return n, err
 }
 
-const putNoticeQuery = `INSERT INTO notices (workspace_id, due_at, id, channel_id, body) VALUES ($1, $2, $3, $4, $5)
-	ON CONFLICT (workspace_id, due_at, id) DO UPDATE SET channel_id = excluded.channel_id, body = excluded.body`
+const noticeColumns = `due_at, id, channel_id, webhook_at, skip, body`
 
-func noticeArgs(ws desk.ID, n app.Notice) []any {
-	body := n.Body
-	if body == nil {
-		body = []byte{} // nil is NULL
+func readNotice(row pgx.Row) (n app.Notice, err error) {
+	err = row.Scan((*int64)(&n.Due), into(&n.ID), into(&n.Channel), (*int64)(&n.Webhook), &n.Skip, &n.Body)
+	if len(n.Body) == 0 {
+		n.Body = nil
 	}
-	return []any{uuid(ws), int64(n.Due), uuid(n.ID), uuid(n.Channel), body}
+	return n, err
+}
+
+const putNoticeQuery = `INSERT INTO notices (workspace_id, ` + noticeColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	ON CONFLICT (workspace_id, due_at, id) DO UPDATE SET channel_id = excluded.channel_id, webhook_at = excluded.webhook_at,
+	skip = excluded.skip, body = excluded.body`
+
+// noticeArgs leaves the body of a webhook to PutWebhook.
+func noticeArgs(ws desk.ID, n app.Notice) []any {
+	if n.Webhook != 0 {
+		n.Body = nil
+	}
+	return []any{uuid(ws), int64(n.Due), uuid(n.ID), uuid(n.Channel), int64(n.Webhook), n.Skip, notNull(n.Body)}
+}
+
+// notNull is what nil is not.
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 func putNotice(p *pipe, ws desk.ID, n app.Notice) error {
@@ -61,8 +80,8 @@ func putNotice(p *pipe, ws desk.ID, n app.Notice) error {
 const takeNoticesQuery = `WITH wanted AS (
 		SELECT u.n, l.place FROM unnest($2::bigint[], $3::uuid[]) WITH ORDINALITY u (due_at, id, n) CROSS JOIN LATERAL
 			(SELECT ctid AS place FROM notices WHERE workspace_id = $1 AND due_at = u.due_at AND id = u.id FOR UPDATE SKIP LOCKED) l),
-	taken AS (DELETE FROM notices USING wanted WHERE notices.ctid = wanted.place RETURNING wanted.n)
-	SELECT n FROM taken ORDER BY n`
+	taken AS (DELETE FROM notices USING wanted WHERE notices.ctid = wanted.place RETURNING wanted.n, ` + noticeColumns + `)
+	SELECT ` + noticeColumns + ` FROM taken ORDER BY n`
 
 // PutNotice keeps a provider's notice until it is due and was taken.
 func (s *Store) PutNotice(ctx context.Context, ws desk.ID, n app.Notice) error {
@@ -70,16 +89,13 @@ func (s *Store) PutNotice(ctx context.Context, ws desk.ID, n app.Notice) error {
 	return err
 }
 
-const noticesQuery = `SELECT due_at, id, channel_id, body FROM notices WHERE workspace_id = $1 ORDER BY due_at, id LIMIT $2`
+const noticesQuery = `SELECT ` + noticeColumns + ` FROM notices WHERE workspace_id = $1 ORDER BY due_at, id LIMIT $2`
 
 // Notices returns up to limit notices of a workspace that are due at now, oldest
 // first, and when the next one after them is due, 0 when there is none.
 func (s *Store) Notices(ctx context.Context, ws desk.ID, now desk.Time, limit int) (list []app.Notice, next desk.Time, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "notices", func(row pgx.Row) (n app.Notice, err error) {
-			err = row.Scan((*int64)(&n.Due), into(&n.ID), into(&n.Channel), &n.Body)
-			return n, err
-		}, noticesQuery, uuid(ws), limit+1)
+		list, err = all(p, "notices", readNotice, noticesQuery, uuid(ws), limit+1)
 		return err
 	})
 	due := 0
@@ -119,4 +135,13 @@ func (s *Store) Lease(ctx context.Context, ws desk.ID, task string, millis desk.
 		ON CONFLICT (workspace_id, task) DO UPDATE SET until = excluded.until WHERE leases.until < `+databaseNow,
 		uuid(ws), task, int64(millis))
 	return tag.RowsAffected() == 1, err
+}
+
+// LeaseOf returns until when a task was given last, 0 for never.
+func (s *Store) LeaseOf(ctx context.Context, ws desk.ID, task string) (until desk.Time, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		until, err = one(p, "lease", readTime, `SELECT until FROM leases WHERE workspace_id = $1 AND task = $2`, uuid(ws), task)
+		return err
+	})
+	return until, err
 }

@@ -100,6 +100,11 @@ func all[T any](p *pipe, doing string, read func(pgx.Row) (T, error), query stri
 	return list, p.send(doing)
 }
 
+func readTime(row pgx.Row) (at desk.Time, err error) {
+	err = row.Scan((*int64)(&at))
+	return at, err
+}
+
 // A uuid is an id on its way to or from the database. NULL is the zero one.
 type uuid desk.ID
 

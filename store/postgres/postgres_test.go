@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"parley/app"
 	"parley/desk"
@@ -81,7 +83,7 @@ func TestKeysLeadWithTheWorkspace(t *testing.T) {
 	s := openAt(t, pgtest.Database(t))
 	const tables = `SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
 		AND c.relname NOT IN ('workspaces', 'directory', 'installation', 'goose_db_version')`
-	if n := query(t, s, `SELECT count(*)::text FROM (`+tables+`) t`); n[0] != "18" {
+	if n := query(t, s, `SELECT count(*)::text FROM (`+tables+`) t`); n[0] != "21" {
 		t.Errorf("%s tables of workspaces; is a new one to be shared out, too?", n[0])
 	}
 	without := `SELECT c.relname::text FROM pg_class c WHERE c.oid IN (` + tables + `) AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)`
@@ -134,7 +136,7 @@ func TestTenOpenAtOnce(t *testing.T) {
 	if err := s.BindSecret(t.Context(), "other"); !desk.IsType(err, desk.InvalidRequest) {
 		t.Errorf("another secret key: %v", err)
 	}
-	if n := query(t, s, `SELECT version_id::text FROM goose_db_version ORDER BY id`); !slices.Equal(n, []string{"0", "1", "2", "3"}) {
+	if n := query(t, s, `SELECT version_id::text FROM goose_db_version ORDER BY id`); !slices.Equal(n, []string{"0", "1", "2", "3", "4"}) {
 		t.Errorf("migrations ran: %v", n)
 	}
 }
@@ -497,15 +499,7 @@ func TestClaimThatComesLate(t *testing.T) {
 				return tx.FreeKey("k")
 			})
 		}()
-		const waiting = `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-		for query(t, stores[0], waiting)[0] == "0" {
-			select {
-			case err := <-given:
-				return fmt.Errorf("it did not wait: %w", err)
-			default:
-			}
-		}
-		return nil
+		return waitForLocks(t, stores[0], given)
 	})
 	if err := errors.Join(err, <-given); err != nil {
 		t.Fatal(err)
@@ -676,5 +670,110 @@ func TestWhoseErrorItIs(t *testing.T) {
 		if got := desk.IsType(failed("doing", tc.err), desk.Unavailable); got != tc.machine {
 			t.Errorf("%v is the machine's: %v", tc.err, got)
 		}
+	}
+}
+
+// waitForLocks returns once a transaction waits for another, or done has an element, which
+// it returns as an error.
+func waitForLocks(t *testing.T, s *Store, done chan error) error {
+	t.Helper()
+	const waiting = `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+	for query(t, s, waiting)[0] == "0" {
+		select {
+		case err := <-done:
+			return fmt.Errorf("it did not wait: %w", err)
+		default:
+		}
+	}
+	return nil
+}
+
+// TestWebhookOfADeletedContact: whoever deletes a contact waits for a webhook of it that is
+// being taken in, and then deletes that, too.
+func TestWebhookOfADeletedContact(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	if _, err := update(stores[0], ws, upsertOf(identity(desk.KindPhone, 1), identity(desk.KindPhone, 2))); err != nil {
+		t.Fatal(err)
+	}
+	list, err := stores[0].Contacts(t.Context(), ws, desk.ContactFilter{}, desk.ContactPlace{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := app.Notice{ID: newID(), Due: 5, Webhook: 5, Body: []byte("x")}
+	if err := stores[0].InTx(t.Context(), ws, func(tx app.Tx) error {
+		return errors.Join(tx.PutWebhook(n), tx.PutNotice(n))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	deleted := make(chan error, 1)
+	err = stores[0].InTx(t.Context(), ws, func(tx app.Tx) error {
+		_, err1 := tx.TakeNotices([]app.Notice{n})
+		_, err2 := tx.Webhook(n)
+		_, err3 := tx.Contact(list[0].ID)
+		err4 := tx.PutWebhookPeople(n, []string{"2", "3"})
+		if err := errors.Join(err1, err2, err3, err4); err != nil {
+			return err
+		}
+		if forgotten, err := stores[1].ForgetWebhooks(t.Context(), ws, 6, 10); forgotten != 0 || err != nil {
+			t.Errorf("%d webhooks were forgotten that are being taken in, %v", forgotten, err)
+		}
+		go func() {
+			_, err := update(stores[1], ws, &desk.Op{Kind: desk.OpDelete, ByID: true, Target: list[0].ID})
+			deleted <- err
+		}()
+		return waitForLocks(t, stores[0], deleted)
+	})
+	if err := errors.Join(err, <-deleted); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"contacts", "notices", "webhooks", "webhook_people"} {
+		if left := query(t, stores[0], `SELECT count(*)::text FROM `+table); left[0] != "0" {
+			t.Errorf("%s rows of %s are left", left[0], table)
+		}
+	}
+}
+
+// TestNodesKeepPaceTogether: nodes that take the same places, in whatever order they name
+// them, neither lock each other out nor take one too many, though old buckets are
+// forgotten meanwhile and somebody has the workspace to himself.
+func TestNodesKeepPaceTogether(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	const callers, rounds, burst = 8, 25, 40
+	var taken atomic.Int32
+	var group sync.WaitGroup
+	err := stores[0].UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) {
+		for n := range callers {
+			group.Go(func() {
+				for round := range rounds {
+					names := []string{"a", "b", "c", fmt.Sprint("new ", round), fmt.Sprint("a new ", round)}
+					list := []app.Bucket{{Name: "held", Interval: time.Hour, Burst: burst}}
+					for i := range names {
+						list = append(list, app.Bucket{Name: names[(i*(1+n%4)+n)%len(names)], Burst: 1}) // which pass at once
+					}
+					wait, ok, err := stores[n%2].Pace(context.Background(), ws, list, 0)
+					if err != nil || ok == (wait > 0) {
+						t.Errorf("pace: %v after %v, %v", ok, wait, err)
+					}
+					if ok {
+						taken.Add(1)
+					}
+					if err := stores[n%2].ForgetPace(context.Background(), ws); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		return desk.Change{}, nil
+	})
+	if err != nil || taken.Load() != burst {
+		t.Errorf("%d places were taken, want %d, %v", taken.Load(), burst, err)
+	}
+	if left := query(t, stores[0], `SELECT bucket FROM pace`); !slices.Equal(left, []string{"held"}) {
+		t.Errorf("buckets are left: %q", left)
 	}
 }

@@ -146,7 +146,7 @@ func loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 		v, err := readChannel(row)
 		channels = append(channels, v)
 		return err
-	}, `SELECT id, kind, external_id, enabled, created_at, library, bindings FROM channels WHERE workspace_id = $1`, uuid(ws))
+	}, `SELECT id, kind, external_id, enabled, created_at, library, bindings, account FROM channels WHERE workspace_id = $1`, uuid(ws))
 	if outside {
 		p.put(`COMMIT`)
 	}

@@ -220,21 +220,14 @@ func (t *tx) DropStatuses(before desk.Time) error {
 
 func (t *tx) PutNotice(n app.Notice) error { return putNotice(t.pipe, t.ws, n) }
 
-// TakeNotices passes over what another transaction is taking.
+// TakeNotices passes over what another transaction is taking. It returns them as they
+// are by now: of a webhook, another process may have taken in a part.
 func (t *tx) TakeNotices(list []app.Notice) (taken []app.Notice, err error) {
 	due, ids := make([]int64, len(list)), make(pgtype.FlatArray[uuid], len(list))
 	for i, n := range list {
 		due[i], ids[i] = int64(n.Due), uuid(n.ID)
 	}
-	t.each(func(row pgx.Row) error {
-		var n int
-		if err := row.Scan(&n); err != nil {
-			return err
-		}
-		taken = append(taken, list[n-1])
-		return nil
-	}, takeNoticesQuery, uuid(t.ws), due, ids)
-	return taken, t.send("take notices")
+	return all(t.pipe, "take notices", readNotice, takeNoticesQuery, uuid(t.ws), due, ids)
 }
 
 func (t *tx) Append(events ...desk.Event) error {

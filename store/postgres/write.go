@@ -90,6 +90,27 @@ func (s *Store) transact(ctx context.Context, ws desk.ID, alone bool, do func(*t
 	return conflicts(t.fail), err
 }
 
+// atOnce runs the statements that f puts in one transaction and one round trip. It waits
+// for no other than those that hold the same rows.
+func (s *Store) atOnce(ctx context.Context, doing string, f func(*pipe)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBound)
+	defer cancel()
+	c, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return unavailable(err)
+	}
+	defer c.Release() // closes it when its transaction is still open
+	p := newPipe(ctx, c)
+	p.put(`BEGIN ISOLATION LEVEL READ COMMITTED`)
+	f(p)
+	p.put(`COMMIT`)
+	err = p.send(doing)
+	if err != nil && c.Conn().IsClosed() && !pgconn.SafeToRetry(p.fail) {
+		return unknown(p.fail)
+	}
+	return err
+}
+
 // exec runs one statement that needs no transaction around it.
 func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (pgconn.CommandTag, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBound)

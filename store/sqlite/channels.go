@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	"context"
+	"reflect"
 
+	"parley/app"
 	"parley/desk"
 )
 
@@ -17,6 +19,7 @@ func readChannel(s *stmt) (v desk.Channel) {
 		}
 		v.Bindings[desk.BindingPlace{Template: b[0], Language: b[1], Address: b[2]}] = desk.Binding(b[3])
 	}
+	s.readJSON(&v.Account)
 	return v
 }
 
@@ -25,14 +28,32 @@ func putChannel(c conn, ws desk.ID, v *desk.Channel) error {
 	for place, b := range v.Bindings {
 		bindings = append(bindings, [4]string{place.Template, place.Language, place.Address, string(b)})
 	}
-	err := c.stmt(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings)
-		VALUES (?, ?, ?, ?, ?, ?, 1, ?) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
-		external_id = excluded.external_id, enabled = excluded.enabled, created_at = excluded.created_at, bindings = excluded.bindings`).
-		id(ws).id(v.ID).text(string(v.Kind)).text(v.ExternalID).int(flag(v.Enabled)).time(v.CreatedAt).json(bindings).run()
+	var account *desk.Account
+	if !reflect.ValueOf(v.Account).IsZero() {
+		account = &v.Account
+	}
+	err := c.stmt(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account)
+		VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
+		external_id = excluded.external_id, enabled = excluded.enabled, created_at = excluded.created_at, bindings = excluded.bindings,
+		account = excluded.account`).
+		id(ws).id(v.ID).text(string(v.Kind)).text(v.ExternalID).int(flag(v.Enabled)).time(v.CreatedAt).json(bindings).json(account).run()
 	if err != nil {
 		return err
 	}
 	return enter(c, entryChannel, v.ID.String(), ws)
+}
+
+const channelsOfKindQuery = `SELECT workspace_id, id FROM channels WHERE kind = ? ORDER BY workspace_id, id`
+
+// ChannelsOfKind lists the channels of a kind in all workspaces.
+func (s *Store) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) (list []app.ChannelRef, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		list, err = all("channels of a kind", c.stmt(channelsOfKindQuery).text(string(kind)), func(s *stmt) app.ChannelRef {
+			return app.ChannelRef{Workspace: s.readID(), ID: s.readID()}
+		})
+		return err
+	})
+	return list, err
 }
 
 func replaceTemplates(c conn, ws desk.ID, l *desk.ChannelLibrary) error {

@@ -13,6 +13,8 @@ const (
 	// (docs/performance.md); one that is moved too often copies the same pages again
 	// and again.
 	checkpointFrames = 12_000
+	// pageSize is SQLite's own, in bytes.
+	pageSize = 4096
 	// passes is how often the log is moved beside the writers before they wait.
 	passes = 3
 	// restartWait is how long writers wait for readers of an old log to end. One that

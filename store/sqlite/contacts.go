@@ -200,6 +200,9 @@ func flushPages(c conn, ws desk.ID, pages []*desk.Page, events []desk.Event) err
 		}
 	}
 	if deleted != nil {
+		if err := eraseWebhooks(c, ws, deleted); err != nil {
+			return err
+		}
 		if err := eraseAttempts(c, ws, deleted); err != nil {
 			return err
 		}

@@ -12,6 +12,8 @@
 //	conversations.go  conversations and messages
 //	attempts.go       sends and their keys
 //	notices.go        what was heard: notices, early statuses, opt-outs
+//	webhooks.go       bodies of webhooks, and of whom they tell
+//	pace.go           what holds sends back
 //	tx.go             transactions that the caller composes
 //	export.go         reading everything, for parley migrate
 //	stmt.go           statements: binding and reading

@@ -27,7 +27,7 @@ func Tables() []Table {
 		table("members", "workspace_id id", "name email email_folded role"),
 		table("api_keys", "workspace_id id", "public_id name permissions secret_hash created_at expires_at revoked_at"),
 		table("attributes", "workspace_id key", "label description type options position archived"),
-		table("channels", "workspace_id id", "kind external_id enabled created_at library bindings"),
+		table("channels", "workspace_id id", "kind external_id enabled created_at library bindings account"),
 		table("templates", "workspace_id channel_id name language", "source"),
 		table("sandbox_templates", "workspace_id channel_id name language", "source"),
 		table("contacts", "workspace_id id", "external_id name email phone note attributes further owner_id created_at updated_at version"),
@@ -38,7 +38,9 @@ func Tables() []Table {
 		table("send_keys", "workspace_id key", "attempt_id"),
 		table("opt_outs", "workspace_id number_hash", "since at"),
 		table("early_statuses", "workspace_id channel_id external_id at delivery attempt_id failure", ""),
-		table("notices", "workspace_id due_at id", "channel_id body"),
+		table("notices", "workspace_id due_at id", "channel_id body webhook_at skip"),
+		table("webhooks", "workspace_id at id", "channel_id body"),
+		table("webhook_people", "workspace_id value at id", ""),
 		table("events", "workspace_id seq", "at kind subject_id actor_id changed"),
 		table("workspaces", "id", "name country version"),
 		table("directory", "kind ref", "workspace_id"),
@@ -52,7 +54,7 @@ const (
 	answerColumn  = "response"
 )
 
-// pageBytes bounds what a page holds, roughly: a row may have a megabyte.
+// pageBytes bounds what a page holds, roughly: a row may have megabytes.
 const pageBytes = 8 << 20
 
 // An Export reads the database while no process writes to it.

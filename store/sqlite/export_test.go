@@ -21,6 +21,7 @@ func TestEveryTableIsCopied(t *testing.T) {
 		"goose_db_version": "the other database has migrations of its own",
 		"installation":     "BindSecret writes it",
 		"leases":           "they end by themselves",
+		"pace":             "it ends by itself",
 		"send_answers":     "a column of attempts",
 	}
 	c := openStore(t).writer

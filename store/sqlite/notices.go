@@ -39,19 +39,31 @@ func readStatus(s *stmt) desk.StatusNotice {
 	return n
 }
 
-func putNotice(c conn, ws desk.ID, n app.Notice) error {
-	return failed("store notice", c.stmt(`REPLACE INTO notices (workspace_id, due_at, id, channel_id, body) VALUES (?, ?, ?, ?, ?)`).
-		id(ws).time(n.Due).id(n.ID).id(n.Channel).bytes(n.Body).run())
+const noticeColumns = `due_at, id, channel_id, webhook_at, skip, body`
+
+func readNotice(s *stmt) app.Notice {
+	return app.Notice{
+		Due: s.readTime(), ID: s.readID(), Channel: s.readID(), Webhook: s.readTime(), Skip: int(s.readInt()), Body: s.readBlob(),
+	}
 }
 
-const takeNoticeQuery = `DELETE FROM notices WHERE workspace_id = ? AND due_at = ? AND id = ?`
+// putNotice leaves the body of a webhook to PutWebhook.
+func putNotice(c conn, ws desk.ID, n app.Notice) error {
+	if n.Webhook != 0 {
+		n.Body = nil
+	}
+	return failed("store notice", c.stmt(`REPLACE INTO notices (workspace_id, `+noticeColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?)`).
+		id(ws).time(n.Due).id(n.ID).id(n.Channel).time(n.Webhook).int(int64(n.Skip)).bytes(n.Body).run())
+}
+
+const takeNoticeQuery = `DELETE FROM notices WHERE workspace_id = ? AND due_at = ? AND id = ? RETURNING ` + noticeColumns
 
 // PutNotice keeps a provider's notice until it is due and was taken.
 func (s *Store) PutNotice(_ context.Context, ws desk.ID, n app.Notice) error {
 	return s.write(func(c conn) error { return putNotice(c, ws, n) })
 }
 
-const noticesQuery = `SELECT due_at, id, channel_id, body FROM notices WHERE workspace_id = ? ORDER BY due_at, id LIMIT ?`
+const noticesQuery = `SELECT ` + noticeColumns + ` FROM notices WHERE workspace_id = ? ORDER BY due_at, id LIMIT ?`
 
 // Notices returns up to limit notices of a workspace that are due at now, oldest
 // first, and when the next one after them is due, 0 when there is none.
@@ -59,12 +71,11 @@ func (s *Store) Notices(ctx context.Context, ws desk.ID, now desk.Time, limit in
 	err = s.read(ctx, int64(pointRead+limit), func(c conn) error {
 		rows := c.stmt(noticesQuery).id(ws).int(int64(limit) + 1)
 		for next == 0 && rows.next() {
-			n := app.Notice{Due: rows.readTime(), ID: rows.readID(), Channel: rows.readID()}
+			n := readNotice(&rows)
 			if n.Due > now || len(list) == limit {
 				next = n.Due
 				continue
 			}
-			n.Body = rows.readBlob()
 			list = append(list, n)
 		}
 		return failed("notices", rows.done())
@@ -98,4 +109,15 @@ func (s *Store) Lease(_ context.Context, ws desk.ID, task string, millis desk.Ti
 		return failed("lease", err)
 	})
 	return ours, err
+}
+
+const leaseQuery = `SELECT until FROM leases WHERE workspace_id = ? AND task = ?`
+
+// LeaseOf returns until when a task was given last, 0 for never.
+func (s *Store) LeaseOf(ctx context.Context, ws desk.ID, task string) (until desk.Time, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		until, err = one("lease", c.stmt(leaseQuery).id(ws).text(task), (*stmt).readTime)
+		return err
+	})
+	return until, err
 }

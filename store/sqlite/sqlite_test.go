@@ -640,6 +640,14 @@ func TestAGrownLogWakesTheCheckpointer(t *testing.T) {
 			s.grew(rows)
 		}
 	}
+	s := openStore(t)
+	ws := newWorkspace(t, s)
+	if err := s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.PutWebhook(app.Notice{Webhook: 1, Body: make([]byte, 1<<20)}) }); err != nil {
+		t.Fatal(err)
+	}
+	if s.frames < (1<<20)/pageSize || s.frames > 300 {
+		t.Errorf("a megabyte counts as %d pages", s.frames)
+	}
 }
 
 // TestNoQueryScans holds the queries of hot paths to an index, whatever their filters.
@@ -651,6 +659,8 @@ func TestNoQueryScans(t *testing.T) {
 		conversationQuery, openConversationQuery, messagesQuery, messageQuery, messageByQuery,
 		attemptQuery, attemptOfKeyQuery, attemptsQuery, inDoubtQuery, unsettledQuery, lapsedQuery, forgetKeysQuery, forgetAttemptsQuery,
 		optOutQuery, takeStatusesQuery, dropStatusesQuery, noticesQuery, takeNoticeQuery, eraseMessagesQuery, eraseConversationsQuery,
+		channelsOfKindQuery, leaseQuery, paceQuery, webhookQuery, newestWebhookQuery, putWebhookPeopleQuery,
+		forgetWebhookPeopleQuery, forgetWebhooksQuery, eraseWebhooksQuery, eraseWebhookPeopleQuery,
 	}
 	for _, f := range []desk.ContactFilter{
 		{}, {Owner: desk.ID{1}}, {Held: make([]desk.Identity, 1)}, {Owner: desk.ID{1}, Held: make([]desk.Identity, 3)},
@@ -684,5 +694,24 @@ func TestNoQueryScans(t *testing.T) {
 				t.Errorf("%s\nin: %s", step, query)
 			}
 		}
+	}
+}
+
+// TestBucketsAreForgotten: those that hold nothing back any more take no room.
+func TestBucketsAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	ws := newWorkspace(t, s)
+	for n := range 5 {
+		if _, ok, err := s.Pace(t.Context(), ws, []app.Bucket{{Name: fmt.Sprint(n), Burst: 1}, {Name: "held", Interval: time.Hour, Burst: 9}}, 0); !ok || err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ForgetPace(t.Context(), ws); err != nil {
+		t.Fatal(err)
+	}
+	left, err := all("buckets", s.writer.stmt(`SELECT bucket FROM pace`), (*stmt).readText)
+	if err != nil || !slices.Equal(left, []string{"held"}) {
+		t.Errorf("buckets are left: %q, %v", left, err)
 	}
 }

@@ -13,6 +13,7 @@ func now() desk.Time { return desk.TimeOf(time.Now()) }
 
 // A tx is one closure's part of a transaction, on the writing connection.
 type tx struct {
+	s        *Store
 	c        conn
 	ws       desk.ID
 	settings *desk.Settings
@@ -26,7 +27,7 @@ func (s *Store) InTx(_ context.Context, ws desk.ID, f func(app.Tx) error) error 
 		if err != nil {
 			return err
 		}
-		return f(&tx{c, ws, settings})
+		return f(&tx{s, c, ws, settings})
 	})
 }
 
@@ -114,14 +115,15 @@ func (t *tx) DropStatuses(before desk.Time) error {
 
 func (t *tx) PutNotice(n app.Notice) error { return putNotice(t.c, t.ws, n) }
 
+// TakeNotices returns them as they are by now: of a webhook, another process may have
+// taken in a part.
 func (t *tx) TakeNotices(list []app.Notice) (taken []app.Notice, err error) {
 	for _, n := range list {
-		if err := t.c.stmt(takeNoticeQuery).id(t.ws).time(n.Due).id(n.ID).run(); err != nil {
-			return nil, failed("take notice", err)
+		kept, err := all("take notice", t.c.stmt(takeNoticeQuery).id(t.ws).time(n.Due).id(n.ID), readNotice)
+		if err != nil {
+			return nil, err
 		}
-		if t.c.Changes() > 0 {
-			taken = append(taken, n)
-		}
+		taken = append(taken, kept...)
 	}
 	return taken, nil
 }

@@ -58,8 +58,8 @@ func noticesDue(t *testing.T, s app.Store) {
 		})
 	}
 	take(nil, nil)
-	take(list[:3], list[:3])
-	take(list[:4], list[3:4]) // the others are gone already
+	take(list[:3], []app.Notice{changed, list[1], list[2]}) // as they are by now
+	take(list[:4], list[3:4])                               // the others are gone already
 	take(list[:4], nil)
 	check(99, 10, list[4:], 0)
 	due, err := s.NoticesDue(t.Context())
@@ -84,6 +84,23 @@ func leases(t *testing.T, s app.Store) {
 	lease(ws, "b", 1_000_000, true) // it has ended
 	lease(ws, "b", 1_000_000, false)
 	lease(desk.ID{}, "a", 1_000_000, true)
+	until := func(ws desk.ID, task string) desk.Time {
+		t.Helper()
+		until, err := s.LeaseOf(t.Context(), ws, task)
+		must(t, err)
+		return until
+	}
+	var began desk.Time
+	store(t, s, ws, func(tx app.Tx) error { began = tx.Now(); return nil })
+	equal(t, "lease of what nobody has had", until(ws, "c"), desk.Time(0))
+	lease(ws, "c", 1_000_000, true)
+	given := until(ws, "c")
+	if given < began+1_000_000 {
+		t.Errorf("a lease given at %d for 1000 seconds ends at %d", began, given)
+	}
+	lease(ws, "c", 5_000_000, false)
+	equal(t, "lease that another asked for", until(ws, "c"), given)
+	equal(t, "lease in another workspace", until(desk.ID{}, "c"), desk.Time(0))
 
 	var got atomic.Int32
 	var callers sync.WaitGroup

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -228,6 +230,56 @@ func channelSettings(t *testing.T, s app.Store) {
 	wantType(t, err, desk.NotFound)
 	settings = edit(t, s, other, desk.Change{Channel: second})
 	equal(t, "channels of the other workspace", settings.Channels(), []*desk.Channel{second})
+}
+
+func channelAccounts(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	full := desk.Account{
+		BusinessID: "1020", BaseURL: "https://example.com/\"x\"?ü", Version: "v26.0", PerSecond: 80, Blocked: "no \x00 'payment'",
+		Sealed: []byte("\x00\xff sealed"),
+	}
+	want := newChannel()
+	for _, account := range []desk.Account{{}, full, {Sealed: []byte{}}, {PerSecond: 1}, {}, full} {
+		want.Account = account
+		equal(t, "channel", edit(t, s, ws, desk.Change{Channel: want}).Channel(want.ID), want)
+	}
+	other := newChannel()
+	other.ExternalID = "sb2"
+	settings := edit(t, s, ws, desk.Change{Channel: other})
+	equal(t, "channel beside another", settings.Channel(want.ID), want)
+	equal(t, "account of the other", settings.Channel(other.ID).Account, desk.Account{})
+}
+
+func channelsOfKind(t *testing.T, s app.Store) {
+	list := func(kind desk.ChannelKind, want ...app.ChannelRef) {
+		t.Helper()
+		got, err := s.ChannelsOfKind(t.Context(), kind)
+		must(t, err)
+		for _, refs := range [][]app.ChannelRef{got, want} {
+			slices.SortFunc(refs, func(a, b app.ChannelRef) int {
+				return cmp.Or(slices.Compare(a.Workspace[:], b.Workspace[:]), slices.Compare(a.ID[:], b.ID[:]))
+			})
+		}
+		equal(t, "channels of the kind "+string(kind), got, want)
+	}
+	list(desk.WhatsAppChannel)
+	var whatsApp, sandbox []app.ChannelRef
+	for range 2 {
+		ws, _ := newWorkspace(t, s)
+		for n := range 4 {
+			c := newChannel()
+			c.ExternalID, c.Enabled = fmt.Sprint(n), n < 2
+			refs := &sandbox
+			if n%2 == 0 {
+				c.Kind, refs = desk.WhatsAppChannel, &whatsApp
+			}
+			edit(t, s, ws, desk.Change{Channel: c})
+			*refs = append(*refs, app.ChannelRef{Workspace: ws, ID: c.ID})
+		}
+	}
+	list(desk.WhatsAppChannel, whatsApp...)
+	list(desk.SandboxChannel, sandbox...)
+	list("other")
 }
 
 func templateSettings(t *testing.T, s app.Store) {

@@ -9,7 +9,9 @@
 //	tx.go             transactions: all or nothing, alone, in one workspace
 //	conversations.go  conversations and messages
 //	attempts.go       sends, their keys, what is forgotten and erased
-//	notices.go        notices, early statuses, opt-outs
+//	notices.go        notices, leases, early statuses, opt-outs
+//	webhooks.go       their bodies, and with whom these go
+//	pace.go           what holds sends back
 //
 // A bug found in one store becomes a case here before it is fixed.
 package storetest
@@ -63,6 +65,15 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"notice/leases":                       leases,
 		"notice/early_statuses":               earlyStatuses,
 		"notice/opt_outs":                     optOuts,
+		"webhook/bodies_and_skip":             webhookBodies,
+		"webhook/erased_with_its_contact":     deleteErasesWebhooks,
+		"webhook/forgotten":                   webhooksAreForgotten,
+		"webhook/workspaces_are_sealed":       webhooksAreSealed,
+		"pace/burst_and_wait":                 paceWaits,
+		"pace/all_buckets_or_none":            paceTakesAll,
+		"pace/raced":                          paceRaces,
+		"pace/forgotten":                      paceIsForgotten,
+		"pace/workspaces_are_sealed":          paceIsSealed,
 		"tx/sees_its_own_writes":              ownWrites,
 		"tx/error_stores_nothing":             txErrors,
 		"tx/open_or_create":                   openOrCreate,
@@ -73,6 +84,8 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"settings/member_holds_conversation":  memberHolds,
 		"settings/keys":                       keySettings,
 		"settings/channels":                   channelSettings,
+		"settings/channel_accounts":           channelAccounts,
+		"settings/channels_of_kind":           channelsOfKind,
 		"settings/templates":                  templateSettings,
 		"settings/sandbox_templates":          sandboxTemplates,
 		"settings/refusal_stores_nothing":     settingsRefusal,

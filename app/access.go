@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"parley/desk"
+)
+
+// Secrets of channels are stored encrypted with AES-256-GCM, by a key that comes of the
+// installation's secret key, and bound to their channel: a row that is copied to another
+// one opens nothing.
+
+// A sealedSecrets is what is encrypted.
+type sealedSecrets struct {
+	Token        string `json:"token"`
+	AppSecret    string `json:"app_secret"`
+	OldAppSecret string `json:"old_app_secret,omitempty"`
+	VerifyToken  string `json:"verify_token"`
+}
+
+func (a *App) vault() cipher.AEAD {
+	block, err := aes.NewCipher(a.derive("channel secrets"))
+	if err == nil {
+		var aead cipher.AEAD
+		if aead, err = cipher.NewGCM(block); err == nil {
+			return aead
+		}
+	}
+	panic(err) // a key of 32 bytes always makes one
+}
+
+// seal encrypts a channel's secrets.
+func (a *App) seal(ws, channel desk.ID, s Secrets) []byte {
+	plain, err := json.Marshal(sealedSecrets{s.Token.Reveal(), s.AppSecret.Reveal(), s.OldAppSecret.Reveal(), s.VerifyToken.Reveal()})
+	if err != nil {
+		panic(err) // texts always can be made into JSON
+	}
+	vault := a.vault()
+	nonce := make([]byte, vault.NonceSize())
+	a.random(nonce)
+	return vault.Seal(nonce, nonce, plain, append(ws[:], channel[:]...))
+}
+
+// access opens a channel's secrets.
+func (a *App) access(ws desk.ID, c *desk.Channel) (Access, error) {
+	at := Access{Workspace: ws, Channel: c}
+	sealed := c.Account.Sealed
+	if len(sealed) == 0 {
+		return at, nil
+	}
+	vault := a.vault()
+	if len(sealed) < vault.NonceSize() {
+		return at, fmt.Errorf("the secrets of channel %s are cut short", c.ID)
+	}
+	nonce, sealed := sealed[:vault.NonceSize()], sealed[vault.NonceSize():]
+	plain, err := vault.Open(nil, nonce, sealed, append(ws[:], c.ID[:]...))
+	if err != nil {
+		return at, fmt.Errorf("the secrets of channel %s can't be decrypted: %w", c.ID, err)
+	}
+	var s sealedSecrets
+	if json.Unmarshal(plain, &s) != nil { // whose error might show some of it
+		return at, errors.New("the secrets of channel " + c.ID.String() + " can't be read")
+	}
+	at.Secrets = Secrets{NewSecret(s.Token), NewSecret(s.AppSecret), NewSecret(s.OldAppSecret), NewSecret(s.VerifyToken)}
+	return at, nil
+}
+
+// accessOf is access to a channel by its id alone, with its workspace's settings. It
+// returns NotFound.
+func (a *App) accessOf(ctx context.Context, channel desk.ID) (*desk.Settings, Access, error) {
+	s, c, err := a.channelOf(ctx, channel)
+	if err != nil {
+		return nil, Access{}, err
+	}
+	at, err := a.access(s.ID, c)
+	return s, at, err
+}
+
+// replaced returns the secrets with those in their place that are not empty.
+func (s Secrets) replaced(by Secrets) Secrets {
+	if by.Token != (Secret{}) {
+		s.Token = by.Token
+	}
+	if by.AppSecret != (Secret{}) {
+		s.OldAppSecret, s.AppSecret = s.AppSecret, by.AppSecret
+	}
+	if by.VerifyToken != (Secret{}) {
+		s.VerifyToken = by.VerifyToken
+	}
+	return s
+}

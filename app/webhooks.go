@@ -1,0 +1,222 @@
+package app
+
+import (
+	"context"
+	"crypto/subtle"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/desk"
+)
+
+// A WebhookReader is a provider that reports by webhooks.
+type WebhookReader interface {
+	// Signed tells whether the provider signed a webhook's body, which header says.
+	Signed(at Access, header string, body []byte) bool
+
+	// People lists whom a webhook's body names anywhere, by the values of their
+	// identities, so that it can be forgotten with them.
+	People(body []byte) []string
+}
+
+// MaxWebhook is how long a webhook's body may be, in bytes.
+const MaxWebhook = 4 << 20
+
+// VerifyWebhook answers a provider that asks whether a channel's address is ours: by
+// the token that the operator gave to both. It returns Forbidden for any other.
+func (a *App) VerifyWebhook(ctx context.Context, channel desk.ID, token string) error {
+	_, at, err := a.accessOf(ctx, channel)
+	if err != nil && !desk.IsType(err, desk.NotFound) {
+		return err
+	}
+	want := at.Secrets.VerifyToken.Reveal()
+	if err != nil || want == "" || subtle.ConstantTimeCompare([]byte(token), []byte(want)) != 1 {
+		return desk.Errorf(desk.Forbidden, "the verify token is not the channel's")
+	}
+	return nil
+}
+
+// TakeWebhook stores a webhook durably, to be taken in right after. It returns
+// Unauthorized when the channel's provider did not sign it.
+func (a *App) TakeWebhook(ctx context.Context, channel desk.ID, signature string, body []byte) error {
+	s, at, err := a.accessOf(ctx, channel)
+	if err != nil && !desk.IsType(err, desk.NotFound) {
+		return err
+	}
+	if err == nil {
+		reader, ok := a.providers[at.Channel.Kind].(WebhookReader)
+		if ok && reader.Signed(at, signature, body) {
+			return a.keep(ctx, s.ID, channel, body)
+		}
+	}
+	return desk.Errorf(desk.Unauthorized, "the webhook's signature is not the channel's")
+}
+
+func (a *App) keep(ctx context.Context, ws, channel desk.ID, body []byte) error {
+	now := a.now()
+	n := Notice{Channel: channel, ID: a.newID(), Due: now, Body: body, Webhook: now}
+	err := a.store.InTx(ctx, ws, func(tx Tx) error {
+		if err := tx.PutWebhook(n); err != nil {
+			return err
+		}
+		return tx.PutNotice(n)
+	})
+	if err == nil {
+		a.agenda.note(ws, n.Due)
+	}
+	return err
+}
+
+// templateNews takes in that a template of a business account has changed: its status at
+// once, and the rest when the library is fetched, which follows.
+func (a *App) templateNews(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news TemplateNews) {
+	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
+		if news.Status != "" {
+			if err := a.setTemplateStatus(ctx, ws, c.ID, news); err != nil {
+				return err
+			}
+		}
+		a.stale.add(c.ID)
+		return nil
+	})
+}
+
+// standing takes in whether a business account may send.
+func (a *App) standing(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news Standing) {
+	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
+		if c.Account.Blocked == news.Blocked && c.Account.BlockedUntil == news.Until {
+			return nil
+		}
+		return a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+			edited := *s.Channel(c.ID)
+			edited.Account.Blocked, edited.Account.BlockedUntil = news.Blocked, news.Until
+			return desk.Change{Channel: &edited}, nil
+		})
+	})
+}
+
+// ofBusiness does something to each channel of a business account, again and again while
+// the database is away.
+func (a *App) ofBusiness(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, do func(*desk.Channel) error) {
+	s, err := a.store.Settings(ctx, ws)
+	if err == nil {
+		for _, c := range s.Channels() {
+			if c.Kind == kind && c.Account.BusinessID == business && err == nil {
+				err = do(c)
+			}
+		}
+	}
+	if err != nil {
+		a.log.ErrorContext(ctx, "news of a provider's account can't be stored; the next fetch of its templates will tell", "workspace_id", ws, "err", err)
+	}
+}
+
+// setTemplateStatus changes the status of a template in the mirror.
+func (a *App) setTemplateStatus(ctx context.Context, ws, channel desk.ID, news TemplateNews) error {
+	_, stored, err := a.store.Templates(ctx, ws, channel)
+	if err != nil {
+		return err
+	}
+	for i, t := range stored {
+		// Webhooks sometimes spell en_US as en-US.
+		if t.Name != news.Name || strings.ReplaceAll(t.Language, "-", "_") != strings.ReplaceAll(news.Language, "-", "_") {
+			continue
+		}
+		changed, err := t.WithStatus(news.Status)
+		if err != nil || changed == t {
+			return err
+		}
+		stored[i] = changed
+		return a.store.UpdateSettings(ctx, ws, func(*desk.Settings) (desk.Change, error) {
+			return desk.Change{Templates: &desk.ChannelLibrary{Channel: channel, Templates: stored}}, nil
+		})
+	}
+	return nil // one that the next fetch brings
+}
+
+// stale are the channels whose library is to be fetched soon.
+type stale struct {
+	mu       sync.Mutex
+	channels []desk.ID
+	changed  chan struct{} // has an element when there are any
+}
+
+func (s *stale) add(channel desk.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.channels, channel) {
+		s.channels = append(s.channels, channel)
+	}
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *stale) take() (channels []desk.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	channels, s.channels = s.channels, nil
+	return channels
+}
+
+const (
+	// syncEvery is how old a mirror of templates may get.
+	syncEvery = time.Hour
+	// syncLook is how often a node looks for channels whose mirror is old.
+	syncLook = time.Minute
+	// syncPause is how long the news of templates are gathered before they are fetched.
+	syncPause = 2 * time.Second
+	// keepWebhook is how long a webhook's body is kept, in milliseconds.
+	keepWebhook = desk.Time(7 * 24 * 60 * 60 * 1000)
+)
+
+// SyncStale fetches the libraries of channels that changed, or that nobody has fetched for
+// long. Of several nodes one does.
+func (a *App) SyncStale(ctx context.Context) error {
+	if a.providers[desk.WhatsAppChannel] == nil {
+		return nil
+	}
+	changed := a.stale.take()
+	channels, err := a.store.ChannelsOfKind(ctx, desk.WhatsAppChannel)
+	if err != nil {
+		return err
+	}
+	for _, c := range channels {
+		if !slices.Contains(changed, c.ID) {
+			ours, err := a.store.Lease(ctx, c.Workspace, "sync "+c.ID.String(), desk.Time(syncEvery.Milliseconds()))
+			if err != nil {
+				return err
+			}
+			if !ours {
+				continue
+			}
+		}
+		if _, _, err := a.SyncChannel(ctx, c.ID); err != nil && ctx.Err() == nil {
+			a.log.WarnContext(ctx, "fetching a channel's templates failed; parley channel check says what is wrong", "workspace_id", c.Workspace, "channel_id", c.ID, "err", err)
+		}
+	}
+	return nil
+}
+
+// runSync does SyncStale, beside the other work of Run, since providers are slow.
+func (a *App) runSync(ctx context.Context) {
+	look := time.NewTicker(syncLook)
+	defer look.Stop()
+	for {
+		a.attempt(ctx, "fetch templates", a.SyncStale)
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		case <-a.stale.changed:
+			select { // more of the same may come
+			case <-ctx.Done():
+				return
+			case <-time.After(syncPause):
+			}
+		}
+	}
+}

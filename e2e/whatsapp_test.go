@@ -1,0 +1,700 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/store/postgres/pgtest"
+	"parley/whatsapp/whatsapptest"
+)
+
+var whatsAppSends = flag.Int("whatsapp-sends", 200, "how many messages TestWhatsAppLosesAnswers sends")
+
+// What nobody but the provider and the operator may ever see. The token looks as long
+// as real ones are.
+var (
+	waToken     = "EAAG" + strings.Repeat("aZ09", 40)
+	waAppSecret = "f00dbabe" + strings.Repeat("0c", 12)
+	waVerify    = "verify-" + strings.Repeat("x7", 12)
+)
+
+// A whatsApp is an installation whose provider is the simulator.
+type whatsApp struct {
+	deployment
+	sim      *whatsapptest.Simulator
+	graph    string // the simulator's address
+	server   *server
+	ws, key  string
+	channel  string
+	printed  buffer // by all commands
+	hook     string // the path of the webhooks
+	children []*process
+}
+
+// newWhatsApp starts a server and a simulator that do not know each other yet.
+func newWhatsApp(t testing.TB, database string, templates []whatsapptest.Template) *whatsApp {
+	t.Helper()
+	w := &whatsApp{deployment: deployment{newDir(t), database}}
+	w.sim = whatsapptest.New(whatsapptest.Config{
+		Token: waToken, AppSecret: waAppSecret, VerifyToken: waVerify, StatusDelay: 10 * time.Millisecond, Templates: templates,
+	})
+	graph := httptest.NewServer(w.sim)
+	w.graph = graph.URL
+	t.Cleanup(func() {
+		w.sim.Close()
+		graph.Close()
+	})
+	w.ws = w.command(t, 0, "workspace", "create", "--name", "Test", "--country", "TR")["workspace_id"].(string)
+	w.key = w.command(t, 0, "key", "create", "--workspace", w.ws, "--name", "test", "--permissions", "all")["key"].(string)
+	w.server = w.serve(t)
+	return w
+}
+
+// args adds the store to a command's arguments.
+func (w *whatsApp) args(args ...string) []string {
+	args = append(args, "--data", w.dir)
+	if w.database != "" {
+		args = append(args, "--database", w.database)
+	}
+	return args
+}
+
+func (w *whatsApp) serve(t testing.TB) *server {
+	t.Helper()
+	args := []string{"--data", w.dir}
+	if w.database != "" {
+		args = append(args, "--database", w.database)
+	}
+	s := serveWith(t, nil, args...)
+	w.children = append(w.children, s.process)
+	return s
+}
+
+// command runs a command with the secrets in its environment, and keeps what it prints
+// on standard error, where logs and errors are.
+func (w *whatsApp) command(t testing.TB, code int, args ...string) (answer map[string]any) {
+	t.Helper()
+	r := parley(t, []string{"WA_TOKEN=" + waToken, "WA_SECRET=" + waAppSecret, "WA_VERIFY=" + waVerify, "WA_WRONG=EAAGwrong"},
+		append(w.args(args...), "--json")...)
+	_, _ = w.printed.Write([]byte(r.stderr))
+	if r.code != code {
+		t.Fatalf("parley %s: exit %d, want %d\n%s%s", strings.Join(args, " "), r.code, code, r.stdout, r.stderr)
+	}
+	if code == 0 {
+		_ = json.Unmarshal([]byte(r.stdout), &answer) // each test looks for what it needs
+	}
+	return answer
+}
+
+// add is the command that connects the simulator's number.
+func (w *whatsApp) add(more ...string) []string {
+	ids := w.sim.IDs()
+	return append([]string{
+		"channel", "add", "whatsapp", "--workspace", w.ws, "--phone-number-id", ids.PhoneNumberID, "--waba-id", ids.BusinessID,
+		"--app-secret-env", "WA_SECRET", "--token-env", "WA_TOKEN", "--verify-token-env", "WA_VERIFY", "--graph-url", w.graph,
+	}, more...)
+}
+
+// connect connects the number, and has the simulator report to a server.
+func (w *whatsApp) connect(t testing.TB, to *server, more ...string) {
+	t.Helper()
+	w.channel = w.command(t, 0, w.add(more...)...)["channel_id"].(string)
+	w.hook = "/hooks/whatsapp/" + w.channel
+	w.sim.SetWebhook(to.url+w.hook, waVerify)
+	if err := w.sim.VerifyWebhook(t.Context()); err != nil {
+		t.Fatalf("the handshake: %v", err)
+	}
+}
+
+// settled waits until nothing is on its way from the simulator.
+func (w *whatsApp) settled(t testing.TB) {
+	t.Helper()
+	if err := w.sim.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// greeting is the template that these tests send.
+const greeting = "greeting"
+
+// templatesOf makes a library of so many, of which greeting is one.
+func templatesOf(n int) (list []whatsapptest.Template) {
+	for i := range n {
+		name := fmt.Sprintf("template_%03d", i)
+		if i == n/2 {
+			name = greeting
+		}
+		list = append(list, whatsapptest.Template{
+			"name": name, "language": "tr", "category": "UTILITY", "status": "APPROVED", "parameter_format": "NAMED",
+			"components": []any{map[string]any{"type": "BODY", "text": "Merhaba {{musteri_adi}}, siparişiniz hazır."}},
+		})
+	}
+	return list
+}
+
+// outbound is the body of a send of greeting.
+func outbound(phone, name string) string {
+	return fmt.Sprintf(`{"to":{"phone":%q},"template":{"name":%q,"language":"tr","variables":{"musteri_adi":%q}},"opt_in_confirmed":true}`, phone, greeting, name)
+}
+
+// A bubble is what these tests read of a message.
+type bubble struct {
+	ID             string `json:"id"`
+	ExternalID     string `json:"external_id"`
+	Text           string `json:"text"`
+	Direction      string `json:"direction"`
+	DeliveryStatus string `json:"delivery_status"`
+	Failure        *struct {
+		Code       int
+		Title, Fix string
+	} `json:"failure"`
+}
+
+// bubbles returns a person's messages, oldest first, which are in one conversation.
+func (c *client) bubbles(t testing.TB, phone string) []bubble {
+	t.Helper()
+	type list struct{ Data []struct{ ID string } }
+	contacts := decode[list](t, c.must(t, 200, "GET", "/contacts?phone="+url.QueryEscape(phone), "")).Data
+	if len(contacts) == 0 {
+		return nil
+	}
+	conversations := decode[list](t, c.must(t, 200, "GET", "/contacts/"+contacts[0].ID+"/conversations", "")).Data
+	if len(contacts) != 1 || len(conversations) > 1 {
+		t.Fatalf("%s has %d contacts and %d conversations", phone, len(contacts), len(conversations))
+	}
+	if len(conversations) == 0 {
+		return nil
+	}
+	all := decode[struct{ Data []bubble }](t, c.must(t, 200, "GET", "/conversations/"+conversations[0].ID+"/messages?limit=200", "")).Data
+	slices.Reverse(all)
+	return all
+}
+
+// TestWhatsApp goes the whole way with the real binary and the simulator as its
+// provider: connecting a number, 500 templates over pages, a send, its statuses, an
+// answer, a template that is paused, an account that is restricted. In the end it looks
+// for the secrets, everywhere.
+func TestWhatsApp(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{"sqlite", "postgres"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			var cluster *pgtest.Server
+			database := ""
+			if store == "postgres" {
+				cluster = pgtest.Cluster(t)
+				database = cluster.Database(t)
+			}
+			w := newWhatsApp(t, database, templatesOf(500))
+			hooked := w.server
+			if store == "postgres" {
+				hooked = w.serve(t) // webhooks come to another node
+			}
+			c := w.server.client(t, w.key, 4)
+
+			// What does not fit together is not stored.
+			w.command(t, 1, w.add("--token-env", "WA_WRONG")...)
+			w.command(t, 1, w.add("--waba-id", w.sim.IDs().PhoneNumberID)...)
+			w.command(t, 1, w.add("--app-secret-env", "WA_WRONG")...)
+			w.command(t, 1, w.add("--app-secret-env", "WA_NOT_SET")...)
+			if listed := c.must(t, 200, "GET", "/channels", ""); !bytes.Contains(listed, []byte(`"data":[]`)) {
+				t.Errorf("a channel is there: %s", listed)
+			}
+
+			w.connect(t, hooked)
+			w.command(t, 0, "channel", "check", w.channel)
+			w.command(t, 0, "channel", "list", "--workspace", w.ws)
+			type templates struct {
+				Data []struct{ Name, Status string }
+			}
+			if got := decode[templates](t, c.must(t, 200, "GET", "/templates", "")).Data; len(got) != 500 {
+				t.Errorf("%d templates", len(got))
+			}
+
+			// A send, and what becomes of it.
+			const phone, digits = "+905321112233", "905321112233"
+			r, err := c.send("POST", "/conversations/outbound", outbound(phone, "Ayşe"), "Idempotency-Key", "first")
+			if err != nil || r.status != http.StatusCreated {
+				t.Fatalf("%v: %d %s", err, r.status, r.body)
+			}
+			waitFor(t, "the message to be read", func() bool {
+				all := c.bubbles(t, phone)
+				return len(all) == 1 && all[0].DeliveryStatus == "read" && strings.HasPrefix(all[0].ExternalID, "wamid.") &&
+					all[0].Text == "Merhaba Ayşe, siparişiniz hazır."
+			})
+			if again, err := c.send("POST", "/conversations/outbound", outbound(phone, "Ayşe"), "Idempotency-Key", "first"); err != nil ||
+				again.header.Get("Idempotent-Replayed") != "true" || !bytes.Equal(again.body, r.body) {
+				t.Errorf("the same again: %v, %d %s", err, again.status, again.body)
+			}
+			w.sim.AddRule(whatsapptest.Rule{Match: whatsapptest.Match{Next: 1}, Outcome: whatsapptest.Outcome{Kind: whatsapptest.AcceptThenFailed, Code: 131026}})
+			if r, err := c.send("POST", "/conversations/outbound", outbound("+905329990001", "Ece"), "Idempotency-Key", "fails"); err != nil || r.status != http.StatusCreated {
+				t.Fatalf("%v: %d %s", err, r.status, r.body)
+			}
+			waitFor(t, "the message to have failed", func() bool {
+				all := c.bubbles(t, "+905329990001")
+				return len(all) == 1 && all[0].DeliveryStatus == "failed" && all[0].Failure != nil && all[0].Failure.Code == 131026 && all[0].Failure.Fix != ""
+			})
+
+			// What people answer, of every kind.
+			w.sim.Inbound(whatsapptest.Inbound{From: digits, Name: "Ayşe Yılmaz", Text: "Teşekkürler \U0001F600 / tamam"}).Wait()
+			waitFor(t, "the answer to arrive", func() bool {
+				all := c.bubbles(t, phone)
+				return len(all) == 2 && all[1].Direction == "inbound" && all[1].Text == "Teşekkürler \U0001F600 / tamam"
+			})
+			kinds := []string{"image", "video", "audio", "document", "sticker", "location", "contacts", "button", "button_reply", "list_reply", "nfm_reply", "reaction", "order", "unsupported", "hologram"}
+			for _, kind := range kinds {
+				w.sim.Inbound(whatsapptest.Inbound{From: digits, Type: kind, Twice: true}).Wait()
+			}
+			waitFor(t, "a message of each kind", func() bool { return len(c.bubbles(t, phone)) == 2+len(kinds) })
+			for _, one := range c.bubbles(t, phone) {
+				if strings.TrimSpace(one.Text) == "" {
+					t.Errorf("a message without a text: %+v", one)
+				}
+			}
+			identities := string(c.must(t, 200, "GET", "/contacts/"+decode[struct{ Data []struct{ ID string } }](t,
+				c.must(t, 200, "GET", "/contacts?phone="+url.QueryEscape(phone), "")).Data[0].ID+"/identities", ""))
+			if !strings.Contains(identities, `"kind":"whatsapp_user"`) {
+				t.Errorf("the provider's id of the person is not known: %s", identities)
+			}
+
+			// News of a template, and of the account.
+			if err := w.sim.TemplateSet(greeting, "tr", whatsapptest.TemplatePatch{Status: "PAUSED"}); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, "the template not to be sendable", func() bool {
+				r, err := c.send("POST", "/conversations/outbound", outbound(phone, "Ayşe"), "Idempotency-Key", "paused")
+				return err == nil && r.status == http.StatusUnprocessableEntity && bytes.Contains(r.body, []byte("template_not_sendable")) && bytes.Contains(r.body, []byte("paused"))
+			})
+			if err := w.sim.TemplateSet(greeting, "tr", whatsapptest.TemplatePatch{Status: "APPROVED"}); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, "the template to be sendable", func() bool {
+				r, err := c.send("POST", "/conversations/outbound", outbound(phone, "Ayşe"), "Idempotency-Key", "approved")
+				return err == nil && r.status == http.StatusCreated
+			})
+			w.sim.AccountRestriction("RESTRICTED_BIZ_INITIATED_MESSAGING").Wait()
+			tries := 0
+			waitFor(t, "the channel not to be usable", func() bool {
+				tries++
+				r, err := c.send("POST", "/conversations/outbound", outbound(fmt.Sprintf("+90533333%04d", tries), "Ayşe"), "Idempotency-Key", fmt.Sprint("blocked-", tries))
+				return err == nil && bytes.Contains(r.body, []byte("channel_not_usable"))
+			})
+			w.command(t, 1, "channel", "check", w.channel)
+
+			if twice := w.sim.Duplicates(); len(twice) != 0 {
+				t.Errorf("sent twice: %q", twice)
+			}
+			w.settled(t)
+			if cluster != nil {
+				out, err := exec.Command(cluster.Program("pg_dump"), database).Output()
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.wantNoSecrets(t, string(out))
+				return
+			}
+			w.wantNoSecrets(t, "")
+		})
+	}
+}
+
+// wantNoSecrets looks for the secrets in what the servers and commands printed, in the
+// metrics, in a dump, and, once the servers have stopped, in the database's files.
+func (w *whatsApp) wantNoSecrets(t testing.TB, dump string) {
+	t.Helper()
+	found := map[string]string{"errors of commands": w.printed.String(), "the dump": dump}
+	for _, path := range []string{"/metrics", "/openapi.json"} {
+		response, err := http.Get(w.server.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[path] = string(body)
+	}
+	found["/channels"] = w.server.want(t, 200, w.key, "GET", "/channels", "")
+	for i, p := range w.children {
+		p.stop(t)
+		found[fmt.Sprintf("log %d", i)] = p.stderr.String() + p.stdout.String()
+	}
+	err := filepath.WalkDir(w.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "secret.key" {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		found[path] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secretKey, err := os.ReadFile(filepath.Join(w.dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found["errors of commands"]) == 0 || len(found["log 0"]) == 0 {
+		t.Error("nothing was logged, so nothing was looked through")
+	}
+	for where, text := range found {
+		for what, secret := range map[string]string{
+			"token": waToken, "app secret": waAppSecret, "verify token": waVerify, "API key": w.key, "secret key": strings.TrimSpace(string(secretKey)),
+		} {
+			if strings.Contains(text, secret) {
+				t.Errorf("the %s stands in %s", what, where)
+			}
+		}
+	}
+}
+
+// TestWhatsAppLosesAnswers: a fifth of the answers is lost after the provider took the
+// message. Nothing goes out twice, and each send whose outcome is unknown is settled
+// right after its status.
+func TestWhatsAppLosesAnswers(t *testing.T) {
+	t.Parallel()
+	const atOnce = 16
+	const late = 300 * time.Millisecond // the status comes that long after the message
+	w := newWhatsApp(t, "", templatesOf(1))
+	w.connect(t, w.server, "--per-second", "1000")
+	seed := newSeed(t)
+	lost := whatsapptest.Outcome{Kind: whatsapptest.AcceptLoseResponse, Delay: late}
+	for _, how := range []whatsapptest.Kind{whatsapptest.AcceptTruncate, whatsapptest.HTTP500HTML, whatsapptest.HTTP200Garbage, whatsapptest.Redirect307} {
+		w.sim.AddRule(whatsapptest.Rule{Match: whatsapptest.Match{Share: 0.01}, Outcome: whatsapptest.Outcome{Kind: how, Accepted: true, Delay: late}})
+	}
+	w.sim.AddRule(whatsapptest.Rule{Match: whatsapptest.Match{Share: 0.2}, Outcome: lost})
+	c := w.server.client(t, w.key, atOnce)
+	var next, unknown, held atomic.Int64
+	var mu sync.Mutex
+	var slowest time.Duration
+	together(atOnce, func(worker int) {
+		rng := random(seed, uint64(worker))
+		for i := next.Add(1); i <= int64(*whatsAppSends) && !t.Failed(); i = next.Add(1) {
+			body, key := outbound(fmt.Sprintf("+90532%07d", i), "Ayşe"), fmt.Sprintf("lost-%d", i)
+			var doubted time.Time
+			for start := time.Now(); ; <-time.After(time.Duration(5+rng.IntN(20)) * time.Millisecond) {
+				r, err := c.send("POST", "/conversations/outbound", body, "Idempotency-Key", key)
+				if err != nil || time.Since(start) > patience {
+					t.Errorf("key %s: %v, %d %s", key, err, r.status, r.body)
+					return
+				}
+				if r.status == http.StatusCreated {
+					break
+				}
+				switch {
+				case bytes.Contains(r.body, []byte("send_outcome_unknown")):
+					if doubted.IsZero() {
+						doubted = time.Now()
+						unknown.Add(1)
+					}
+				case bytes.Contains(r.body, []byte("provider_unavailable")), bytes.Contains(r.body, []byte("send_in_progress")):
+					held.Add(1)
+				default:
+					t.Errorf("key %s: %d %s", key, r.status, r.body)
+					return
+				}
+			}
+			if !doubted.IsZero() {
+				mu.Lock()
+				slowest = max(slowest, time.Since(doubted)-late)
+				mu.Unlock()
+			}
+		}
+	})
+	w.settled(t)
+	if twice := w.sim.Duplicates(); len(twice) != 0 {
+		t.Errorf("%d messages were accepted twice: %q", len(twice), twice)
+	}
+	sends := w.sim.Sends()
+	people := map[string]bool{}
+	for _, s := range sends {
+		people[s.To] = true
+	}
+	if len(sends) != *whatsAppSends || len(people) != *whatsAppSends {
+		t.Errorf("%d messages to %d people were accepted, want %d", len(sends), len(people), *whatsAppSends)
+	}
+	if slowest > 5*time.Second {
+		t.Errorf("a send in doubt was settled %v after its status", slowest)
+	}
+	if unknown.Load() == 0 {
+		t.Error("no answer was lost")
+	}
+	t.Logf("%d sends, %d of unknown outcome, settled at most %v after their status; %d calls held back", *whatsAppSends, unknown.Load(), slowest, held.Load())
+}
+
+// TestWhatsAppSignatures: webhooks with one bit flipped, in the body or in the signature,
+// are refused and change nothing; intact they are taken, and changing nothing again when
+// they come twice.
+func TestWhatsAppSignatures(t *testing.T) {
+	t.Parallel()
+	const flips = 1000
+	w := newWhatsApp(t, "", templatesOf(1))
+	w.connect(t, w.server)
+	c := w.server.client(t, w.key, 8)
+	rng := random(newSeed(t), 0)
+	// Bodies as the simulator writes them, kept back.
+	sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(sink.Close)
+	w.sim.SetWebhook(sink.URL, "")
+	for i := range 10 {
+		phone := fmt.Sprintf("+90532111%04d", i)
+		if r, err := c.send("POST", "/conversations/outbound", outbound(phone, "Ayşe"), "Idempotency-Key", fmt.Sprint(i)); err != nil || r.status != http.StatusCreated {
+			t.Fatalf("%v: %d %s", err, r.status, r.body)
+		}
+		w.sim.Inbound(whatsapptest.Inbound{From: phone[1:], Text: "Merhaba, şu sipariş / nerede?"})
+	}
+	w.settled(t)
+	var bodies [][]byte
+	for _, d := range w.sim.Deliveries() {
+		bodies = append(bodies, d.Body)
+	}
+	if len(bodies) < 40 {
+		t.Fatalf("%d webhooks", len(bodies))
+	}
+	post := func(body []byte, signature string) int {
+		request, err := http.NewRequestWithContext(t.Context(), "POST", w.server.url+w.hook, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header["X-Hub-Signature-256"] = []string{signature}
+		response, err := c.http.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if answer, err := io.ReadAll(response.Body); err != nil || len(answer) > 0 {
+			t.Errorf("a webhook is answered %q, %v", answer, err)
+		}
+		return response.StatusCode
+	}
+	state := func() (all string) {
+		for i := range 10 {
+			all += fmt.Sprintf("%+v\n", c.bubbles(t, fmt.Sprintf("+90532111%04d", i)))
+		}
+		return all + fmt.Sprint(c.contacts(t))
+	}
+	before := state()
+	refused := 0
+	for i := range flips {
+		body := bytes.Clone(bodies[i%len(bodies)])
+		signature := []byte(whatsapptest.Sign(waAppSecret, body))
+		broken := body
+		if i%2 == 1 {
+			broken = signature
+		}
+		flip(rng, broken, i%2 == 1)
+		if got := post(body, string(signature)); got == http.StatusUnauthorized {
+			refused++
+		} else {
+			t.Errorf("flip %d: %d\n%q\n%s", i, got, signature, body)
+		}
+	}
+	if after := state(); after != before {
+		t.Errorf("refused webhooks have changed something:\n%s\nwas\n%s", after, before)
+	}
+	for _, body := range bodies {
+		if got := post(body, whatsapptest.Sign(waAppSecret, body)); got != http.StatusOK {
+			t.Fatalf("an intact webhook: %d %s", got, body)
+		}
+	}
+	waitFor(t, "the webhooks to be taken in", func() bool {
+		for i := range 10 {
+			all := c.bubbles(t, fmt.Sprintf("+90532111%04d", i))
+			if len(all) != 2 || all[0].DeliveryStatus != "read" && all[1].DeliveryStatus != "read" {
+				return false
+			}
+		}
+		return true
+	})
+	then := state()
+	rng.Shuffle(len(bodies), func(i, j int) { bodies[i], bodies[j] = bodies[j], bodies[i] })
+	for _, body := range bodies {
+		if got := post(body, whatsapptest.Sign(waAppSecret, body)); got != http.StatusOK {
+			t.Fatalf("a replay: %d %s", got, body)
+		}
+	}
+	// One more, to know when all have been taken in: they are in order.
+	w.sim.SetWebhook(w.server.url+w.hook, waVerify)
+	w.sim.Inbound(whatsapptest.Inbound{From: "905329999999", Text: "the last"}).Wait()
+	waitFor(t, "the last webhook", func() bool { return len(c.bubbles(t, "+905329999999")) == 1 })
+	if after := state(); !strings.HasPrefix(after, then[:strings.LastIndex(then, "\n")+1]) {
+		t.Errorf("replays have changed something:\n%s\nwas\n%s", after, then)
+	}
+	t.Logf("%d of %d refused, %d taken", refused, flips, len(bodies))
+}
+
+// flip turns one bit over. Of a header, one that leaves it printable.
+func flip(rng *rand.Rand, b []byte, header bool) {
+	for {
+		i, bit := rng.IntN(len(b)), byte(1)<<rng.IntN(8)
+		if c := b[i] ^ bit; !header || c > ' ' && c < 0x7f {
+			b[i] = c
+			return
+		}
+	}
+}
+
+// TestWhatsAppRefusals: what the provider answers, as the caller gets it. Each code is
+// tried in package whatsapp.
+func TestWhatsAppRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWhatsApp(t, "", templatesOf(1))
+	w.connect(t, w.server)
+	c := w.server.client(t, w.key, 1)
+	for i, tc := range []struct {
+		outcome whatsapptest.Outcome
+		status  int
+		kind    string
+		code    int
+	}{
+		{whatsapptest.Outcome{Kind: whatsapptest.Refuse, Code: 131030}, 422, "provider_rejected", 131030},
+		{whatsapptest.Outcome{Kind: whatsapptest.Refuse, Code: 132001}, 422, "provider_rejected", 132001},
+		{whatsapptest.Outcome{Kind: whatsapptest.Refuse, Code: 999999, HTTP: 400}, 422, "provider_rejected", 999999},
+		{whatsapptest.Outcome{Kind: whatsapptest.Refuse, Code: 130429}, 502, "provider_unavailable", 130429},
+		{whatsapptest.Outcome{Kind: whatsapptest.Refuse, Code: 190, Subcode: 463, HTTP: 401}, 502, "provider_unavailable", 190},
+		{whatsapptest.Outcome{Kind: whatsapptest.ResetBeforeRead}, 503, "send_outcome_unknown", 0},
+		{whatsapptest.Outcome{Kind: whatsapptest.HTTP502Empty}, 503, "send_outcome_unknown", 0},
+	} {
+		w.sim.AddRule(whatsapptest.Rule{Match: whatsapptest.Match{Next: 1}, Outcome: tc.outcome})
+		phone := fmt.Sprintf("+90532222%04d", i)
+		r, err := c.send("POST", "/conversations/outbound", outbound(phone, "Ayşe"), "Idempotency-Key", fmt.Sprint("refused-", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := decode[struct {
+			Error struct {
+				Type    string
+				Details struct {
+					Code       int
+					Title, Fix string
+				}
+			}
+		}](t, r.body).Error
+		if r.status != tc.status || answer.Type != tc.kind || answer.Details.Code != tc.code || tc.code != 0 && (answer.Details.Title == "" || answer.Details.Fix == "") {
+			t.Errorf("%+v: %d %s", tc.outcome, r.status, r.body)
+		}
+		if tc.status >= 500 && r.header.Get("Retry-After") == "" {
+			t.Errorf("%+v: no Retry-After", tc.outcome)
+		}
+		if all := c.bubbles(t, phone); len(all) != 0 {
+			t.Errorf("%+v leaves %+v", tc.outcome, all)
+		}
+	}
+}
+
+// TestCrossCheck has an independent program at the simulator's other end: it parses the
+// webhooks with its signature check on, and sends a template with its own client. What it
+// agrees with, a mistake of ours can't be.
+func TestCrossCheck(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "crosscheck")
+	if err := os.CopyFS(dir, os.DirFS("crosscheck")); err != nil {
+		t.Fatal(err)
+	}
+	install := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+
+	sim := whatsapptest.New(whatsapptest.Config{Token: waToken, AppSecret: waAppSecret, VerifyToken: waVerify, StatusDelay: time.Millisecond})
+	graph := httptest.NewServer(sim)
+	t.Cleanup(graph.Close)
+	t.Cleanup(sim.Close)
+	const to, callback = "905321112233", "crosscheck-1"
+	node := exec.Command("node", "crosscheck.mjs")
+	node.Dir = dir
+	node.Env = append(os.Environ(), "SIM="+graph.URL, "TOKEN="+waToken, "SECRET="+waAppSecret, "VERIFY="+waVerify,
+		"PNID="+sim.IDs().PhoneNumberID, "TO=+"+to)
+	var stderr buffer
+	node.Stderr = &stderr
+	stdin, err := node.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := node.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = node.Process.Kill() })
+	type event struct {
+		Webhooks, Sent, Message, From, Name, Text, Status, Phone, ID, Callback string
+		Refused                                                                any
+		Answer                                                                 json.RawMessage
+	}
+	lines := json.NewDecoder(stdout)
+	next := func() (e event) {
+		t.Helper()
+		if err := lines.Decode(&e); err != nil {
+			t.Fatalf("the program has ended: %v\n%s", err, stderr.String())
+		}
+		return e
+	}
+	sim.SetWebhook(next().Webhooks, waVerify)
+	if err := sim.VerifyWebhook(t.Context()); err != nil {
+		t.Errorf("the handshake: %v", err)
+	}
+	if _, err := io.WriteString(stdin, callback+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	heard := map[string]string{}
+	for len(heard) < 4 {
+		switch e := next(); {
+		case e.Status != "":
+			heard[e.Status] = e.ID
+			if e.Callback != callback || e.Phone != to {
+				t.Errorf("a status: %+v", e)
+			}
+		case e.Sent != "":
+			heard["answer"] = e.Sent
+		default:
+			t.Fatalf("%+v %s", e, e.Answer)
+		}
+	}
+	for what, id := range heard {
+		if id != heard["answer"] {
+			t.Errorf("%s is of the message %s, not %s", what, id, heard["answer"])
+		}
+	}
+	if n := sim.Accepted(callback); n != 1 {
+		t.Errorf("%d messages were accepted", n)
+	}
+	const text = "Merhaba, şu sipariş / nerede? 😀"
+	in := sim.Inbound(whatsapptest.Inbound{From: to, Name: "Ayşe Yılmaz", Text: text})
+	if e := next(); e.Message != "text" || e.From != to || e.Name != "Ayşe Yılmaz" || e.Text != text || e.ID != in.ID {
+		t.Errorf("a message: %+v", e)
+	}
+	// A signature that is not ours is not its either.
+	sim.Configure(func(s *whatsapptest.Settings) { s.Signing = whatsapptest.SignedBadly })
+	sim.Inbound(whatsapptest.Inbound{From: to, Text: text})
+	if e := next(); fmt.Sprint(e.Refused) != "401" {
+		t.Errorf("a wrong signature: %+v", e)
+	}
+}

@@ -1,0 +1,57 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// databaseMicros is databaseNow in microseconds.
+const databaseMicros = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+
+const (
+	// lockBuckets makes the buckets that are not there, and locks the others, each when
+	// its turn comes: so whoever names several locks them in the order of their names.
+	lockBuckets = `INSERT INTO pace (workspace_id, bucket, until_us) SELECT $1, u.bucket, 0 FROM unnest($2::text[]) u (bucket)
+	ON CONFLICT (workspace_id, bucket) DO UPDATE SET until_us = excluded.until_us WHERE false`
+	paceQuery = `WITH clock AS MATERIALIZED (SELECT ` + databaseMicros + ` AS now),
+	next AS MATERIALIZED (
+		SELECT b.place, greatest(b.until_us, now) + u.every AS until_us, greatest(b.until_us, now) - now + u.every - u.burst * u.every AS wait
+		FROM clock, unnest($2::text[], $3::bigint[], $4::bigint[]) u (bucket, every, burst) CROSS JOIN LATERAL
+			(SELECT ctid AS place, until_us FROM pace WHERE workspace_id = $1 AND bucket = u.bucket LIMIT 1) b),
+	longest AS (SELECT greatest(max(wait), 0) AS wait FROM next),
+	taken AS (UPDATE pace SET until_us = next.until_us FROM next, longest WHERE pace.ctid = next.place AND longest.wait <= $5)
+	SELECT wait FROM longest`
+	forgetPaceQuery = `DELETE FROM pace p USING
+	(SELECT ctid AS place FROM pace WHERE workspace_id = $1 AND until_us <= ` + databaseMicros + ` FOR UPDATE SKIP LOCKED) l WHERE p.ctid = l.place`
+)
+
+// Pace takes one place in each of the buckets, if none of them makes the caller wait
+// longer than most, and returns how long to wait before going on. Else it takes none;
+// what remains of buckets that it has made holds nothing back.
+func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []app.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
+	buckets = slices.SortedFunc(slices.Values(buckets), func(a, b app.Bucket) int { return strings.Compare(a.Name, b.Name) })
+	n := len(buckets)
+	names, every, burst := make([]string, n), make([]int64, n), make([]int64, n)
+	for i, b := range buckets {
+		names[i], every[i], burst[i] = b.Name, b.Interval.Microseconds(), int64(b.Burst)
+	}
+	var longest int64
+	err = s.atOnce(ctx, "pace", func(p *pipe) {
+		p.put(lockBuckets, uuid(ws), names)
+		p.each(func(row pgx.Row) error { return row.Scan(&longest) }, paceQuery, uuid(ws), names, every, burst, most.Microseconds())
+	})
+	return time.Duration(longest) * time.Microsecond, err == nil && longest <= most.Microseconds(), err
+}
+
+// ForgetPace deletes the buckets of a workspace that hold nothing back any more.
+func (s *Store) ForgetPace(ctx context.Context, ws desk.ID) error {
+	_, err := s.exec(ctx, "forget pace", forgetPaceQuery, uuid(ws))
+	return err
+}

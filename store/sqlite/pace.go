@@ -1,0 +1,47 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+const paceQuery = `SELECT until_us FROM pace WHERE workspace_id = ? AND bucket = ?`
+
+// Pace takes one place in each of the buckets, if none of them makes the caller wait
+// longer than most, and returns how long to wait before going on. Else it takes none.
+func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []app.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
+	err = s.write(func(c conn) error {
+		now, longest := time.Now().UnixMicro(), int64(0)
+		until := make([]int64, len(buckets))
+		for i, b := range buckets {
+			taken, err := one("pace", c.stmt(paceQuery).id(ws).text(b.Name), (*stmt).readInt)
+			if err != nil {
+				return err
+			}
+			every := b.Interval.Microseconds()
+			until[i] = max(taken, now) + every
+			longest = max(longest, until[i]-now-int64(b.Burst)*every)
+		}
+		wait, ok = time.Duration(longest)*time.Microsecond, longest <= most.Microseconds()
+		if !ok {
+			return nil
+		}
+		for i, b := range buckets {
+			if err := c.stmt(`REPLACE INTO pace (workspace_id, bucket, until_us) VALUES (?, ?, ?)`).id(ws).text(b.Name).int(until[i]).run(); err != nil {
+				return failed("pace", err)
+			}
+		}
+		return nil
+	})
+	return wait, ok && err == nil, err
+}
+
+// ForgetPace deletes the buckets of a workspace that hold nothing back any more.
+func (s *Store) ForgetPace(_ context.Context, ws desk.ID) error {
+	return s.write(func(c conn) error {
+		return failed("forget pace", c.stmt(`DELETE FROM pace WHERE workspace_id = ? AND until_us <= ?`).id(ws).int(time.Now().UnixMicro()).run())
+	})
+}

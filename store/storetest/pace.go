@@ -1,0 +1,122 @@
+package storetest
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// pace takes a place, or wants it refused, and wants a wait of more than a minute less than
+// the one given, and not of more: a test takes less than a minute.
+func pace(t *testing.T, s app.Store, ws desk.ID, most time.Duration, wantOK bool, want time.Duration, buckets ...app.Bucket) {
+	t.Helper()
+	wait, ok, err := s.Pace(t.Context(), ws, buckets, most)
+	must(t, err)
+	if ok != wantOK || wait > want || wait < max(0, want-time.Minute) {
+		t.Errorf("pace: %v after %v, want %v after %v", ok, wait, wantOK, want)
+	}
+}
+
+func hourly(name string, burst int) app.Bucket {
+	return app.Bucket{Name: name, Interval: time.Hour, Burst: burst}
+}
+
+func paceWaits(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	for range 3 {
+		pace(t, s, ws, 0, true, 0, hourly("burst", 3))
+	}
+	for range 2 { // a refusal takes nothing
+		pace(t, s, ws, 0, false, time.Hour, hourly("burst", 3))
+		pace(t, s, ws, 59*time.Minute, false, time.Hour, hourly("burst", 3))
+	}
+	for n := range 5 { // whoever may wait takes places to come
+		pace(t, s, ws, 10*time.Hour, true, time.Duration(n+1)*time.Hour, hourly("burst", 3))
+	}
+	pace(t, s, ws, 5*time.Hour, false, 6*time.Hour, hourly("burst", 3))
+
+	pace(t, s, ws, 0, true, 0, hourly("one", 1))
+	pace(t, s, ws, 0, false, time.Hour, hourly("one", 1))
+	pace(t, s, ws, time.Hour, true, time.Hour, hourly("one", 1))
+	pace(t, s, ws, time.Hour, false, 2*time.Hour, hourly("one", 1))
+
+	for range 100 { // what passes at once holds nothing back
+		pace(t, s, ws, 0, true, 0, app.Bucket{Name: "fast", Burst: 1})
+	}
+	pace(t, s, ws, 0, true, 0)
+}
+
+func paceTakesAll(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	a, b, c := hourly("a", 2), hourly("b", 1), hourly("c", 3)
+	pace(t, s, ws, 0, true, 0, c, b, a)
+	for range 3 {
+		pace(t, s, ws, 0, false, time.Hour, a, b, c) // it is b that refuses
+	}
+	pace(t, s, ws, 0, true, 0, a)
+	pace(t, s, ws, 0, true, 0, c)
+	pace(t, s, ws, 3*time.Hour, true, time.Hour, b)
+	pace(t, s, ws, 3*time.Hour, true, 2*time.Hour, a, b, c) // the longest counts
+	pace(t, s, ws, 0, false, 2*time.Hour, a)
+	pace(t, s, ws, 0, false, time.Hour, c)
+	pace(t, s, ws, 0, false, 3*time.Hour, hourly("new", 1), b)
+	pace(t, s, ws, 0, true, 0, hourly("new", 1)) // as nobody took it
+}
+
+// paceRaces: of many who want a place at once, so many get one as there are.
+func paceRaces(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	const callers, burst = 16, 5
+	buckets := []app.Bucket{hourly("each", callers), hourly("raced", burst), hourly("wide", callers)}
+	var got atomic.Int32
+	var group sync.WaitGroup
+	for n := range callers {
+		group.Go(func() {
+			list := slices.Clone(buckets)
+			if n%2 == 0 {
+				slices.Reverse(list)
+			}
+			wait, ok, err := s.Pace(t.Context(), ws, list, 0)
+			if err != nil || ok != (wait == 0) {
+				t.Errorf("pace: %v after %v, %v", ok, wait, err)
+			}
+			if ok {
+				got.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	equal(t, "places taken", got.Load(), int32(burst))
+	for range callers - burst { // nor was more taken of the others
+		pace(t, s, ws, 0, true, 0, buckets[0], buckets[2])
+	}
+	pace(t, s, ws, 0, false, time.Hour, buckets[0])
+}
+
+func paceIsForgotten(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	must(t, s.ForgetPace(t.Context(), ws))
+	over := app.Bucket{Name: "over", Burst: 1}
+	pace(t, s, ws, 0, true, 0, hourly("held", 1), over)
+	must(t, s.ForgetPace(t.Context(), ws))
+	pace(t, s, ws, 0, false, time.Hour, hourly("held", 1))
+	pace(t, s, ws, 0, true, 0, over)
+}
+
+func paceIsSealed(t *testing.T, s app.Store) {
+	one, _ := newWorkspace(t, s)
+	two, _ := newWorkspace(t, s)
+	for _, ws := range []desk.ID{one, two} {
+		pace(t, s, ws, 0, true, 0, hourly("a", 2), hourly("b", 1))
+		pace(t, s, ws, 0, false, time.Hour, hourly("b", 1))
+	}
+	pace(t, s, one, 0, true, 0, hourly("a", 2))
+	must(t, s.ForgetPace(t.Context(), one))
+	pace(t, s, one, 0, false, time.Hour, hourly("a", 2))
+	pace(t, s, two, 0, true, 0, hourly("a", 2))
+}

@@ -1,0 +1,173 @@
+package whatsapp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// The message as the provider reads it. A part of a template that has no variables is
+// left out: it is not known that an empty list is taken.
+type (
+	message struct {
+		Product       string   `json:"messaging_product"`
+		RecipientType string   `json:"recipient_type"`
+		To            string   `json:"to"`
+		Type          string   `json:"type"`
+		CallbackData  string   `json:"biz_opaque_callback_data"` // comes back with every status
+		Template      template `json:"template"`
+	}
+	template struct {
+		Name       string      `json:"name"`
+		Language   language    `json:"language"`
+		Components []component `json:"components,omitempty"`
+	}
+	language struct {
+		Code   string `json:"code"`
+		Policy string `json:"policy"`
+	}
+	component struct {
+		Type       string      `json:"type"`
+		Parameters []parameter `json:"parameters"`
+	}
+	parameter struct {
+		Type string `json:"type"`
+		Name string `json:"parameter_name,omitempty"`
+		Text string `json:"text"`
+	}
+)
+
+// messageOf writes a dispatch as a message. The + keeps the provider from reading the
+// number as one of the business's own country.
+func messageOf(d app.Dispatch) message {
+	m := message{
+		Product: "whatsapp", RecipientType: "individual", To: "+" + d.Number, Type: "template",
+		CallbackData: d.Attempt.String(),
+		Template:     template{Name: d.Template.Name, Language: language{d.Template.Language, "deterministic"}},
+	}
+	for _, c := range d.Components {
+		if len(c.Parameters) == 0 {
+			continue
+		}
+		to := component{Type: string(c.Part)}
+		for _, p := range c.Parameters {
+			to.Parameters = append(to.Parameters, parameter{"text", p.Name, p.Text})
+		}
+		m.Template.Components = append(m.Template.Components, to)
+	}
+	return m
+}
+
+// Send hands a template message to the provider, once. See app.Provider for what its
+// results mean.
+func (p *Provider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+	if p.now().After(d.By) {
+		return app.Receipt{}, app.NotSent()
+	}
+	body, err := json.Marshal(messageOf(d))
+	if err != nil { // strings always can be
+		return app.Receipt{}, app.NotSent()
+	}
+	a, err := p.do(ctx, call{at: d.Access, method: http.MethodPost, path: []string{d.Channel.ExternalID, "messages"}, body: body, by: d.By})
+	var failed *failure
+	switch {
+	case errors.As(err, &failed) && failed.late:
+		return app.Receipt{}, app.NotSent()
+	case errors.As(err, &failed) && failed.certain:
+		p.log.WarnContext(ctx, "WhatsApp was not reached", "attempt_id", d.Attempt, "err", failed.err)
+		return app.Receipt{}, &desk.Refusal{
+			Type: desk.ProviderUnavailable, RetryAfter: retryTransient,
+			Message: "WhatsApp could not be reached, so nothing was sent: send it again later, with the same Idempotency-Key; if it stays so, parley channel check says what is wrong",
+		}
+	case err != nil:
+		return app.Receipt{}, err
+	}
+	receipt, e, err := outcome(a, p.now())
+	if e != nil {
+		p.log.LogAttrs(ctx, slog.LevelWarn, "WhatsApp answered with an error", slog.Any("attempt_id", d.Attempt), slog.Int("status", e.status),
+			slog.Int("code", e.code), slog.Int("subcode", e.subcode), slog.String("fbtrace_id", string(e.Trace)))
+	}
+	return receipt, err
+}
+
+// unsure are the codes that may follow a message which was taken after all.
+var unsure = map[int]bool{1: true, 2: true, 131000: true}
+
+// refusedAnyway are those which, by their meaning, come before a message is taken,
+// though their status says that the server failed.
+var refusedAnyway = map[int]bool{131016: true, 131045: true, 131057: true, 133000: true, 133004: true}
+
+// outcome says what an answer proves, and which error it gave, if any. Whatever
+// leaves a doubt is an error that is no *desk.Refusal.
+func outcome(a answer, now time.Time) (app.Receipt, *graphError, error) {
+	doubt := func(what string) error { return fmt.Errorf("whatsapp: HTTP %d %s", a.status, what) }
+	if !a.whole {
+		return app.Receipt{}, nil, doubt("with an answer that was cut short")
+	}
+	if 200 <= a.status && a.status <= 299 {
+		r := receiptOf(a.body)
+		if r.ExternalID == "" {
+			return app.Receipt{}, errorOf(a, now), doubt("without a message id")
+		}
+		return r, nil, nil
+	}
+	e := errorOf(a, now)
+	switch {
+	case a.status < 400 || a.status == http.StatusRequestTimeout || a.status == 499:
+		return app.Receipt{}, e, doubt("says nothing of the message")
+	case e == nil && a.status < 500 && edgeRefusals[a.status] != 0:
+		return app.Receipt{}, nil, edgeRefusal(a, now)
+	case e == nil:
+		return app.Receipt{}, nil, doubt("without an error of WhatsApp's")
+	case unsure[e.code], a.status >= 500 && !refusedAnyway[e.code]:
+		return app.Receipt{}, e, doubt(fmt.Sprintf("with code %d", e.code))
+	}
+	return app.Receipt{}, e, e.refusal()
+}
+
+// edgeRefusals are the statuses by which something before the API itself turns a
+// request away, with what that asks for.
+var edgeRefusals = map[int]class{
+	http.StatusBadRequest: form, http.StatusUnauthorized: account, http.StatusForbidden: account, http.StatusNotFound: account,
+	http.StatusMethodNotAllowed: account, http.StatusRequestEntityTooLarge: form, http.StatusUnsupportedMediaType: form,
+	http.StatusTooManyRequests: throttled,
+}
+
+func edgeRefusal(a answer, now time.Time) *desk.Refusal {
+	r := refusalOf(edgeRefusals[a.status], a.wait(now))
+	r.Failure = &desk.Failure{
+		Code: a.status, Title: fmt.Sprintf("HTTP %d without an explanation", a.status),
+		Fix: "Check the channel's API address, and what stands between this server and WhatsApp.",
+	}
+	return r
+}
+
+// receiptOf reads the answer to a message that was taken; its ExternalID is "" when it
+// does not show one.
+func receiptOf(body []byte) (r app.Receipt) {
+	var taken struct {
+		Contacts json.RawMessage `json:"contacts"`
+		Messages json.RawMessage `json:"messages"`
+	}
+	if !decodeObject(body, &taken) {
+		return r
+	}
+	var m struct {
+		ID text `json:"id"`
+	}
+	if all := list(taken.Messages); len(all) == 0 || !decodeObject(all[0], &m) {
+		return r
+	}
+	var c person
+	if all := list(taken.Contacts); len(all) > 0 {
+		decodeObject(all[0], &c)
+	}
+	return app.Receipt{ExternalID: externalIDOf(m.ID), Number: numberOf(c.WaID), UserID: userIDOf(c.UserID)}
+}

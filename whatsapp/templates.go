@@ -1,0 +1,154 @@
+package whatsapp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+const (
+	templateFields = "id,name,language,status,category,sub_category,parameter_format,components,quality_score,rejected_reason,previous_category,correct_category"
+	pageSize       = 100
+	maxPages       = 500
+	maxPage        = 16 << 20 // bytes: a hundred templates, each as long as it may be
+)
+
+// The share of the hour's allowance from which pages are read more slowly, and how
+// slowly.
+const (
+	slowAt   = 80 // percent
+	slowPace = 2 * time.Second
+)
+
+// Templates returns the account's whole library, or an error: never a part of it.
+func (p *Provider) Templates(ctx context.Context, at app.Access) ([]desk.TemplateSource, error) {
+	templates := []desk.TemplateSource{}
+	err := p.pages(ctx, at, "message_templates", templateFields, func(raw json.RawMessage) error {
+		var t struct {
+			Name     text `json:"name"`
+			Language text `json:"language"`
+		}
+		if !decodeObject(raw, &t) {
+			return errors.New("one of them is no JSON object")
+		}
+		templates = append(templates, desk.TemplateSource{Name: string(t.Name), Language: string(t.Language), Source: string(raw)})
+		return nil
+	})
+	if err != nil {
+		return nil, plain(err, "read the templates")
+	}
+	return templates, nil
+}
+
+// pages walks through a list of the business account to its end, which is where no
+// next page is named. A page may be empty and not the last.
+func (p *Provider) pages(ctx context.Context, at app.Access, edge, fields string, element func(json.RawMessage) error) error {
+	query := url.Values{"fields": {fields}, "limit": {strconv.Itoa(pageSize)}}
+	seen := map[string]bool{}
+	for range maxPages {
+		var page struct {
+			Data   json.RawMessage `json:"data"`
+			Paging struct {
+				Next text `json:"next"`
+			} `json:"paging"`
+		}
+		a, err := p.get(ctx, call{at: at, path: []string{at.Channel.Account.BusinessID, edge}, query: query, most: maxPage}, &page)
+		if err != nil {
+			return err
+		}
+		var elements []json.RawMessage
+		if json.Unmarshal(page.Data, &elements) != nil || elements == nil {
+			return errors.New("an answer holds no list")
+		}
+		for _, raw := range elements {
+			if err := element(raw); err != nil {
+				return err
+			}
+		}
+		if page.Paging.Next == "" {
+			return nil
+		}
+		// Only the cursor counts: the address would lead from another server to the
+		// provider's own.
+		next, err := url.Parse(string(page.Paging.Next))
+		if err != nil || next.Query().Get("after") == "" {
+			return errors.New("an answer names a next page without its cursor")
+		}
+		after := next.Query().Get("after")
+		if seen[after] {
+			return errors.New("the pages go round in a circle")
+		}
+		seen[after] = true
+		query.Set("after", after)
+		if a.usage() >= slowAt {
+			if err := p.pause(ctx, slowPace); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("there are more than %d pages", maxPages)
+}
+
+// get reads a JSON object into v. Its error is a *failure, a *graphError or says that
+// the answer is no answer.
+func (p *Provider) get(ctx context.Context, c call, v any) (answer, error) {
+	if c.method == "" {
+		c.method = http.MethodGet
+	}
+	a, err := p.do(ctx, c)
+	if err != nil {
+		return a, err
+	}
+	if e := errorOf(a, p.now()); e != nil {
+		return a, e
+	}
+	switch {
+	case a.status < 200 || a.status > 299:
+		return a, fmt.Errorf("HTTP %d without an explanation", a.status)
+	case !a.whole:
+		return a, errors.New("an answer was cut short")
+	case !decodeObject(a.body, v):
+		return a, errors.New("an answer is no JSON object")
+	}
+	return a, nil
+}
+
+// Error makes a graphError what get can return. It is for logs, not for people.
+func (e *graphError) Error() string {
+	return fmt.Sprintf("whatsapp: code %d, subcode %d, trace %q", e.code, e.subcode, e.Trace)
+}
+
+// plain says of what get returned what could not be done, and what to do.
+func plain(err error, what string) *desk.Error {
+	var e *graphError
+	var f *failure
+	switch {
+	case errors.As(err, &e):
+		kind := desk.InvalidRequest
+		if e.forNow() {
+			kind = desk.Unavailable
+		}
+		shown := e.failure()
+		d := desk.Errorf(kind, "WhatsApp does not let us %s (code %d, %s): %s", what, e.code, shown.Title, shown.Fix)
+		if kind == desk.Unavailable {
+			d.RetryAfter = e.refusal().RetryAfter
+		}
+		d.Err = err
+		return d
+	case errors.As(err, &f):
+		d := desk.Errorf(desk.Unavailable, "WhatsApp could not be reached to %s: check the network and the channel's API address, then try again", what)
+		d.Err = err
+		return d
+	}
+	d := desk.Errorf(desk.Unavailable, "WhatsApp's answer could not be used to %s, since %v: try again later, and check the channel's API address", what, err)
+	d.Err = err
+	return d
+}

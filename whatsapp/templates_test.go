@@ -1,0 +1,182 @@
+package whatsapp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/desk"
+)
+
+// TestTemplates walks the documented pages, whose next page is on another server.
+func TestTemplates(t *testing.T) {
+	t.Parallel()
+	pages := map[string]string{"": "templates_page1", "c1": "templates_page2", "c2": "templates_page3"}
+	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if r.URL.Path != "/v26.0/"+waba+"/message_templates" || q.Get("limit") != "100" || !strings.HasPrefix(q.Get("fields"), "id,name,language,status,") || q.Get("appsecret_proof") != proof {
+			t.Errorf("%s", r.URL)
+		}
+		w.Write(fixture(t, pages[q.Get("after")]))
+	})
+	got, err := newProvider().Templates(t.Context(), access(base))
+	if err != nil || len(got) != 18 {
+		t.Fatalf("%d, %v", len(got), err)
+	}
+	n := 0
+	for _, page := range []string{"templates_page1", "templates_page2", "templates_page3"} {
+		var p struct{ Data []json.RawMessage }
+		if err := json.Unmarshal(fixture(t, page), &p); err != nil {
+			t.Fatal(err)
+		}
+		for _, raw := range p.Data {
+			var head struct{ Name, Language string }
+			if err := json.Unmarshal(raw, &head); err != nil {
+				t.Fatal(err)
+			}
+			if want := (desk.TemplateSource{Name: head.Name, Language: head.Language, Source: string(raw)}); got[n] != want {
+				t.Errorf("%d: %+v", n, got[n])
+			}
+			if _, err := desk.ParseTemplate([]byte(got[n].Source)); err != nil {
+				t.Errorf("%s: %v", head.Name, err)
+			}
+			n++
+		}
+	}
+}
+
+// page is one page of a list, and next the cursor of the one after it.
+func page(next string, names ...string) string {
+	var b bytes.Buffer
+	b.WriteString(`{"data":[`)
+	for i, name := range names {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"id":"99000000000000000000001","name":%q,"language":"tr"}`, name)
+	}
+	b.WriteString(`],"paging":{"cursors":{"after":"not the end"}`)
+	if next != "" {
+		fmt.Fprintf(&b, `,"next":"https://graph.facebook.com/v26.0/1/message_templates?after=%s&limit=1"`, next)
+	}
+	b.WriteString("}}")
+	return b.String()
+}
+
+func TestTemplates_pages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		pages map[string]string // by cursor
+		want  string            // names; or else
+		fails desk.ErrorType
+	}{
+		{"none", map[string]string{"": `{"data":[]}`}, "", ""},
+		{"an empty one between", map[string]string{"": page("1", "a"), "1": page("2"), "2": page("", "b", "c")}, "a b c", ""},
+		{"a cursor with signs", map[string]string{"": page("Q%3D%3D", "a"), "Q==": page("", "b")}, "a b", ""},
+		{"round in a circle", map[string]string{"": page("1", "a"), "1": page("2", "b"), "2": page("1", "c")}, "", desk.Unavailable},
+		{"the same again", map[string]string{"": page("1"), "1": page("1")}, "", desk.Unavailable},
+		{"next without a cursor", map[string]string{"": `{"data":[],"paging":{"next":"https://graph.facebook.com/"}}`}, "", desk.Unavailable},
+		{"no list", map[string]string{"": `{"paging":{}}`}, "", desk.Unavailable},
+		{"null for a list", map[string]string{"": `{"data":null}`}, "", desk.Unavailable},
+		{"an odd template", map[string]string{"": page("1", "a"), "1": `{"data":[7]}`}, "", desk.Unavailable},
+		{"garbage later", map[string]string{"": page("1", "a"), "1": `<html>`}, "", desk.Unavailable},
+		{"cut short later", map[string]string{"": page("1", "a"), "1": page("", "b")[:20]}, "", desk.Unavailable},
+		{"refused later", map[string]string{"": page("1", "a"), "1": `{"error":{"code":200}}`}, "", desk.InvalidRequest},
+		{"throttled later", map[string]string{"": page("1", "a"), "1": `{"error":{"code":80007}}`}, "", desk.Unavailable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			list, err := newProvider().Templates(t.Context(), access(serve(t, func(w http.ResponseWriter, r *http.Request) {
+				body, ok := c.pages[r.URL.Query().Get("after")]
+				if !ok {
+					t.Errorf("%s", r.URL)
+				}
+				w.Write([]byte(body))
+			})))
+			var names []string
+			for _, s := range list {
+				names = append(names, s.Name)
+			}
+			var e *desk.Error
+			switch got := strings.Join(names, " "); {
+			case c.fails == "" && (err != nil || got != c.want || list == nil):
+				t.Errorf("%q, %v", got, err)
+			case c.fails != "" && (list != nil || !errors.As(err, &e) || e.Type != c.fails || strings.Contains(err.Error(), proof)):
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestTemplates_tooManyPages(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	_, err := newProvider().Templates(t.Context(), access(serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		calls++
+		w.Write([]byte(page(strconv.Itoa(calls))))
+	})))
+	if !desk.IsType(err, desk.Unavailable) || calls != 500 {
+		t.Errorf("%v after %d pages", err, calls)
+	}
+}
+
+// TestTemplates_allowance: when the hour's allowance runs short, pages come slower, and
+// nobody waits who has gone.
+func TestTemplates_allowance(t *testing.T) {
+	t.Parallel()
+	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		after := r.URL.Query().Get("after")
+		w.Header().Set("X-App-Usage", `{"call_count":79,"total_time":"x"}`)
+		if after != "" {
+			w.Header().Set("X-Business-Use-Case-Usage", `{"1":[{"total_cputime":80.5}]}`)
+		}
+		w.Write([]byte(page(map[string]string{"": "1", "1": "2"}[after])))
+	})
+	var waits []time.Duration
+	p := newProvider()
+	p.Pause(func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil })
+	if _, err := p.Templates(t.Context(), access(base)); err != nil || len(waits) != 1 {
+		t.Errorf("%v, %v", waits, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	p = newProvider()
+	p.Pause(func(context.Context, time.Duration) error { cancel(); return ctx.Err() })
+	if list, err := p.Templates(ctx, access(base)); list != nil || !desk.IsType(err, desk.Unavailable) {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// TestTemplates_words: what an operator reads says what to do, and nothing secret.
+func TestTemplates_words(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for base, want := range map[string]string{
+		serve(t, answers(401, `{"error":{"code":190,"message":"Session has expired."}}`)): "code 190, Access token expired or invalid): Make a new access token",
+		serve(t, answers(500, `<html>`)): "HTTP 500 without an explanation: try again later",
+		gone.URL:                         "could not be reached to read the templates",
+	} {
+		_, err := newProvider().Templates(t.Context(), access(base))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), token) || strings.Contains(err.Error(), proof) {
+			t.Errorf("%v", err)
+		}
+	}
+	busy := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":7}]}`)
+		fails(400, 80007)(w, r)
+	})
+	_, err := newProvider().Templates(t.Context(), access(busy))
+	var e *desk.Error
+	if !errors.As(err, &e) || e.Type != desk.Unavailable || e.RetryAfter != 420 {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,275 @@
+package whatsapptest
+
+import (
+	"fmt"
+	"maps"
+)
+
+// An Inbound is a message from a person.
+type Inbound struct {
+	From     string `json:"from,omitempty"`     // digits; by default 905321112233, but for a username
+	UserID   string `json:"user_id,omitempty"`  // by default the person's usual one
+	Username string `json:"username,omitempty"` // with it and no From, no number is told
+	Name     string `json:"name,omitempty"`     // the profile's
+	ID       string `json:"id,omitempty"`       // the wamid; by default a new one
+	ReplyTo  string `json:"reply_to,omitempty"` // a wamid
+	Twice    bool   `json:"twice,omitempty"`    // post it twice, with the same wamid
+
+	// Type is text, image, video, audio, document, sticker, location, contacts, button,
+	// button_reply, list_reply, nfm_reply, reaction, order, unsupported, request_welcome
+	// or any other word; by default text.
+	Type string `json:"type,omitempty"`
+
+	// Text stands where people read it: the body, the caption, the label, the emoji.
+	Text string `json:"text,omitempty"`
+
+	// Content replaces keys of what is under the type.
+	Content map[string]any `json:"content,omitempty"`
+}
+
+// Inbound posts a message from a person, which opens the customer service window.
+func (s *Simulator) Inbound(in Inbound) *Delivery {
+	s.mu.Lock()
+	d := s.inbound(&in)
+	signing := s.set.Signing
+	s.mu.Unlock()
+	if in.Twice {
+		s.deliver(&Delivery{ID: d.ID, Body: d.Body}, signing)
+	}
+	return s.deliver(d, signing)
+}
+
+// inbound fills in what is missing and writes the webhook. s.mu is held.
+func (s *Simulator) inbound(in *Inbound) *Delivery {
+	if in.From == "" && in.UserID == "" && in.Username == "" {
+		in.From = "905321112233"
+	}
+	if in.UserID == "" {
+		in.UserID = s.userID(in.From)
+		orElse(&in.UserID, "TR.9000000000000001")
+	} else if in.From != "" {
+		s.userIDs[in.From] = in.UserID
+	}
+	orElse(&in.Type, "text")
+	if in.ID == "" {
+		in.ID = s.wamid()
+	}
+	for _, who := range []string{in.From, in.UserID} {
+		s.lastInbound[who] = s.c.Now()
+		if in.Name != "" {
+			s.names[who] = in.Name
+		}
+	}
+	value := s.value()
+	contact := s.contact(in.From, in.UserID)
+	if in.Username != "" {
+		profile := map[string]any{"username": in.Username}
+		if in.Name != "" {
+			profile["name"] = in.Name
+		}
+		contact["profile"] = profile
+	}
+	value["contacts"] = []any{contact}
+	value["messages"] = []any{s.inboundMessage(in)}
+	return &Delivery{ID: in.ID, Body: envelope(s.entry(change("messages", value)))}
+}
+
+func (s *Simulator) inboundMessage(in *Inbound) map[string]any {
+	m := map[string]any{"id": in.ID, "timestamp": seconds(s.c.Now())}
+	if in.From != "" {
+		m["from"] = in.From
+	}
+	if !s.set.HideUserIDs {
+		m["from_user_id"] = in.UserID
+	}
+	if in.ReplyTo != "" && in.Type != "reaction" {
+		m["context"] = map[string]any{"from": s.c.DisplayNumber, "id": in.ReplyTo}
+	}
+	key, content := in.content()
+	m["type"] = key
+	if in.Type == "unsupported" {
+		e := inWebhook(131051, "")
+		delete(e, "href")
+		m["errors"] = []any{e}
+	}
+	if content != nil {
+		m[key] = content
+	}
+	return m
+}
+
+// value is what the value of every change in messages begins with. s.mu is held, or
+// nothing that it guards is read.
+func (s *Simulator) value() map[string]any {
+	return map[string]any{
+		"messaging_product": "whatsapp",
+		"metadata":          map[string]any{"display_phone_number": s.c.DisplayNumber, "phone_number_id": s.c.PhoneNumberID},
+	}
+}
+
+// contact is a person in contacts[]. Where the name is not known there is no profile.
+func (s *Simulator) contact(waID, userID string) map[string]any {
+	c := map[string]any{}
+	if waID != "" {
+		c["wa_id"] = waID
+	}
+	if !s.set.HideUserIDs {
+		c["user_id"] = userID
+	}
+	name := s.names[waID]
+	orElse(&name, s.names[userID])
+	if name != "" {
+		c["profile"] = map[string]any{"name": name}
+	}
+	return c
+}
+
+// content is the key that holds what was said, and what it holds.
+func (in *Inbound) content() (key string, content any) {
+	key = in.Type
+	o := map[string]any{}
+	text := func(key, byDefault string) {
+		value := in.Text
+		orElse(&value, byDefault)
+		o[key] = value
+	}
+	media := func(mime string) {
+		o["id"], o["mime_type"], o["sha256"] = "3000000001", mime, "c2FtcGxl"
+		if in.Text != "" {
+			o["caption"] = in.Text
+		}
+	}
+	switch in.Type {
+	case "text":
+		text("body", "")
+	case "image":
+		media("image/jpeg")
+	case "video":
+		media("video/mp4")
+	case "audio":
+		media("audio/ogg; codecs=opus")
+		o["voice"] = true
+	case "document":
+		media("application/pdf")
+		o["filename"] = "document.pdf"
+	case "sticker":
+		media("image/webp")
+		o["animated"] = false
+	case "location":
+		o["latitude"], o["longitude"] = 41.0082, 28.9784
+		text("name", "Galata")
+		o["address"] = "Beyoğlu, İstanbul"
+	case "contacts":
+		text("formatted_name", "Ali Kaya")
+		phones := []any{map[string]any{"phone": "+90 532 444 55 66", "wa_id": "905324445566", "type": "CELL"}}
+		card := map[string]any{"name": o, "phones": phones}
+		maps.Copy(card, in.Content)
+		return key, []any{card}
+	case "button":
+		text("text", "Evet")
+		o["payload"] = o["text"]
+	case "button_reply", "list_reply":
+		o["id"] = "opt_1"
+		text("title", "Kargo")
+		if in.Type == "list_reply" {
+			o["description"] = "2 gün"
+		}
+	case "nfm_reply":
+		o["name"], o["response_json"] = "flow", `{"flow_token":"unused"}`
+		text("body", "Sent")
+	case "call_permission_reply":
+		o["response"] = "accept"
+	case "reaction":
+		o["message_id"] = in.ReplyTo
+		if in.Text != "" {
+			o["emoji"] = in.Text
+		}
+	case "order":
+		o["catalog_id"] = "600700800900100"
+		text("text", "")
+		o["product_items"] = []any{map[string]any{"product_retailer_id": "A-17", "quantity": 1, "item_price": 12.5, "currency": "TRY"}}
+	case "unsupported":
+		o["type"] = "poll_creation"
+	}
+	maps.Copy(o, in.Content)
+	switch in.Type {
+	case "button_reply", "list_reply", "nfm_reply", "call_permission_reply":
+		return "interactive", map[string]any{"type": in.Type, in.Type: o}
+	}
+	if len(o) == 0 {
+		return key, nil
+	}
+	return key, o
+}
+
+// NumberChange posts that a person goes by another number now, and so by another user
+// id. Such a message opens no window.
+func (s *Simulator) NumberChange(from, to string) *Delivery {
+	s.mu.Lock()
+	name := s.names[from]
+	orElse(&name, from)
+	system := map[string]any{
+		"type": "user_changed_number", "wa_id": to, "user_id": s.userID(to),
+		"body": fmt.Sprintf("User %s changed from %s to %s", name, from, to),
+	}
+	if s.set.HideUserIDs {
+		delete(system, "user_id")
+	}
+	s.names[to] = s.names[from]
+	m := map[string]any{"from": from, "id": s.wamid(), "timestamp": seconds(s.c.Now()), "type": "system", "system": system}
+	value := s.value()
+	s.mu.Unlock()
+	value["messages"] = []any{m}
+	return s.Change("messages", value)
+}
+
+// UserIDUpdate posts that a person has another user id now.
+func (s *Simulator) UserIDUpdate(waID, userID string) *Delivery {
+	s.mu.Lock()
+	before := s.userID(waID)
+	s.userIDs[waID] = userID
+	value := s.value()
+	contact := s.contact(waID, userID)
+	delete(contact, "user_id")
+	value["contacts"] = []any{contact}
+	value["user_id_update"] = []any{map[string]any{
+		"wa_id": waID, "detail": "User id has been updated.", "timestamp": seconds(s.c.Now()),
+		"user_id": map[string]any{"previous": before, "current": userID},
+	}}
+	s.mu.Unlock()
+	return s.Change("user_id_update", value)
+}
+
+// Preferences posts that a person wants no marketing messages (stop), or wants them
+// again (resume).
+func (s *Simulator) Preferences(waID, wish string) *Delivery {
+	s.mu.Lock()
+	value := s.value()
+	value["contacts"] = []any{s.contact(waID, s.userID(waID))}
+	preference := map[string]any{
+		"wa_id": waID, "user_id": s.userID(waID), "detail": "User requested to " + wish + " marketing messages",
+		"category": "marketing_messages", "value": wish, "timestamp": s.c.Now().Unix(),
+	}
+	if s.set.HideUserIDs {
+		delete(preference, "user_id")
+	}
+	value["user_preferences"] = []any{preference}
+	s.mu.Unlock()
+	return s.Change("user_preferences", value)
+}
+
+// AccountRestriction posts that the account may not do something for a week, such as
+// RESTRICTED_BIZ_INITIATED_MESSAGING.
+func (s *Simulator) AccountRestriction(kind string) *Delivery {
+	return s.Change("account_update", map[string]any{"event": "ACCOUNT_RESTRICTION", "restriction_info": []any{
+		map[string]any{"restriction_type": kind, "expiration": s.c.Now().AddDate(0, 0, 7).Unix()},
+	}})
+}
+
+// QualityUpdate posts news of the number, such as THROUGHPUT_UPGRADE, with its
+// messaging limit.
+func (s *Simulator) QualityUpdate(event, limit string) *Delivery {
+	return s.Change("phone_number_quality_update", map[string]any{
+		"display_phone_number": s.c.DisplayNumber, "event": event, "max_daily_conversations_per_business": limit,
+	})
+}

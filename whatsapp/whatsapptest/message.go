@@ -1,0 +1,375 @@
+package whatsapptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A message is one as it was posted, once its shape has been found right.
+type message struct {
+	read       bool // it marks another one as read
+	to         string
+	recipient  string
+	kind       string
+	text       string
+	template   string
+	language   string
+	components []component
+	callback   string
+}
+
+// A component fills a part of a template.
+type component struct {
+	kind    string // header, body, button, carousel, limited_time_offer
+	subType string // of a button
+	index   int    // of a button
+	params  []Param
+}
+
+// An object is a JSON object whose keys are looked at one by one.
+type object struct {
+	where string // how refusals call it
+	keys  map[string]any
+}
+
+// parse reads a message. Every key and every type must be one that Meta knows.
+func parse(raw []byte) (*message, *Failure) {
+	var keys map[string]any
+	if err := numbers(raw, &keys); err != nil || keys == nil {
+		return nil, refusal(100, "The body is not a JSON object")
+	}
+	o := object{"", keys}
+	if product, fail := o.text("messaging_product", true); fail != nil {
+		return nil, fail
+	} else if product != "whatsapp" {
+		return nil, refusal(100, "Param messaging_product must be one of {WHATSAPP} - got %q", product)
+	}
+	if _, ok := keys["status"]; ok {
+		return o.markRead()
+	}
+	return o.message()
+}
+
+func (o object) markRead() (*message, *Failure) {
+	if fail := o.only("messaging_product", "status", "message_id"); fail != nil {
+		return nil, fail
+	}
+	status, fail := o.text("status", true)
+	if fail != nil {
+		return nil, fail
+	}
+	if status != "read" {
+		return nil, refusal(100, "Param status must be one of {READ} - got %q", status)
+	}
+	id, fail := o.text("message_id", true)
+	if fail == nil && !strings.HasPrefix(id, "wamid.") {
+		fail = refusal(131009, "Param message_id is not valid")
+	}
+	return &message{read: true}, fail
+}
+
+func (o object) message() (*message, *Failure) {
+	var m message
+	var fail *Failure
+	if m.kind, fail = o.text("type", true); fail != nil {
+		return nil, fail
+	}
+	if m.kind != "template" && m.kind != "text" {
+		return nil, refusal(100, "the simulator takes only template and text, not type %q", m.kind)
+	}
+	if fail := o.only("messaging_product", "recipient_type", "to", "recipient", "type", m.kind, "biz_opaque_callback_data", "context"); fail != nil {
+		return nil, fail
+	}
+	part, fail := o.object(m.kind, true)
+	if fail != nil {
+		return nil, fail
+	}
+	if m.kind == "text" {
+		fail = part.textMessage(&m)
+	} else {
+		fail = part.templateMessage(&m)
+	}
+	if fail != nil {
+		return nil, fail
+	}
+	return &m, o.envelope(&m)
+}
+
+// envelope reads what all messages have.
+func (o object) envelope(m *message) (fail *Failure) {
+	whom, fail := o.text("recipient_type", false)
+	if fail != nil {
+		return fail
+	}
+	if !slices.Contains([]string{"", "individual", "group"}, whom) {
+		return refusal(100, "Param recipient_type must be one of {INDIVIDUAL, GROUP} - got %q", whom)
+	}
+	if m.to, fail = o.text("to", false); fail != nil {
+		return fail
+	}
+	if m.recipient, fail = o.text("recipient", false); fail != nil {
+		return fail
+	}
+	if m.to != "" {
+		m.recipient = ""
+	} else if m.recipient == "" {
+		return refusal(100, "The parameter to is required.")
+	}
+	if m.callback, fail = o.text("biz_opaque_callback_data", false); fail != nil {
+		return fail
+	}
+	if utf8.RuneCountInString(m.callback) > 512 {
+		return refusal(100, "Param biz_opaque_callback_data must be at most 512 characters long.")
+	}
+	if _, ok := o.keys["context"]; !ok {
+		return nil
+	}
+	quoted, fail := o.object("context", true)
+	if fail == nil {
+		fail = quoted.only("message_id")
+	}
+	if fail == nil {
+		_, fail = quoted.text("message_id", true)
+	}
+	return fail
+}
+
+func (o object) textMessage(m *message) (fail *Failure) {
+	if fail = o.only("body", "preview_url"); fail != nil {
+		return fail
+	}
+	if preview, ok := o.keys["preview_url"]; ok {
+		if _, isBool := preview.(bool); !isBool {
+			return o.wrong("preview_url", "a boolean", preview)
+		}
+	}
+	if m.text, fail = o.text("body", true); fail != nil {
+		return fail
+	}
+	if n := utf8.RuneCountInString(m.text); n < 1 || n > 4096 {
+		return refusal(100, "Param text['body'] must be 1 to 4096 characters long.")
+	}
+	return nil
+}
+
+func (o object) templateMessage(m *message) (fail *Failure) {
+	if fail = o.only("name", "language", "components"); fail != nil {
+		return fail
+	}
+	if m.template, fail = o.text("name", true); fail != nil {
+		return fail
+	}
+	language, fail := o.object("language", true)
+	if fail != nil {
+		return fail
+	}
+	if fail = language.only("code", "policy"); fail != nil {
+		return fail
+	}
+	if m.language, fail = language.text("code", true); fail != nil {
+		return fail
+	}
+	if policy, fail := language.text("policy", false); fail != nil {
+		return fail
+	} else if policy != "" && policy != "deterministic" {
+		return refusal(100, "Param template['language']['policy'] must be one of {DETERMINISTIC} - got %q", policy)
+	}
+	list, fail := o.list("components")
+	if fail != nil {
+		return fail
+	}
+	for _, item := range list {
+		c, fail := item.component()
+		if fail != nil {
+			return fail
+		}
+		same := func(d component) bool { return d.kind == c.kind && d.index == c.index }
+		if slices.ContainsFunc(m.components, same) {
+			return refusal(100, "%s: there is another component for the same part", item.where)
+		}
+		m.components = append(m.components, c)
+	}
+	return nil
+}
+
+func (o object) component() (c component, fail *Failure) {
+	kind, fail := o.text("type", true)
+	if fail != nil {
+		return c, fail
+	}
+	c.kind = strings.ToLower(kind)
+	switch c.kind {
+	case "header", "body":
+		fail = o.only("type", "parameters")
+	case "button":
+		if fail = o.only("type", "sub_type", "index", "parameters"); fail != nil {
+			return c, fail
+		}
+		if c.subType, fail = o.text("sub_type", true); fail != nil {
+			return c, fail
+		}
+		c.subType = strings.ToLower(c.subType)
+		c.index, fail = o.index()
+	case "limited_time_offer":
+		fail = o.only("type", "parameters")
+	case "carousel": // its cards are not looked into
+		return c, o.only("type", "cards")
+	default:
+		fail = refusal(100, "%s: type must be one of {HEADER, BODY, BUTTON, CAROUSEL, LIMITED_TIME_OFFER} - got %q", o.where, kind)
+	}
+	if fail != nil {
+		return c, fail
+	}
+	params, fail := o.list("parameters")
+	if fail != nil {
+		return c, fail
+	}
+	if len(params) == 0 {
+		return c, refusal(100, "%s: parameters is missing or empty; leave the component out", o.where)
+	}
+	for _, item := range params {
+		p, fail := item.param(c.kind)
+		if fail != nil {
+			return c, fail
+		}
+		c.params = append(c.params, p)
+	}
+	return c, nil
+}
+
+// index reads which button is meant: a number, or text of one.
+func (o object) index() (int, *Failure) {
+	text := fmt.Sprint(o.keys["index"])
+	n, err := strconv.Atoi(text)
+	switch o.keys["index"].(type) {
+	case string, json.Number:
+		if err == nil && n >= 0 && n <= 9 {
+			return n, nil
+		}
+	}
+	return 0, refusal(100, "%s: index must be \"0\" to \"9\"", o.where)
+}
+
+// paramTypes are what a parameter may be; its value has the same name.
+var paramTypes = []string{
+	"text", "currency", "date_time", "image", "video", "gif", "document", "location", "product", "payload", "coupon_code",
+	"action", "limited_time_offer",
+}
+
+func (o object) param(component string) (p Param, fail *Failure) {
+	p.Component = component
+	if p.Type, fail = o.text("type", true); fail != nil {
+		return p, fail
+	}
+	if p.Type = strings.ToLower(p.Type); !slices.Contains(paramTypes, p.Type) {
+		return p, refusal(100, "%s: type must be one of {%s} - got %q", o.where, strings.ToUpper(strings.Join(paramTypes, ", ")), p.Type)
+	}
+	known := []string{"type", p.Type}
+	if component == "header" || component == "body" {
+		known = append(known, "parameter_name")
+	}
+	if fail = o.only(known...); fail != nil {
+		return p, fail
+	}
+	if _, p.named = o.keys["parameter_name"]; p.named {
+		if p.Name, fail = o.text("parameter_name", false); fail != nil {
+			return p, fail
+		}
+	}
+	switch p.Type {
+	case "text", "payload", "coupon_code":
+		p.Text, fail = o.text(p.Type, false)
+	default:
+		_, fail = o.object(p.Type, true)
+	}
+	return p, fail
+}
+
+// only refuses every key but these.
+func (o object) only(known ...string) *Failure {
+	var unknown []string
+	for key := range o.keys {
+		if !slices.Contains(known, key) {
+			unknown = append(unknown, key)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	return refusal(100, "Unexpected key %q on param %s", unknown[0], jsonText(o.where))
+}
+
+// text reads a string.
+func (o object) text(key string, required bool) (string, *Failure) {
+	value, ok := o.keys[key]
+	if !ok && !required {
+		return "", nil
+	}
+	text, isText := value.(string)
+	switch {
+	case !ok || isText && required && text == "":
+		return "", refusal(100, "The parameter %s is required.", o.path(key))
+	case !isText:
+		return "", o.wrong(key, "a string", value)
+	}
+	return text, nil
+}
+
+// object reads a JSON object.
+func (o object) object(key string, required bool) (object, *Failure) {
+	value, ok := o.keys[key]
+	if !ok && required {
+		return object{}, refusal(100, "The parameter %s is required.", o.path(key))
+	}
+	keys, isObject := value.(map[string]any)
+	if !isObject {
+		return object{}, o.wrong(key, "a JSON object", value)
+	}
+	return object{o.path(key), keys}, nil
+}
+
+// list reads an array of objects; an absent one is empty.
+func (o object) list(key string) ([]object, *Failure) {
+	value, ok := o.keys[key]
+	if !ok {
+		return nil, nil
+	}
+	items, isList := value.([]any)
+	if !isList {
+		return nil, o.wrong(key, "an array", value)
+	}
+	list := make([]object, len(items))
+	for i, item := range items {
+		keys, isObject := item.(map[string]any)
+		if !isObject {
+			return nil, o.wrong(key, "an array of JSON objects", item)
+		}
+		list[i] = object{fmt.Sprintf("%s[%d]", o.path(key), i), keys}
+	}
+	return list, nil
+}
+
+func (o object) wrong(key, want string, got any) *Failure {
+	return refusal(100, "Param %s must be %s, is %s", o.path(key), want, jsonText(got))
+}
+
+func (o object) path(key string) string {
+	if o.where == "" {
+		return key
+	}
+	return o.where + "['" + key + "']"
+}
+
+var (
+	notDigit   = regexp.MustCompile(`\D`)
+	phoneShape = regexp.MustCompile(`^\+?[0-9 ()-]+$`)
+	userShape  = regexp.MustCompile(`^[A-Z]{2}\.(ENT\.)?[A-Za-z0-9]{1,128}$`)
+)
+
+func digits(number string) string { return notDigit.ReplaceAllString(number, "") }
