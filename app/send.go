@@ -352,7 +352,7 @@ func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, reques
 		e.Details = desk.Unusable{Reason: "disabled"}
 		return nil, nil, e
 	}
-	if channel.Account.BlockedAt(a.now()) != "" {
+	if account := &channel.Account; account.Blocked != "" && account.BlockedAt(a.now()) != "" {
 		e := desk.Errorf(desk.ChannelNotUsable, "the provider lets this channel send nothing: parley channel check %s says why", channel.ID)
 		e.Details = desk.Unusable{Reason: "blocked"}
 		return nil, nil, e
