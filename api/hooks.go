@@ -27,7 +27,9 @@ func (s *Server) hook(pattern string, do func(http.ResponseWriter, *http.Request
 		if err := do(w, r, channel); err != nil {
 			e := desk.AsError(err)
 			if code = status[e.Type]; code >= http.StatusInternalServerError {
-				s.log.ErrorContext(r.Context(), "a webhook can't be stored", "channel_id", channel, "err", err)
+				if r.Context().Err() == nil { // else the provider has left, and will come again
+					s.log.ErrorContext(r.Context(), "a webhook can't be stored", "channel_id", channel, "err", err)
+				}
 				w.Header().Set("Retry-After", "1")
 			}
 			w.WriteHeader(code)

@@ -20,6 +20,7 @@ type sealedSecrets struct {
 	Token        string `json:"token"`
 	AppSecret    string `json:"app_secret"`
 	OldAppSecret string `json:"old_app_secret,omitempty"`
+	OldUntil     int64  `json:"old_until,omitempty"`
 	VerifyToken  string `json:"verify_token"`
 }
 
@@ -36,7 +37,7 @@ func (a *App) vault() cipher.AEAD {
 
 // seal encrypts a channel's secrets.
 func (a *App) seal(ws, channel desk.ID, s Secrets) []byte {
-	plain, err := json.Marshal(sealedSecrets{s.Token.Reveal(), s.AppSecret.Reveal(), s.OldAppSecret.Reveal(), s.VerifyToken.Reveal()})
+	plain, err := json.Marshal(sealedSecrets{s.Token.Reveal(), s.AppSecret.Reveal(), s.OldAppSecret.Reveal(), int64(s.OldUntil), s.VerifyToken.Reveal()})
 	if err != nil {
 		panic(err) // texts always can be made into JSON
 	}
@@ -66,7 +67,10 @@ func (a *App) access(ws desk.ID, c *desk.Channel) (Access, error) {
 	if json.Unmarshal(plain, &s) != nil { // whose error might show some of it
 		return at, errors.New("the secrets of channel " + c.ID.String() + " can't be read")
 	}
-	at.Secrets = Secrets{NewSecret(s.Token), NewSecret(s.AppSecret), NewSecret(s.OldAppSecret), NewSecret(s.VerifyToken)}
+	at.Secrets = Secrets{Token: NewSecret(s.Token), AppSecret: NewSecret(s.AppSecret), VerifyToken: NewSecret(s.VerifyToken)}
+	if s.OldAppSecret != "" && desk.Time(s.OldUntil) > a.now() {
+		at.Secrets.OldAppSecret, at.Secrets.OldUntil = NewSecret(s.OldAppSecret), desk.Time(s.OldUntil)
+	}
 	return at, nil
 }
 
@@ -81,13 +85,28 @@ func (a *App) accessOf(ctx context.Context, channel desk.ID) (*desk.Settings, Ac
 	return s, at, err
 }
 
-// replaced returns the secrets with those in their place that are not empty.
-func (s Secrets) replaced(by Secrets) Secrets {
+// sameApp tells whether an app secret signs the webhooks of both, also while it is being
+// replaced on one after the other.
+func (s Secrets) sameApp(other Secrets) bool {
+	for _, a := range [2]Secret{s.AppSecret, s.OldAppSecret} {
+		if a != (Secret{}) && (a == other.AppSecret || a == other.OldAppSecret) {
+			return true
+		}
+	}
+	return false
+}
+
+// replaced returns the secrets with those in their place that are not empty. The app
+// secret before still counts for as long as the provider repeats webhooks.
+func (s Secrets) replaced(by Secrets, now desk.Time) Secrets {
 	if by.Token != (Secret{}) {
 		s.Token = by.Token
 	}
 	if by.AppSecret != (Secret{}) {
-		s.OldAppSecret, s.AppSecret = s.AppSecret, by.AppSecret
+		if s.AppSecret != by.AppSecret {
+			s.OldAppSecret, s.OldUntil = s.AppSecret, now+keepWebhook
+		}
+		s.AppSecret = by.AppSecret
 	}
 	if by.VerifyToken != (Secret{}) {
 		s.VerifyToken = by.VerifyToken

@@ -45,7 +45,9 @@ type App struct {
 	known     known
 	libraries libraries
 	flights   flights
+	claims    claims
 	agenda    agenda
+	readings  readings
 	stale     stale
 	drained   chan struct{} // closed by Drain
 	drain     sync.Once

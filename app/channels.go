@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"net/url"
 	"strings"
@@ -66,49 +67,81 @@ func (a *App) AddWhatsApp(ctx context.Context, ws desk.ID, w WhatsAppAccount) (c
 	if problems, err = a.connect(ctx, Access{ws, &c, w.Secrets}); err != nil {
 		return c, w.Secrets, nil, err
 	}
+	elsewhere, err := a.connectedElsewhere(ctx, ws, &c)
+	if err != nil {
+		return c, w.Secrets, nil, err
+	}
+	if elsewhere {
+		problems = append(problems, Problem{"another workspace has connected this number, too: only the one hears anything whose path is Meta's callback URL", false})
+	}
 	c.Account.Sealed = a.seal(ws, c.ID, w.Secrets)
 	if err := a.addChannel(ctx, ws, &c, "phone-number-id"); err != nil {
 		return c, w.Secrets, nil, err
 	}
-	_, _, err = a.SyncChannel(ctx, c.ID)
-	return c, w.Secrets, problems, err
+	if _, _, err := a.SyncChannel(ctx, c.ID); err != nil { // the channel is there all the same
+		problems = append(problems, Problem{fmt.Sprintf("the templates could not be fetched: %v; parley channel sync %s tries again", err, c.ID), false})
+	}
+	return c, w.Secrets, problems, nil
+}
+
+// connectedElsewhere tells whether a channel's number is also in another workspace.
+func (a *App) connectedElsewhere(ctx context.Context, ws desk.ID, c *desk.Channel) (bool, error) {
+	refs, err := a.store.ChannelsOfKind(ctx, c.Kind)
+	for _, ref := range refs {
+		if err != nil || ref.Workspace == ws {
+			continue
+		}
+		var s *desk.Settings
+		if s, err = a.store.Settings(ctx, ref.Workspace); err == nil && s.ChannelOf(c.Kind, c.ExternalID) != nil {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // connect has the provider report to a channel, and returns what is wrong with it, or
 // InvalidRequest when it could not work.
 func (a *App) connect(ctx context.Context, at Access) ([]Problem, error) {
 	provider := a.providers[at.Channel.Kind]
-	if err := provider.Subscribe(ctx, at); err != nil {
-		return nil, err
-	}
 	problems, err := provider.Check(ctx, at)
+	if err == nil && blocking(problems) != nil {
+		if err := provider.Subscribe(ctx, at); err == nil { // else the check says it better
+			problems, err = provider.Check(ctx, at)
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	var blocking []string
-	for _, p := range problems {
-		if p.Blocking {
-			blocking = append(blocking, p.Text)
-		}
-	}
-	if blocking != nil {
-		return nil, desk.Invalidf("the channel would not work, so nothing was stored: %s", strings.Join(blocking, "; "))
+	if texts := blocking(problems); texts != nil {
+		return nil, desk.Invalidf("the channel would not work, so nothing was stored: %s", strings.Join(texts, "; "))
 	}
 	return problems, nil
 }
 
+func blocking(problems []Problem) (texts []string) {
+	for _, p := range problems {
+		if p.Blocking {
+			texts = append(texts, p.Text)
+		}
+	}
+	return texts
+}
+
 // checkAccount refuses what can't be a WhatsApp number's.
 func checkAccount(c *desk.Channel) error {
-	for name, id := range map[string]string{"phone-number-id": c.ExternalID, "waba-id": c.Account.BusinessID} {
-		if id == "" || len(id) > 32 || strings.Trim(id, "0123456789") != "" {
-			return desk.Invalidf("%s: give the number by which Meta's WhatsApp manager names it, digits only; it is not the phone number", name)
+	for _, id := range [2]struct{ name, value string }{{"phone-number-id", c.ExternalID}, {"waba-id", c.Account.BusinessID}} {
+		if id.value == "" || len(id.value) > 32 || strings.Trim(id.value, "0123456789") != "" {
+			return desk.Invalidf("%s: give the number by which Meta's WhatsApp manager names it, digits only; it is not the phone number", id.name)
 		}
 	}
 	if v := c.Account.Version; v != "" && (len(v) < 4 || v[0] != 'v' || strings.Trim(v[1:], "0123456789.") != "") {
 		return desk.Invalidf("graph-version: give a version such as v26.0")
 	}
 	if base := c.Account.BaseURL; base != "" {
-		if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return desk.Invalidf("graph-url: give a URL such as https://graph.facebook.com")
 		}
 	}
@@ -160,12 +193,12 @@ func (a *App) EditChannel(ctx context.Context, id desk.ID, edit ChannelEdit) (c 
 	if channel.Kind == desk.SandboxChannel && (edit.PerSecond != nil || edit.Secrets != (Secrets{})) {
 		return c, desk.Invalidf("a sandbox channel has no token, no secrets and no limits: only its bindings, and whether it is enabled, can be changed")
 	}
-	if edit.Secrets != (Secrets{}) {
+	if edit.Secrets.Token != (Secret{}) || edit.Secrets.AppSecret != (Secret{}) {
 		at, err := a.access(settings.ID, channel)
 		if err != nil {
 			return c, err
 		}
-		at.Secrets = at.Secrets.replaced(edit.Secrets)
+		at.Secrets = at.Secrets.replaced(edit.Secrets, a.now())
 		if _, err := a.connect(ctx, at); err != nil {
 			return c, err
 		}
@@ -186,7 +219,7 @@ func (a *App) EditChannel(ctx context.Context, id desk.ID, edit ChannelEdit) (c 
 			if err != nil {
 				return desk.Change{}, err
 			}
-			c.Account.Sealed = a.seal(s.ID, id, at.Secrets.replaced(edit.Secrets))
+			c.Account.Sealed = a.seal(s.ID, id, at.Secrets.replaced(edit.Secrets, a.now()))
 		}
 		c.Bindings = maps.Clone(c.Bindings)
 		for place, b := range edit.Bindings {
@@ -251,15 +284,28 @@ func (a *App) checkSigns(ctx context.Context, at Access) (problems []Problem, er
 		problems = append(problems, Problem{"the templates were fetched last on " + synced.String() + ": is a server running? parley channel sync " + id.String() + " fetches them now", false})
 	}
 	newest, err := a.store.NewestWebhook(ctx, at.Workspace, id)
-	if err == nil && newest == 0 && now-at.Channel.CreatedAt > webhookGrace {
-		problems = append(problems, Problem{"no webhook has come in the last seven days, so statuses and customers' messages may not arrive: in Meta's app, set the callback URL to the server's public address with the path " + WebhookPath(id) + ", and subscribe to the field messages", false})
+	if err != nil || newest != 0 {
+		return problems, err
+	}
+	// The provider asks for the address when it is entered, and says nothing until there is
+	// something to say.
+	asked, err := a.store.LeaseOf(ctx, at.Workspace, handshakeTask(id))
+	if err == nil && now-max(asked, at.Channel.CreatedAt) > keepWebhook {
+		problems = append(problems, Problem{"no webhook has come in the last seven days, so statuses and customers' messages may not arrive: " + hookAdvice(id), false})
+	} else if err == nil && asked == 0 {
+		problems = append(problems, Problem{"no webhook has come yet, and Meta has not asked for the callback URL: " + hookAdvice(id), false})
 	}
 	return problems, err
 }
 
-// webhookGrace is how old a channel is before it should have had a webhook, in
-// milliseconds.
-const webhookGrace = desk.Time(60 * 60 * 1000)
+func hookAdvice(channel desk.ID) string {
+	return "in Meta's app, under WhatsApp, Configuration, set the callback URL to the server's public address with the path " + WebhookPath(channel) + ", and subscribe to the fields " + WebhookFields
+}
+
+// WebhookFields are those that Meta's app must be subscribed to.
+const WebhookFields = "messages, message_template_status_update, message_template_components_update, message_template_quality_update, template_category_update, phone_number_quality_update, account_update, user_preferences, user_id_update"
+
+func handshakeTask(channel desk.ID) string { return "handshake " + channel.String() }
 
 // WebhookPath is where a WhatsApp channel's provider reports to.
 func WebhookPath(channel desk.ID) string { return "/hooks/whatsapp/" + channel.String() }

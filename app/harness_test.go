@@ -2,13 +2,16 @@ package app_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,14 +25,17 @@ import (
 )
 
 // A world is an App over a real SQLite file, in a workspace with two members, one
-// channel and a few templates. Only what lies outside is played: the provider, the
+// channel and a few templates. Only what lies outside is played: the providers, the
 // clocks, and a database that can go away.
 type world struct {
 	*app.App
 	t        *testing.T
 	file     *sqlite.Store
 	store    *faultyStore
+	path     string
 	provider *provider
+	meta     *meta
+	secret   []byte // the installation's
 	clock    *clock
 	log      *logbook
 	ws       desk.ID
@@ -47,12 +53,13 @@ func newWorld(t *testing.T) *world { return newWorldWith(t, app.Bounds{}) }
 
 func newWorldWith(t *testing.T, b app.Bounds) *world {
 	t.Helper()
-	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
+	path := filepath.Join(t.TempDir(), "parley.db")
+	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
 	must(t, err)
 	t.Cleanup(func() { must(t, file.Close()) })
-	w := &world{t: t, file: file, clock: new(clock), log: new(logbook)}
+	w := &world{t: t, file: file, path: path, secret: bytes.Repeat([]byte{7}, 32), clock: new(clock), log: new(logbook), meta: newMeta()}
 	t.Cleanup(func() { // the numbers and names that tests use, and what they say
-		for _, private := range []string{"9053211", "example.com", "Hello", "Ann"} {
+		for _, private := range []string{"9053211", "98765432", "example.com", "Hello", "Ann", "TR.9", "s3cret"} {
 			for _, line := range w.log.find(private) {
 				t.Errorf("the log speaks of people: %s", line)
 			}
@@ -106,7 +113,7 @@ func (w *world) start(b app.Bounds) {
 // node is one more App over the same file, as another process has it.
 func (w *world) node(s app.Store, b app.Bounds) *app.App {
 	return app.New(app.Deps{
-		Store: s, Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: w.provider},
+		Store: s, Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: w.provider, desk.WhatsAppChannel: w.meta},
 		Answer: func(m *desk.SentMessage) []byte {
 			body, err := json.Marshal(m)
 			if err != nil {
@@ -114,7 +121,7 @@ func (w *world) node(s app.Store, b app.Bounds) *app.App {
 			}
 			return body
 		},
-		Now: w.clock.now, NewID: w.clock.newID, Random: w.clock.random, Secret: bytes.Repeat([]byte{7}, 32),
+		Now: w.clock.now, NewID: w.clock.newID, Random: w.clock.random, Secret: w.secret,
 		Log: slog.New(w.log), Bounds: b,
 	})
 }
@@ -177,7 +184,9 @@ type faultyStore struct {
 	when moment
 	do   func() error // its error is the transaction's outcome
 	drop func(app.Notice) error
-	put  func(*desk.Message)
+	put  func(*desk.Message) error
+	ends func(moment) error // of each transaction, at commit and answer
+	pace func([]app.Bucket, time.Duration) (time.Duration, bool, error)
 
 	down    atomic.Bool  // no transaction can begin
 	blind   atomic.Bool  // no attempt can be looked up
@@ -185,6 +194,7 @@ type faultyStore struct {
 	ahead   atomic.Int64 // of the database's clock, in milliseconds
 	claimed atomic.Int64 // look-ups of keys
 	looked  atomic.Int64 // look-ups of attempts
+	listed  atomic.Int64 // look-ups of channels of a kind
 }
 
 // lost is a connection that broke.
@@ -225,6 +235,13 @@ func (s *faultyStore) next() func(moment) error {
 	}
 }
 
+func (s *faultyStore) ending(when moment) error {
+	if s.ends == nil {
+		return nil
+	}
+	return s.ends(when)
+}
+
 var errAgain = errors.New("run it again")
 
 func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
@@ -245,11 +262,11 @@ func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error
 			case first:
 				return errAgain
 			}
-			return reach(commit)
+			return cmp.Or(reach(commit), s.ending(commit))
 		})
 		if !errors.Is(err, errAgain) {
 			if err == nil {
-				err = reach(answer)
+				err = cmp.Or(reach(answer), s.ending(answer))
 			}
 			return err
 		}
@@ -274,6 +291,21 @@ func (s *faultyStore) Lapsed(ctx context.Context, margin desk.Time, limit int) (
 	return s.Store.Lapsed(ctx, margin-desk.Time(s.ahead.Load()), limit)
 }
 
+func (s *faultyStore) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) ([]app.ChannelRef, error) {
+	defer s.listed.Add(1)
+	if s.down.Load() {
+		return nil, lost()
+	}
+	return s.Store.ChannelsOfKind(ctx, kind)
+}
+
+func (s *faultyStore) Pace(ctx context.Context, ws desk.ID, buckets []app.Bucket, most time.Duration) (time.Duration, bool, error) {
+	if s.pace != nil {
+		return s.pace(buckets, most)
+	}
+	return s.Store.Pace(ctx, ws, buckets, most)
+}
+
 type faultyTx struct {
 	app.Tx
 	s *faultyStore
@@ -294,7 +326,9 @@ func (tx *faultyTx) TakeNotices(list []app.Notice) ([]app.Notice, error) {
 
 func (tx *faultyTx) PutMessage(m *desk.Message) error {
 	if tx.s.put != nil {
-		tx.s.put(m)
+		if err := tx.s.put(m); err != nil {
+			return err
+		}
 	}
 	return tx.Tx.PutMessage(m)
 }
@@ -313,12 +347,16 @@ type provider struct {
 type outcome func(context.Context, app.Dispatch) (app.Receipt, error)
 
 func newProvider(s *sandbox.Sandbox, newID func() desk.ID) *provider {
-	return &provider{Sandbox: s, newID: newID, script: takes, library: []desk.TemplateSource{
+	return &provider{Sandbox: s, newID: newID, script: takes, library: templates()}
+}
+
+func templates() []desk.TemplateSource {
+	return []desk.TemplateSource{
 		template("hello", "en", "UTILITY", "", "Hello there!"),
 		template("hello", "tr", "UTILITY", "", "Merhaba!"),
 		template("order_update", "en_US", "UTILITY", "Order {{1}}", "Hi {{1}}, order {{2}} ships today."),
 		template("sale", "en", "MARKETING", "", "Everything must go!"),
-	}}
+	}
 }
 
 // template is an approved one, in the provider's form.
@@ -391,6 +429,198 @@ func (p *provider) Read(n app.Notice) (told []app.Happening, rest *app.Notice, e
 		told = append(told, app.Happening{Status: &statuses[i]})
 	}
 	return told, nil, err
+}
+
+// A meta plays WhatsApp. Its webhooks are lists of happenings, in JSON, and their
+// signature is a hash of the app secret and the body.
+type meta struct {
+	mu       sync.Mutex
+	library  []desk.TemplateSource
+	away     error // the templates can't be had
+	gone     error // nothing can be asked
+	deaf     error // nothing can be subscribed to
+	heals    error // nothing can be asked once it is subscribed to
+	healed   bool  // a subscription mends what blocks
+	problems []app.Problem
+	asked    []app.Access // of Subscribe and Check
+	fetched  map[desk.ID]int
+	receipt  app.Receipt // of all messages, but for the id
+	refusal  *desk.Refusal
+
+	meanwhile func(app.Dispatch) // while a message is on its way
+	fetching  func()             // while a library is
+	calls     []app.Dispatch
+	sick      bool // reading panics
+}
+
+func newMeta() *meta { return &meta{library: templates(), fetched: map[desk.ID]int{}} }
+
+// change changes what it plays.
+func (m *meta) change(do func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	do()
+}
+
+func (m *meta) Send(_ context.Context, d app.Dispatch) (app.Receipt, error) {
+	m.mu.Lock()
+	meanwhile := m.meanwhile
+	m.mu.Unlock()
+	if meanwhile != nil {
+		meanwhile(d)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls = append(m.calls, d)
+	if m.refusal != nil {
+		return app.Receipt{}, m.refusal
+	}
+	r := m.receipt
+	r.ExternalID = messageID(d.Attempt)
+	return r, nil
+}
+
+func (m *meta) Templates(_ context.Context, at app.Access) ([]desk.TemplateSource, error) {
+	m.mu.Lock()
+	m.fetched[at.Channel.ID]++
+	library, away, fetching := m.library, m.away, m.fetching
+	m.mu.Unlock()
+	if fetching != nil {
+		fetching()
+	}
+	return library, away
+}
+
+func (m *meta) times(channel desk.ID) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.fetched[channel]
+}
+
+func (m *meta) Check(_ context.Context, at app.Access) ([]app.Problem, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked = append(m.asked, at)
+	return m.problems, m.gone
+}
+
+func (m *meta) Subscribe(_ context.Context, at app.Access) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked = append(m.asked, at)
+	if m.healed {
+		m.problems = slices.DeleteFunc(m.problems, func(p app.Problem) bool { return p.Blocking })
+	}
+	m.gone = m.heals
+	return m.deaf
+}
+
+func (m *meta) Read(n app.Notice) (told []app.Happening, rest *app.Notice, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sick {
+		panic("a bug in reading")
+	}
+	err = json.Unmarshal(n.Body, &told)
+	return told, nil, err
+}
+
+func (m *meta) Signed(at app.Access, header string, body []byte) bool {
+	signed := false
+	for _, s := range []app.Secret{at.Secrets.AppSecret, at.Secrets.OldAppSecret} {
+		signed = signed || s != (app.Secret{}) && header == sign(s.Reveal(), body)
+	}
+	return signed
+}
+
+func sign(secret string, body []byte) string {
+	return fmt.Sprintf("%x", sha256.Sum256(append([]byte(secret), body...)))
+}
+
+func (m *meta) People(body []byte) (list []string) {
+	var told []app.Happening
+	if err := json.Unmarshal(body, &told); err != nil {
+		return nil
+	}
+	for _, h := range told {
+		if h.Message != nil {
+			list = append(list, h.Message.Number, h.Message.UserID)
+		}
+		if h.Wish != nil {
+			list = append(list, h.Wish.Number, h.Wish.UserID)
+		}
+	}
+	return slices.DeleteFunc(list, func(handle string) bool { return handle == "" })
+}
+
+// What the tests' WhatsApp channels are connected with.
+const (
+	metaNumber, metaBusiness = "200300400500600", "100200300400500"
+	appSecret, verifyToken   = "s3cret-app", "s3cret-verify"
+)
+
+func account(number, business string) app.WhatsAppAccount {
+	return app.WhatsAppAccount{
+		PhoneNumberID: number, Account: desk.Account{BusinessID: business, PerSecond: 1000},
+		Secrets: app.Secrets{Token: app.NewSecret("s3cret-token"), AppSecret: app.NewSecret(appSecret), VerifyToken: app.NewSecret(verifyToken)},
+	}
+}
+
+// connect adds a WhatsApp channel.
+func (w *world) connect(number, business string) desk.ID {
+	w.t.Helper()
+	return w.connectAs(account(number, business))
+}
+
+func (w *world) connectAs(a app.WhatsAppAccount) desk.ID {
+	w.t.Helper()
+	c, _, _, err := w.AddWhatsApp(context.Background(), w.ws, a)
+	must(w.t, err)
+	return c.ID
+}
+
+// another is a workspace beside the world's, in the same App.
+func (w *world) another() *world {
+	w.t.Helper()
+	other := *w
+	workspace, err := w.CreateWorkspace(context.Background(), "Other", "BR")
+	must(w.t, err)
+	other.ws = workspace.ID
+	other.key, other.keyID = other.newKey("all")
+	return &other
+}
+
+// hook has WhatsApp report to a channel.
+func (w *world) hook(channel desk.ID, told ...app.Happening) {
+	w.t.Helper()
+	body, err := json.Marshal(told)
+	must(w.t, err)
+	must(w.t, w.TakeWebhook(context.Background(), channel, sign(appSecret, body), body))
+}
+
+// inbound is a message as a webhook tells it. Its id and its time are of n.
+func inbound(n int, number, user, text string) app.Happening {
+	return app.Happening{Channel: metaNumber, Message: &app.InboundMessage{
+		ExternalID: fmt.Sprint("wamid.in.", n), Number: number, UserID: user, Text: text, At: desk.Time(1000 * n),
+	}}
+}
+
+// writer is the contact whose message inbound(n, …) is, nil when it is not stored.
+func (w *world) writer(channel desk.ID, n int) (c *desk.Contact) {
+	w.t.Helper()
+	must(w.t, w.file.InTx(context.Background(), w.ws, func(tx app.Tx) error {
+		m, err := tx.MessageBy(channel, fmt.Sprint("wamid.in.", n))
+		if err != nil || m == nil {
+			return err
+		}
+		conversation, err := tx.Conversation(m.ConversationID)
+		if err != nil {
+			return err
+		}
+		c, err = tx.Contact(conversation.ContactID)
+		return err
+	}))
+	return c
 }
 
 // messageID is what the provider calls the message of an attempt.

@@ -2,6 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -26,6 +29,9 @@ func (a *App) takeNotices(ctx context.Context, ws desk.ID) (next desk.Time, err 
 	list, next, err := a.store.Notices(ctx, ws, a.now(), noticeGroup)
 	if err != nil || len(list) == 0 {
 		return next, err
+	}
+	if err := a.readWebhooks(ctx, ws, list); err != nil {
+		return a.now(), err
 	}
 	taken, err := a.takeGroup(ctx, ws, list, happeningsAtOnce)
 	if err == nil && taken == 0 { // by other processes
@@ -56,8 +62,13 @@ func (a *App) takeAlone(ctx context.Context, ws desk.ID, one []Notice) error {
 	return err
 }
 
+// A partError is why one thing that a notice tells could not be taken in.
+type partError struct{ error }
+
+func (e *partError) Unwrap() error { return e.error }
+
 // passOver puts off a notice that can't be taken in. Of a webhook it leaves out the one
-// happening: the body is kept for days.
+// happening, if it is that: the body is kept for days.
 func (a *App) passOver(ctx context.Context, ws desk.ID, n Notice, why error) error {
 	return a.inTx(ctx, ws, func(tx Tx, then *afterwards) error {
 		taken, err := tx.TakeNotices([]Notice{n})
@@ -65,7 +76,8 @@ func (a *App) passOver(ctx context.Context, ws desk.ID, n Notice, why error) err
 			return err // another process goes on with it
 		}
 		later := taken[0]
-		if n.Webhook == 0 {
+		var part *partError
+		if n.Webhook == 0 || !errors.As(why, &part) {
 			later.Due = a.now() + postponed
 			*then = append(*then, func() {
 				a.log.ErrorContext(ctx, "a notice can't be taken in; it will be tried again in an hour", "workspace_id", ws, "notice_id", n.ID, "err", why)
@@ -87,74 +99,225 @@ const postponed = desk.Time(60 * 60 * 1000)
 // tell a thousand, and requests wait.
 const happeningsAtOnce = 50
 
-// takeGroup takes in those of the notices that no other process has, of each webhook the
-// next few happenings, and returns how many notices these were.
+// takeGroup takes in those of the notices that no other process has, up to so many
+// happenings, and returns how many notices these were. What is left of them stays kept.
 func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []Notice, atOnce int) (taken int, err error) {
 	err = a.inTx(ctx, ws, func(tx Tx, then *afterwards) error {
 		ours, err := tx.TakeNotices(list)
 		taken = len(ours)
-		for i := 0; err == nil && i < len(ours); i++ {
-			err = a.takeNotice(ctx, tx, ours[i], atOnce, then)
+		for left := atOnce; err == nil && len(ours) > 0; ours = ours[1:] {
+			if left <= 0 {
+				err = tx.PutNotice(ours[0])
+				continue
+			}
+			var n int
+			n, err = a.takeNotice(ctx, tx, ours[0], left, then)
+			left -= n
 		}
 		return err
 	})
 	return taken, err
 }
 
-func (a *App) takeNotice(ctx context.Context, tx Tx, n Notice, atOnce int, then *afterwards) error {
-	if n.Webhook != 0 {
-		body, err := tx.Webhook(n)
-		if err != nil || body == nil {
-			return err
-		}
-		n.Body = body
-	}
+// takeNotice takes in a notice, of a webhook the next happenings, and returns how many. A
+// bug in what reads it is an error like others: it must not end the process, again and again.
+func (a *App) takeNotice(ctx context.Context, tx Tx, n Notice, atOnce int, then *afterwards) (taken int, err error) {
+	defer caught(&err)
 	channel := tx.Settings().Channel(n.Channel)
 	if channel == nil {
-		return nil // channels are never removed
+		return 0, nil // channels are never removed
 	}
-	told, rest, err := a.providers[channel.Kind].Read(n)
-	if err != nil {
+	var told []Happening
+	var rest *Notice
+	var people []string
+	if n.Webhook != 0 {
+		told, rest, people, err = a.nextPart(tx, channel, n, atOnce)
+	} else {
+		told, rest, err = a.providers[channel.Kind].Read(n)
+	}
+	var unread *unreadError
+	switch {
+	case n.Webhook != 0 && err != nil && !errors.As(err, &unread):
+		return 0, err
+	case err != nil:
 		*then = append(*then, func() {
 			a.log.ErrorContext(ctx, "a notice can't be read, and is dropped", "channel_id", n.Channel, "notice_id", n.ID, "err", err)
 		})
-		return nil
-	}
-	if n.Webhook != 0 {
-		told, rest = nextPart(n, told, atOnce)
-		if reader, ok := a.providers[channel.Kind].(WebhookReader); ok && rest == nil {
-			if err := tx.PutWebhookPeople(n, reader.People(n.Body)); err != nil {
-				return err
-			}
-		}
+		return 0, nil
 	}
 	for _, h := range told {
 		if err := a.takeHappening(ctx, tx, channel, h, then); err != nil {
-			return err
+			return 0, err
 		}
 	}
+	if rest == nil && n.Webhook != 0 {
+		return len(told), keepBody(tx, n, people)
+	}
 	if rest == nil {
-		return nil
+		return len(told), nil
 	}
 	ws := tx.Settings().ID
 	*then = append(*then, func() { a.agenda.note(ws, rest.Due) })
-	return tx.PutNotice(*rest)
+	return len(told), tx.PutNotice(*rest)
+}
+
+// A reading is what a webhook tells. It is kept between the transactions that take it in,
+// since a body may be large.
+type reading struct {
+	told   []Happening
+	people []string
+	err    error
+}
+
+// readings are those of the webhooks that are being taken in.
+type readings struct {
+	mu   sync.Mutex
+	byID map[desk.ID]*reading
+}
+
+// maxReadings bounds how many are kept. Each can be had again.
+const maxReadings = 4 * noticeGroup
+
+func (r *readings) get(id desk.ID) *reading {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byID[id]
+}
+
+func (r *readings) put(id desk.ID, one *reading) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID == nil || len(r.byID) >= maxReadings {
+		r.byID = map[desk.ID]*reading{}
+	}
+	r.byID[id] = one
+}
+
+func (r *readings) drop(id desk.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byID, id)
+}
+
+// An unreadError is that a webhook's body is in no form that its provider has.
+type unreadError struct{ error }
+
+// readWebhooks reads the bodies of webhooks among the notices, before the transaction that
+// takes them in: others wait for that.
+func (a *App) readWebhooks(ctx context.Context, ws desk.ID, list []Notice) error {
+	var unread []Notice
+	for _, n := range list {
+		if n.Webhook != 0 && a.readings.get(n.ID) == nil {
+			unread = append(unread, n)
+		}
+	}
+	if unread == nil {
+		return nil
+	}
+	var settings *desk.Settings
+	err := a.store.InTx(ctx, ws, func(tx Tx) (err error) {
+		settings = tx.Settings()
+		for i := range unread {
+			if unread[i].Body, err = tx.Webhook(unread[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, n := range unread {
+		if c := settings.Channel(n.Channel); c != nil {
+			_, _ = a.read(c, n) // else the transaction meets the bug, and puts the notice off
+		}
+	}
+	return nil
+}
+
+// read reads a webhook's body; a bug in that leaves it unread.
+func (a *App) read(channel *desk.Channel, n Notice) (one *reading, err error) {
+	defer caught(&err)
+	one = &reading{}
+	if n.Body != nil { // else it was forgotten
+		one.told, _, one.err = a.providers[channel.Kind].Read(n)
+		if reader, ok := a.providers[channel.Kind].(WebhookReader); ok && one.err == nil {
+			one.people = reader.People(n.Body)
+		}
+	}
+	a.readings.put(n.ID, one)
+	return one, nil
 }
 
 // nextPart returns the next happenings of a webhook, and the notice of those after them,
-// nil when there are none.
-func nextPart(n Notice, told []Happening, atOnce int) ([]Happening, *Notice) {
-	rest := n
-	rest.Body, rest.Skip = nil, n.Skip+atOnce
-	if rest.Skip < len(told) {
-		return told[n.Skip:rest.Skip], &rest
+// or nil and whom the webhook tells of.
+func (a *App) nextPart(tx Tx, channel *desk.Channel, n Notice, atOnce int) (told []Happening, rest *Notice, people []string, err error) {
+	one := a.readings.get(n.ID)
+	if one == nil {
+		if n.Body, err = tx.Webhook(n); err != nil {
+			return nil, nil, nil, err
+		}
+		if one, err = a.read(channel, n); err != nil {
+			return nil, nil, nil, err
+		}
 	}
-	return told[min(n.Skip, len(told)):], nil
+	if one.err != nil {
+		a.readings.drop(n.ID)
+		return nil, nil, nil, &unreadError{one.err}
+	}
+	later := n
+	later.Body, later.Skip = nil, n.Skip+atOnce
+	if later.Skip < len(one.told) {
+		return one.told[n.Skip:later.Skip], &later, nil, nil
+	}
+	a.readings.drop(n.ID)
+	return one.told[min(n.Skip, len(one.told)):], nil, one.people, nil
+}
+
+// keepBody keeps the body of a webhook that was taken in, to be erased with any of the
+// people whom it names. When one of them is no contact, nobody's erasure would reach it,
+// and perhaps they were erased just now: then only the time is kept.
+func keepBody(tx Tx, n Notice, people []string) error {
+	find := make([]desk.Identity, len(people))
+	for i, handle := range people {
+		find[i] = desk.Identity{Kind: desk.KindWhatsApp, Value: handle}
+		if handle[0] < '0' || handle[0] > '9' {
+			find[i].Kind = desk.KindWhatsAppUser
+		}
+	}
+	book, err := tx.Book(&desk.Op{Kind: desk.OpDelete, Find: find})
+	if err != nil {
+		return err
+	}
+	for _, i := range find {
+		if book.Holder(i.Claim()) == nil {
+			n.Body = nil
+			return tx.PutWebhook(n)
+		}
+	}
+	return tx.PutWebhookPeople(n, people)
+}
+
+// caught makes a panic into an error.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	}
 }
 
 // takeHappening takes in one thing that a provider told a channel. It may concern another
-// channel: several numbers share the address of their webhooks.
-func (a *App) takeHappening(ctx context.Context, tx Tx, channel *desk.Channel, h Happening, then *afterwards) error {
+// channel: several numbers share the address of their webhooks. Its error is a partError.
+func (a *App) takeHappening(ctx context.Context, tx Tx, own *desk.Channel, h Happening, then *afterwards) (err error) {
+	defer func() {
+		if err != nil {
+			err = &partError{err}
+		}
+	}()
+	defer caught(&err)
+	channel := a.concerned(tx.Settings(), own, h)
+	if channel == nil {
+		return nil // a number that this workspace has not connected
+	}
 	ws := tx.Settings().ID
 	switch {
 	case h.Template != nil:
@@ -168,17 +331,31 @@ func (a *App) takeHappening(ctx context.Context, tx Tx, channel *desk.Channel, h
 	case h.Move != nil:
 		return a.move(tx, h.Move)
 	}
-	if h.Channel != "" && h.Channel != channel.ExternalID {
-		if channel = tx.Settings().ChannelOf(channel.Kind, h.Channel); channel == nil {
-			return nil // a number that this workspace has not connected
-		}
-	}
 	if h.Status != nil {
 		return a.takeStatus(ctx, tx, channel.ID, *h.Status, then)
 	}
 	if h.Message != nil {
 		_, err := a.receive(tx, channel.ID, *h.Message)
 		return err
+	}
+	return nil
+}
+
+// concerned returns the channel that a happening of a channel's notice concerns, or one
+// of the business account, nil when the workspace has none: of those whose notices the
+// same secret signs, since whoever has that may speak of them only.
+func (a *App) concerned(s *desk.Settings, own *desk.Channel, h Happening) *desk.Channel {
+	if h.Channel == own.ExternalID || h.Channel == "" && (h.Business == "" || h.Business == own.Account.BusinessID) {
+		return own
+	}
+	mine, err := a.access(s.ID, own)
+	for _, c := range s.Channels() {
+		if c.Kind != own.Kind || c.ExternalID != h.Channel && (h.Channel != "" || c.Account.BusinessID != h.Business) {
+			continue
+		}
+		if at, other := a.access(s.ID, c); err == nil && other == nil && at.Secrets.sameApp(mine.Secrets) {
+			return c
+		}
 	}
 	return nil
 }

@@ -156,13 +156,14 @@ func TestStatus_any_order(t *testing.T) {
 	w.store.once.Store(true) // what is watched is what is stored
 	var mu sync.Mutex
 	now, stories := map[desk.ID]desk.Delivery{}, map[desk.ID]story{}
-	w.store.put = func(m *desk.Message) {
+	w.store.put = func(m *desk.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if was, ok := now[m.ID]; ok && place(m.Delivery) < place(was) {
 			t.Errorf("message %s moves from %s back to %s", m.ID, was, m.Delivery)
 		}
 		now[m.ID] = m.Delivery
+		return nil
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -49,8 +49,8 @@ func (a *App) pace(ctx context.Context, d *Dispatch) error {
 }
 
 func tooFast(wait time.Duration) error {
-	e := desk.Errorf(desk.ProviderUnavailable, "the provider takes no more messages from this number, or to this person, just now: nothing was sent, send it again later, with the same Idempotency-Key")
+	e := desk.Errorf(desk.ProviderUnavailable, "parley holds this message back, since the provider takes only so many a second from a number, and to one person ten at once and then one in six seconds: nothing was sent, send it again later, with the same Idempotency-Key")
 	e.RetryAfter = max(1, int(math.Ceil(wait.Seconds())))
-	e.Details = desk.Failure{Code: 130429, Title: "Held back, to stay within the provider's limits", Fix: "Send more slowly."}
+	e.Details = desk.Failure{Code: 130429, Title: "Held back by parley, to stay within the provider's limits", Fix: "Send more slowly."}
 	return e
 }

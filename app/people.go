@@ -51,7 +51,8 @@ func (p person) known(book *desk.Book) *desk.Contact {
 	return found
 }
 
-// learn gives a contact of the book those of the identities that nobody holds.
+// learn gives a contact of the book those of the identities that nobody holds, unless it
+// holds as many as it may: what is to be stored with them counts more.
 func learn(book *desk.Book, contact *desk.Contact, identities []desk.Identity, now desk.Time) error {
 	free := slices.DeleteFunc(slices.Clone(identities), func(i desk.Identity) bool { return book.Holder(i.Claim()) != nil })
 	if len(free) == 0 {
@@ -60,6 +61,9 @@ func learn(book *desk.Book, contact *desk.Contact, identities []desk.Identity, n
 	_, err := book.Apply(&desk.Op{Kind: desk.OpPatch, ByID: true, Target: contact.ID, Write: desk.ContactWrite{
 		Identities: desk.Field[[]desk.Identity]{Set: true, Value: free}, Sent: free,
 	}}, desk.ID{}, now, nil)
+	if desk.IsType(err, desk.InvalidRequest) {
+		return nil
+	}
 	return err
 }
 
@@ -95,7 +99,7 @@ func (a *App) move(tx Tx, m *Move) error {
 		return nil // nobody whom we know
 	}
 	now := a.now()
-	if m.NewNumber != "" && m.Number != "" && contact.Phone == m.Number && book.Holder(desk.Identity{Kind: desk.KindPhone, Value: m.NewNumber}) == nil {
+	if m.NewNumber != "" && m.Number != "" && sameNumber(contact.Phone, m.Number) && book.Holder(desk.Identity{Kind: desk.KindPhone, Value: m.NewNumber}) == nil {
 		phone := []desk.Identity{{Kind: desk.KindPhone, Value: m.NewNumber}}
 		if _, err := book.Apply(&desk.Op{Kind: desk.OpPatch, ByID: true, Target: contact.ID, Write: desk.ContactWrite{
 			Phone: desk.Field[string]{Set: true, Value: m.NewNumber}, Sent: phone,
@@ -106,11 +110,17 @@ func (a *App) move(tx Tx, m *Move) error {
 	if err := learn(book, book.Contact(contact.ID), after.identities(), now); err != nil {
 		return err
 	}
-	for _, old := range []struct{ kind, value, next string }{
-		{desk.KindWhatsApp, m.Number, m.NewNumber}, {desk.KindWhatsAppUser, m.UserID, m.NewUserID},
-	} {
-		gone := desk.Identity{Kind: old.kind, Value: old.value}
-		if old.value == "" || old.next == "" || old.value == old.next || !slices.Contains(book.Contact(contact.ID).Further, gone) {
+	for _, gone := range book.Contact(contact.ID).Further {
+		switch gone.Kind {
+		case desk.KindWhatsApp:
+			if m.NewNumber == "" || gone.Value == m.NewNumber || !sameNumber(gone.Value, m.Number) {
+				continue
+			}
+		case desk.KindWhatsAppUser:
+			if m.NewUserID == "" || gone.Value == m.NewUserID || gone.Value != m.UserID {
+				continue
+			}
+		default:
 			continue
 		}
 		if _, err := book.Apply(&desk.Op{Kind: desk.OpRemoveIdentity, ByID: true, Target: contact.ID, Remove: []desk.Identity{gone}}, desk.ID{}, now, nil); err != nil {
@@ -120,8 +130,11 @@ func (a *App) move(tx Tx, m *Move) error {
 	return tx.Flush(book)
 }
 
-// wish takes in what a person told the provider of marketing. It follows the number: of
-// a person of whom only the provider's id is known, all numbers of the contact.
+// sameNumber tells whether two numbers are one, however they are spelled.
+func sameNumber(a, b string) bool { return desk.DialledNumber(a) == desk.DialledNumber(b) }
+
+// wish takes in what a person told the provider of marketing. It follows the number and
+// the provider's ids of the person: of one whose number is hidden, all numbers of the contact.
 func (a *App) wish(tx Tx, ws desk.ID, w *Wish) error {
 	return a.heed(tx, ws, person{w.Number, w.UserID}, w.Change, w.At)
 }
@@ -132,13 +145,16 @@ func (a *App) heed(tx Tx, ws desk.ID, p person, change desk.OptChange, at desk.T
 		return nil
 	}
 	handles := []string{p.number, p.userID}
-	if p.number == "" {
-		book, err := tx.Book(p.find())
-		if err != nil {
-			return err
-		}
-		if c := p.known(book); c != nil {
-			handles = append(handles, chatHandles(c)...)
+	book, err := tx.Book(p.find())
+	if err != nil {
+		return err
+	}
+	if c := p.known(book); c != nil {
+		for _, i := range c.Identities() {
+			kind := i.Claim().Kind
+			if kind == desk.KindWhatsAppUser || kind == desk.KindPhone && p.number == "" {
+				handles = append(handles, i.Value)
+			}
 		}
 	}
 	slices.Sort(handles)
@@ -165,18 +181,6 @@ func heedOne(tx Tx, hash NumberHash, change desk.OptChange, at desk.Time) error 
 		}
 	}
 	return tx.SetOptOut(hash, wish)
-}
-
-// chatHandles are what a person's wishes are kept by: numbers and the provider's ids.
-func chatHandles(c *desk.Contact) []string {
-	var list []string
-	for _, i := range c.Identities() {
-		switch i.Claim().Kind {
-		case desk.KindPhone, desk.KindWhatsAppUser:
-			list = append(list, i.Value)
-		}
-	}
-	return list
 }
 
 // handleHash stands for a number, however it is spelled, or for a provider's id of a

@@ -293,6 +293,7 @@ type Secrets struct {
 	Token        Secret // of the API
 	AppSecret    Secret // signs webhooks
 	OldAppSecret Secret // the one before, which may sign too
+	OldUntil     desk.Time
 	VerifyToken  Secret // answers the handshake of a webhook
 }
 
@@ -387,4 +388,5 @@ type TemplateNews struct {
 type Standing struct {
 	Blocked string    // why not; "": it may
 	Until   desk.Time // 0: until the provider says otherwise
+	At      desk.Time // when that was said: what is older counts no more
 }

@@ -56,11 +56,17 @@ type SendAnswer struct {
 // all that follows from it. A process that dies in between leaves an attempt that
 // nobody sends again: it is in doubt until a status, or a person, tells.
 func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
+	claimed, err := a.claims.enter(ctx, claimOf{p.Workspace(), r.Key}, r.Hash, a.bounds.Wait, a.drained)
+	if err != nil {
+		return SendAnswer{}, err
+	}
+	defer claimed()
 	held, err := a.store.AttemptOfKey(ctx, p.Workspace(), r.Key)
 	if err != nil {
 		return SendAnswer{}, err
 	}
 	if held != nil && !held.Expired(a.now()) {
+		claimed()
 		return a.again(ctx, p, held, r.Hash)
 	}
 	at, d, err := a.plan(ctx, p, r, request)
@@ -68,7 +74,7 @@ func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, reques
 		return SendAnswer{}, err
 	}
 	f := a.flights.begin(at.ID)
-	f.answer, f.err = a.fly(ctx, p, at, d)
+	f.answer, f.err = a.fly(ctx, p, at, d, claimed)
 	a.flights.end(at.ID)
 	var taken *keyTaken
 	if errors.As(f.err, &taken) {
@@ -90,12 +96,20 @@ func (a *App) Repeat(ctx context.Context, p Principal, key string, hash [32]byte
 	return answer, true, err
 }
 
-// fly takes an attempt from its claim to its answer.
-func (a *App) fly(ctx context.Context, p Principal, at *desk.Attempt, d *Dispatch) (SendAnswer, error) {
+// fly takes an attempt from its claim to its answer. It calls claimed in between.
+func (a *App) fly(ctx context.Context, p Principal, at *desk.Attempt, d *Dispatch, claimed func()) (SendAnswer, error) {
 	if err := a.pace(ctx, d); err != nil {
+		// Another process may have been faster: its call has the key, and an answer.
+		held, lookErr := a.store.AttemptOfKey(ctx, p.Workspace(), at.Key)
+		if lookErr == nil && held != nil && !held.Expired(a.now()) {
+			err = &keyTaken{held}
+		}
+		claimed()
 		return SendAnswer{}, err
 	}
-	if err := a.claim(ctx, p, at, d); err != nil {
+	err := a.claim(ctx, p, at, d)
+	claimed()
+	if err != nil {
 		return SendAnswer{}, err
 	}
 	return a.dispatch(context.WithoutCancel(ctx), p.Workspace(), at, d)
@@ -171,6 +185,9 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dis
 	}
 	var refusal *desk.Refusal
 	if errors.As(err, &refusal) {
+		if refusal.StaleTemplate {
+			a.stale.add(d.Channel.ID)
+		}
 		stored, err := a.refuse(ctx, ws, at.ID, refusal)
 		if err != nil {
 			a.insist(ws, at, func(ctx context.Context) error {
@@ -248,6 +265,10 @@ func inProgress() *desk.Error {
 	return e
 }
 
+func keyReused() *desk.Error {
+	return desk.Errorf(desk.IdempotencyKeyReused, "this Idempotency-Key was used for another body: send a new value for each send, and the same one only to repeat it unchanged")
+}
+
 // otherProcess is how often a call that waits looks whether another process, or a
 // status, has settled the attempt that it waits for.
 const otherProcess = 100 * time.Millisecond
@@ -255,7 +276,7 @@ const otherProcess = 100 * time.Millisecond
 // again answers a call whose key another attempt holds.
 func (a *App) again(ctx context.Context, p Principal, held *desk.Attempt, hash [32]byte) (SendAnswer, error) {
 	if held.Hash != hash {
-		return SendAnswer{}, desk.Errorf(desk.IdempotencyKeyReused, "this Idempotency-Key was used for another body: send a new value for each send, and the same one only to repeat it unchanged")
+		return SendAnswer{}, keyReused()
 	}
 	timeout := time.NewTimer(a.bounds.Wait)
 	defer timeout.Stop()
@@ -292,6 +313,68 @@ func (a *App) again(ctx context.Context, p Principal, held *desk.Attempt, hash [
 		}
 		held = next
 	}
+}
+
+// claims has the calls of one key claim it one after the other: those that wait meet, in
+// the end, the attempt of the first, and have taken no place of the provider's.
+type claims struct {
+	mu    sync.Mutex
+	byKey map[claimOf]*claimant
+}
+
+type claimOf struct {
+	workspace desk.ID
+	key       string
+}
+
+type claimant struct {
+	hash [32]byte
+	done chan struct{}
+}
+
+// enter waits until no other call claims the key, and returns what lets the next one in.
+// A call with another body is refused at once; one that waits too long is in progress.
+func (c *claims) enter(ctx context.Context, of claimOf, hash [32]byte, most time.Duration, drained <-chan struct{}) (leave func(), err error) {
+	timeout := time.NewTimer(most)
+	defer timeout.Stop()
+	for {
+		mine := &claimant{hash, make(chan struct{})}
+		other := c.take(of, mine)
+		if other == nil {
+			return sync.OnceFunc(func() {
+				c.mu.Lock()
+				delete(c.byKey, of)
+				c.mu.Unlock()
+				close(mine.done)
+			}), nil
+		}
+		if other.hash != hash {
+			return nil, keyReused()
+		}
+		select {
+		case <-other.done:
+		case <-timeout.C:
+			return nil, inProgress()
+		case <-drained:
+			return nil, inProgress()
+		case <-ctx.Done():
+			return nil, inProgress()
+		}
+	}
+}
+
+// take makes a call the claimant of a key, or returns who is.
+func (c *claims) take(of claimOf, mine *claimant) *claimant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if other := c.byKey[of]; other != nil {
+		return other
+	}
+	if c.byKey == nil {
+		c.byKey = map[claimOf]*claimant{}
+	}
+	c.byKey[of] = mine
+	return nil
 }
 
 // flights are the attempts of this process that have no answer yet.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -155,11 +156,41 @@ func (a *App) TemplatesOf(ctx context.Context, channel desk.ID) (*desk.Library, 
 // SyncChannel fetches a channel's templates from its provider now, and returns how
 // many there are and how many of them could not be read. It returns NotFound.
 func (a *App) SyncChannel(ctx context.Context, id desk.ID) (count, unreadable int, err error) {
+	for try := 1; ; try++ {
+		count, unreadable, err = a.syncOnce(ctx, id)
+		if !errors.Is(err, errMoved) || try == syncTries {
+			return count, unreadable, err
+		}
+	}
+}
+
+// syncTries is how often a library is fetched anew because it changed meanwhile.
+const syncTries = 3
+
+// errMoved is met when the library in the store has changed since it was read: what was
+// fetched may be older.
+var errMoved = desk.Errorf(desk.Unavailable, "the templates have changed while they were fetched: try again")
+
+// replaceLibrary stores a channel's templates in the place of those of a version.
+func (a *App) replaceLibrary(ctx context.Context, ws, channel desk.ID, version int64, list []desk.TemplateSource) error {
+	return a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+		if s.Channel(channel).Library != version {
+			return desk.Change{}, errMoved
+		}
+		return desk.Change{Templates: &desk.ChannelLibrary{Channel: channel, Templates: list}}, nil
+	})
+}
+
+func (a *App) syncOnce(ctx context.Context, id desk.ID) (count, unreadable int, err error) {
 	settings, at, err := a.accessOf(ctx, id)
 	if err != nil {
 		return 0, 0, err
 	}
 	ws := settings.ID
+	version, stored, err := a.store.Templates(ctx, ws, id)
+	if err != nil {
+		return 0, 0, err
+	}
 	fetched, err := a.providers[at.Channel.Kind].Templates(ctx, at)
 	if err != nil {
 		return 0, 0, err
@@ -176,10 +207,6 @@ func (a *App) SyncChannel(ctx context.Context, id desk.ID) (count, unreadable in
 	// A provider that tells its list in pages may tell one twice when it changes meanwhile.
 	slices.SortStableFunc(list, compareSources)
 	list = slices.CompactFunc(list, func(a, b desk.TemplateSource) bool { return compareSources(a, b) == 0 })
-	_, stored, err := a.store.Templates(ctx, ws, id)
-	if err != nil {
-		return 0, 0, err
-	}
 	slices.SortFunc(stored, compareSources)
 	for _, t := range stored { // what has vanished is shown, and not sent
 		if _, found := slices.BinarySearchFunc(list, t, compareSources); !found {
@@ -196,9 +223,7 @@ func (a *App) SyncChannel(ctx context.Context, id desk.ID) (count, unreadable in
 	if slices.Equal(list, stored) {
 		return count, unreadable, a.synced(ctx, ws, id)
 	}
-	err = a.store.UpdateSettings(ctx, ws, func(*desk.Settings) (desk.Change, error) {
-		return desk.Change{Templates: &desk.ChannelLibrary{Channel: id, Templates: list}}, nil
-	})
+	err = a.replaceLibrary(ctx, ws, id, version, list)
 	if err == nil {
 		err = a.synced(ctx, ws, id)
 	}

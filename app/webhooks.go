@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -35,7 +36,8 @@ func (a *App) VerifyWebhook(ctx context.Context, channel desk.ID, token string) 
 	if err != nil || want == "" || subtle.ConstantTimeCompare([]byte(token), []byte(want)) != 1 {
 		return desk.Errorf(desk.Forbidden, "the verify token is not the channel's")
 	}
-	return nil
+	_, err = a.store.Lease(ctx, at.Workspace, handshakeTask(channel), 0) // which tells when it was
+	return err
 }
 
 // TakeWebhook stores a webhook durably, to be taken in right after. It returns
@@ -73,38 +75,36 @@ func (a *App) keep(ctx context.Context, ws, channel desk.ID, body []byte) error 
 // once, and the rest when the library is fetched, which follows.
 func (a *App) templateNews(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news TemplateNews) {
 	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
-		if news.Status != "" {
-			if err := a.setTemplateStatus(ctx, ws, c.ID, news); err != nil {
-				return err
-			}
-		}
 		a.stale.add(c.ID)
-		return nil
+		if news.Status == "" {
+			return nil
+		}
+		return a.setTemplateStatus(ctx, ws, c.ID, news)
 	})
 }
 
 // standing takes in whether a business account may send.
 func (a *App) standing(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news Standing) {
 	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
-		if c.Account.Blocked == news.Blocked && c.Account.BlockedUntil == news.Until {
-			return nil
-		}
 		return a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
 			edited := *s.Channel(c.ID)
-			edited.Account.Blocked, edited.Account.BlockedUntil = news.Blocked, news.Until
+			account := &edited.Account
+			if account.StandingAt > news.At || account.StandingAt == news.At && account.Blocked == news.Blocked {
+				return desk.Change{}, nil // it comes late, or again
+			}
+			account.Blocked, account.BlockedUntil, account.StandingAt = news.Blocked, news.Until, news.At
 			return desk.Change{Channel: &edited}, nil
 		})
 	})
 }
 
-// ofBusiness does something to each channel of a business account, again and again while
-// the database is away.
+// ofBusiness does something to each channel of a business account, and logs what failed.
 func (a *App) ofBusiness(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, do func(*desk.Channel) error) {
 	s, err := a.store.Settings(ctx, ws)
 	if err == nil {
 		for _, c := range s.Channels() {
-			if c.Kind == kind && c.Account.BusinessID == business && err == nil {
-				err = do(c)
+			if c.Kind == kind && c.Account.BusinessID == business {
+				err = errors.Join(err, do(c))
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func (a *App) ofBusiness(ctx context.Context, ws desk.ID, kind desk.ChannelKind,
 
 // setTemplateStatus changes the status of a template in the mirror.
 func (a *App) setTemplateStatus(ctx context.Context, ws, channel desk.ID, news TemplateNews) error {
-	_, stored, err := a.store.Templates(ctx, ws, channel)
+	version, stored, err := a.store.Templates(ctx, ws, channel)
 	if err != nil {
 		return err
 	}
@@ -129,9 +129,10 @@ func (a *App) setTemplateStatus(ctx context.Context, ws, channel desk.ID, news T
 			return err
 		}
 		stored[i] = changed
-		return a.store.UpdateSettings(ctx, ws, func(*desk.Settings) (desk.Change, error) {
-			return desk.Change{Templates: &desk.ChannelLibrary{Channel: channel, Templates: stored}}, nil
-		})
+		if err := a.replaceLibrary(ctx, ws, channel, version, stored); !errors.Is(err, errMoved) {
+			return err
+		}
+		return a.setTemplateStatus(ctx, ws, channel, news)
 	}
 	return nil // one that the next fetch brings
 }
@@ -155,6 +156,13 @@ func (s *stale) add(channel desk.ID) {
 	}
 }
 
+// again adds channels that could not be looked at, for the next look.
+func (s *stale) again(channels []desk.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.channels = append(s.channels, channels...)
+}
+
 func (s *stale) take() (channels []desk.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,6 +173,8 @@ func (s *stale) take() (channels []desk.ID) {
 const (
 	// syncEvery is how old a mirror of templates may get.
 	syncEvery = time.Hour
+	// syncAgain is how long after a fetch that failed comes the next.
+	syncAgain = 5 * time.Minute
 	// syncLook is how often a node looks for channels whose mirror is old.
 	syncLook = time.Minute
 	// syncPause is how long the news of templates are gathered before they are fetched.
@@ -180,13 +190,23 @@ func (a *App) SyncStale(ctx context.Context) error {
 		return nil
 	}
 	changed := a.stale.take()
+	defer func() { a.stale.again(changed) }()
 	channels, err := a.store.ChannelsOfKind(ctx, desk.WhatsAppChannel)
 	if err != nil {
 		return err
 	}
 	for _, c := range channels {
-		if !slices.Contains(changed, c.ID) {
-			ours, err := a.store.Lease(ctx, c.Workspace, "sync "+c.ID.String(), desk.Time(syncEvery.Milliseconds()))
+		if i := slices.Index(changed, c.ID); i >= 0 {
+			changed = slices.Delete(changed, i, i+1)
+		} else {
+			synced, err := a.store.LeaseOf(ctx, c.Workspace, syncedTask(c.ID))
+			if err != nil {
+				return err
+			}
+			if a.now()-synced < desk.Time(syncEvery.Milliseconds()) {
+				continue
+			}
+			ours, err := a.store.Lease(ctx, c.Workspace, "sync "+c.ID.String(), desk.Time(syncAgain.Milliseconds()))
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -41,6 +42,7 @@ type Account struct {
 
 	Blocked      string // why the provider lets it send nothing; "": it does
 	BlockedUntil Time   // 0: until the provider says otherwise
+	StandingAt   Time   // when the provider said that, or that it does no more
 }
 
 // BlockedAt says why the provider lets the account send nothing at a time; "": it does.
@@ -137,14 +139,17 @@ func NoChannel() *Error {
 // A TemplateSource is one template in the provider's own JSON form.
 type TemplateSource struct{ Name, Language, Source string }
 
+var errNoObject = errors.New("the source of a template is no JSON object")
+
 // DeletedStatus is the provider's word for a template that is gone.
 const DeletedStatus = "DELETED"
 
-// WithStatus returns the template with another status, as the provider spells it.
+// WithStatus returns the template with another status, as the provider spells it. Its
+// error is of a source that is no JSON object.
 func (t TemplateSource) WithStatus(status string) (TemplateSource, error) {
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(t.Source), &members); err != nil {
-		return t, err
+	if err := json.Unmarshal([]byte(t.Source), &members); err != nil || members == nil {
+		return t, cmp.Or(err, errNoObject)
 	}
 	word, err := json.Marshal(status)
 	if err != nil || string(members["status"]) == string(word) {

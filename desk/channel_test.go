@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley/desk"
@@ -134,5 +135,69 @@ func TestChannels_by_age(t *testing.T) {
 	}
 	if s.Channel(desk.ID{}) != nil || s.Channel(desk.ID{9}) != nil {
 		t.Error("there is a channel that nobody added")
+	}
+}
+
+// TestTemplateSource_WithStatus: the status is another, in the provider's own form, and
+// all else is as it was. The same status is no change.
+func TestTemplateSource_WithStatus(t *testing.T) {
+	t.Parallel()
+	source := desk.TemplateSource{Name: "hello", Language: "en", Source: `{"name":"hello","language":"en","status":"APPROVED","category":"UTILITY","id":900719925474099123,"components":[{"type":"BODY","text":"<b>Hi</b> & \u015f"}]}`}
+	same, err := source.WithStatus("APPROVED")
+	if err != nil || same != source {
+		t.Errorf("the same: %+v, %v", same, err)
+	}
+	for _, status := range []string{"DELETED", "PAUSED", `"`} {
+		changed, err := source.WithStatus(status)
+		if err != nil || changed.Name != source.Name || changed.Language != source.Language {
+			t.Fatalf("%s: %+v, %v", status, changed, err)
+		}
+		parsed, err := desk.ParseTemplate([]byte(changed.Source))
+		if err != nil || parsed.Status != strings.ToLower(status) || parsed.Body != "<b>Hi</b> & ş" || parsed.Sendable() {
+			t.Errorf("%s: %+v, %v", status, parsed, err)
+		}
+		if !strings.Contains(changed.Source, "900719925474099123") {
+			t.Errorf("%s: %s", status, changed.Source)
+		}
+		if again, err := changed.WithStatus(status); err != nil || again != changed {
+			t.Errorf("%s again: %+v, %v", status, again, err)
+		}
+		if back, err := changed.WithStatus("APPROVED"); err != nil || !sendable(back) {
+			t.Errorf("back from %s: %+v, %v", status, back, err)
+		}
+	}
+	without := desk.TemplateSource{Name: "hello", Language: "en", Source: `{}`}
+	if changed, err := without.WithStatus("PAUSED"); err != nil || changed.Source != `{"status":"PAUSED"}` {
+		t.Errorf("of one without: %+v, %v", changed, err)
+	}
+	for _, broken := range []string{"", "null", "[]", "{"} {
+		source := desk.TemplateSource{Source: broken}
+		if changed, err := source.WithStatus("PAUSED"); err == nil || changed != source {
+			t.Errorf("%q: %+v, %v", broken, changed, err)
+		}
+	}
+}
+
+func sendable(s desk.TemplateSource) bool {
+	t, err := desk.ParseTemplate([]byte(s.Source))
+	return err == nil && t.Sendable()
+}
+
+func TestAccount_BlockedAt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		account desk.Account
+		now     desk.Time
+		want    string
+	}{
+		{desk.Account{}, 10, ""},
+		{desk.Account{BlockedUntil: 20}, 10, ""},
+		{desk.Account{Blocked: "why"}, 10, "why"},
+		{desk.Account{Blocked: "why", BlockedUntil: 20}, 19, "why"},
+		{desk.Account{Blocked: "why", BlockedUntil: 20}, 20, ""},
+	} {
+		if got := c.account.BlockedAt(c.now); got != c.want {
+			t.Errorf("%+v at %d: %q, want %q", c.account, c.now, got, c.want)
+		}
 	}
 }

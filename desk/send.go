@@ -105,6 +105,8 @@ type Refusal struct {
 	Message    string
 	Failure    *Failure // what the provider said
 	RetryAfter int      // seconds
+
+	StaleTemplate bool // the provider knows the template otherwise, or not at all
 }
 
 // Error makes a refusal what a provider can return.

@@ -396,8 +396,8 @@ func (c *checker) webhooks() error {
 	if len(apps) > 0 {
 		others = ", but to other apps"
 	}
-	c.blocking("WhatsApp does not report the business account %s to the access token's app%s, so that no status and no customer's message arrives: subscribe the app, by POST /%s/subscribed_apps with this token, and run parley channel check again",
-		c.business, others, c.business)
+	c.blocking("WhatsApp does not report the business account %s to the access token's app%s, so that no status and no customer's message arrives: parley channel edit, with --token-env, subscribes the app again",
+		c.business, others)
 	return nil
 }
 

@@ -296,9 +296,13 @@ func failureOf(code, subcode int, title, details string) desk.Failure {
 // maxShown is how many characters of the provider's words are shown.
 const maxShown = 300
 
-// presentable returns the provider's words on one line, or "" when they hold digits
-// that could be a phone number.
+// secretLike are words that could be a token, or a part of one.
+var secretLike = regexp.MustCompile(`[A-Za-z0-9_|-]{20,}|EAA[A-Za-z0-9]+`)
+
+// presentable returns the provider's words on one line, without what could be a secret,
+// or "" when they hold digits that could be a phone number.
 func presentable(words string) string {
+	words = secretLike.ReplaceAllString(words, "…")
 	digits := 0
 	for _, r := range words {
 		switch {
@@ -341,6 +345,7 @@ const (
 	retryThrottled = 30
 	retryTransient = 2
 	retryAccount   = 300
+	retrySpam      = 24 * 60 * 60
 )
 
 // refusal is what an error means for a send that was certainly not taken.
@@ -350,9 +355,17 @@ func (e *graphError) refusal() *desk.Refusal {
 	if e.code == 131056 {
 		r.RetryAfter = max(retryPair, seconds(e.wait))
 	}
+	if e.code == 131048 {
+		r.RetryAfter = max(retrySpam, seconds(e.wait))
+	}
 	r.Failure = e.failure()
+	r.StaleTemplate = staleTemplate[e.code]
 	return r
 }
+
+// staleTemplate are the codes that a template answers which was changed at the provider
+// since it was fetched.
+var staleTemplate = map[int]bool{132000: true, 132001: true, 132012: true, 132015: true, 132016: true}
 
 // refusalOf makes a refusal of a class; wait is what the provider asks for.
 func refusalOf(c class, wait time.Duration) *desk.Refusal {

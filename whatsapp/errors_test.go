@@ -44,6 +44,13 @@ func TestFailure_codes(t *testing.T) {
 	if !slices.Equal(listed, known) {
 		t.Errorf("known %v", known)
 	}
+	// The provider's words may repeat what it was sent.
+	for _, words := range []string{"Malformed access token EAATESTTOKEN", "proof 5e99d60d3ce490c0a8ed1012dfc890bd7a28314643d5e367ed47cb3918c39849 is wrong"} {
+		f := refuse(t, fmt.Sprintf(`{"error":{"code":99999,"error_data":{"details":%q}}}`, words), 400, nil).Failure
+		if shown := f.Title + f.Fix; strings.Contains(shown, "EAA") || strings.Contains(shown, "5e99") {
+			t.Errorf("a secret is shown: %s", shown)
+		}
+	}
 	for class, codes := range classes {
 		for _, code := range slices.Concat(codes, shared[class]) {
 			r := refuse(t, fmt.Sprintf(`{"error":{"message":"(#%d) Some title","code":%d}}`, code, code), 400, nil)
@@ -54,6 +61,9 @@ func TestFailure_codes(t *testing.T) {
 			}[class]
 			if code == 131056 {
 				want.RetryAfter = 4
+			}
+			if code == 131048 {
+				want.RetryAfter = 24 * 60 * 60
 			}
 			f := r.Failure
 			if r.Type != want.Type || r.RetryAfter != want.RetryAfter || f.Code != code || f.Title == "" || !strings.HasSuffix(f.Fix, ".") || !strings.Contains(r.Message, "details") {

@@ -59,12 +59,13 @@ func (p *Provider) Read(n app.Notice) ([]app.Happening, *app.Notice, error) {
 	for _, raw := range list(body.Entry) {
 		var entry struct {
 			ID      text            `json:"id"`
+			Time    text            `json:"time"`
 			Changes json.RawMessage `json:"changes"`
 		}
 		if !decodeObject(raw, &entry) {
 			continue
 		}
-		r.business = string(entry.ID)
+		r.business, r.said = string(entry.ID), r.at(entry.Time)
 		for _, raw := range list(entry.Changes) {
 			var change struct {
 				Field text            `json:"field"`
@@ -81,39 +82,49 @@ func (p *Provider) Read(n app.Notice) ([]app.Happening, *app.Notice, error) {
 // People lists whom a webhook names: everything in it that has the form of a number or
 // of a user's id, also in what Read does not understand. See app.WebhookReader.
 func (*Provider) People(body []byte) []string {
-	list := handles(nil, body)
+	var all any // parsed once: a body may be large, and deep
+	if json.Unmarshal(body, &all) != nil {
+		return nil
+	}
+	list := handles(nil, all)
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-func handles(list []string, raw json.RawMessage) []string {
-	var members map[string]json.RawMessage
-	var elements []json.RawMessage
-	var s string
-	switch {
-	case json.Unmarshal(raw, &members) == nil:
-		for name, member := range members {
+func handles(list []string, v any) []string {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
 			if name != "timestamp" && name != "metadata" && name != "id" {
 				list = handles(list, member)
 			}
 		}
-	case json.Unmarshal(raw, &elements) == nil:
-		for _, element := range elements {
+	case []any:
+		for _, element := range v {
 			list = handles(list, element)
 		}
-	case json.Unmarshal(raw, &s) != nil:
-	case userIDForm.MatchString(s), parentIDForm.MatchString(s):
-		list = append(list, s)
-	case numberOf(text(s)) != "":
-		list = append(list, numberOf(text(s)))
+	case string:
+		if len(v) > maxHandle {
+			break
+		}
+		if userIDForm.MatchString(v) {
+			return append(list, v)
+		}
+		if number := numberOf(text(v)); number != "" {
+			return append(list, number)
+		}
 	}
 	return list
 }
+
+// maxHandle is how long a number or a user's id is at most, in bytes.
+const maxHandle = 150
 
 // A reader collects what the elements of a webhook tell.
 type reader struct {
 	came     desk.Time // when the webhook did, for what has no time of its own
 	business string    // whose entry is being read
+	said     desk.Time // when that was
 	told     []app.Happening
 }
 
@@ -196,12 +207,9 @@ func each[E any](r *reader, v *personal, elements json.RawMessage, read func(*pe
 	}
 }
 
-// The provider's ids of people: of one in a business, and of one in a group of
-// businesses, by which nobody is addressed.
-var (
-	userIDForm   = regexp.MustCompile(`^[A-Z]{2}\.[A-Za-z0-9]{1,128}$`)
-	parentIDForm = regexp.MustCompile(`^[A-Z]{2}\.ENT\.[A-Za-z0-9]{1,128}$`)
-)
+// userIDForm is that of the provider's ids of people. There are others, of people in a
+// group of businesses, by which nobody is addressed.
+var userIDForm = regexp.MustCompile(`^[A-Z]{2}\.[A-Za-z0-9]{1,128}$`)
 
 // numberOf returns the digits of an account, "" when it has none.
 func numberOf(t text) string {
@@ -239,8 +247,12 @@ func (r *reader) at(t text) desk.Time {
 	if !ok || seconds <= 0 || seconds > lastSecond {
 		return r.came
 	}
-	return desk.TimeOf(time.Unix(seconds, 0))
+	// What comes from the future would be the newest for ever.
+	return min(desk.TimeOf(time.Unix(seconds, 0)), r.came+clockSkew)
 }
+
+// clockSkew is how far the provider's clock may be ahead, in milliseconds.
+const clockSkew = desk.Time(60 * 1000)
 
 // A status is how far a message came.
 type status struct {
@@ -393,7 +405,7 @@ func (r *reader) account(value json.RawMessage) {
 		told = false
 	}
 	if told {
-		r.told = append(r.told, app.Happening{Business: r.business, Standing: &app.Standing{Blocked: blocked, Until: until}})
+		r.told = append(r.told, app.Happening{Business: r.business, Standing: &app.Standing{Blocked: blocked, Until: until, At: r.said}})
 	}
 }
 

@@ -18,8 +18,11 @@ var both = []string{"905321112233", "TR.9000000000000001"}
 
 const sim = "wamid.SIM0000000000000000000000001"
 
+// came is when the webhooks do.
+var came = at(1000)
+
 func notice(body []byte) app.Notice {
-	return app.Notice{Channel: desk.ID{0xCA}, Body: body, Webhook: desk.TimeOf(began)}
+	return app.Notice{Channel: desk.ID{0xCA}, Body: body, Webhook: came}
 }
 
 // at is a time of the fixtures, whose seconds begin alike.
@@ -87,7 +90,7 @@ func TestRead_fixtures(t *testing.T) {
 		"webhook_phone_quality":       nil,
 		"webhook_account_restriction": {{Business: waba, Standing: &app.Standing{
 			Blocked: "WhatsApp lets this business account write to nobody first until 2026-09-28T12:53:20.000Z: the provider's business tools name the violation",
-			Until:   1_790_600_000_000,
+			Until:   1_790_600_000_000, At: at(700),
 		}}},
 	} {
 		body := strings.ReplaceAll(string(fixture(t, name)), "parley:01JTESTSEND0001", attempt.String())
@@ -175,7 +178,7 @@ func TestRead_odd(t *testing.T) {
 	} {
 		body := value("messages", fmt.Sprintf(`{"metadata":{"phone_number_id":%q},"contacts":[3],"messages":[%s,%s],"statuses":[%s,{"id":"wamid.S","status":"deleted"},{"id":"wamid.S","status":"played"}]}`, numberID, bad, good, bad))
 		got := read(t, body)
-		if len(got) != 2 || got[0].Message.ExternalID != "wamid.GOOD" || got[1].Status.Delivery != desk.Read || got[1].Status.At != desk.TimeOf(began) {
+		if len(got) != 2 || got[0].Message.ExternalID != "wamid.GOOD" || got[1].Status.Delivery != desk.Read || got[1].Status.At != came {
 			t.Errorf("%s: %s", bad, show(got))
 		}
 	}
@@ -229,6 +232,26 @@ func TestRead_people(t *testing.T) {
 	}
 }
 
+// TestRead_times: what comes from the future is of now, or it would be the newest for ever.
+func TestRead_times(t *testing.T) {
+	t.Parallel()
+	for timestamp, want := range map[string]desk.Time{"1790000100": at(100), "253402300799": came + 60_000, "0": came, "x": came, "1790001030": came + 30_000} {
+		got := read(t, value("messages", `{"statuses":[{"id":"wamid.1","status":"read","timestamp":"`+timestamp+`"}]}`))
+		if len(got) != 1 || got[0].Status.At != want {
+			t.Errorf("%s: %s", timestamp, show(got))
+		}
+	}
+}
+
+// TestPeople_of_a_deep_body: it is parsed once.
+func TestPeople_of_a_deep_body(t *testing.T) {
+	t.Parallel()
+	body := strings.Repeat(`{"a":`, 9000) + `"905321112233"` + strings.Repeat("}", 9000)
+	if got := newProvider().People([]byte(body)); !slices.Equal(got, []string{"905321112233"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestPeople: whoever is named anywhere, also where Read understands nothing.
 func TestPeople(t *testing.T) {
 	t.Parallel()
@@ -237,7 +260,7 @@ func TestPeople(t *testing.T) {
 		string(fixture(t, "webhook_status_delivered")):                                                                                   both,
 		string(fixture(t, "webhook_system_number_change")):                                                                               {"905321112233", "905324445566", "TR.9000000000000002"},
 		string(value("smb_message_echoes", `{"message_echoes":[{"to":"905321112233","timestamp":"1790000000"}]}`)):                       {"905321112233"},
-		string(value("messages", `{"statuses":[{"id":"wamid.1","status":"new","recipient_parent_user_id":"TR.ENT.1","x":[["TR.2"]]}]}`)): {"TR.2", "TR.ENT.1"},
+		string(value("messages", `{"statuses":[{"id":"wamid.1","status":"new","recipient_parent_user_id":"TR.ENT.1","x":[["TR.2"]]}]}`)): {"TR.2"}, // a parent id is nobody's identity
 		`{`: nil, ``: nil, `{"entry":7}`: nil,
 	} {
 		if got := newProvider().People([]byte(body)); !slices.Equal(got, want) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"parley/app"
 	"parley/desk"
@@ -16,7 +17,7 @@ import (
 type channelCmd struct {
 	Add   channelAddCmd   `cmd:"" help:"Connect a workspace to a provider."`
 	List  channelListCmd  `cmd:"" help:"List a workspace's channels, oldest first."`
-	Edit  channelEditCmd  `cmd:"" help:"Enable or disable a channel, or bind variables; the next request already obeys."`
+	Edit  channelEditCmd  `cmd:"" help:"Enable or disable a channel, bind variables, replace secrets; the next request already obeys."`
 	Check channelCheckCmd `cmd:"" help:"Say what is wrong with a channel."`
 	Sync  channelSyncCmd  `cmd:"" help:"Fetch a channel's templates from its provider now."`
 }
@@ -53,6 +54,7 @@ type channelRecord struct {
 	Enabled           bool            `json:"enabled"`
 	SupportsTemplates bool            `json:"supports_templates"`
 	CreatedAt         string          `json:"created_at"`
+	Blocked           *string         `json:"blocked"`  // why the provider lets it send nothing
 	Bindings          []bindingRecord `json:"bindings"` // those that were configured
 }
 
@@ -72,16 +74,20 @@ func recordOfChannel(c *desk.Channel) channelRecord {
 		return cmp.Or(cmp.Compare(a.Template, b.Template), cmp.Compare(a.Language, b.Language), cmp.Compare(a.Address, b.Address))
 	})
 	return channelRecord{
-		c.ID.String(), string(c.Kind), c.ExternalID, c.Enabled, c.SupportsTemplates(), c.CreatedAt.String(), bindings,
+		c.ID.String(), string(c.Kind), c.ExternalID, c.Enabled, c.SupportsTemplates(), c.CreatedAt.String(),
+		unlessEmpty(c.Account.BlockedAt(desk.TimeOf(time.Now()))), bindings,
 	}
 }
 
 // state is what people call enabled.
 func (r *channelRecord) state() string {
-	if r.Enabled {
-		return "enabled"
+	switch {
+	case !r.Enabled:
+		return "disabled"
+	case r.Blocked != nil:
+		return "blocked"
 	}
-	return "disabled"
+	return "enabled"
 }
 
 // bindings spells the configured bindings as --bind takes them.
@@ -146,7 +152,10 @@ func (v secretFrom) read() (app.Secret, error) {
 	}
 	text := strings.TrimSpace(os.Getenv(string(v)))
 	if text == "" {
-		return app.Secret{}, fmt.Errorf("the environment variable %s is empty: export it first, with the secret as its value", v)
+		return app.Secret{}, errors.New("an environment variable that a flag names is empty: give the variable's name, not the secret, and export it first, with the secret as its value")
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return app.Secret{}, errors.New("a secret holds a line break, a space or a letter that none has: copy it anew, on one line")
 	}
 	return app.NewSecret(text), nil
 }
@@ -193,9 +202,6 @@ func (c *channelAddWhatsAppCmd) Validate() error {
 	return nil
 }
 
-// webhookFields are those that Meta's app must be subscribed to.
-const webhookFields = "messages, message_template_status_update, message_template_components_update, message_template_quality_update, template_category_update, phone_number_quality_update, account_update, user_preferences, user_id_update"
-
 // Run adds the channel.
 func (c *channelAddWhatsAppCmd) Run(ctx context.Context, s *session) error {
 	secrets, err := c.read()
@@ -225,7 +231,7 @@ func (c *channelAddWhatsAppCmd) Run(ctx context.Context, s *session) error {
 			WebhookPath string `json:"webhook_path"`
 			VerifyToken string `json:"verify_token,omitempty"` // when it was made up
 		}{id, app.WebhookPath(channel.ID), madeUp}, "Added the WhatsApp channel of the number %s: %s\n%s\nIn Meta's app, under WhatsApp, Configuration, set\n  Callback URL   your server's public address with the path %s\n  Verify token   %s\nand subscribe to these fields: %s.\n\nThe server must run to answer Meta then. parley channel check %s says what is still missing.\n",
-			channel.ExternalID, id, notes, app.WebhookPath(channel.ID), verify, webhookFields, id)
+			channel.ExternalID, id, notes, app.WebhookPath(channel.ID), verify, app.WebhookFields, id)
 	})
 }
 
@@ -272,6 +278,7 @@ func (*channelEditCmd) Help() string {
 		"Messages still come in.", "A WhatsApp channel's secrets are replaced by those in the environment variables named. "+
 		"Webhooks that the previous app secret signed are still taken.", examples(
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --enabled=false`,
+		`parley channel edit 01980000-0000-7000-8000-000000000004 --token-env WHATSAPP_TOKEN`,
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --bind order_update/en_US/1=customer_first_name --bind order_update/en_US/header.1=free`,
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --bind order_update/en_US/1=guess`,
 	))
@@ -301,7 +308,11 @@ func (c *channelEditCmd) Run(ctx context.Context, s *session) error {
 			return s.unknownChannel(err, c.Channel)
 		}
 		r := recordOfChannel(&channel)
-		return s.answer(r, "The channel %s is now %s; its bindings: %s.\n", r.ChannelID, r.state(), r.bindings())
+		note := ""
+		if secrets != (app.Secrets{}) {
+			note = "WhatsApp accepts its new secrets, and reports to it. A new verify token must be entered in Meta's app, too.\n"
+		}
+		return s.answer(r, "The channel %s is now %s; its bindings: %s.\n%s", r.ChannelID, r.state(), r.bindings(), note)
 	})
 }
 
@@ -331,14 +342,14 @@ func (c *channelCheckCmd) Run(ctx context.Context, s *session) error {
 			texts, working = append(texts, p.Text), working && !p.Blocking
 		}
 		text := fmt.Sprintf("Nothing is wrong with the channel %s.\n", c.Channel)
-		if len(texts) > 0 {
-			err = fmt.Errorf("the channel does not work: %s", strings.Join(texts, "; "))
-			if working {
-				err = fmt.Errorf("the channel works, but: %s", strings.Join(texts, "; "))
-			}
-			if !s.flags.JSON {
-				return err
-			}
+		switch {
+		case len(texts) > 0 && working:
+			err = fmt.Errorf("the channel works, but %s", strings.Join(texts, "; and "))
+		case len(texts) > 0:
+			err = fmt.Errorf("the channel does not work: %s", strings.Join(texts, "; and "))
+		}
+		if err != nil && !s.flags.JSON {
+			return err
 		}
 		return errors.Join(err, s.answer(struct {
 			Problems []string `json:"problems"`

@@ -39,6 +39,7 @@ func (s *Simulator) calls() []control {
 		{"POST /_sim/user-id", `{"from":"905321112233","user_id":"TR.9000000000000002"}`, s.postUserID},
 		{"POST /_sim/number", `{"from":"905321112233","to":"905324445566"}`, s.postNumber},
 		{"POST /_sim/restriction", `{"type":"RESTRICTED_BIZ_INITIATED_MESSAGING"}`, s.postRestriction},
+		{"DELETE /_sim/restriction", "the account may do everything again", s.deleteRestriction},
 		{"POST /_sim/quality", `{"event":"THROUGHPUT_UPGRADE","limit":"TIER_UNLIMITED"}`, s.postQuality},
 	}
 }
@@ -53,9 +54,24 @@ func ControlHelp() string {
 			fmt.Fprintf(&text, "       %s\n", c.example)
 		}
 	}
-	fmt.Fprintf(&text, "\nOutcomes: %s\n", strings.Join(kindNames(), ", "))
+	fmt.Fprintf(&text, "\nOutcomes: %s\n%s", strings.Join(kindNames(), ", "), outcomeHelp)
 	return text.String()
 }
+
+// outcomeHelp says what surprises at the outcomes, and how to break a channel.
+const outcomeHelp = `
+An outcome can have a delay before its first status, as {"kind":"accept_lose_response","delay":"30s"}.
+auth_error refuses every call from then on, until DELETE /_sim/rules. pair_throttle accepts until the
+person's allowance is used up. A refusal has a code: {"kind":"refuse","code":131030}.
+
+Settings that break a channel, for parley channel check:
+  {"unsubscribed":true}                      the app gets no webhooks
+  {"token":{"is_valid":false}}               or "expires_at":1700000000, or "scopes":[]
+  {"phone":{"quality_rating":"RED"}}         or "status":"DISCONNECTED"
+  {"business":{"account_review_status":"REJECTED"}}
+  {"fault":{"http":401,"code":190}}          every call is refused
+  {"unsubscribed":false,"token":null,"phone":null,"business":null,"fault":null}   all is well again
+`
 
 func kindNames() (names []string) {
 	for _, k := range kinds {
@@ -275,6 +291,10 @@ func (s *Simulator) postRestriction(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return posted(s.AccountRestriction(in.Type))
+}
+
+func (s *Simulator) deleteRestriction(*http.Request) (any, error) {
+	return posted(s.AccountReconnected())
 }
 
 func (s *Simulator) postQuality(r *http.Request) (any, error) {

@@ -266,6 +266,11 @@ func (s *Simulator) AccountRestriction(kind string) *Delivery {
 	}})
 }
 
+// AccountReconnected posts that the account may do everything again.
+func (s *Simulator) AccountReconnected() *Delivery {
+	return s.Change("account_update", map[string]any{"event": "ACCOUNT_RECONNECTED"})
+}
+
 // QualityUpdate posts news of the number, such as THROUGHPUT_UPGRADE, with its
 // messaging limit.
 func (s *Simulator) QualityUpdate(event, limit string) *Delivery {

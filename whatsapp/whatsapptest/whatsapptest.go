@@ -84,24 +84,24 @@ type Config struct {
 
 // Settings say how the simulator behaves; see Configure.
 type Settings struct {
-	WebhookVersion  int      `json:"webhook_version"`    // Graph version of the payloads, 26; to 23 with conversation
-	HideUserIDs     bool     `json:"hide_user_ids"`      // no user ids anywhere, no contacts in statuses
-	CountryRewrites bool     `json:"country_rewrites"`   // wa_id drops the Brazilian 9, gains the Mexican 1
-	PairLimit       bool     `json:"pair_limit"`         // 131056 after PairBurst messages to a person, one more each 6 s
-	PairBurst       int      `json:"pair_burst"`         // 45
-	PerSecond       int      `json:"per_second"`         // 130429 above it; 0: no limit
-	Window          Window   `json:"window"`             // what becomes of text outside the 24 hours
-	Recipients      []string `json:"recipients"`         // a test number reaches only these (131030); none: everybody
-	RequireProof    bool     `json:"require_proof"`      // "Require App Secret" is on
-	Unsubscribed    bool     `json:"unsubscribed"`       // the app gets no webhooks till it subscribes
-	Signing         Signing  `json:"signing"`            // how webhooks are signed
-	Usage           int      `json:"usage"`              // percent, in the usage headers
-	RegainMinutes   int      `json:"regain_minutes"`     // till calls are allowed again, in the usage headers
-	Paging          Paging   `json:"paging"`             // what goes wrong in the list of templates
-	Fault           *Failure `json:"fault"`              // refuses every call
-	Phone           Template `json:"phone,omitempty"`    // fields of the number that differ
-	Business        Template `json:"business,omitempty"` // fields of the WABA that differ
-	TokenInfo       Template `json:"token,omitempty"`    // fields of debug_token that differ
+	WebhookVersion  int      `json:"webhook_version"`  // Graph version of the payloads, 26; to 23 with conversation
+	HideUserIDs     bool     `json:"hide_user_ids"`    // no user ids anywhere, no contacts in statuses
+	CountryRewrites bool     `json:"country_rewrites"` // wa_id drops the Brazilian 9, gains the Mexican 1
+	PairLimit       bool     `json:"pair_limit"`       // 131056 after PairBurst messages to a person, one more each 6 s
+	PairBurst       int      `json:"pair_burst"`       // 45
+	PerSecond       int      `json:"per_second"`       // 130429 above it; 0: no limit
+	Window          Window   `json:"window"`           // what becomes of text outside the 24 hours
+	Recipients      []string `json:"recipients"`       // a test number reaches only these (131030); none: everybody
+	RequireProof    bool     `json:"require_proof"`    // "Require App Secret" is on
+	Unsubscribed    bool     `json:"unsubscribed"`     // the app gets no webhooks till it subscribes
+	Signing         Signing  `json:"signing"`          // how webhooks are signed
+	Usage           int      `json:"usage"`            // percent, in the usage headers
+	RegainMinutes   int      `json:"regain_minutes"`   // till calls are allowed again, in the usage headers
+	Paging          Paging   `json:"paging"`           // what goes wrong in the list of templates
+	Fault           *Failure `json:"fault"`            // refuses every call
+	Phone           Template `json:"phone"`            // fields of the number that differ
+	Business        Template `json:"business"`         // fields of the WABA that differ
+	TokenInfo       Template `json:"token"`            // fields of debug_token that differ
 }
 
 // A Window says how text outside the customer service window is refused.

@@ -1,0 +1,319 @@
+package app_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+func phoneOf(v string) desk.Identity    { return desk.Identity{Kind: desk.KindPhone, Value: v} }
+func accountOf(v string) desk.Identity  { return desk.Identity{Kind: desk.KindWhatsApp, Value: v} }
+func userIDOf(v string) desk.Identity   { return desk.Identity{Kind: desk.KindWhatsAppUser, Value: v} }
+func handles(c ...desk.Identity) string { return fmt.Sprint(c) }
+
+// people puts a contact for each list of identities; a phone that comes first is the field.
+func (w *world) people(lists ...[]desk.Identity) (list []*desk.Contact) {
+	w.t.Helper()
+	for _, identities := range lists {
+		var parts []func(*desk.ContactWrite)
+		for n, i := range identities {
+			if n == 0 && i.Kind == desk.KindPhone {
+				parts = append(parts, phoned(i.Value))
+			} else {
+				parts = append(parts, alsoKnownAs(i.Kind, i.Value))
+			}
+		}
+		list = append(list, w.put(parts...))
+	}
+	return list
+}
+
+// The two spellings of a number, or of what is none: long and short.
+const (
+	brazil, brazilShort       = "5511998765432", "551198765432"
+	landline, landlineLong    = "551134567890", "5511934567890"
+	mexico, mexicoShort       = "5215512345678", "525512345678"
+	argentina, argentinaShort = "5491123456789", "541123456789"
+)
+
+// TestSender: whoever writes is found by the provider's id, then by the number, then by
+// its other spelling; all that the provider says is remembered, and nobody is robbed.
+func TestSender(t *testing.T) {
+	t.Parallel()
+	type list = []desk.Identity
+	for name, c := range map[string]struct {
+		held         []list
+		number, user string
+		want         int // which of held wrote; -1: somebody new
+		known        string
+	}{
+		"by number":                    {[]list{{phoneOf(number)}}, number, "", 0, handles(phoneOf(number))},
+		"by number, and an id":         {[]list{{phoneOf(number)}}, number, "TR.9A", 0, handles(phoneOf(number), userIDOf("TR.9A"))},
+		"by account":                   {[]list{{accountOf(number)}}, number, "", 0, handles(accountOf(number))},
+		"by id":                        {[]list{{userIDOf("TR.9A")}}, "", "TR.9A", 0, handles(userIDOf("TR.9A"))},
+		"by id, and a number":          {[]list{{userIDOf("TR.9A")}}, number, "TR.9A", 0, handles(accountOf(number), userIDOf("TR.9A"))},
+		"the id wins":                  {[]list{{phoneOf(number)}, {userIDOf("TR.9A")}}, number, "TR.9A", 1, handles(userIDOf("TR.9A"))},
+		"another id of the number":     {[]list{{phoneOf(number), userIDOf("TR.9A")}}, number, "TR.9B", 0, handles(phoneOf(number), userIDOf("TR.9A"), userIDOf("TR.9B"))},
+		"nobody":                       {nil, number, "TR.9A", -1, handles(phoneOf(number), userIDOf("TR.9A"))},
+		"nobody, without a number":     {[]list{{phoneOf(number)}}, "", "TR.9A", -1, handles(userIDOf("TR.9A"))},
+		"nobody, by another id":        {[]list{{userIDOf("TR.9A")}}, "", "TR.9B", -1, handles(userIDOf("TR.9B"))},
+		"Brazil, dialled with a nine":  {[]list{{phoneOf(brazil)}}, brazilShort, "", 0, handles(phoneOf(brazil), accountOf(brazilShort))},
+		"Brazil, known without":        {[]list{{phoneOf(brazilShort)}}, brazil, "BR.9A", 0, handles(phoneOf(brazilShort), accountOf(brazil), userIDOf("BR.9A"))},
+		"Brazil, two people":           {[]list{{phoneOf(brazil)}, {phoneOf(brazilShort)}}, brazilShort, "", 1, handles(phoneOf(brazilShort))},
+		"Brazil, a landline":           {[]list{{phoneOf(landline)}}, landlineLong, "", -1, handles(phoneOf(landlineLong))},
+		"Brazil, like a landline":      {[]list{{phoneOf(landlineLong)}}, landline, "", -1, handles(phoneOf(landline))},
+		"Brazil, the id wins":          {[]list{{phoneOf(brazil)}, {userIDOf("BR.9A")}}, brazilShort, "BR.9A", 1, handles(accountOf(brazilShort), userIDOf("BR.9A"))},
+		"Mexico, dialled without one":  {[]list{{phoneOf(mexicoShort)}}, mexico, "", 0, handles(phoneOf(mexicoShort), accountOf(mexico))},
+		"Mexico, known with it":        {[]list{{accountOf(mexico)}}, mexicoShort, "", 0, handles(accountOf(mexico), accountOf(mexicoShort))},
+		"Argentina, dialled as a line": {[]list{{phoneOf(argentinaShort)}}, argentina, "", 0, handles(phoneOf(argentinaShort), accountOf(argentina))},
+		"Argentina, a line":            {[]list{{phoneOf(argentina)}}, argentinaShort, "", -1, handles(phoneOf(argentinaShort))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			channel := w.connect(metaNumber, metaBusiness)
+			held := w.people(c.held...)
+			h := inbound(1, c.number, c.user, "Hello")
+			h.Message.Name = "Ann"
+			w.hook(channel, h)
+			w.takeIn()
+			got := w.writer(channel, 1)
+			if who := slices.IndexFunc(held, func(c *desk.Contact) bool { return c.ID == got.ID }); who != c.want {
+				t.Fatalf("it is contact %d, want %d", who, c.want)
+			}
+			if c.want < 0 && got.Name != "Ann" {
+				t.Errorf("the new one is called %q", got.Name)
+			}
+			if known := fmt.Sprint(got.Identities()); known != c.known {
+				t.Errorf("known as %s, want %s", known, c.known)
+			}
+			for i, before := range held {
+				if i != c.want && !slices.Equal(w.contact(before.ID).Identities(), before.Identities()) {
+					t.Errorf("contact %d has become %+v", i, w.contact(before.ID))
+				}
+			}
+			w.hook(channel, inbound(2, c.number, c.user, "Hello again"))
+			w.takeIn()
+			if again := w.writer(channel, 2); again.ID != got.ID || again.UpdatedAt != got.UpdatedAt {
+				t.Errorf("then it is %+v", again)
+			}
+		})
+	}
+}
+
+// TestReceipt: what the provider calls whom it was sent to is remembered, in the one
+// transaction that stores the message; not what somebody else has.
+func TestReceipt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	send := func(key, to, account, user string) string {
+		t.Helper()
+		w.meta.change(func() { w.meta.receipt = app.Receipt{Number: account, UserID: user} })
+		m := w.sent(key, on(channel), func(r *desk.SendRequest) { r.Phone = to })
+		return fmt.Sprint(w.contact(m.Conversation.ContactID).Identities())
+	}
+	if got, want := send("1", brazil, brazilShort, "BR.9A"), handles(phoneOf(brazil), accountOf(brazilShort), userIDOf("BR.9A")); got != want {
+		t.Errorf("a new contact: %s, want %s", got, want)
+	}
+	if got, want := send("2", number, number, ""), handles(phoneOf(number)); got != want {
+		t.Errorf("the number as it is: %s, want %s", got, want)
+	}
+	if got, want := send("3", number, brazilShort, "BR.9A"), handles(phoneOf(number)); got != want {
+		t.Errorf("what another contact has: %s, want %s", got, want)
+	}
+	if got, want := send("4", number, "", "TR.9B"), handles(phoneOf(number), userIDOf("TR.9B")); got != want {
+		t.Errorf("an id: %s, want %s", got, want)
+	}
+	w.hook(channel, inbound(1, "", "BR.9A", "Hello"), inbound(2, brazilShort, "", "Hello"))
+	w.takeIn()
+	w.holds(2, 2, 4+2)
+
+	// A contact who was deleted meanwhile is not brought back.
+	w.meta.change(func() { w.meta.receipt = app.Receipt{UserID: "TR.9C"} })
+	w.store.in(2, begin, func() error { // once the provider has answered
+		w.deleteContact(w.writerOf(number).ID)
+		return nil
+	})
+	must(t, w.send("5", on(channel)).err)
+	w.holds(1, 1, 3)
+
+	// Nor is one who was deleted after a status had told that it was sent.
+	w.meta.change(func() {
+		w.meta.meanwhile = func(d app.Dispatch) {
+			s := said(d.Attempt, desk.Delivered)
+			w.hook(channel, app.Happening{Channel: metaNumber, Status: &s})
+			w.takeIn()
+			w.deleteContact(w.writerOf(number).ID)
+		}
+	})
+	if r := w.send("6", on(channel)); r.err != nil || w.holder("6").Phase != desk.Done {
+		t.Errorf("answered %v", r.err)
+	}
+	w.holds(1, 1, 3)
+}
+
+// writerOf is the contact who has a number.
+func (w *world) writerOf(number string) *desk.Contact {
+	w.t.Helper()
+	i := phoneOf(number)
+	list, _, err := w.Contacts(w.t.Context(), w.caller(), desk.ContactFilter{Held: []desk.Identity{i}}, "", 10)
+	must(w.t, err)
+	if len(list) != 1 {
+		w.t.Fatalf("%d contacts have %s", len(list), number)
+	}
+	return list[0]
+}
+
+// TestLearn_no_more: a contact who holds as many handles as one may still is written to,
+// and writes.
+func TestLearn_no_more(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	list := []desk.Identity{phoneOf(number)}
+	for n := range desk.MaxFurther {
+		list = append(list, desk.Identity{Kind: "loyalty", Value: fmt.Sprint(n)})
+	}
+	full := w.people(list)[0]
+	w.meta.change(func() { w.meta.receipt = app.Receipt{UserID: "TR.9A"} })
+	if m := w.sent("k", on(channel)); m.Conversation.ContactID != full.ID {
+		t.Errorf("sent to %s", m.Conversation.ContactID)
+	}
+	w.hook(channel, inbound(1, number, "TR.9A", "Hello"),
+		app.Happening{Channel: metaNumber, Move: &app.Move{Number: number, NewUserID: "TR.9A"}})
+	w.takeIn()
+	if c := w.writer(channel, 1); c == nil || c.ID != full.ID {
+		t.Errorf("written by %+v", c)
+	}
+	if lines := w.log.find("left out"); lines != nil {
+		t.Errorf("logged: %q", lines)
+	}
+}
+
+// TestMove: a contact keeps up with the person's number and id. What another contact has
+// stays there, and what the number was is nobody's any more.
+func TestMove(t *testing.T) {
+	t.Parallel()
+	const next = "905321110099"
+	type list = []desk.Identity
+	for name, c := range map[string]struct {
+		held []list
+		move app.Move
+		want []string
+	}{
+		"the number":               {[]list{{phoneOf(number)}}, app.Move{Number: number, NewNumber: next}, []string{handles(phoneOf(next))}},
+		"number and id":            {[]list{{phoneOf(number), userIDOf("TR.9A")}}, app.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf(next), userIDOf("TR.9B"))}},
+		"the id":                   {[]list{{phoneOf(number), userIDOf("TR.9A")}}, app.Move{UserID: "TR.9A", NewUserID: "TR.9B"}, []string{handles(phoneOf(number), userIDOf("TR.9B"))}},
+		"the id, found by number":  {[]list{{phoneOf(number)}}, app.Move{Number: number, UserID: "TR.9A", NewUserID: "TR.9B"}, []string{handles(phoneOf(number), userIDOf("TR.9B"))}},
+		"a number, found by id":    {[]list{{userIDOf("TR.9A")}}, app.Move{UserID: "TR.9A", NewNumber: next}, []string{handles(accountOf(next), userIDOf("TR.9A"))}},
+		"an account":               {[]list{{phoneOf("905321110001"), accountOf(number)}}, app.Move{Number: number, NewNumber: next}, []string{handles(phoneOf("905321110001"), accountOf(next))}},
+		"nobody":                   {[]list{{phoneOf("905321110001")}}, app.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf("905321110001"))}},
+		"onto another's number":    {[]list{{phoneOf(number)}, {phoneOf(next)}}, app.Move{Number: number, NewNumber: next}, []string{handles(phoneOf(number)), handles(phoneOf(next))}},
+		"onto another's id":        {[]list{{phoneOf(number), userIDOf("TR.9A")}, {userIDOf("TR.9B")}}, app.Move{Number: number, UserID: "TR.9A", NewUserID: "TR.9B"}, []string{handles(phoneOf(number)), handles(userIDOf("TR.9B"))}},
+		"onto another's, and more": {[]list{{phoneOf(number), userIDOf("TR.9A")}, {userIDOf("TR.9B")}}, app.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf(next)), handles(userIDOf("TR.9B"))}},
+		"onto another's number, with an id": {
+			[]list{{phoneOf(number), accountOf("905321110001"), userIDOf("TR.9A")}, {phoneOf(next)}}, app.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"},
+			[]string{handles(phoneOf(number), accountOf("905321110001"), userIDOf("TR.9B")), handles(phoneOf(next))},
+		},
+		"of nobody, to somebody's number": {
+			[]list{{phoneOf(next)}}, app.Move{Number: number, NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf(next))},
+		},
+		"of a number in two spellings": {
+			[]list{{phoneOf(brazil), accountOf(brazilShort)}}, app.Move{Number: brazilShort, NewNumber: next}, []string{handles(phoneOf(next))},
+		},
+		"of a number in the other spelling": {
+			[]list{{phoneOf(brazil), accountOf(brazilShort)}}, app.Move{Number: brazil, NewNumber: next}, []string{handles(phoneOf(next))},
+		},
+		"to the other spelling": {
+			[]list{{phoneOf(brazil), accountOf(brazilShort)}}, app.Move{Number: brazilShort, NewNumber: brazil}, []string{handles(phoneOf(brazil))},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			channel := w.connect(metaNumber, metaBusiness)
+			held := w.people(c.held...)
+			for range 2 { // it comes twice
+				w.hook(channel, app.Happening{Channel: metaNumber, Move: &c.move})
+				w.takeIn()
+				for i, want := range c.want {
+					if got := fmt.Sprint(w.contact(held[i].ID).Identities()); got != want {
+						t.Errorf("contact %d is known as %s, want %s", i, got, want)
+					}
+				}
+			}
+			w.holds(len(held), 0, 0)
+			if lines := w.log.find("left out"); lines != nil {
+				t.Errorf("logged: %q", lines)
+			}
+		})
+	}
+}
+
+// TestOptOut_by_any_handle: what a person wants of marketing counts however the number is
+// spelled, and whoever said it: the person by a word, or the provider, by the number or by
+// its id alone. The newest word counts.
+func TestOptOut_by_any_handle(t *testing.T) {
+	t.Parallel()
+	says := func(n int, number, user, text string) app.Happening { return inbound(n, number, user, text) }
+	wishes := func(at desk.Time, number, user string, change desk.OptChange) app.Happening {
+		return app.Happening{Channel: metaNumber, Wish: &app.Wish{Number: number, UserID: user, Change: change, At: at}}
+	}
+	link := says(1, brazilShort, "BR.9A", "Hello")
+	for name, c := range map[string]struct {
+		told  []app.Happening
+		since desk.Time
+	}{
+		"a word, from the other spelling":        {[]app.Happening{says(2, brazilShort, "", "STOP")}, 2000},
+		"and back":                               {[]app.Happening{says(2, brazilShort, "", "STOP"), says(3, brazilShort, "", "START")}, 0},
+		"and back, in the dialled spelling":      {[]app.Happening{says(2, brazilShort, "", "STOP"), says(3, brazil, "", "START")}, 0},
+		"the switch":                             {[]app.Happening{wishes(10, brazilShort, "", desk.OptOut)}, 10},
+		"the switch, by id, of one known":        {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut)}, 10},
+		"the switch, by id, of one unknown":      {[]app.Happening{wishes(10, "", "BR.9A", desk.OptOut)}, 0},
+		"by id, and back by id":                  {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut), wishes(20, "", "BR.9A", desk.OptInAgain)}, 0},
+		"by id, and back by number":              {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut), wishes(20, brazil, "", desk.OptInAgain)}, 0},
+		"by both, and back by number":            {[]app.Happening{says(2, brazilShort, "BR.9A", "STOP"), says(3, brazilShort, "", "START")}, 0},
+		"by number, and back by id":              {[]app.Happening{link, says(2, brazilShort, "", "STOP"), wishes(3000, "", "BR.9A", desk.OptInAgain)}, 0},
+		"an older switch":                        {[]app.Happening{says(2, brazilShort, "", "STOP"), wishes(1999, brazil, "", desk.OptInAgain)}, 2000},
+		"an older word":                          {[]app.Happening{wishes(2001, brazil, "", desk.OptInAgain), says(2, brazilShort, "", "STOP")}, 0},
+		"a wish for nothing":                     {[]app.Happening{wishes(10, brazil, "BR.9A", desk.OptNone)}, 0},
+		"another's":                              {[]app.Happening{link, says(2, number, "TR.9B", "STOP"), wishes(10, "", "BR.9C", desk.OptOut)}, 0},
+		"a hidden number's, who writes a word":   {[]app.Happening{link, says(2, "", "BR.9A", "STOP")}, 2000},
+		"a hidden number's, and back by a word":  {[]app.Happening{link, says(2, "", "BR.9A", "STOP"), says(3, brazilShort, "BR.9A", "START")}, 0},
+		"the id that the number had at the time": {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut), {Channel: metaNumber, Move: &app.Move{UserID: "BR.9A", NewUserID: "BR.9D"}}}, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			channel := w.connect(metaNumber, metaBusiness)
+			for _, h := range c.told {
+				w.hook(channel, h)
+				w.takeIn()
+			}
+			w.wants(c.since, on(w.channel), to(brazilShort))
+			w.wants(c.since, on(channel), to(brazil))
+			id := w.writerOf(brazilShort).ID
+			w.wants(c.since, on(channel), toContact(id))
+			w.deleteContact(id) // which takes with it what links the id to the number
+			w.wants(c.since, on(w.channel), to(brazil))
+		})
+	}
+}
+
+// TestOptOut_by_id_before_the_number_is_known: it counts once somebody has that id.
+func TestOptOut_by_id_before_the_number_is_known(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	w.hook(channel, app.Happening{Channel: metaNumber, Wish: &app.Wish{UserID: "TR.9A", Change: desk.OptOut, At: 10}})
+	w.takeIn()
+	w.holds(0, 0, 0) // a wish makes nobody a contact
+	w.wants(0, on(channel))
+	w.hook(channel, inbound(1, number, "TR.9A", "Hello"))
+	w.takeIn()
+	w.wants(10, on(channel))
+}
