@@ -218,7 +218,7 @@ func TestAddWhatsApp(t *testing.T) {
 }
 
 // TestEditChannel_secrets: new ones are tried out first, and take the place of the old
-// ones; of app secrets the one before signs too, for what is on its way.
+// ones; of app secrets the one before signs too for a week, for what is on its way.
 func TestEditChannel_secrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -241,6 +241,8 @@ func TestEditChannel_secrets(t *testing.T) {
 	signs(appSecret)
 	must(t, edit(app.Secrets{AppSecret: app.NewSecret("s3cret-2")}))
 	signs(appSecret, "s3cret-2")
+	must(t, edit(app.Secrets{AppSecret: app.NewSecret("s3cret-2")})) // as it is already
+	signs(appSecret, "s3cret-2")
 	w.meta.problems = []app.Problem{{Text: "the app secret is wrong", Blocking: true}}
 	refused(t, edit(app.Secrets{AppSecret: app.NewSecret("s3cret-3")}), desk.InvalidRequest)
 	w.meta.problems = nil
@@ -259,6 +261,10 @@ func TestEditChannel_secrets(t *testing.T) {
 		t.Errorf("edited %+v, %v", c, err)
 	}
 	signs("s3cret-2", "s3cret-3")
+	w.clock.advance(7*24*time.Hour - time.Minute) // for so long a webhook is repeated
+	signs("s3cret-2", "s3cret-3")
+	w.clock.advance(2 * time.Minute)
+	signs("s3cret-3")
 	fast = 1001
 	_, err = w.EditChannel(t.Context(), channel, app.ChannelEdit{PerSecond: &fast})
 	refused(t, err, desk.InvalidRequest)

@@ -259,31 +259,30 @@ func TestMove(t *testing.T) {
 // its id alone. The newest word counts.
 func TestOptOut_by_any_handle(t *testing.T) {
 	t.Parallel()
-	says := func(n int, number, user, text string) app.Happening { return inbound(n, number, user, text) }
 	wishes := func(at desk.Time, number, user string, change desk.OptChange) app.Happening {
 		return app.Happening{Channel: metaNumber, Wish: &app.Wish{Number: number, UserID: user, Change: change, At: at}}
 	}
-	link := says(1, brazilShort, "BR.9A", "Hello")
+	link := inbound(1, brazilShort, "BR.9A", "Hello")
 	for name, c := range map[string]struct {
 		told  []app.Happening
 		since desk.Time
 	}{
-		"a word, from the other spelling":        {[]app.Happening{says(2, brazilShort, "", "STOP")}, 2000},
-		"and back":                               {[]app.Happening{says(2, brazilShort, "", "STOP"), says(3, brazilShort, "", "START")}, 0},
-		"and back, in the dialled spelling":      {[]app.Happening{says(2, brazilShort, "", "STOP"), says(3, brazil, "", "START")}, 0},
+		"a word, from the other spelling":        {[]app.Happening{inbound(2, brazilShort, "", "STOP")}, 2000},
+		"and back":                               {[]app.Happening{inbound(2, brazilShort, "", "STOP"), inbound(3, brazilShort, "", "START")}, 0},
+		"and back, in the dialled spelling":      {[]app.Happening{inbound(2, brazilShort, "", "STOP"), inbound(3, brazil, "", "START")}, 0},
 		"the switch":                             {[]app.Happening{wishes(10, brazilShort, "", desk.OptOut)}, 10},
 		"the switch, by id, of one known":        {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut)}, 10},
 		"the switch, by id, of one unknown":      {[]app.Happening{wishes(10, "", "BR.9A", desk.OptOut)}, 0},
 		"by id, and back by id":                  {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut), wishes(20, "", "BR.9A", desk.OptInAgain)}, 0},
 		"by id, and back by number":              {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut), wishes(20, brazil, "", desk.OptInAgain)}, 0},
-		"by both, and back by number":            {[]app.Happening{says(2, brazilShort, "BR.9A", "STOP"), says(3, brazilShort, "", "START")}, 0},
-		"by number, and back by id":              {[]app.Happening{link, says(2, brazilShort, "", "STOP"), wishes(3000, "", "BR.9A", desk.OptInAgain)}, 0},
-		"an older switch":                        {[]app.Happening{says(2, brazilShort, "", "STOP"), wishes(1999, brazil, "", desk.OptInAgain)}, 2000},
-		"an older word":                          {[]app.Happening{wishes(2001, brazil, "", desk.OptInAgain), says(2, brazilShort, "", "STOP")}, 0},
+		"by both, and back by number":            {[]app.Happening{inbound(2, brazilShort, "BR.9A", "STOP"), inbound(3, brazilShort, "", "START")}, 0},
+		"by number, and back by id":              {[]app.Happening{link, inbound(2, brazilShort, "", "STOP"), wishes(3000, "", "BR.9A", desk.OptInAgain)}, 0},
+		"an older switch":                        {[]app.Happening{inbound(2, brazilShort, "", "STOP"), wishes(1999, brazil, "", desk.OptInAgain)}, 2000},
+		"an older word":                          {[]app.Happening{wishes(2001, brazil, "", desk.OptInAgain), inbound(2, brazilShort, "", "STOP")}, 0},
 		"a wish for nothing":                     {[]app.Happening{wishes(10, brazil, "BR.9A", desk.OptNone)}, 0},
-		"another's":                              {[]app.Happening{link, says(2, number, "TR.9B", "STOP"), wishes(10, "", "BR.9C", desk.OptOut)}, 0},
-		"a hidden number's, who writes a word":   {[]app.Happening{link, says(2, "", "BR.9A", "STOP")}, 2000},
-		"a hidden number's, and back by a word":  {[]app.Happening{link, says(2, "", "BR.9A", "STOP"), says(3, brazilShort, "BR.9A", "START")}, 0},
+		"another's":                              {[]app.Happening{link, inbound(2, number, "TR.9B", "STOP"), wishes(10, "", "BR.9C", desk.OptOut)}, 0},
+		"a hidden number's, who writes a word":   {[]app.Happening{link, inbound(2, "", "BR.9A", "STOP")}, 2000},
+		"a hidden number's, and back by a word":  {[]app.Happening{link, inbound(2, "", "BR.9A", "STOP"), inbound(3, brazilShort, "BR.9A", "START")}, 0},
 		"the id that the number had at the time": {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut), {Channel: metaNumber, Move: &app.Move{UserID: "BR.9A", NewUserID: "BR.9D"}}}, 10},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,19 +56,20 @@ type SendAnswer struct {
 // all that follows from it. A process that dies in between leaves an attempt that
 // nobody sends again: it is in doubt until a status, or a person, tells.
 func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
-	claimed, err := a.claims.enter(ctx, claimOf{p.Workspace(), r.Key}, r.Hash, a.bounds.Wait, a.drained)
-	if err != nil {
-		return SendAnswer{}, err
+	var claimed func()
+	for claimed == nil {
+		held, err := a.store.AttemptOfKey(ctx, p.Workspace(), r.Key)
+		if err != nil {
+			return SendAnswer{}, err
+		}
+		if held != nil && !held.Expired(a.now()) {
+			return a.again(ctx, p, held, r.Hash)
+		}
+		if claimed, err = a.claims.enter(ctx, claimOf{p.Workspace(), r.Key}, r.Hash, a.bounds.Wait, a.drained); err != nil {
+			return SendAnswer{}, err
+		}
 	}
 	defer claimed()
-	held, err := a.store.AttemptOfKey(ctx, p.Workspace(), r.Key)
-	if err != nil {
-		return SendAnswer{}, err
-	}
-	if held != nil && !held.Expired(a.now()) {
-		claimed()
-		return a.again(ctx, p, held, r.Hash)
-	}
 	at, d, err := a.plan(ctx, p, r, request)
 	if err != nil {
 		return SendAnswer{}, err
@@ -332,35 +333,33 @@ type claimant struct {
 	done chan struct{}
 }
 
-// enter waits until no other call claims the key, and returns what lets the next one in.
-// A call with another body is refused at once; one that waits too long is in progress.
+// enter makes a call the one that claims the key, and returns what ends that. When another
+// call does, it waits for its end, and returns nil. A call with another body is refused at
+// once; one that waits too long is in progress.
 func (c *claims) enter(ctx context.Context, of claimOf, hash [32]byte, most time.Duration, drained <-chan struct{}) (leave func(), err error) {
+	mine := &claimant{hash, make(chan struct{})}
+	other := c.take(of, mine)
+	if other == nil {
+		return sync.OnceFunc(func() {
+			c.mu.Lock()
+			delete(c.byKey, of)
+			c.mu.Unlock()
+			close(mine.done)
+		}), nil
+	}
+	if other.hash != hash {
+		return nil, keyReused()
+	}
 	timeout := time.NewTimer(most)
 	defer timeout.Stop()
-	for {
-		mine := &claimant{hash, make(chan struct{})}
-		other := c.take(of, mine)
-		if other == nil {
-			return sync.OnceFunc(func() {
-				c.mu.Lock()
-				delete(c.byKey, of)
-				c.mu.Unlock()
-				close(mine.done)
-			}), nil
-		}
-		if other.hash != hash {
-			return nil, keyReused()
-		}
-		select {
-		case <-other.done:
-		case <-timeout.C:
-			return nil, inProgress()
-		case <-drained:
-			return nil, inProgress()
-		case <-ctx.Done():
-			return nil, inProgress()
-		}
+	select {
+	case <-other.done:
+		return nil, nil
+	case <-timeout.C:
+	case <-drained:
+	case <-ctx.Done():
 	}
+	return nil, inProgress()
 }
 
 // take makes a call the claimant of a key, or returns who is.

@@ -1,0 +1,74 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// body is what is kept of a webhook.
+func (w *world) body(n app.Notice) (body []byte) {
+	w.t.Helper()
+	must(w.t, w.file.InTx(context.Background(), w.ws, func(tx app.Tx) (err error) {
+		body, err = tx.Webhook(n)
+		return err
+	}))
+	return body
+}
+
+// TestWebhook_bodies: a body that names contacts only is kept, until one of them is
+// erased. One that names anybody else is not: no erasure would reach it.
+func TestWebhook_bodies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	elsewhere := inbound(3, "905321119999", "", "Hello")
+	elsewhere.Channel = "999999999999999" // a number that is not connected
+	w.hook(channel, inbound(1, "905321110001", "TR.1", "Hello"), inbound(2, "905321110002", "", "Hello"))
+	w.hook(channel, inbound(4, "905321110001", "TR.1", "Hello again"), elsewhere)
+	w.hook(channel)
+	kept := w.due()
+	if len(kept) != 3 {
+		t.Fatalf("%d notices", len(kept))
+	}
+	w.takeIn()
+	w.stop()
+	for i, want := range []bool{true, false, true} {
+		if body := w.body(kept[i]); body == nil || len(body) > 0 != want {
+			t.Errorf("of webhook %d is kept: %q", i, body)
+		}
+	}
+	w.deleteContact(w.writer(channel, 2).ID)
+	if body := w.body(kept[0]); body != nil {
+		t.Errorf("after the erasure of one whom it names: %q", body)
+	}
+}
+
+// TestSend_twins: calls of one key that come at once take one place in the provider's
+// limits, and one message goes out; another body is refused meanwhile.
+func TestSend_twins(t *testing.T) {
+	t.Parallel()
+	const calls, burst = 32, 10
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	p := w.caller()
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			if r := w.sendBy(w.App, p, "k", on(channel)); r.err != nil {
+				t.Error(r.err)
+			}
+		})
+	}
+	all.Wait()
+	for i := range burst - 1 {
+		if r := w.sendBy(w.App, p, fmt.Sprint("more-", i), on(channel)); r.err != nil {
+			t.Errorf("message %d to the person: %v", i+2, r.err)
+		}
+	}
+	refused(t, w.sendBy(w.App, p, "too many", on(channel)).err, desk.ProviderUnavailable)
+}
