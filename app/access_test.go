@@ -99,7 +99,7 @@ func TestSecrets_are_bound(t *testing.T) {
 func TestSecrets_are_not_shown(t *testing.T) {
 	t.Parallel()
 	s := app.NewSecret("s3cret-token")
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x", "%q"} {
 		if got := fmt.Sprintf(verb, s); got != "(secret)" {
 			t.Errorf("%s: %s", verb, got)
 		}

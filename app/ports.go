@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -309,11 +311,8 @@ func (s Secret) Reveal() string { return s.text }
 
 const hidden = "(secret)"
 
-// String hides the text; so do GoString, LogValue and MarshalText.
-func (Secret) String() string { return hidden }
-
-// GoString implements fmt.GoStringer.
-func (Secret) GoString() string { return hidden }
+// Format hides the text, whatever the verb; so do LogValue and MarshalText.
+func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, hidden) }
 
 // LogValue implements slog.LogValuer.
 func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
