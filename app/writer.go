@@ -61,10 +61,11 @@ type request struct {
 // returns once they are durable, even if the caller has left meanwhile.
 func (w *writer) write(ws desk.ID, r *request) {
 	r.turn = make(chan []*request, 1)
-	w.enter(ws, r)
-	group := <-r.turn
+	group := w.enter(ws, r)
 	if group == nil {
-		return
+		if group = <-r.turn; group == nil {
+			return
+		}
 	}
 	w.flush(ws, group)
 	next := w.leave(ws, group)
@@ -78,8 +79,9 @@ func (w *writer) write(ws desk.ID, r *request) {
 	}
 }
 
-// enter queues r, and has a group flushed if it is time.
-func (w *writer) enter(ws desk.ID, r *request) {
+// enter queues r and, if it is time to flush a group, hands that to its first request, or
+// returns it when that is r.
+func (w *writer) enter(ws desk.ID, r *request) []*request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.lanes[ws]
@@ -93,9 +95,12 @@ func (w *writer) enter(ws desk.ID, r *request) {
 	} else {
 		l.small = append(l.small, r)
 	}
-	if group := w.begin(l); group != nil {
+	group := w.begin(l)
+	if group != nil && group[0] != r {
 		group[0].turn <- group
+		return nil
 	}
+	return group
 }
 
 // leave ends the flush of a group, and returns the next one if it is time for it.
