@@ -58,6 +58,11 @@ func (s *Server) handshake(w http.ResponseWriter, r *http.Request, channel desk.
 
 // webhook stores what a provider reports, and answers once it is durable.
 func (s *Server) webhook(_ http.ResponseWriter, r *http.Request, channel desk.ID) error {
+	// A body may be large, and nobody has shown a key: who does not even know a channel is
+	// not listened to.
+	if err := s.app.TakesWebhooks(r.Context(), channel); err != nil {
+		return err
+	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, app.MaxWebhook+1))
 	if err != nil {
 		return desk.Invalidf("the body can't be read: %v", err)

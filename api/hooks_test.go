@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -214,5 +215,25 @@ func TestHookOfALeaver(t *testing.T) {
 	s.handler.ServeHTTP(w, r)
 	if log := s.log.String(); w.Code == 200 || s.newest() != 0 || log != "" {
 		t.Errorf("answered %d, logged:\n%s", w.Code, log)
+	}
+}
+
+// An unread body fails the test when it is read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body is read")
+	return 0, io.EOF
+}
+
+// TestHookOfNoChannel: who does not even know a channel is not listened to.
+func TestHookOfNoChannel(t *testing.T) {
+	t.Parallel()
+	s := newHookServer(t)
+	r := httptest.NewRequest("POST", "/hooks/whatsapp/"+s.app.NewID().String(), unread{t})
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	if w.Code != http.StatusUnauthorized || w.Body.Len() != 0 {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -40,6 +40,23 @@ func (a *App) VerifyWebhook(ctx context.Context, channel desk.ID, token string) 
 	return err
 }
 
+// TakesWebhooks returns Unauthorized when there is no such channel, or none to which a
+// provider reports.
+func (a *App) TakesWebhooks(ctx context.Context, channel desk.ID) error {
+	_, c, err := a.channelOf(ctx, channel)
+	if err == nil {
+		if _, ok := a.providers[c.Kind].(WebhookReader); ok {
+			return nil
+		}
+	}
+	if err == nil || desk.IsType(err, desk.NotFound) {
+		return errUnsigned
+	}
+	return err
+}
+
+var errUnsigned = desk.Errorf(desk.Unauthorized, "the webhook's signature is not the channel's")
+
 // TakeWebhook stores a webhook durably, to be taken in right after. It returns
 // Unauthorized when the channel's provider did not sign it.
 func (a *App) TakeWebhook(ctx context.Context, channel desk.ID, signature string, body []byte) error {
@@ -53,7 +70,7 @@ func (a *App) TakeWebhook(ctx context.Context, channel desk.ID, signature string
 			return a.keep(ctx, s.ID, channel, body)
 		}
 	}
-	return desk.Errorf(desk.Unauthorized, "the webhook's signature is not the channel's")
+	return errUnsigned
 }
 
 func (a *App) keep(ctx context.Context, ws, channel desk.ID, body []byte) error {
