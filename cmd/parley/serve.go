@@ -81,7 +81,6 @@ func (c *serveCmd) Run(ctx context.Context, s *session) error {
 // serve serves the installation until SIGTERM or an interrupt. ready is called
 // with the base URL of the API before the first request is taken.
 func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installation, base string) error) (err error) {
-	tuneGC()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -95,6 +94,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	if err != nil {
 		return err
 	}
+	tuneGC(storage)
 	unlock, err := lock(storage)
 	if err != nil {
 		return err
@@ -166,19 +166,27 @@ func lock(storage config.Storage) (unlock func() error, err error) {
 // How a server trades memory for CPU. The heap may grow to four times what is in
 // use before it is collected, but above memoryLimit, in bytes, the collector works
 // harder instead, as far as half the CPU: a burst of large batches leaves no large
-// process behind. SQLite's page caches are not in this heap.
+// process behind. SQLite's page caches are not in this heap; beside PostgreSQL there are
+// none, and the heap may take their room.
 const (
 	gcPercent   = 300
 	memoryLimit = 96 << 20
+
+	gcPercentPostgres   = 800
+	memoryLimitPostgres = 256 << 20
 )
 
 // tuneGC applies that, unless the operator has decided by GOGC or GOMEMLIMIT. All
 // such settings are here.
-func tuneGC() {
+func tuneGC(storage config.Storage) {
+	percent, limit := gcPercent, int64(memoryLimit)
+	if storage.URL != "" {
+		percent, limit = gcPercentPostgres, memoryLimitPostgres
+	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		debug.SetGCPercent(percent)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
+		debug.SetMemoryLimit(limit)
 	}
 }
