@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"parley/app"
 	"parley/desk"
 )
 
@@ -58,17 +57,5 @@ func (s *Server) handshake(w http.ResponseWriter, r *http.Request, channel desk.
 
 // webhook stores what a provider reports, and answers once it is durable.
 func (s *Server) webhook(_ http.ResponseWriter, r *http.Request, channel desk.ID) error {
-	// A body may be large, and nobody has shown a key: who does not even know a channel is
-	// not listened to.
-	if err := s.app.TakesWebhooks(r.Context(), channel); err != nil {
-		return err
-	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, app.MaxWebhook+1))
-	if err != nil {
-		return desk.Invalidf("the body can't be read: %v", err)
-	}
-	if len(body) > app.MaxWebhook {
-		return desk.Errorf(desk.PayloadTooLarge, "a webhook has up to %d bytes", app.MaxWebhook)
-	}
-	return s.app.TakeWebhook(r.Context(), channel, r.Header.Get("X-Hub-Signature-256"), body)
+	return s.app.TakeWebhook(r.Context(), channel, r.Header.Get("X-Hub-Signature-256"), r.Body)
 }

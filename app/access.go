@@ -24,8 +24,9 @@ type sealedSecrets struct {
 	VerifyToken  string `json:"verify_token"`
 }
 
-func (a *App) vault() cipher.AEAD {
-	block, err := aes.NewCipher(a.derive("channel secrets"))
+// newVault returns what encrypts with a key of 32 bytes.
+func newVault(key []byte) cipher.AEAD {
+	block, err := aes.NewCipher(key)
 	if err == nil {
 		var aead cipher.AEAD
 		if aead, err = cipher.NewGCM(block); err == nil {
@@ -41,10 +42,9 @@ func (a *App) seal(ws, channel desk.ID, s Secrets) []byte {
 	if err != nil {
 		panic(err) // texts always can be made into JSON
 	}
-	vault := a.vault()
-	nonce := make([]byte, vault.NonceSize())
+	nonce := make([]byte, a.vault.NonceSize())
 	a.random(nonce)
-	return vault.Seal(nonce, nonce, plain, append(ws[:], channel[:]...))
+	return a.vault.Seal(nonce, nonce, plain, append(ws[:], channel[:]...))
 }
 
 // access opens a channel's secrets.
@@ -54,12 +54,11 @@ func (a *App) access(ws desk.ID, c *desk.Channel) (Access, error) {
 	if len(sealed) == 0 {
 		return at, nil
 	}
-	vault := a.vault()
-	if len(sealed) < vault.NonceSize() {
+	size := a.vault.NonceSize()
+	if len(sealed) < size {
 		return at, fmt.Errorf("the secrets of channel %s are cut short", c.ID)
 	}
-	nonce, sealed := sealed[:vault.NonceSize()], sealed[vault.NonceSize():]
-	plain, err := vault.Open(nil, nonce, sealed, append(ws[:], c.ID[:]...))
+	plain, err := a.vault.Open(nil, sealed[:size], sealed[size:], append(ws[:], c.ID[:]...))
 	if err != nil {
 		return at, fmt.Errorf("the secrets of channel %s can't be decrypted: %w", c.ID, err)
 	}

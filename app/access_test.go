@@ -58,7 +58,7 @@ func TestSecrets_are_bound(t *testing.T) {
 	}
 	opens := func(a *app.App, id desk.ID) bool {
 		t.Helper()
-		err := a.TakeWebhook(t.Context(), id, sign(appSecret, body), body)
+		err := a.TakeWebhook(t.Context(), id, sign(appSecret, body), bytes.NewReader(body))
 		if err != nil && (strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), id.String())) {
 			t.Errorf("the error does not say which, or too much: %v", err)
 		}
@@ -230,7 +230,7 @@ func TestEditChannel_secrets(t *testing.T) {
 	signs := func(want ...string) {
 		t.Helper()
 		for _, secret := range []string{"", appSecret, "s3cret-2", "s3cret-3"} {
-			ok := w.TakeWebhook(t.Context(), channel, sign(secret, []byte("[]")), []byte("[]")) == nil
+			ok := w.TakeWebhook(t.Context(), channel, sign(secret, []byte("[]")), strings.NewReader("[]")) == nil
 			if expected := strings.Contains(" "+strings.Join(want, " ")+" ", " "+secret+" ") && secret != ""; ok != expected {
 				t.Errorf("signed with %q: %v", secret, ok)
 			}

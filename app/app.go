@@ -2,10 +2,13 @@ package app
 
 import (
 	"context"
+	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -42,6 +45,7 @@ type App struct {
 	bounds    Bounds
 	writer    *writer
 	cursors   cursors
+	vault     cipher.AEAD // of channels' secrets
 	known     known
 	libraries libraries
 	flights   flights
@@ -62,9 +66,17 @@ func New(d Deps) *App {
 		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), drained: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	a.cursors = cursors{a.derive("cursor")}
+	a.vault = newVault(a.derive("channel secrets"))
 	a.writer = &writer{store: d.Store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.agenda.changed, a.stale.changed = make(chan struct{}, 1), make(chan struct{}, 1)
 	return a
+}
+
+// caught makes a panic of what is being done into its error. It is deferred.
+func caught(doing string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%s: panic: %v\n%s", doing, p, debug.Stack())
+	}
 }
 
 // derive returns the key for one purpose.

@@ -27,11 +27,17 @@ func (a *App) AddSandbox(ctx context.Context, ws desk.ID, externalID string) (de
 
 func (a *App) addChannel(ctx context.Context, ws desk.ID, c *desk.Channel, handle string) error {
 	return a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
-		if other := s.ChannelOf(c.Kind, c.ExternalID); other != nil {
-			return desk.Change{}, desk.Invalidf("%s: the channel %s of this workspace has it already", handle, other.ID)
-		}
-		return desk.Change{Channel: c}, nil
+		return desk.Change{Channel: c}, checkHandle(s, c, handle)
 	})
+}
+
+// checkHandle refuses a channel whose handle at the provider another one has. The flag
+// that gives it is named.
+func checkHandle(s *desk.Settings, c *desk.Channel, flag string) error {
+	if other := s.ChannelOf(c.Kind, c.ExternalID); other != nil {
+		return desk.Invalidf("%s: the channel %s of this workspace has it already", flag, other.ID)
+	}
+	return nil
 }
 
 // A WhatsAppAccount is what connects a number of the WhatsApp Cloud API.
@@ -61,8 +67,8 @@ func (a *App) AddWhatsApp(ctx context.Context, ws desk.ID, w WhatsAppAccount) (c
 	if err != nil {
 		return c, w.Secrets, nil, err
 	}
-	if other := s.ChannelOf(c.Kind, c.ExternalID); other != nil {
-		return c, w.Secrets, nil, desk.Invalidf("phone-number-id: the channel %s of this workspace has it already", other.ID)
+	if err := checkHandle(s, &c, "phone-number-id"); err != nil {
+		return c, w.Secrets, nil, err
 	}
 	if problems, err = a.connect(ctx, Access{ws, &c, w.Secrets}); err != nil {
 		return c, w.Secrets, nil, err
@@ -104,13 +110,9 @@ func (a *App) connectedElsewhere(ctx context.Context, ws desk.ID, c *desk.Channe
 func (a *App) connect(ctx context.Context, at Access) ([]Problem, error) {
 	provider := a.providers[at.Channel.Kind]
 	problems, err := provider.Check(ctx, at)
-	if err == nil && blocking(problems) != nil {
-		if err := provider.Subscribe(ctx, at); err == nil { // else the check says it better
-			problems, err = provider.Check(ctx, at)
-			if err != nil {
-				return nil, err
-			}
-		}
+	// That nobody has subscribed may be all; when it can't be done, the check says why.
+	if err == nil && blocking(problems) != nil && provider.Subscribe(ctx, at) == nil {
+		problems, err = provider.Check(ctx, at)
 	}
 	if err != nil {
 		return nil, err

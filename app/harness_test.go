@@ -595,7 +595,7 @@ func (w *world) hook(channel desk.ID, told ...app.Happening) {
 	w.t.Helper()
 	body, err := json.Marshal(told)
 	must(w.t, err)
-	must(w.t, w.TakeWebhook(context.Background(), channel, sign(appSecret, body), body))
+	must(w.t, w.TakeWebhook(context.Background(), channel, sign(appSecret, body), bytes.NewReader(body)))
 }
 
 // inbound is a message as a webhook tells it. Its id and its time are of n.

@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -122,7 +120,7 @@ func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []Notice, atOnce i
 // takeNotice takes in a notice, of a webhook the next happenings, and returns how many. A
 // bug in what reads it is an error like others: it must not end the process, again and again.
 func (a *App) takeNotice(ctx context.Context, tx Tx, n Notice, atOnce int, then *afterwards) (taken int, err error) {
-	defer caught(&err)
+	defer caught("notice", &err)
 	channel := tx.Settings().Channel(n.Channel)
 	if channel == nil {
 		return 0, nil // channels are never removed
@@ -150,15 +148,15 @@ func (a *App) takeNotice(ctx context.Context, tx Tx, n Notice, atOnce int, then 
 			return 0, err
 		}
 	}
-	if rest == nil && n.Webhook != 0 {
-		return len(told), keepBody(tx, n, people)
+	switch {
+	case rest != nil:
+		ws := tx.Settings().ID
+		*then = append(*then, func() { a.agenda.note(ws, rest.Due) })
+		err = tx.PutNotice(*rest)
+	case n.Webhook != 0:
+		err = keepBody(tx, n, people)
 	}
-	if rest == nil {
-		return len(told), nil
-	}
-	ws := tx.Settings().ID
-	*then = append(*then, func() { a.agenda.note(ws, rest.Due) })
-	return len(told), tx.PutNotice(*rest)
+	return len(told), err
 }
 
 // A reading is what a webhook tells. It is kept between the transactions that take it in,
@@ -237,7 +235,7 @@ func (a *App) readWebhooks(ctx context.Context, ws desk.ID, list []Notice) error
 
 // read reads a webhook's body; a bug in that leaves it unread.
 func (a *App) read(channel *desk.Channel, n Notice) (one *reading, err error) {
-	defer caught(&err)
+	defer caught("notice", &err)
 	one = &reading{}
 	if n.Body != nil { // else it was forgotten
 		one.told, _, one.err = a.providers[channel.Kind].Read(n)
@@ -298,13 +296,6 @@ func keepBody(tx Tx, n Notice, people []string) error {
 	return tx.PutWebhookPeople(n, people)
 }
 
-// caught makes a panic into an error.
-func caught(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-	}
-}
-
 // takeHappening takes in one thing that a provider told a channel. It may concern another
 // channel: several numbers share the address of their webhooks. Its error is a partError.
 func (a *App) takeHappening(ctx context.Context, tx Tx, own *desk.Channel, h Happening, then *afterwards) (err error) {
@@ -313,7 +304,7 @@ func (a *App) takeHappening(ctx context.Context, tx Tx, own *desk.Channel, h Hap
 			err = &partError{err}
 		}
 	}()
-	defer caught(&err)
+	defer caught("notice", &err)
 	channel := a.concerned(tx.Settings(), own, h)
 	if channel == nil {
 		return nil // a number that this workspace has not connected
@@ -327,7 +318,7 @@ func (a *App) takeHappening(ctx context.Context, tx Tx, own *desk.Channel, h Hap
 		*then = append(*then, func() { a.standing(ctx, ws, channel.Kind, h.Business, *h.Standing) })
 		return nil
 	case h.Wish != nil:
-		return a.wish(tx, ws, h.Wish)
+		return a.heed(tx, ws, person{h.Wish.Number, h.Wish.UserID}, h.Wish.Change, h.Wish.At)
 	case h.Move != nil:
 		return a.move(tx, h.Move)
 	}

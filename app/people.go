@@ -133,13 +133,9 @@ func (a *App) move(tx Tx, m *Move) error {
 // sameNumber tells whether two numbers are one, however they are spelled.
 func sameNumber(a, b string) bool { return desk.DialledNumber(a) == desk.DialledNumber(b) }
 
-// wish takes in what a person told the provider of marketing. It follows the number and
-// the provider's ids of the person: of one whose number is hidden, all numbers of the contact.
-func (a *App) wish(tx Tx, ws desk.ID, w *Wish) error {
-	return a.heed(tx, ws, person{w.Number, w.UserID}, w.Change, w.At)
-}
-
-// heed stores what a person wants of marketing, unless something newer is known.
+// heed stores what a person wants of marketing, unless something newer is known. It
+// follows the number and the provider's ids of the person: of one whose number is hidden,
+// all numbers of the contact.
 func (a *App) heed(tx Tx, ws desk.ID, p person, change desk.OptChange, at desk.Time) error {
 	if change == desk.OptNone {
 		return nil

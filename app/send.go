@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -218,11 +216,7 @@ func doneOr(stored *desk.Attempt, err error) (SendAnswer, error) {
 
 // callProvider sends, unless it is too late. What panics is of unknown outcome.
 func (a *App) callProvider(ctx context.Context, d *Dispatch) (r Receipt, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("provider: panic: %v\n%s", p, debug.Stack())
-		}
-	}()
+	defer caught("provider", &err)
 	// A process that was held up must not send what others may have given up on.
 	if a.clock().After(d.By) {
 		return r, NotSent()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -40,37 +41,32 @@ func (a *App) VerifyWebhook(ctx context.Context, channel desk.ID, token string) 
 	return err
 }
 
-// TakesWebhooks returns Unauthorized when there is no such channel, or none to which a
-// provider reports.
-func (a *App) TakesWebhooks(ctx context.Context, channel desk.ID) error {
-	_, c, err := a.channelOf(ctx, channel)
-	if err == nil {
-		if _, ok := a.providers[c.Kind].(WebhookReader); ok {
-			return nil
-		}
-	}
-	if err == nil || desk.IsType(err, desk.NotFound) {
-		return errUnsigned
-	}
-	return err
-}
-
-var errUnsigned = desk.Errorf(desk.Unauthorized, "the webhook's signature is not the channel's")
-
 // TakeWebhook stores a webhook durably, to be taken in right after. It returns
-// Unauthorized when the channel's provider did not sign it.
-func (a *App) TakeWebhook(ctx context.Context, channel desk.ID, signature string, body []byte) error {
-	s, at, err := a.accessOf(ctx, channel)
-	if err != nil && !desk.IsType(err, desk.NotFound) {
+// Unauthorized when the channel's provider did not sign it. The body may be large, and
+// nobody has shown a key: who does not even know a channel is not listened to.
+func (a *App) TakeWebhook(ctx context.Context, channel desk.ID, signature string, body io.Reader) error {
+	unsigned := desk.Errorf(desk.Unauthorized, "the webhook's signature is not the channel's")
+	_, at, err := a.accessOf(ctx, channel)
+	if desk.IsType(err, desk.NotFound) {
+		return unsigned
+	}
+	if err != nil {
 		return err
 	}
-	if err == nil {
-		reader, ok := a.providers[at.Channel.Kind].(WebhookReader)
-		if ok && reader.Signed(at, signature, body) {
-			return a.keep(ctx, s.ID, channel, body)
-		}
+	reader, ok := a.providers[at.Channel.Kind].(WebhookReader)
+	if !ok {
+		return unsigned
 	}
-	return errUnsigned
+	raw, err := io.ReadAll(io.LimitReader(body, MaxWebhook+1))
+	switch {
+	case err != nil:
+		return desk.Invalidf("the body can't be read: %v", err)
+	case len(raw) > MaxWebhook:
+		return desk.Errorf(desk.PayloadTooLarge, "a webhook has up to %d bytes", MaxWebhook)
+	case !reader.Signed(at, signature, raw):
+		return unsigned
+	}
+	return a.keep(ctx, at.Workspace, channel, raw)
 }
 
 func (a *App) keep(ctx context.Context, ws, channel desk.ID, body []byte) error {

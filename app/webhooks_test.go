@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,20 +48,20 @@ func TestTakeWebhook(t *testing.T) {
 		"no channel, but an id":  {w.ada.ID, right, string(body)},
 		"a channel that is deaf": {w.channel, right, string(body)},
 	} {
-		err := w.TakeWebhook(t.Context(), c.channel, c.signature, []byte(c.body))
+		err := w.TakeWebhook(t.Context(), c.channel, c.signature, strings.NewReader(c.body))
 		if !desk.IsType(err, desk.Unauthorized) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, when := range []moment{begin, commit} {
 		w.store.in(1, when, lost)
-		refused(t, w.TakeWebhook(t.Context(), channel, right, body), desk.Unavailable)
+		refused(t, w.TakeWebhook(t.Context(), channel, right, bytes.NewReader(body)), desk.Unavailable)
 	}
 	if list := w.due(); w.newest(channel) != 0 || w.newest(w.channel) != 0 || len(list) != 0 {
 		t.Fatalf("stored: %+v", list)
 	}
 
-	must(t, w.TakeWebhook(t.Context(), channel, right, body))
+	must(t, w.TakeWebhook(t.Context(), channel, right, bytes.NewReader(body)))
 	if list := w.due(); len(list) != 1 || w.newest(channel) != list[0].Webhook || list[0].Body != nil {
 		t.Fatalf("stored: %+v", list)
 	}
@@ -298,7 +299,7 @@ func TestWebhook_that_can_not_be_read(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
-	must(t, w.TakeWebhook(t.Context(), channel, sign(appSecret, []byte("{")), []byte("{")))
+	must(t, w.TakeWebhook(t.Context(), channel, sign(appSecret, []byte("{")), strings.NewReader("{")))
 	w.takeIn()
 	if lines := w.log.find("dropped"); len(lines) != 1 || w.newest(channel) == 0 {
 		t.Errorf("logged: %q", lines)
@@ -431,7 +432,7 @@ func TestWebhook_of_another_app(t *testing.T) {
 	replace(channel, "s3cret-4")
 	body, err := json.Marshal([]app.Happening{to(6, "200300400500602")})
 	must(t, err)
-	must(t, w.TakeWebhook(t.Context(), channel, sign("s3cret-4", body), body))
+	must(t, w.TakeWebhook(t.Context(), channel, sign("s3cret-4", body), bytes.NewReader(body)))
 	w.takeIn()
 	if w.writer(sibling, 6) != nil {
 		t.Error("a number of what is another app by now has heard it")

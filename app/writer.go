@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"sync"
 
 	"parley/desk"
@@ -167,11 +165,7 @@ func (w *writer) flush(ws desk.ID, group []*request) {
 }
 
 func (w *writer) try(ws desk.ID, group []*request) (err error) {
-	defer func() {
-		if p := recover(); p != nil { // or the lane would never move again
-			err = fmt.Errorf("contact flush: panic: %v\n%s", p, debug.Stack())
-		}
-	}()
+	defer caught("contact flush", &err) // or the lane would never move again
 	ops := group[0].ops
 	if len(group) > 1 {
 		ops = nil
