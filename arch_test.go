@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -23,17 +28,22 @@ var rooms = map[string][]string{
 	"desk": {},
 	"app":  {"desk"},
 
-	// The edges. None of them has another in its list.
-	"store/sqlite":   {"app", "desk"},
-	"store/postgres": {"app", "desk"},
-	"whatsapp":       {"app", "desk"},
-	"sandbox":        {"app", "desk"},
-	"api":            {"app", "desk"},
-	"console":        {"app", "desk"},
-	"config":         {},
+	// The edges. None of them has another in its list; those that speak HTTP share web.
+	"store/sqlite":          {"app", "desk", "store/internal/stored"},
+	"store/postgres":        {"app", "desk", "store/internal/stored"},
+	"store/internal/stored": {"app", "desk"},
+	"whatsapp":              {"app", "desk"},
+	"sandbox":               {"app", "desk"},
+	"poster":                {"desk"},
+	"web":                   {"desk"},
+	"work":                  {"app", "desk"},
+	"api":                   {"app", "desk", "web"},
+	"console":               {"app", "desk", "web"},
+	"mcp":                   {"desk"},
+	"config":                {},
 
 	// The one place that knows everybody.
-	"cmd/parley": {"api", "app", "config", "console", "desk", "sandbox", "store/postgres", "store/sqlite", "whatsapp"},
+	"cmd/parley": {"api", "app", "config", "console", "desk", "mcp", "poster", "sandbox", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
 
 	// What only tests link.
 	"store/postgres/pgtest":                        {},
@@ -41,7 +51,7 @@ var rooms = map[string][]string{
 	"api/apitest":                                  {"api", "app", "desk"},
 	"whatsapp/whatsapptest":                        {},
 	"whatsapp/whatsapptest/cmd/whatsapp-simulator": {"whatsapp/whatsapptest"},
-	"e2e": {"api/apitest", "whatsapp/whatsapptest"},
+	"e2e": {"api/apitest", "store/postgres/pgtest", "whatsapp/whatsapptest"},
 }
 
 // never lists what a room must not import from the standard library, because it
@@ -52,12 +62,16 @@ var never = map[string][]string{
 	"store/sqlite":   {"html/template", "net/http"},
 	"store/postgres": {"html/template", "net/http"},
 	"whatsapp":       {"database/sql", "html/template"},
+	"poster":         {"database/sql", "html/template"},
+	"web":            {"database/sql"},
+	"work":           {"database/sql", "net/http"},
+	"mcp":            {"database/sql", "html/template"},
 	"api":            {"database/sql"},
 	"console":        {"database/sql"},
 }
 
 // deskImports is all that desk may import from outside the standard library.
-var deskImports = []string{"github.com/nyaruka/phonenumbers", "golang.org/x/text"}
+var deskImports = []string{"github.com/nyaruka/phonenumbers", "golang.org/x/text", "golang.org/x/net/idna"}
 
 // testOnly must not be linked into the program, by whatever way round.
 var testOnly = []string{
@@ -105,6 +119,89 @@ func TestArrows(t *testing.T) {
 			}
 		})
 	}
+}
+
+// inside is what single tests of e2e import beyond its list.
+var inside = map[string][]string{
+	// The process that it breaks at every step has a store that fails on demand.
+	"fault_test.go": {"api", "app", "desk", "sandbox", "store/sqlite", "web", "work"},
+	// The server that it calls has a provider that counts, refuses and loses answers.
+	"send_test.go": {"api", "app", "desk", "web"},
+	// It posts to the receivers of docs/events.md what no server would: bad signatures, repetitions.
+	"receivers_test.go": {"poster"},
+	// It compares tables of docs/ with the lists that the rules go by.
+	"readme_test.go": {"desk"},
+}
+
+// e2e holds tests only, and drives the program from outside.
+func TestE2EStaysOutside(t *testing.T) {
+	t.Parallel()
+	watchSources(t)
+	for path, file := range parseAll(t, "e2e", parser.ImportsOnly) {
+		if !strings.HasSuffix(path, "_test.go") {
+			t.Errorf("%s is no test", path)
+		}
+		for _, spec := range file.Imports {
+			imp := strings.Trim(spec.Path.Value, `"`)
+			if ours(imp) && !slices.Contains(rooms["e2e"], room(imp)) && !slices.Contains(inside[path], room(imp)) {
+				t.Errorf("%s imports %s; e2e uses the program from outside", path, imp)
+			}
+		}
+	}
+}
+
+// explained finds the lines of a package comment that explain a file each.
+var explained = regexp.MustCompile(`(?m)^\t(\w+\.go)\s+\S`)
+
+// A package comment is the map of its package, so it lists each file that is there, and
+// none that is gone. That of e2e lists tests. A few files need no list.
+func TestPackageCommentsListTheirFiles(t *testing.T) {
+	t.Parallel()
+	for _, p := range goList(t, "linux", "./...") {
+		name := room(p.ImportPath)
+		var comment, commented string
+		var have, want []string
+		for path, file := range parseAll(t, filepath.FromSlash(name), parser.ParseComments|parser.PackageClauseOnly) {
+			if file.Doc != nil && (commented == "" || !strings.HasSuffix(path, "_test.go")) {
+				comment, commented = file.Doc.Text(), path
+			}
+			if name == "e2e" || !strings.HasSuffix(path, "_test.go") {
+				have = append(have, path)
+			}
+		}
+		if comment == "" {
+			t.Errorf("package %s has no comment", p.ImportPath)
+		}
+		for _, match := range explained.FindAllStringSubmatch(comment, -1) {
+			want = append(want, match[1])
+			if !slices.Contains(have, match[1]) {
+				t.Errorf("the comment of package %s lists %s, which is not there", p.ImportPath, match[1])
+			}
+		}
+		for _, path := range have {
+			if path != commented && !slices.Contains(want, path) && (len(want) > 0 || len(have) > 4) {
+				t.Errorf("the comment of package %s does not list %s", p.ImportPath, path)
+			}
+		}
+	}
+}
+
+// parseAll reads the Go files of a directory, by name.
+func parseAll(t *testing.T, dir string, mode parser.Mode) map[string]*ast.File {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no Go files in %s: %v", dir, err)
+	}
+	files := map[string]*ast.File{}
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(path)] = file
+	}
+	return files
 }
 
 // Desk's tests are held too: a rule that needs another room to be tested isn't in
@@ -253,5 +350,61 @@ func watchSources(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Messages of the rules know no edge (docs/adr/0020): the API and the command line
+// word the place and the advice of an error each in their own way.
+func TestRulesNameNoEdge(t *testing.T) {
+	t.Parallel()
+	edges := regexp.MustCompile(`(GET|PUT|POST|PATCH|DELETE) /|parley [a-z]|--[a-z]|^/[a-z_/]+(:| is )`)
+	for _, room := range []string{"desk", "app", "whatsapp", "sandbox"} {
+		files, err := filepath.Glob(filepath.Join(room, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			set := token.NewFileSet()
+			parsed, err := parser.ParseFile(set, file, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+					if value, err := strconv.Unquote(text.Value); err == nil && edges.MatchString(value) {
+						t.Errorf("%s: %q names an edge: use the At and the Advice of desk.Error", set.Position(text.Pos()), value)
+					}
+				}
+				return true
+			})
+		}
+	}
+}
+
+// Providers own their words, so another one is added without a change to app. Only desk,
+// the provider itself and cmd/parley know a kind of channel.
+func TestAppNamesNoProvider(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("app", "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files of app: %v", err)
+	}
+	names := regexp.MustCompile(`(?i)whatsapp|sandbox|waba|hub[._-]|\bmeta\b|\bgraph\b`)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if word := names.FindString(line); word != "" {
+				t.Errorf("%s:%d names %q: ask the Provider of the channel's kind", file, i+1, word)
+			}
+		}
 	}
 }

@@ -1,17 +1,22 @@
-// Package parley is the map of the house; it holds no code. The rooms, from the
-// bottom up:
+// Package parley holds no code; it lists the rooms (packages), from the bottom up:
 //
-//	desk             the rules, pure: values in, a verdict out
-//	app              one method per user action; declares the Store it needs
-//	store/sqlite     app's Store on one SQLite file
-//	store/storetest  the suite that every store passes
-//	api              /v1 in JSON, and its OpenAPI document
-//	api/apitest      holds requests and answers to that document, in tests
-//	config           the settings, read once
-//	cmd/parley       the command line: builds every part and runs it
-//	e2e              drives the built binary from outside
+//	desk                   the rules, pure: values in, a verdict out
+//	app                    one method per user action; declares the Store and the Provider it needs
+//	store/sqlite           app's Store on one SQLite file
+//	store/postgres         app's Store on one PostgreSQL database
+//	store/internal/stored  what both stores do in Go, not in SQL
+//	store/storetest        the tests that every store must pass
+//	sandbox                a simulated provider
+//	whatsapp               the WhatsApp Cloud API
+//	web                    what every room that speaks HTTP shares
+//	api                    /v1 in JSON, and its OpenAPI document
+//	api/apitest            checks requests and answers against that document, in tests
+//	work                   the schedules of the background work
+//	config                 the settings, read once
+//	cmd/parley             the command line: builds every part and runs it
+//	e2e                    tests the built binary from outside
 //
-// Imports point down and never sideways: an edge (a store, a channel, api) knows
-// app and desk, and no other edge. arch_test.go holds that, and
+// Imports point down and never sideways: an edge (a store, a provider, api) knows
+// app and desk, and no other edge. arch_test.go checks that, and
 // docs/architecture.md says why.
 package parley

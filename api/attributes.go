@@ -26,7 +26,7 @@ func (s *Server) putAttribute(c *call) (answer, error) {
 			case "position":
 				err = field(d, &in.Position, d.integer)
 			default:
-				err = d.unknown()
+				err = d.unknown(name, "key", "label", "description", "type", "options", "position")
 			}
 			return err
 		})
@@ -54,7 +54,7 @@ func (d *decoder) texts() (list []string, err error) {
 	return list, err
 }
 
-// integer reads a whole number that an int64 holds, in whatever spelling JSON allows.
+// integer reads a whole number that an int64 holds, in any spelling that JSON allows.
 func (d *decoder) integer() (int64, error) {
 	t, err := d.want('0')
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) listAttributes(c *call) (answer, error) {
 			archived = true
 		case "false":
 		default:
-			return answer{}, desk.Invalidf("archived: send true, false or all")
+			return answer{}, desk.InvalidAt("/archived", "send true, false or all")
 		}
 	}
 	list := c.principal.Settings.SortedAttributes()
@@ -97,7 +97,7 @@ func (s *Server) archiveAttribute(c *call) (answer, error) {
 	}
 	restore := q.Get("restore")
 	if q.Has("restore") && restore != "true" && restore != "false" {
-		return answer{}, desk.Invalidf("restore: send true or false")
+		return answer{}, desk.InvalidAt("/restore", "send true or false")
 	}
 	attribute, err := s.app.ArchiveAttribute(c.r.Context(), c.principal, c.r.PathValue("key"), restore != "true")
 	if err != nil {

@@ -114,7 +114,7 @@ func TestMemberRemoved(t *testing.T) {
 	for i := range 5 {
 		s.want(201, "POST /v1/contacts", fmt.Sprintf(`{"external_id":"x%d","owner":"ada@example.com"}`, i))
 	}
-	if err := s.app.RemoveMember(t.Context(), s.members[0].ID); err != nil {
+	if err := s.app.RemoveMember(t.Context(), s.operator(s.ws), s.members[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	var list struct{ Data []struct{ Owner any } }

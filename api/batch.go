@@ -4,34 +4,46 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"parley/desk"
 )
 
-// A row is one element of a batch: an operation, or why it is none.
+// A row is one element of a batch: an operation, or an error.
 type row struct {
 	op    desk.Op
-	named string // what "op" was sent as
+	named string // the value of "op"
 	noOp  bool   // "op" is absent or no string: it is answered as null
 	err   error
 }
 
+// batchDetails is the size of the details of all rows of a batch in its answer, without
+// the first entry of each row.
+const batchDetails = 4 << 20
+
 func (s *Server) batch(c *call) (answer, error) {
 	var rows []row
-	err := c.decode(maxBatchBody, func(d *decoder) error { return d.batch(&rows, c.principal.Settings.Country) })
+	dry := false
+	err := c.decode(maxBatchBody, func(d *decoder) error { return d.batch(&rows, &dry, c.principal.Settings.Country) })
 	if err != nil {
 		return answer{}, err
 	}
 	ops := make([]*desk.Op, 0, len(rows))
 	for i := range rows {
 		if rows[i].err == nil {
+			rows[i].op.DetailBytes = min(desk.MaxDetailBytes, batchDetails/len(rows))
 			ops = append(ops, &rows[i].op)
 		}
 	}
-	outcomes, errs, err := s.app.WriteAll(c.r.Context(), c.principal, ops)
+	write := s.app.WriteAll
+	if dry {
+		write = s.app.TryAll
+	}
+	outcomes, errs, err := write(c.r.Context(), c.principal, ops)
 	if err != nil {
 		return answer{}, err
+	}
+	if dry {
+		c.dryRun()
 	}
 	var summary desk.Summary
 	results := make([]desk.Outcome, len(rows))
@@ -73,21 +85,25 @@ func appendResult(b []byte, index int, r *row, o desk.Outcome) []byte {
 		b = desk.AppendJSONString(b, r.named)
 	}
 	if r.err != nil {
-		return append(appendError(append(b, `,"status":"error","error":`...), desk.AsError(r.err)), '}')
+		return append(appendError(append(b, `,"status":"error","error":`...), desk.AsError(r.err), inBody), '}')
 	}
 	b = append(append(b, `,"status":"`...), o.Status...)
-	return append(appendID(append(b, `","id":`...), o.Contact.ID), '}')
+	return append(appendID(append(b, `","id":`...), o.ID), '}')
 }
 
-// batch reads the body of a batch. What is wrong with an element is its row's
-// error; what is wrong with the JSON text, or around the elements, is the
-// request's (contract §3).
-func (d *decoder) batch(rows *[]row, country string) error {
+// batch reads the body of a batch. An error in an element is its row's error. An error
+// in the JSON text, or outside of the elements, is the request's error (contract §3).
+func (d *decoder) batch(rows *[]row, dry *bool, country string) error {
 	there := false
 	n := 0
-	err := d.object(func(name string) error {
-		if name != "operations" {
-			return d.unknown()
+	err := d.object(func(name string) (err error) {
+		switch name {
+		case "operations":
+		case dryRun:
+			*dry, err = d.bool()
+			return err
+		default:
+			return d.unknown(name, "operations", dryRun)
 		}
 		there = true
 		return d.array(func(i int) error {
@@ -99,7 +115,7 @@ func (d *decoder) batch(rows *[]row, country string) error {
 		})
 	})
 	if err == nil && !there {
-		err = desk.Invalidf("/operations is missing: send an array of 1 to %d operations", desk.MaxOperations)
+		err = desk.InvalidAt("/operations", "missing; send an array of 1 to %d operations", desk.MaxOperations)
 	}
 	if err == nil {
 		err = desk.CheckBatch(n)
@@ -107,15 +123,16 @@ func (d *decoder) batch(rows *[]row, country string) error {
 	return err
 }
 
-// row reads one element. The members may come in any order, so all that any
-// operation takes are read, and those that this one does not take are refused after.
+// row reads one element. The members may come in any order, so it reads all members
+// that any operation has, and afterwards refuses those that this operation does not
+// have.
 func (d *decoder) row(i int, r *row, country string) error {
 	r.noOp = true
 	depth := d.StackDepth()
 	var id, external, email, phone desk.Field[string]
 	var list desk.Field[[]desk.Identity]
 	var data, owner bool
-	foreign := "" // a member that only an upsert, or only the others, take
+	foreign := "" // a member that this operation may not have
 	err := d.object(func(name string) error {
 		err := func() (err error) {
 			switch name {
@@ -128,15 +145,15 @@ func (d *decoder) row(i int, r *row, country string) error {
 				return err
 			case "data":
 				data = true
-				return d.contact(&r.op.Write, country)
+				return d.contact(&r.op.Write, country, nil)
 			case "id":
 				err = field(d, &id, d.text)
 			case desk.KindExternalID:
-				err = d.handle(&external, &r.op.Find, name, country)
+				err = d.handle(&external, &r.op.Find, handleOf(name, country))
 			case desk.KindEmail:
-				err = d.handle(&email, &r.op.Find, name, country)
+				err = d.handle(&email, &r.op.Find, handleOf(name, country))
 			case desk.KindPhone:
-				err = d.handle(&phone, &r.op.Find, name, country)
+				err = d.handle(&phone, &r.op.Find, handleOf(name, country))
 			case "identities":
 				err = field(d, &list, func() ([]desk.Identity, error) { return d.identities(country) })
 				for _, i := range list.Value {
@@ -146,7 +163,7 @@ func (d *decoder) row(i int, r *row, country string) error {
 				owner = true
 				err = field(d, &r.op.Owner, d.text)
 			default:
-				return d.refuse("unknown field; /docs lists those that this endpoint takes")
+				return d.refuse(unknownMember(name, operationMembers))
 			}
 			if foreign == "" && name != "owner" {
 				foreign = name
@@ -167,11 +184,11 @@ func (d *decoder) row(i int, r *row, country string) error {
 		r.op.Kind = desk.OpUpsert
 		switch {
 		case foreign != "":
-			r.err = desk.Invalidf("%s/%s: an upsert has op and data; contact fields stand inside data", at, foreign)
+			r.err = desk.InvalidAt(at+"/"+foreign, "an upsert has op and data; contact fields stand inside data")
 		case owner:
-			r.err = desk.Invalidf("%s/owner: an upsert has op and data; contact fields stand inside data", at)
+			r.err = desk.InvalidAt(at+"/owner", "an upsert has op and data; contact fields stand inside data")
 		case !data:
-			r.err = desk.Invalidf("%s/data is missing: the fields of the contact", at)
+			r.err = desk.InvalidAt(at+"/data", "missing; send the fields of the contact")
 		}
 	case "assign", "delete":
 		r.op.Kind = desk.OpAssign
@@ -180,16 +197,16 @@ func (d *decoder) row(i int, r *row, country string) error {
 		}
 		r.op.ByID = id.Has()
 		if id.Has() {
-			r.op.Target, _ = desk.ParseID(id.Value) // a malformed one is an unknown one
+			r.op.Target, _ = desk.ParseID(id.Value) // a malformed id counts as an unknown one
 		}
 		switch {
 		case data:
-			r.err = desk.Invalidf("%s/data: only an upsert has data", at)
+			r.err = desk.InvalidAt(at+"/data", "only an upsert has data")
 		case owner && r.op.Kind == desk.OpDelete:
-			r.err = desk.Invalidf("%s/owner: a delete has no owner", at)
+			r.err = desk.InvalidAt(at+"/owner", "a delete has no owner")
 		}
 	default:
-		r.err = desk.Invalidf("%s/op: use upsert, assign or delete", at)
+		r.err = desk.InvalidAt(at+"/op", "use upsert, assign or delete")
 	}
 	if r.err == nil {
 		r.err = r.locate(i, r.op.Check())
@@ -197,26 +214,21 @@ func (d *decoder) row(i int, r *row, country string) error {
 	return nil
 }
 
-// locate completes the JSON pointer of an error that names a member of its own
-// request: here that is a row, or the data of an upsert.
+// locate adds the operation's place in the batch to an error: the row, or the data of
+// an upsert.
 func (r *row) locate(i int, err error) error {
-	var e *desk.Error
-	if !errors.As(err, &e) || !strings.HasPrefix(e.Message, "/") {
-		return err
-	}
-	located := *e
-	located.Message = "/operations/" + strconv.Itoa(i) + e.Message
+	at := "/operations/" + strconv.Itoa(i)
 	if r.op.Kind == desk.OpUpsert {
-		located.Message = "/operations/" + strconv.Itoa(i) + "/data" + e.Message
+		at += "/data"
 	}
-	return &located
+	return desk.Within(at, err)
 }
 
-// keep makes an error that concerns only this row the row's, unless it has one
-// already, and passes over what it left unread below depth. Others it returns.
+// keep stores an error that concerns only this row in the row, unless it has one
+// already, and skips the unread values below depth. It returns any other error.
 func (r *row) keep(d *decoder, err error, depth int) error {
 	var e *desk.Error
-	if err == nil || errors.Is(err, errTooDeep) || !errors.As(err, &e) {
+	if err == nil || errors.As(err, new(bodyError)) || !errors.As(err, &e) {
 		return err
 	}
 	if r.err == nil {
@@ -225,10 +237,13 @@ func (r *row) keep(d *decoder, err error, depth int) error {
 	return d.skipTo(depth)
 }
 
-// refuse passes over the value that comes next and says what is wrong with it.
-func (d *decoder) refuse(format string) error {
+// refuse skips the next value and returns an error about it.
+func (d *decoder) refuse(why string) error {
 	if err := d.skip(); err != nil {
 		return err
 	}
-	return d.wrong("%s", format)
+	return d.wrong("%s", why)
 }
+
+// operationMembers are the members of all operations.
+var operationMembers = []string{"op", "data", "id", desk.KindExternalID, desk.KindEmail, desk.KindPhone, "identities", "owner"}

@@ -7,9 +7,9 @@ import (
 	"parley/desk"
 )
 
-// canonical returns the one form of a JSON text's value, whatever its spacing, its
-// escapes, the order of its members and the spelling of its numbers. It is not RFC
-// 8785, which rounds numbers.
+// canonical returns the canonical form of a JSON value. It does not depend on spacing,
+// escapes, the order of members or the spelling of numbers. It is not RFC 8785, which
+// rounds numbers.
 func canonical(text []byte) (b []byte, err error) {
 	err = decode(text, func(d *decoder) error {
 		b, err = d.canonical(nil)

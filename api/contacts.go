@@ -1,26 +1,36 @@
 package api
 
 import (
+	"errors"
 	"net/http"
+	"strings"
 
 	"parley/desk"
 )
 
 func (s *Server) upsertContact(c *call) (answer, error) {
 	op := &desk.Op{Kind: desk.OpUpsert}
-	if err := c.decodeContact(op); err != nil {
+	dry, err := c.decodeContact(op)
+	if err == nil {
+		err = op.Check()
+	}
+	if err != nil {
 		return answer{}, err
 	}
-	if err := op.Check(); err != nil {
-		return answer{}, err
+	if dry {
+		return s.try(c, op)
 	}
 	return s.write(c, op)
 }
 
 func (s *Server) patchContact(c *call) (answer, error) {
 	op := &desk.Op{Kind: desk.OpPatch, ByID: true, Target: c.id()}
-	if err := c.decodeContact(op); err != nil {
+	dry, err := c.decodeContact(op)
+	switch {
+	case err != nil:
 		return answer{}, err
+	case dry:
+		return s.try(c, op)
 	}
 	return s.write(c, op)
 }
@@ -30,15 +40,18 @@ func (s *Server) setOwner(c *call) (answer, error) {
 	err := c.decode(maxBody, func(d *decoder) error {
 		return d.object(func(name string) (err error) {
 			if name != "owner" {
-				return d.unknown()
+				return d.unknown(name, "owner")
 			}
 			op.Owner.Set = true
-			op.Owner.Value, err = d.text() // null is refused: DELETE clears
+			if d.PeekKind() == 'n' { // DELETE clears
+				return desk.InvalidAt("/owner", "null does not name a member").Advise(desk.ClearOwner)
+			}
+			op.Owner.Value, err = d.text()
 			return err
 		})
 	})
 	if err == nil && !op.Owner.Set {
-		err = desk.Invalidf("/owner is missing: give a member's id or e-mail; DELETE clears the owner")
+		err = desk.InvalidAt("/owner", "missing; give a member's id or e-mail").Advise(desk.ClearOwner)
 	}
 	if err != nil {
 		return answer{}, err
@@ -55,9 +68,9 @@ func (s *Server) deleteContact(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, err
 }
 
-// removeIdentity drops one further identity. A malformed one is one that no contact
-// holds: 404, like any other that it does not hold (contract §3). Digits are first
-// taken as GET lists them, then as a number that people write.
+// removeIdentity removes one further identity. A malformed one is 404, like any other
+// that the contact does not hold (contract §3). Digits are first read as GET lists
+// them, then as a number that people write.
 func (s *Server) removeIdentity(c *call) (answer, error) {
 	q, err := query(c.r.URL.RawQuery, "kind", "value")
 	if err != nil {
@@ -70,14 +83,14 @@ func (s *Server) removeIdentity(c *call) (answer, error) {
 	kind, value := q.Get("kind"), q.Get("value")
 	if desk.ParseKind(kind) == nil {
 		op.Remove = append(op.Remove, desk.Identity{Kind: kind, Value: value})
-		if normal, err := desk.ParseHandle(kind, value, c.principal.Settings.Country); err == nil {
-			op.Remove = append(op.Remove, desk.Identity{Kind: kind, Value: normal})
+		if normal, err := desk.ParseIdentity(kind, value, c.principal.Settings.Country); err == nil {
+			op.Remove = append(op.Remove, normal)
 		}
 	}
 	return s.write(c, op)
 }
 
-// write carries out one operation and answers with the contact.
+// write runs one operation and answers with the contact.
 func (s *Server) write(c *call, op *desk.Op) (answer, error) {
 	outcome, err := s.app.Write(c.r.Context(), c.principal, op)
 	if err != nil {
@@ -89,6 +102,19 @@ func (s *Server) write(c *call, op *desk.Op) (answer, error) {
 	}
 	return answer{code, dataOf(c.out, outcome.Contact, appendContact)}, nil
 }
+
+// try is write as a dry run.
+func (s *Server) try(c *call, op *desk.Op) (answer, error) {
+	outcome, err := s.app.Try(c.r.Context(), c.principal, op)
+	if err != nil {
+		return answer{}, err
+	}
+	c.dryRun()
+	return answer{http.StatusOK, dataOf(c.out, outcome.Contact, appendContact)}, nil
+}
+
+// dryRun marks the answer of a dry run (contract-data §1).
+func (c *call) dryRun() { c.w.Header()["Dry-Run"] = []string{"true"} }
 
 func (s *Server) getContact(c *call) (answer, error) {
 	contact, err := s.app.Contact(c.r.Context(), c.principal, c.id())
@@ -114,23 +140,23 @@ func (s *Server) listContacts(c *call) (answer, error) {
 	var f desk.ContactFilter
 	for _, kind := range []string{desk.KindExternalID, desk.KindEmail, desk.KindPhone} {
 		if q.Has(kind) {
-			value, err := desk.ParseHandle(kind, q.Get(kind), c.principal.Settings.Country)
+			identity, err := desk.ParseIdentity(kind, q.Get(kind), c.principal.Settings.Country)
 			if err != nil {
-				return answer{}, desk.Invalidf("%s: %v", kind, err)
+				return answer{}, desk.InvalidAt("/"+kind, "%v", err)
 			}
-			f.Held = append(f.Held, desk.Identity{Kind: kind, Value: value})
+			f.Held = append(f.Held, identity)
 		}
 	}
 	if q.Has("updated_since") {
 		var ok bool
 		if f.UpdatedSince, ok = desk.ParseTime(q.Get("updated_since")); !ok {
-			return answer{}, desk.Invalidf("updated_since: send an RFC 3339 time, such as 2026-01-31T09:30:00Z (write + as %%2B)")
+			return answer{}, desk.InvalidAt("/updated_since", "send an RFC 3339 time, such as 2026-01-31T09:30:00Z (in a URL, write + as %%2B)")
 		}
 	}
 	if q.Has("owner") {
 		owner := c.principal.Settings.ResolveMember(q.Get("owner"))
 		if owner == nil {
-			return answer{}, desk.Invalidf("owner: no member of this workspace has this id or e-mail; GET /members lists them")
+			return answer{}, desk.InvalidAt("/owner", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
 		}
 		f.Owner = owner.ID
 	}
@@ -141,25 +167,35 @@ func (s *Server) listContacts(c *call) (answer, error) {
 	return answer{http.StatusOK, listOf(c.out, contacts, appendContact, next)}, nil
 }
 
-// decodeContact reads a body of contact fields into op.Write.
-func (c *call) decodeContact(op *desk.Op) error {
-	return c.decode(maxBody, func(d *decoder) error {
-		return d.contact(&op.Write, c.principal.Settings.Country)
+// decodeContact reads a body of contact fields into op.Write, and whether it asks for a
+// dry run.
+func (c *call) decodeContact(op *desk.Op) (dry bool, err error) {
+	err = c.decode(maxBody, func(d *decoder) error {
+		return d.contact(&op.Write, c.principal.Settings.Country, &dry)
 	})
+	return dry, err
 }
 
-// contact reads an object of contact fields in their normal forms.
-func (d *decoder) contact(w *desk.ContactWrite, country string) error {
-	return d.object(func(name string) error {
+// dryRun is the member by which a body asks for a dry run.
+const dryRun = "dry_run"
+
+// contact reads an object of contact fields in their normal forms. dry is nil for an
+// object that is not the whole body: it has no dry_run.
+func (d *decoder) contact(w *desk.ContactWrite, country string, dry *bool) error {
+	return d.object(func(name string) (err error) {
+		if name == dryRun && dry != nil {
+			*dry, err = d.bool()
+			return err
+		}
 		switch name {
 		case desk.KindExternalID:
-			return d.handle(&w.ExternalID, &w.Sent, name, country)
+			return d.handle(&w.ExternalID, &w.Sent, orClear(handleOf(name, country)))
 		case desk.KindPhone:
-			return d.handle(&w.Phone, &w.Sent, name, country)
+			return d.handle(&w.Phone, &w.Sent, orClear(handleOf(name, country)))
 		case desk.KindEmail:
-			err := field(d, &w.Email, func() (string, error) { return d.parsed(desk.ParseEmail) })
-			if err == nil && w.Email.Has() { // kept as sent, matched folded
-				w.Sent = desk.AddIdentity(w.Sent, desk.Identity{Kind: name, Value: desk.FoldEmail(w.Email.Value)})
+			err := field(d, &w.Email, func() (string, error) { return d.parsed(orClear(desk.ParseEmail)) })
+			if err == nil && w.Email.Has() { // stored as sent, matched by its canonical form
+				w.Sent = desk.AddIdentity(w.Sent, desk.EmailIdentity(w.Email.Value))
 			}
 			return err
 		case "name":
@@ -167,7 +203,9 @@ func (d *decoder) contact(w *desk.ContactWrite, country string) error {
 		case "note":
 			return d.clearable(&w.Note, desk.ParseNote)
 		case "owner":
-			return field(d, &w.Owner, d.text)
+			return field(d, &w.Owner, func() (string, error) {
+				return d.parsed(orClear(func(s string) (string, error) { return s, nil }))
+			})
 		case "identities":
 			err := field(d, &w.Identities, func() ([]desk.Identity, error) { return d.identities(country) })
 			for _, i := range w.Identities.Value {
@@ -175,13 +213,17 @@ func (d *decoder) contact(w *desk.ContactWrite, country string) error {
 			}
 			return err
 		case "attributes":
-			return field(d, &w.Attributes, d.attributes)
+			return field(d, &w.Attributes, func() ([]desk.AttributeWrite, error) { return d.attributes(w) })
 		}
-		return d.unknown()
+		known := []string{"external_id", "name", "email", "phone", "note", "owner", "identities", "attributes", dryRun}
+		if dry == nil {
+			known = known[:len(known)-1]
+		}
+		return d.unknown(name, known...)
 	})
 }
 
-// parsed reads a string in the normal form that parse gives it.
+// parsed reads a string and returns its normal form, as parse makes it.
 func (d *decoder) parsed(parse func(string) (string, error)) (string, error) {
 	s, err := d.text()
 	if err != nil {
@@ -193,23 +235,43 @@ func (d *decoder) parsed(parse func(string) (string, error)) (string, error) {
 	return s, nil
 }
 
-// clearable reads a string that clears its field when it is empty.
+// clearable reads a string; an empty one clears its field.
 func (d *decoder) clearable(f *desk.Field[string], parse func(string) (string, error)) error {
 	err := field(d, f, func() (string, error) { return d.parsed(parse) })
 	f.Null = f.Null || f.Value == ""
 	return err
 }
 
-// handle reads an identity that is a field of its own, and notes it in sent.
-func (d *decoder) handle(f *desk.Field[string], sent *[]desk.Identity, kind, country string) error {
+// handle reads an identity that is a field, and adds it to sent.
+func (d *decoder) handle(f *desk.Field[string], sent *[]desk.Identity, parse func(string) (desk.Identity, error)) error {
+	var identity desk.Identity
 	err := field(d, f, func() (string, error) {
-		return d.parsed(func(s string) (string, error) { return desk.ParseHandle(kind, s, country) })
+		return d.parsed(func(s string) (_ string, err error) {
+			identity, err = parse(s)
+			return identity.Value, err
+		})
 	})
 	if err == nil && f.Has() {
-		*sent = desk.AddIdentity(*sent, desk.Identity{Kind: kind, Value: f.Value})
+		*sent = desk.AddIdentity(*sent, identity)
 	}
 	return err
 }
+
+func handleOf(kind, country string) func(string) (desk.Identity, error) {
+	return func(s string) (desk.Identity, error) { return desk.ParseIdentity(kind, s, country) }
+}
+
+// orClear refuses an empty string for a field that only null clears, and says so.
+func orClear[T any](parse func(string) (T, error)) func(string) (T, error) {
+	return func(s string) (parsed T, err error) {
+		if strings.TrimSpace(s) == "" {
+			return parsed, errEmpty
+		}
+		return parse(s)
+	}
+}
+
+var errEmpty = errors.New("empty; send null to clear")
 
 // identities reads an array of {kind, value}.
 func (d *decoder) identities(country string) (list []desk.Identity, err error) {
@@ -247,7 +309,7 @@ func (d *decoder) identity(country string) (i desk.Identity, err error) {
 			value.Value, err = d.text()
 			return err
 		}
-		return d.unknown()
+		return d.unknown(name, "kind", "value")
 	})
 	if err != nil {
 		return i, err
@@ -255,16 +317,26 @@ func (d *decoder) identity(country string) (i desk.Identity, err error) {
 	if !kind.Set || !value.Set {
 		return i, d.wrong("an identity has both kind and value, strings")
 	}
-	normal, err := desk.ParseHandle(kind.Value, value.Value, country)
-	if err != nil {
+	if i, err = desk.ParseIdentity(kind.Value, value.Value, country); err != nil {
 		return i, d.wrong("value: %v", err)
 	}
-	return desk.Identity{Kind: kind.Value, Value: normal}, nil
+	return i, nil
 }
 
-func (d *decoder) attributes() (list []desk.AttributeWrite, err error) {
+// attributes reads an object of attributes. It keeps as many unknown attributes as an
+// error can name, and counts the others.
+func (d *decoder) attributes(w *desk.ContactWrite) (list []desk.AttributeWrite, err error) {
+	unknown, bytes := 0, 0
 	err = d.object(func(name string) error {
 		v, err := d.named(name)
+		if d.defined[name] == nil {
+			if name = cut(name); unknown == desk.MaxDetails || bytes > desk.MaxDetailBytes {
+				w.MoreUnknown++
+				return err
+			}
+			unknown++
+			bytes += len(name)
+		}
 		list = append(list, desk.AttributeWrite{Key: name, Value: v})
 		return err
 	})

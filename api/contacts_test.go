@@ -2,12 +2,20 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
+	"io"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/iotest"
+
+	"parley/api"
+	"parley/app"
+	"parley/desk"
 )
 
 // TestContacts holds answers to golden files. Each case starts from the contacts
@@ -142,6 +150,26 @@ func TestBadBodies(t *testing.T) {
 	s.want(201, "POST /v1/contacts", `{"identities":[`+strings.TrimSuffix(strings.Repeat(`{"kind":"x","value":"y"},`, 50), ",")+`]}`)
 }
 
+// TestBodyCutShort: a client that closes its side before its body is whole has sent what
+// can't be read. That is no failure of the database, though its request's context has ended.
+func TestBodyCutShort(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.want(200, "GET /v1/contacts", "") // the key is known from here on
+	ctx, gone := context.WithCancel(t.Context())
+	gone()
+	for range 64 { // a store may or may not notice that the context has ended
+		r := httptest.NewRequestWithContext(ctx, "POST", "/v1/contacts", io.MultiReader(strings.NewReader(`{"external_id":`), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		r.Header.Set("Authorization", "Bearer "+s.key)
+		r.ContentLength = 100
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		if w.Code != 400 || errorType(w.Body.Bytes()) != "invalid_request" {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+}
+
 func TestBodySizes(t *testing.T) {
 	s := newServer(t)
 	pad := func(n int) string { return `{"email":"a@b.c"` + strings.Repeat(" ", n-len(`{"email":"a@b.c"}`)) + `}` }
@@ -157,11 +185,74 @@ func TestBodySizes(t *testing.T) {
 	if r := s.do("POST /v1/contacts/batch", batch(16<<20+1)); r.status != 413 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
-	// The same without a Content-Length.
-	r := s.send("POST", "/v1/contacts", http.Header{"Authorization": {"Bearer " + s.key}, "Transfer-Encoding": {"chunked"}}, pad(1<<20+1))
-	if r.status != 413 {
-		t.Errorf("chunked: %d %s", r.status, r.body)
+	// The same without a Content-Length: no more is read than the endpoint takes.
+	for call, limit := range map[string]int{"/v1/contacts": 1 << 20, "/v1/contacts/batch": 16 << 20} {
+		body := &endless{end: 2 * limit}
+		r := httptest.NewRequest("POST", call, body)
+		r.Header.Set("Authorization", "Bearer "+s.key)
+		r.ContentLength = -1
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		if w.Code != 413 || errorType(w.Body.Bytes()) != "payload_too_large" || body.read > limit+1 {
+			t.Errorf("%s: %d %s after %d bytes", call, w.Code, w.Body, body.read)
+		}
 	}
+}
+
+// TestUnreadWithoutAKey: nobody without a valid key has a body read.
+func TestUnreadWithoutAKey(t *testing.T) {
+	s := newServer(t)
+	revoked := s.newKey(s.ws, "all")
+	keys := s.operator(s.ws).Settings.Keys()
+	if r := s.as(revoked, "GET /v1/contacts", ""); r.status != 200 {
+		t.Fatal(r.status)
+	}
+	if _, err := s.app.RevokeKey(t.Context(), s.operator(s.ws), keys[len(keys)-1].ID); err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string]string{"none": "", "revoked": "Bearer " + revoked, "malformed": "Bearer x"} {
+		for _, length := range []int64{-1, 2 << 20, 16 << 20} {
+			body := &endless{end: 1 << 20}
+			r := httptest.NewRequest("POST", "/v1/contacts/batch", body)
+			r.Header.Set("Authorization", key)
+			r.ContentLength = length
+			w := httptest.NewRecorder()
+			s.handler.ServeHTTP(w, r)
+			if w.Code != 401 || body.read > 0 {
+				t.Errorf("%s, length %d: %d after %d bytes", name, length, w.Code, body.read)
+			}
+		}
+	}
+}
+
+// TestPanic: what a handler's app did not expect is a 500 without details, and the next
+// request is answered.
+func TestPanic(t *testing.T) {
+	broken := new(atomic.Bool)
+	s := newServerWith(t, api.Config{}, func(d *app.Deps) { d.Store = panickyStore{d.Store, broken} })
+	broken.Store(true)
+	r := s.do("GET /v1/contacts", "")
+	if r.status != 500 || errorType(r.body) != "internal" || bytes.Contains(r.body, []byte("oh")) || r.header.Get("X-Request-Id") == "" {
+		t.Errorf("%d %v %s", r.status, r.header, r.body)
+	}
+	if log := s.log.String(); !strings.Contains(log, "panic: oh") || !strings.Contains(log, r.header.Get("X-Request-Id")) {
+		t.Errorf("logged:\n%s", log)
+	}
+	broken.Store(false)
+	s.want(200, "GET /v1/contacts", "")
+}
+
+// A panickyStore knows no key while it is broken.
+type panickyStore struct {
+	app.Store
+	broken *atomic.Bool
+}
+
+func (s panickyStore) Authenticate(ctx context.Context, public string) (*desk.Settings, error) {
+	if s.broken.Load() {
+		panic("oh")
+	}
+	return s.Store.Authenticate(ctx, public)
 }
 
 // TestRepeatChangesNothing: the same write again answers 200 and leaves updated_at.
@@ -275,15 +366,12 @@ func TestRevokedBetween(t *testing.T) {
 	}
 	for call, body := range calls {
 		key := s.newKey(s.ws, "all")
-		keys, err := s.app.Keys(t.Context(), s.ws)
-		if err != nil {
-			t.Fatal(err)
-		}
+		keys := s.operator(s.ws).Settings.Keys()
 		last := keys[len(keys)-1].ID
 		if r := s.as(key, "GET /v1/contacts/"+id, ""); r.status != 200 {
 			t.Fatal(r.status)
 		}
-		if _, err := s.app.RevokeKey(t.Context(), last); err != nil {
+		if _, err := s.app.RevokeKey(t.Context(), s.operator(s.ws), last); err != nil {
 			t.Fatal(err)
 		}
 		if r := s.as(key, call, body); r.status != 401 {
@@ -299,7 +387,7 @@ func TestRevokedBetween(t *testing.T) {
 func TestSettingsBetween(t *testing.T) {
 	s := newServer(t)
 	for _, country := range []string{"US", "TR", "US", ""} {
-		if _, err := s.app.EditWorkspace(t.Context(), s.ws, nil, &country); err != nil {
+		if _, err := s.app.EditWorkspace(t.Context(), s.operator(s.ws), app.WorkspaceEdit{Country: &country}); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]string{"US": "+12022243441", "TR": "+902022243441", "": "+2022243441"}[country]

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -38,7 +39,7 @@ func (s *Server) listConversations(c *call) (answer, error) {
 	case q.Has("assignee"):
 		assignee := c.principal.Settings.ResolveMember(ref)
 		if assignee == nil {
-			return answer{}, desk.Invalidf("assignee: send none, or the id or e-mail of a member of this workspace; GET /members lists them")
+			return answer{}, desk.InvalidAt("/assignee", "send none, or the id or e-mail of a member of this workspace").Advise(desk.ListMembers)
 		}
 		f.Assignee = assignee.ID
 	}
@@ -91,13 +92,13 @@ func (s *Server) setStatus(c *call) (answer, error) {
 	}
 	status, err := desk.ParseConversationStatus(text)
 	if err != nil {
-		return answer{}, desk.Invalidf("/status: send open, closed or archived")
+		return answer{}, err
 	}
 	found, err := s.app.SetStatus(c.r.Context(), c.principal, c.id(), status)
 	return s.conversation(c, found, err)
 }
 
-// conversation answers with one conversation, or with the error that came instead.
+// conversation answers with one conversation, or with the error.
 func (s *Server) conversation(c *call, found *desk.Conversation, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
@@ -108,14 +109,14 @@ func (s *Server) conversation(c *call, found *desk.Conversation, err error) (ans
 	return answer{http.StatusOK, dataOf(c.out, found, c.appendConversation)}, nil
 }
 
-// knowChannels sees to it that the principal's settings have the conversations'
-// channels: one of them may be younger than the settings that the request began with.
+// knowChannels loads newer settings if the principal's settings lack a channel of the
+// conversations: the channel may have been added after the request began.
 func (s *Server) knowChannels(c *call, list ...*desk.Conversation) error {
 	for _, found := range list {
 		if c.principal.Settings.Channel(found.ChannelID) != nil {
 			continue
 		}
-		p, err := s.app.Authenticate(c.r.Context(), bearer(c.r))
+		p, err := s.app.Authenticate(context.WithoutCancel(c.r.Context()), bearer(c.r))
 		if err != nil {
 			return err
 		}
@@ -135,15 +136,18 @@ func (c *call) decodeOnly(member, hint string) (text string, err error) {
 	err = c.decode(maxBody, func(d *decoder) error {
 		return d.object(func(name string) (err error) {
 			if name != member {
-				return d.unknown()
+				return d.unknown(name, member)
 			}
 			there = true
+			if d.PeekKind() == 'n' {
+				return desk.InvalidAt("/"+member, "null can't be set here: %s", hint)
+			}
 			text, err = d.text()
 			return err
 		})
 	})
 	if err == nil && !there {
-		err = desk.Invalidf("/%s is missing: %s", member, hint)
+		err = desk.InvalidAt("/"+member, "missing; %s", hint)
 	}
 	return text, err
 }
@@ -155,8 +159,8 @@ func statusFilter(q url.Values) (desk.ConversationStatus, error) {
 	return desk.ParseConversationStatus(q.Get("status"))
 }
 
-// idFilter reads an id to filter by; without one, it is zero. A zero id that was sent
-// would let everything through, and is replaced by another that no record has.
+// idFilter reads an id to filter by; without one, it is zero. A zero id in the request
+// would match everything, so it is replaced by another id that no record has.
 func idFilter(q url.Values, name string) (desk.ID, error) {
 	id, err := idParameter(q, name)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"parley/app"
 	"parley/desk"
 	"parley/sandbox"
+	"parley/work"
 )
 
 // TestConversations holds answers to golden files. In each case there are two
@@ -210,7 +212,7 @@ func TestFailedMessage(t *testing.T) {
 	s.outbound("read", message())
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { s.app.Run(ctx) })
+	running.Go(func() { work.Run(ctx, s.app, 0, slog.New(slog.DiscardHandler)) })
 	defer running.Wait()
 	defer stop()
 	var statuses []string

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"parley/desk"
 
@@ -16,12 +18,15 @@ import (
 const maxDepth = 32
 
 // A decoder reads one JSON text strictly: duplicate names, invalid UTF-8 and lone
-// surrogates are syntax errors. Its methods return a desk.Error that names the
-// JSON pointer when a value is well-formed but wrong, and have then read at least
-// that value's first token, so that skipTo can pass over the rest.
+// surrogates are errors of the whole body. If a value is well-formed but wrong, its
+// methods return a desk.Error with the JSON pointer. They have then read at least the
+// value's first token, so that skipTo can skip the rest.
 type decoder struct {
 	jsontext.Decoder
-	source bytes.Buffer
+	source  bytes.Buffer
+	defined map[string]*desk.Attribute // the workspace's
+	name    string                     // of the member that was read last
+	names   [maxDepth]nameSet          // of the open objects, by depth
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
@@ -31,7 +36,7 @@ func decode(body []byte, read func(*decoder) error) error {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
 	d.source = *bytes.NewBuffer(body)
-	d.Reset(&d.source)
+	d.Reset(&d.source, jsontext.AllowDuplicateNames(true)) // token checks for duplicates
 	err := read(d)
 	if err == nil {
 		if _, err = d.ReadToken(); errors.Is(err, io.EOF) {
@@ -43,60 +48,105 @@ func decode(body []byte, read func(*decoder) error) error {
 	}
 	var syntax *jsontext.SyntacticError
 	switch {
+	case bytes.HasPrefix(body, []byte("\uFEFF")):
+		return desk.Invalidf("the body begins with a byte order mark: send UTF-8 without one")
 	case len(bytes.TrimSpace(body)) == 0:
 		return desk.Invalidf("the request has no body: send one JSON object")
 	case errors.As(err, &syntax):
-		return badSyntax(syntax)
+		return badSyntax(syntax, body)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return desk.Invalidf("the body ends in the middle of a JSON value")
 	}
 	return err
 }
 
-func badSyntax(err *jsontext.SyntacticError) error {
-	switch {
-	case errors.Is(err, jsontext.ErrDuplicateName):
-		return desk.Invalidf("%s: this member is there twice", pointer(err.JSONPointer))
+func badSyntax(err *jsontext.SyntacticError, body []byte) error {
+	switch at := min(max(err.ByteOffset, 0), int64(len(body))); {
+	case surrogate.Match(body[at:]):
+		return wrongAt(err.JSONPointer, "a lone surrogate, \\%s, is no character: send both halves of a pair", body[at+1:at+6])
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return desk.Invalidf("the body ends in the middle of a JSON value")
+	case !utf8.FullRune(body[at:]) || !validRune(body[at:]):
+		return wrongAt(err.JSONPointer, "this is not UTF-8, at byte %d of the body", at)
 	}
-	return desk.Invalidf("the body is not valid JSON at byte %d (near %s)", err.ByteOffset, pointer(err.JSONPointer))
+	return wrongAt(err.JSONPointer, "this is not valid JSON, at byte %d of the body", err.ByteOffset)
 }
 
-// pointer shows a JSON pointer; the whole document's is empty, which nobody reads.
-// Bytes that are not UTF-8 are left out: they could not be answered as JSON.
-func pointer(p jsontext.Pointer) string {
-	if p == "" {
-		return "the body"
+func validRune(b []byte) bool {
+	r, size := utf8.DecodeRune(b)
+	return r != utf8.RuneError || size > 1
+}
+
+// wrong returns an error about the value that was just read.
+func (d *decoder) wrong(format string, args ...any) *desk.Error {
+	return wrongAt(d.StackPointer(), format, args...)
+}
+
+// wrongAt returns an error about a place in the body. Bytes of the pointer that are not
+// UTF-8 are left out, because JSON can't contain them.
+func wrongAt(p jsontext.Pointer, format string, args ...any) *desk.Error {
+	if p == "" { // the whole body, whose pointer is empty
+		return desk.Invalidf("the body: "+format, args...)
 	}
-	return strings.ToValidUTF8(string(p), "\uFFFD")
+	return desk.InvalidAt(cut(strings.ToValidUTF8(string(p), "\uFFFD")), format, args...)
 }
 
-// wrong says what is wrong with the value that was just read.
-func (d *decoder) wrong(format string, args ...any) error {
-	e := desk.Invalidf(format, args...)
-	e.Message = pointer(d.StackPointer()) + ": " + e.Message
-	return e
+// maxName is how many bytes of a name or a pointer an error shows.
+const maxName = 1000
+
+// cut shortens a text for an error; the text may be as long as a body.
+func cut(s string) string {
+	if len(s) <= maxName {
+		return s
+	}
+	n := maxName
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.Clone(s[:n]) + "…"
 }
 
-// token reads a token and refuses one too deep.
+// token reads a token. It refuses one that is nested too deep, and a duplicate member
+// name.
 func (d *decoder) token() (jsontext.Token, error) {
 	t, err := d.ReadToken()
-	if err == nil && d.StackDepth() > maxDepth {
-		return t, errTooDeep
+	if err != nil {
+		return t, err
 	}
-	return t, err
+	depth := d.StackDepth()
+	if depth > maxDepth {
+		return t, bodyError{desk.Invalidf("the body nests deeper than %d", maxDepth)}
+	}
+	switch t.Kind() {
+	case '{':
+		d.names[depth-1].reset()
+	case '"':
+		if kind, length := d.StackIndex(depth); kind != '{' || length%2 == 0 {
+			break // a value
+		}
+		if d.name = t.String(); !d.names[depth-1].add(d.name) {
+			return t, bodyError{d.wrong("this member is there twice")}
+		}
+	}
+	return t, nil
 }
 
-// errTooDeep refuses the whole body, even where a row could answer for itself.
-var errTooDeep = errors.Join(desk.Invalidf("the body nests deeper than %d", maxDepth))
+// A bodyError refuses the whole body, even if it was found in a row.
+type bodyError struct{ err *desk.Error }
+
+func (e bodyError) Error() string { return e.err.Error() }
+
+func (e bodyError) Unwrap() error { return e.err }
+
+// surrogate matches the escape of half a surrogate pair.
+var surrogate = regexp.MustCompile(`^\\u[dD][89a-fA-F][0-9a-fA-F]{2}`)
 
 // kinds names the JSON types for people.
 var kinds = map[jsontext.Kind]string{
 	'n': "null", 't': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "an array",
 }
 
-// want reads the first token of a value of the kind given, or says what is wrong.
+// want reads the first token of a value of the given kind, or returns an error.
 func (d *decoder) want(kind jsontext.Kind) (jsontext.Token, error) {
 	t, err := d.token()
 	if err == nil && t.Kind() != kind {
@@ -105,7 +155,7 @@ func (d *decoder) want(kind jsontext.Kind) (jsontext.Token, error) {
 	return t, err
 }
 
-// null reads a null, if that is what comes next.
+// null reads a null, if it is the next value.
 func (d *decoder) null() (bool, error) {
 	if d.PeekKind() != 'n' {
 		return false, nil
@@ -123,7 +173,7 @@ func (d *decoder) text() (string, error) {
 	return s, d.storable(s)
 }
 
-// storable refuses the text that was just read when no database takes it.
+// storable refuses a text that no database accepts.
 func (d *decoder) storable(s string) error {
 	if strings.IndexByte(s, 0) >= 0 {
 		return d.wrong("U+0000 can't be stored")
@@ -149,18 +199,16 @@ func (d *decoder) id() (desk.ID, error) {
 	return id, err
 }
 
-// object reads an object; member reads the value of the name it is given, or
-// returns unknown.
+// object reads an object. For each name, member reads the value, or returns unknown.
 func (d *decoder) object(member func(name string) error) error {
 	if _, err := d.want('{'); err != nil {
 		return err
 	}
 	for d.PeekKind() != '}' {
-		name, err := d.token()
-		if err != nil {
+		if _, err := d.token(); err != nil {
 			return err
 		}
-		if err := member(name.String()); err != nil {
+		if err := member(d.name); err != nil {
 			return err
 		}
 	}
@@ -168,12 +216,20 @@ func (d *decoder) object(member func(name string) error) error {
 	return err
 }
 
-// unknown refuses the member whose name was just read.
-func (d *decoder) unknown() error {
-	return d.wrong("unknown field; /docs lists those that this endpoint takes")
+// unknown refuses the member whose name was just read, and suggests the nearest known
+// member.
+func (d *decoder) unknown(name string, known ...string) error {
+	return d.wrong("%s", unknownMember(name, known))
 }
 
-// array reads an array; element reads the element with the index it is given.
+func unknownMember(name string, known []string) string {
+	if nearest := desk.Nearest(name, known); nearest != "" {
+		return "unknown field: did you mean " + nearest + "?"
+	}
+	return "unknown field: those known are " + strings.Join(known, ", ")
+}
+
+// array reads an array. For each index, element reads the element.
 func (d *decoder) array(element func(i int) error) error {
 	if _, err := d.want('['); err != nil {
 		return err
@@ -187,7 +243,7 @@ func (d *decoder) array(element func(i int) error) error {
 	return err
 }
 
-// skipTo passes over what is left of the values that were open below depth.
+// skipTo skips the rest of the values that were open below depth.
 func (d *decoder) skipTo(depth int) error {
 	for d.StackDepth() > depth {
 		if _, err := d.token(); err != nil {
@@ -197,7 +253,7 @@ func (d *decoder) skipTo(depth int) error {
 	return nil
 }
 
-// skip passes over one value.
+// skip skips one value.
 func (d *decoder) skip() error {
 	depth := d.StackDepth()
 	if _, err := d.token(); err != nil {
@@ -213,14 +269,22 @@ func (d *decoder) value() (v desk.Value, err error) {
 		v.Kind = desk.StringValue
 		v.Text, err = d.text()
 	case '[':
-		v.Kind = desk.ArrayValue
+		v.Kind = desk.ListValue
+		var list strings.Builder
 		err = d.array(func(int) error {
 			e, err := d.value()
-			v.List = append(v.List, e)
+			if e.Kind != desk.StringValue {
+				v.Kind = desk.OtherValue
+			}
+			list.WriteString(e.Text)
+			list.WriteString(desk.ListEnd)
 			return err
 		})
+		if v.Kind == desk.ListValue {
+			v.Text = list.String()
+		}
 	case '{':
-		v.Kind = desk.ObjectValue
+		v.Kind = desk.OtherValue
 		err = d.object(func(name string) error {
 			_, err := d.named(name)
 			return err
@@ -240,7 +304,7 @@ func (d *decoder) value() (v desk.Value, err error) {
 	return v, err
 }
 
-// named reads the value of a member whose name is the caller's own choice.
+// named reads the value of a member whose name the caller has chosen.
 func (d *decoder) named(name string) (desk.Value, error) {
 	if err := d.storable(name); err != nil {
 		return desk.Value{}, err

@@ -1,9 +1,11 @@
 // Package api is parley's HTTP side: /v1 in JSON, and the few pages beside it.
 //
-//	server.go         Server: one request from first byte to answer
+//	server.go         Server: one request from its key to its answer
 //	routes.go         the list of routes, with the permission on the line
 //	status.go         the map from error type to status, and error bodies
+//	words.go          how errors name places of a request and calls
 //	decode.go         the strict JSON reader: what a body may be
+//	names.go          duplicate names in an object
 //	query.go          query parameters and paths
 //	render.go         records to JSON
 //	contacts.go       contacts: reading requests, answering
@@ -12,13 +14,18 @@
 //	members.go        members
 //	channels.go       channels
 //	conversations.go  conversations and their messages
+//	events.go         GET /events, as pages and as a stream; GET /me
 //	send.go           POST /conversations/outbound
-//	canonical.go      the one form of a JSON value, by which bodies are compared
-//	templates.go      GET /templates: what is asked, and answered
-//	form.go           templates as they are answered, ready but for the hints' values
-//	pages.go          /openapi.json, /docs, /metrics, health, and /
-//	serve.go          listening and draining
+//	canonical.go      the canonical form of a JSON value, to compare bodies
+//	templates.go      GET /templates: request and answer
+//	form.go           templates as JSON, without the values of hints
+//	webhooks.go       webhooks: reading requests, answering
+//	deliveries.go     what webhooks have delivered; ping, replay, redeliver
+//	callbacks.go      what providers call: the handshake, and callbacks
+//	figures.go        the metrics that are not about HTTP
+//	mcp.go            POST /mcp: key, origin and body of assistants' calls
+//	pages.go          /openapi.json, /docs and /
 //
-// The API description, openapi.json, stands beside the routes; a test holds one to
-// the other. Handlers decode, call app, and render; they decide nothing.
+// The API description is openapi.json; a test compares it with the routes. Handlers
+// decode, call app, and render; they decide nothing.
 package api

@@ -22,7 +22,12 @@ func Status(t desk.ErrorType) int { return status[t] }
 func ErrorAnswer(e *desk.Error) (header http.Header, body []byte) {
 	header = http.Header{}
 	errorHeaders(header, e)
-	return header, errorBody(e)
+	return header, errorBody(e, inBody)
+}
+
+// Worded is an error's message as a route answers it.
+func Worded(pattern string, e *desk.Error) string {
+	return e.Worded(place(e.At, inputOf(pattern)), advice)
 }
 
 // Canonical is the one form of a JSON text's value.

@@ -8,21 +8,34 @@ import (
 	"parley/desk"
 )
 
-// A form is a channel's templates as they are answered, but for what fills the
-// hints: that is one of a few values, and everything else is the same for everybody.
-// It is shared and never changed.
+// A form is the JSON of a channel's templates without the values of hints. The values
+// differ between requests, and everything else is the same for all. It is shared and
+// never changed.
 type form struct {
 	library *desk.Library
-	channel *desk.Channel // with whose bindings
+	channel *desk.Channel // the bindings are the channel's
 	text    []byte
 	gaps    []gap
-	count   []int // of the gaps of each binding
+	count   []int // number of gaps of each binding
 }
 
-// A gap is where a hint's value belongs.
+// A gap is a place for a hint's value.
 type gap struct {
 	at      int // in the form's text
 	binding int // its index in desk.Bindings
+}
+
+// appendTemplate appends one template as GET /templates lists it, without values of
+// hints.
+func appendTemplate(b []byte, channel *desk.Channel, t *desk.Template) []byte {
+	f := &form{channel: channel, count: make([]int, len(desk.Bindings))}
+	f.add(t)
+	from := 0
+	for _, g := range f.gaps {
+		b = append(append(b, f.text[from:g.at]...), `null,"source":null}`...)
+		from = g.at
+	}
+	return append(b, f.text[from:]...)
 }
 
 func newForm(channel *desk.Channel, library *desk.Library, all bool) *form {
@@ -74,7 +87,7 @@ func (f *form) add(t *desk.Template) {
 	f.text = b
 }
 
-// fill answers with the form's templates and a list's values in the gaps.
+// fill answers with the form's templates, and with a list's values in the gaps.
 func (f *form) fill(c *call, l *app.TemplateList) []byte {
 	head := appendID([]byte(`{"channel_id":`), l.Channel.ID)
 	head = append(head, `,"agent":`...)
@@ -112,7 +125,7 @@ func (f *form) fill(c *call, l *app.TemplateList) []byte {
 	return append(append(b, f.text[from:]...), end...)
 }
 
-// maxForms is how many bytes of forms are kept.
+// maxForms is how many bytes of forms are kept in memory.
 const maxForms = 32 << 20
 
 // forms keeps the newest form of each list of templates.
@@ -127,8 +140,8 @@ type formKey struct {
 	all     bool
 }
 
-// of returns the form for a list. The library and the channel are those of one
-// version, so a form that was made of them is up to date.
+// of returns the form for a list. The library and the channel have the same version, so
+// a form made from them is up to date.
 func (f *forms) of(l *app.TemplateList, all bool) *form {
 	key := formKey{l.Channel.ID, all}
 	f.mu.RLock()

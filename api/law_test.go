@@ -49,7 +49,7 @@ func newTwin(s *server) *twin {
 	s.t.Helper()
 	ws, key := s.workspace("Twin", "US")
 	for _, name := range []string{"Ada", "Grace"} {
-		if _, err := s.app.AddMember(s.t.Context(), ws, name, name+"@example.com", "agent"); err != nil {
+		if _, err := s.app.AddMember(s.t.Context(), s.operator(ws), name, name+"@example.com", "agent"); err != nil {
 			s.t.Fatal(err)
 		}
 	}

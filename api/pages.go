@@ -4,43 +4,65 @@ import (
 	_ "embed"
 	"net/http"
 
+	"parley/web"
+
 	"github.com/swaggest/swgui/v5emb"
 )
 
 //go:embed openapi.json
 var openapi []byte
 
+// Description is the API description, as OpenAPI.
+func Description() []byte { return openapi }
+
 //go:embed index.html
 var index []byte
 
-// pages adds what stands beside /v1 and asks for no key.
-func (s *Server) pages() {
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		s.health(w, s.app.Ready(r.Context()))
-	})
-	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		s.health(w, s.ready(r.Context()))
-	})
-	s.mux.Handle("GET /metrics", s.metrics.handler())
-	s.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, answer{http.StatusOK, openapi})
-	})
-	docs := v5emb.New("parley API", "/openapi.json", "/docs")
-	s.mux.Handle("GET /docs", docs)
-	s.mux.Handle("GET /docs/", docs)
-	s.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(index)
-	})
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, s.noRoute(w, r))
-	})
+//go:embed docs.html
+var docs []byte
+
+//go:embed docs.js
+var docsScript []byte
+
+// What a page may load. No other page may frame it. Swagger UI sets styles on its
+// elements, and has images in its stylesheet.
+const (
+	noOthers  = "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	indexMay  = "default-src 'none'; style-src 'unsafe-inline'" + noOthers
+	docsMay   = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'" + noOthers
+	assetsMay = "default-src 'none'" + noOthers
+)
+
+// guard sets the security headers of a page.
+func guard(w *web.Response, may string) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", may)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
 }
 
-func (s *Server) health(w http.ResponseWriter, err error) {
-	if err != nil {
-		reply(w, answer{http.StatusServiceUnavailable, []byte(`{"status":"unavailable"}`)})
-		return
+// static answers a page or an asset that never changes.
+func static(contentType, may string, body []byte) web.Handler {
+	return func(w *web.Response, _ *http.Request) error {
+		guard(w, may)
+		w.Reply(http.StatusOK, contentType, body)
+		return nil
 	}
-	reply(w, answer{http.StatusOK, []byte(`{"status":"ok"}`)})
+}
+
+// pages adds the paths outside of /v1 that need no key.
+func (s *Server) pages() {
+	const html = "text/html; charset=utf-8"
+	s.web.Handle("GET /{$}", static(html, indexMay, index), fail(inQuery))
+	s.web.Handle("GET /openapi.json", static(web.JSON, assetsMay, openapi), fail(inQuery))
+	s.web.Handle("GET /docs", static(html, docsMay, docs), fail(inQuery))
+	s.web.Handle("GET /docs/{$}", static(html, docsMay, docs), fail(inQuery))
+	s.web.Handle("GET /docs/parley.js", static("text/javascript; charset=utf-8", assetsMay, docsScript), fail(inQuery))
+	swagger := v5emb.New("", "", "/docs")
+	s.web.Handle("GET /docs/", func(w *web.Response, r *http.Request) error {
+		guard(w, assetsMay)
+		swagger.ServeHTTP(w, r)
+		return nil
+	}, fail(inQuery))
+	s.web.Handle("/", func(w *web.Response, r *http.Request) error { return s.web.NoRoute(w, r) }, fail(inQuery))
 }

@@ -9,8 +9,8 @@ import (
 	"parley/desk"
 )
 
-// query reads the query parameters that an endpoint defines. An unknown or repeated
-// one is refused, so that a misspelt filter never lets everything through.
+// query reads the query parameters that an endpoint defines. It refuses an unknown or
+// repeated one, so a misspelt filter is never ignored.
 func query(rawQuery string, defined ...string) (url.Values, error) {
 	values, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -23,6 +23,9 @@ func query(rawQuery string, defined ...string) (url.Values, error) {
 	for name, list := range values {
 		switch {
 		case !known[name]:
+			if nearest := desk.Nearest(name, defined); nearest != "" {
+				return nil, desk.Invalidf("the query parameter %q is unknown here: did you mean %s?", name, nearest)
+			}
 			return nil, desk.Invalidf("the query parameter %q is unknown here; known are %s", name, strings.Join(defined, ", "))
 		case len(list) > 1:
 			return nil, desk.Invalidf("the query parameter %s is there %d times; send it once", name, len(list))
@@ -33,19 +36,19 @@ func query(rawQuery string, defined ...string) (url.Values, error) {
 	return values, nil
 }
 
-// idParameter reads an id; nil when it is not there.
+// idParameter reads an id; nil if it is absent.
 func idParameter(q url.Values, name string) (*desk.ID, error) {
 	if !q.Has(name) {
 		return nil, nil
 	}
 	id, ok := desk.ParseID(q.Get(name))
 	if !ok {
-		return nil, desk.Invalidf("%s: send an id, a UUID", name)
+		return nil, desk.InvalidAt("/"+name, "send an id, a UUID")
 	}
 	return &id, nil
 }
 
-// A page is which part of a list is asked for.
+// A page says which part of a list to return.
 type page struct {
 	limit  int
 	cursor string // "" for the first
@@ -60,11 +63,11 @@ func listQuery(rawQuery string, filters ...string) (q url.Values, p page, err er
 	if q.Has("limit") {
 		p.limit, err = strconv.Atoi(q.Get("limit"))
 		if err != nil || p.limit < 1 || p.limit > desk.MaxLimit || strconv.Itoa(p.limit) != q.Get("limit") {
-			return nil, p, desk.Invalidf("limit: send a whole number from 1 to %d", desk.MaxLimit)
+			return nil, p, desk.InvalidAt("/limit", "send a whole number from 1 to %d", desk.MaxLimit)
 		}
 	}
-	if q.Has("cursor") && p.cursor == "" { // an empty one was never given out
-		return nil, p, desk.Invalidf("cursor: it is empty; leave it out for the first page")
+	if q.Has("cursor") && p.cursor == "" { // no list returns an empty cursor
+		return nil, p, desk.InvalidAt("/cursor", "it is empty; leave it out for the first page")
 	}
 	return q, p, nil
 }

@@ -6,8 +6,8 @@ import (
 	"parley/desk"
 )
 
-// Records are written by hand: every field is there, null when empty, in the order
-// of the specification's tables.
+// Records are written by hand: every field is present, null when empty, in the order of
+// the specification's tables.
 
 func appendArray[T any](b []byte, list []T, one func([]byte, T) []byte) []byte {
 	b = append(b, '[')
@@ -28,11 +28,19 @@ func appendText(b []byte, s string) []byte {
 	return desk.AppendJSONString(b, s)
 }
 
+// appendID appends an id, or null when there is none.
 func appendID(b []byte, id desk.ID) []byte {
+	if id.IsZero() {
+		return append(b, "null"...)
+	}
 	return append(id.Append(append(b, '"')), '"')
 }
 
+// appendTime appends a time, or null when there is none.
 func appendTime(b []byte, t desk.Time) []byte {
+	if t == 0 {
+		return append(b, "null"...)
+	}
 	return append(t.Append(append(b, '"')), '"')
 }
 
@@ -60,7 +68,7 @@ func appendContact(b []byte, c *desk.Contact) []byte {
 	return append(b, '}')
 }
 
-// appendMemberFields appends what an owner object and a member record share,
+// appendMemberFields appends the fields that an owner object and a member record share,
 // without the closing brace.
 func appendMemberFields(b []byte, m *desk.Member) []byte {
 	b = appendID(append(b, `{"member_id":`...), m.ID)
@@ -98,8 +106,8 @@ func appendChannel(b []byte, c *desk.Channel) []byte {
 	return append(appendTime(append(b, `,"created_at":`...), c.CreatedAt), '}')
 }
 
-// appendChannelFields appends what a channel record and a choice of channels share,
-// without the closing brace.
+// appendChannelFields appends the fields that a channel record and a choice of channels
+// share, without the closing brace.
 func appendChannelFields(b []byte, c *desk.Channel) []byte {
 	b = appendID(append(b, `{"id":`...), c.ID)
 	b = append(append(b, `,"kind":"`...), c.Kind...)
@@ -117,18 +125,14 @@ func appendContactConversation(b []byte, c *desk.Conversation) []byte {
 	return append(appendConversationFields(b, c), '}')
 }
 
-// appendConversationFields appends what both forms share, without the closing brace.
+// appendConversationFields appends the fields that both forms share, without the
+// closing brace.
 func appendConversationFields(b []byte, c *desk.Conversation) []byte {
 	b = appendID(append(b, `{"id":`...), c.ID)
 	b = appendID(append(b, `,"channel_id":`...), c.ChannelID)
 	b = append(append(b, `,"status":"`...), c.Status...)
 	b = appendTime(append(b, `","created_at":`...), c.CreatedAt)
-	b = append(b, `,"assigned_member_id":`...)
-	if c.AssignedMember.IsZero() {
-		b = append(b, "null"...)
-	} else {
-		b = appendID(b, c.AssignedMember)
-	}
+	b = appendID(append(b, `,"assigned_member_id":`...), c.AssignedMember)
 	b = appendText(append(b, `,"assigned_via":`...), string(c.AssignedVia))
 	b = appendText(append(b, `,"last_message_preview":`...), c.Preview)
 	return appendTime(append(b, `,"last_message_at":`...), c.LastMessageAt)
@@ -144,8 +148,8 @@ func appendMessage(b []byte, m *desk.Message) []byte {
 	return append(appendFailure(b, m.Failure), '}')
 }
 
-// appendMessageFields appends what the answer to a send shows of a message, without
-// the closing brace.
+// appendMessageFields appends the fields that the answer to a send shows of a message,
+// without the closing brace.
 func appendMessageFields(b []byte, m *desk.Message) []byte {
 	b = appendID(append(b, `{"id":`...), m.ID)
 	b = appendText(append(b, `,"external_id":`...), m.ExternalID)

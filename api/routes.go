@@ -2,9 +2,9 @@ package api
 
 import "parley/desk"
 
-// routes lists every endpoint under /v1: the permission that it needs, and whether
-// what it calls looks at the key again in its own transaction, so that a read of
-// the key alone can be spared.
+// routes lists every endpoint under /v1 with its permission. It also says whether the
+// handler checks the key again in its own transaction; then a separate read of the key
+// is not needed.
 func (s *Server) routes() []route {
 	return []route{
 		{"POST /v1/contacts", desk.ContactsWrite, s.upsertContact, true},
@@ -31,5 +31,17 @@ func (s *Server) routes() []route {
 		{"GET /v1/channels", desk.ChannelsRead, s.listChannels, false},
 		{"GET /v1/channels/{id}", desk.ChannelsRead, s.getChannel, false},
 		{"GET /v1/members", desk.MembersRead, s.listMembers, false},
+		{"GET /v1/me", "", s.getMe, false},
+		{"GET /v1/events", desk.EventsRead, s.listEvents, false},
+		{"GET /v1/webhooks", desk.WebhooksRead, s.listWebhooks, false},
+		{"POST /v1/webhooks", desk.WebhooksWrite, s.addWebhook, false},
+		{"GET /v1/webhooks/{id}", desk.WebhooksRead, s.getWebhook, false},
+		{"PATCH /v1/webhooks/{id}", desk.WebhooksWrite, s.patchWebhook, false},
+		{"DELETE /v1/webhooks/{id}", desk.WebhooksWrite, s.deleteWebhook, false},
+		{"POST /v1/webhooks/{id}/rotate", desk.WebhooksWrite, s.rotateWebhook, false},
+		{"POST /v1/webhooks/{id}/ping", desk.WebhooksWrite, s.pingWebhook, false},
+		{"POST /v1/webhooks/{id}/replay", desk.WebhooksWrite, s.replayWebhook, false},
+		{"GET /v1/webhooks/{id}/deliveries", desk.WebhooksRead, s.listDeliveries, false},
+		{"POST /v1/webhooks/{id}/deliveries/{delivery_id}/redeliver", desk.WebhooksWrite, s.redeliver, false},
 	}
 }

@@ -39,6 +39,10 @@ func bodies(s *server) map[string]string {
 		"POST /v1/conversations/outbound":     message(),
 		"PUT /v1/conversations/{id}/assignee": `{"member":"` + s.members[0].ID.String() + `"}`,
 		"PUT /v1/conversations/{id}/status":   `{"status":"closed"}`,
+
+		"POST /v1/webhooks":             `{"url":"https://example.com"}`,
+		"PATCH /v1/webhooks/{id}":       `{"enabled":true}`,
+		"POST /v1/webhooks/{id}/rotate": `{}`,
 	}
 }
 
@@ -69,15 +73,12 @@ func TestEveryErrorTypeHasAStatus(t *testing.T) {
 func TestUnauthorizedIsTheSameBytes(t *testing.T) {
 	s := newServer(t)
 	revoked, expired := s.newKey(s.ws, "all"), s.newKey(s.ws, "all")
-	keys, err := s.app.Keys(t.Context(), s.ws)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.app.RevokeKey(t.Context(), keys[1].ID); err != nil {
+	keys := s.operator(s.ws).Settings.Keys()
+	if _, err := s.app.RevokeKey(t.Context(), s.operator(s.ws), keys[1].ID); err != nil {
 		t.Fatal(err)
 	}
 	soon := 5 * time.Millisecond
-	if _, err := s.app.EditKey(t.Context(), keys[2].ID, app.KeyEdit{Expires: &soon}); err != nil {
+	if _, err := s.app.EditKey(t.Context(), s.operator(s.ws), keys[2].ID, app.KeyEdit{Expires: &soon}); err != nil {
 		t.Fatal(err)
 	}
 	s.clock.Add(10)
@@ -123,6 +124,9 @@ func (s *server) newKeyOfOther(t *testing.T) string {
 func TestMissingPermissionIsNamed(t *testing.T) {
 	s := newServer(t)
 	for _, op := range operations(t) {
+		if op.Permission == "" {
+			continue
+		}
 		var others []string
 		for _, p := range desk.Permissions {
 			if string(p) != op.Permission {
@@ -147,15 +151,16 @@ func TestOtherWorkspace(t *testing.T) {
 	theirs := *s.server
 	theirs.ws = other
 	theirChannel := theirs.addChannel("theirs")
-	theirMember, err := s.app.AddMember(t.Context(), other, "Eve", "eve@example.com", "agent")
+	theirMember, err := s.app.AddMember(t.Context(), s.operator(other), "Eve", "eve@example.com", "agent")
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirConversation := s.hear(theirChannel, "+12022243442", "Hello")
+	theirConversation := theirs.hear(theirChannel, "+12022243442", "Hello")
 	foreign := contact(t, s.as(otherKey, "POST /v1/contacts", `{"external_id":"theirs","email":"a@other.example","identities":[{"kind":"twitter","value":"them"}]}`).body).ID
 	if r := s.as(otherKey, "POST /v1/attributes", `{"key":"theirs","type":"text"}`); r.status != 201 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
+	theirWebhook := addWebhook(t, s.server, otherKey, `{"url":"https://example.com"}`)
 	const unknown = "0196f2a0-0000-7000-8000-000000000000"
 	filled := bodies(s.server)
 	tried := 0
@@ -170,15 +175,15 @@ func TestOtherWorkspace(t *testing.T) {
 		}
 		body := filled[op.Method+" "+op.Path]
 		want := s.do(op.Method+" "+fillIn(op.Path, unknown, "unknown")+query, body)
-		for _, id := range []string{foreign, strings.ToUpper(foreign), theirConversation.ID.String(), theirChannel.String(), other.String(), "no-uuid", "%00"} {
+		for _, id := range []string{foreign, strings.ToUpper(foreign), theirConversation.ID.String(), theirChannel.String(), theirWebhook, other.String(), "no-uuid", "%00"} {
 			got := s.do(op.Method+" "+fillIn(op.Path, id, "theirs")+query, body)
 			if got.status != 404 || !bytes.Equal(got.body, want.body) {
 				t.Errorf("%s %s with %s: %d %s, want %d %s", op.Method, op.Path, id, got.status, got.body, want.status, want.body)
 			}
 		}
 	}
-	if tried != 14 {
-		t.Errorf("%d operations have an id slot, want 14: is one new?", tried)
+	if tried != 22 {
+		t.Errorf("%d operations have an id slot, want 22: is one new?", tried)
 	}
 	// Ids inside bodies and queries.
 	member := s.members[0].ID.String()
@@ -253,17 +258,36 @@ func TestUnknownRoutes(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	s := newServer(t)
-	for path, want := range map[string]string{
-		"/": `href="/docs"`, "/docs": "swagger", "/openapi.json": `"openapi": "3.1.0"`, "/healthz": `{"status":"ok"}`,
-		"/readyz": `{"status":"ok"}`, "/metrics": "parley_http_requests_total",
+	const html = "text/html; charset=utf-8"
+	for path, want := range map[string]struct{ text, contentType string }{
+		"/": {`href="/docs"`, html}, "/docs": {"/docs/parley.js", html}, "/docs/": {"/docs/parley.js", html},
+		"/docs/parley.js": {"SwaggerUIBundle", "text/javascript; charset=utf-8"}, "/docs/swagger-ui-bundle.js": {"swagger", "application/javascript"},
+		"/docs/swagger-ui.css": {".swagger-ui", "text/css; charset=utf-8"},
+		"/openapi.json":        {`"openapi": "3.1.0"`, "application/json; charset=utf-8"},
+		"/healthz":             {`{"status":"ok"}`, "application/json; charset=utf-8"}, "/readyz": {`{"status":"ok"}`, "application/json; charset=utf-8"},
+		"/metrics": {"parley_http_requests_total", ""},
 	} {
 		s.do("GET /v1/members", "")
 		r := s.as("", "GET "+path, "")
-		if r.status != 200 || !bytes.Contains(bytes.ToLower(r.body), []byte(strings.ToLower(want))) {
-			t.Errorf("GET %s: %d, no %s in %.200s", path, r.status, want, r.body)
+		if r.status != 200 || !bytes.Contains(bytes.ToLower(r.body), []byte(strings.ToLower(want.text))) {
+			t.Errorf("GET %s: %d, no %s in %.200s", path, r.status, want.text, r.body)
 		}
 		if r.header.Get("X-Request-Id") == "" {
 			t.Errorf("GET %s: no request id", path)
+		}
+		if want.contentType != "" && r.header.Get("Content-Type") != want.contentType {
+			t.Errorf("GET %s: Content-Type %s", path, r.header.Get("Content-Type"))
+		}
+		if path != "/" && !strings.HasPrefix(path, "/docs") {
+			continue
+		}
+		may := r.header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(may, "default-src 'none'") || !strings.Contains(may, "frame-ancestors 'none'") || strings.Contains(may, "script-src 'self' 'unsafe") ||
+			r.header.Get("X-Content-Type-Options") != "nosniff" || r.header.Get("Referrer-Policy") != "no-referrer" {
+			t.Errorf("GET %s: %v", path, r.header)
+		}
+		if want.contentType == html && bytes.Contains(r.body, []byte("<script>")) {
+			t.Errorf("GET %s: a script in the page, which its policy forbids", path)
 		}
 	}
 }
@@ -290,7 +314,7 @@ func TestRateLimit(t *testing.T) {
 func TestRateLimitCountsARequestOnce(t *testing.T) {
 	s := newServerWith(t, api.Config{RateLimit: 2})
 	s.want(201, "POST /v1/contacts", `{"external_id":"x"}`)
-	if _, err := s.app.AddMember(t.Context(), s.ws, "New", "new@example.com", "agent"); err != nil {
+	if _, err := s.app.AddMember(t.Context(), s.operator(s.ws), "New", "new@example.com", "agent"); err != nil {
 		t.Fatal(err)
 	}
 	s.want(200, "POST /v1/contacts", `{"external_id":"x"}`)

@@ -15,6 +15,7 @@ import (
 	"parley/api"
 	"parley/app"
 	"parley/desk"
+	"parley/sandbox"
 )
 
 // The templates of a desk's channel, in the provider's own form.
@@ -42,21 +43,30 @@ func newDesk(t testing.TB, changes ...func(*app.Deps)) *deskServer {
 // addChannel adds a sandbox channel with the templates.
 func (s *server) addChannel(externalID string) desk.ID {
 	s.t.Helper()
-	c, err := s.app.AddSandbox(s.t.Context(), s.ws, externalID)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	c := s.addSandbox(externalID)
 	for _, source := range deskTemplates {
-		if _, err := s.app.PutSandboxTemplate(s.t.Context(), c.ID, []byte(source)); err != nil {
+		if _, err := s.app.PutTemplate(s.t.Context(), s.operator(s.ws), c, []byte(source)); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	return c.ID
+	return c
 }
 
 func (s *server) enable(channel desk.ID, enabled bool) {
 	s.t.Helper()
-	if _, err := s.app.EditChannel(s.t.Context(), channel, app.ChannelEdit{Enabled: &enabled}); err != nil {
+	if _, err := s.app.EditChannel(s.t.Context(), s.operator(s.ws), channel, app.ChannelEdit{Enabled: &enabled}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// hours lets servers run for some hours.
+func (s *server) hours(n int) {
+	s.t.Helper()
+	_, hour, err := s.store.Clock(s.t.Context())
+	for i := int64(0); err == nil && i < int64(n); i++ {
+		err = s.store.RaiseHour(s.t.Context(), hour+i)
+	}
+	if err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -64,7 +74,7 @@ func (s *server) enable(channel desk.ID, enabled bool) {
 // hear plays a person's message into a channel.
 func (s *server) hear(channel desk.ID, from, text string) *desk.Conversation {
 	s.t.Helper()
-	c, err := s.app.ReceiveSandbox(s.t.Context(), channel, from, "", text)
+	c, err := s.app.ReceiveSimulated(s.t.Context(), s.operator(s.ws), channel, from, "", text)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -261,7 +271,7 @@ func TestSendReplays_in_another_country(t *testing.T) {
 	s := newDesk(t)
 	moved := func(country string) {
 		t.Helper()
-		if _, err := s.app.EditWorkspace(t.Context(), s.ws, nil, &country); err != nil {
+		if _, err := s.app.EditWorkspace(t.Context(), s.operator(s.ws), app.WorkspaceEdit{Country: &country}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -482,12 +492,14 @@ func TestSendReplays(t *testing.T) {
 			t.Errorf("%d %s, want %d", r.status, r.body, want)
 		}
 	}
-	// It lives for 30 days.
-	s.clock.Add((30*24*time.Hour - time.Minute).Milliseconds())
+	// It lives for 30 days in which a server runs, and the hour that had begun, whatever
+	// the clock says.
+	s.clock.Add((365 * 24 * time.Hour).Milliseconds())
+	s.hours(30 * 24)
 	if r := s.outbound("key", body); r.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("within 30 days: %d %v %s", r.status, r.header, r.body)
 	}
-	s.clock.Add(time.Minute.Milliseconds())
+	s.hours(1)
 	if r := s.outbound("key", body); r.status != 201 || r.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("after 30 days: %d %v %s", r.status, r.header, r.body)
 	}
@@ -495,7 +507,7 @@ func TestSendReplays(t *testing.T) {
 
 // A gate is a provider that counts, and holds what it is sent until the gate opens.
 type gate struct {
-	app.Provider
+	*sandbox.Sandbox
 	sent   atomic.Int64
 	opened chan struct{}
 }
@@ -503,7 +515,7 @@ type gate struct {
 func newGatedDesk(t *testing.T, wait time.Duration) (*deskServer, *gate) {
 	g := &gate{opened: make(chan struct{})}
 	return newDesk(t, func(d *app.Deps) {
-		g.Provider = d.Providers[desk.SandboxChannel]
+		g.Sandbox = d.Providers[desk.SandboxChannel].(*sandbox.Sandbox)
 		d.Providers = map[desk.ChannelKind]app.Provider{desk.SandboxChannel: g}
 		d.Bounds.Wait = wait
 		d.Bounds.FirstByte = time.Hour // the test's clock is no measure
@@ -517,7 +529,7 @@ func (g *gate) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
 	case <-ctx.Done():
 		return app.Receipt{}, ctx.Err()
 	}
-	return g.Provider.Send(ctx, d)
+	return g.Sandbox.Send(ctx, d)
 }
 
 // reached waits until the provider was called.
@@ -609,7 +621,7 @@ func TestSendLost(t *testing.T) {
 			if !ok {
 				t.Fatalf("no attempt: %+v", lost)
 			}
-			if _, err := s.app.Release(t.Context(), id, sent); err != nil {
+			if _, err := s.app.Release(t.Context(), s.operator(s.ws), id, sent); err != nil {
 				t.Fatal(err)
 			}
 			if !sent { // the key is free again
@@ -664,7 +676,7 @@ func TestSendStores(t *testing.T) {
 	decodeJSON(t, r.body, &sent)
 	golden(t, s.do("GET /v1/contacts/"+sent.Data.Conversation.ContactID, ""))
 	conversation, _ := desk.ParseID(sent.Data.Conversation.ID)
-	messages, err := s.store.Messages(t.Context(), s.ws, conversation, nil, 10)
+	messages, _, err := s.store.Messages(t.Context(), s.ws, conversation, nil, 10)
 	if err != nil || len(messages) != 1 || messages[0].OptIn == nil || messages[0].OptIn.Request.String() != r.header.Get("X-Request-Id") {
 		t.Errorf("%v %+v, request %s", err, messages, r.header.Get("X-Request-Id"))
 	}
@@ -686,15 +698,12 @@ func TestSendStores(t *testing.T) {
 func TestSendRevoked(t *testing.T) {
 	s := newDesk(t)
 	key := s.newKey(s.ws, "all")
-	keys, err := s.app.Keys(t.Context(), s.ws)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := s.operator(s.ws).Settings.Keys()
 	header := http.Header{"Authorization": {"Bearer " + key}, "Idempotency-Key": {"key"}}
 	if r := s.send("POST", "/v1/conversations/outbound", header, message()); r.status != 201 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	if _, err := s.app.RevokeKey(t.Context(), keys[len(keys)-1].ID); err != nil {
+	if _, err := s.app.RevokeKey(t.Context(), s.operator(s.ws), keys[len(keys)-1].ID); err != nil {
 		t.Fatal(err)
 	}
 	if r := s.send("POST", "/v1/conversations/outbound", header, message()); r.status != 401 {

@@ -1,24 +1,17 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
-	"path"
-	"runtime/debug"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"parley/app"
 	"parley/desk"
+	"parley/web"
 )
 
 // The largest bodies, in bytes (contract §2).
@@ -27,46 +20,46 @@ const (
 	maxBatchBody = 16 << 20
 )
 
-// Config is what a Server is built from.
+// Config has the parts of a Server.
 type Config struct {
 	App       *app.App
-	Log       *slog.Logger
-	RateLimit int    // requests a second for each key; 0: no limit
-	Version   string // of the binary, for /metrics
+	Web       *web.Server
+	RateLimit int // requests a second for each key; 0: no limit
+
+	MCP       http.Handler // of POST /mcp, after the key was checked; nil: none
+	PublicURL string       // of the pages that may call it; "": none
 }
 
-// A Server answers HTTP. It is safe for concurrent use.
+// A Server answers /v1, the pages, and providers' callbacks.
 type Server struct {
-	app      *app.App
-	log      *slog.Logger
-	mux      *http.ServeMux
-	metrics  *metrics
-	limits   *limits
-	forms    forms
-	draining atomic.Bool
+	app   *app.App
+	web   *web.Server
+	rate  *web.Rate
+	limit int
+	forms forms
 }
 
-// New builds a Server.
+// New builds a Server and registers its handlers.
 func New(c Config) *Server {
-	s := &Server{app: c.App, log: c.Log, mux: http.NewServeMux(), metrics: newMetrics(c.Version), limits: newLimits(c.RateLimit)}
-	for _, rt := range s.routes() {
-		s.mux.Handle(rt.pattern, s.serve(rt))
+	s := &Server{app: c.App, web: c.Web, rate: web.NewRate(c.RateLimit), limit: c.RateLimit}
+	s.web.Register(figures{c.App})
+	for _, rt := range append(s.routes(), route{pattern: "/v1/", do: s.unknown}) {
+		s.web.Handle(rt.pattern, s.serve(rt), fail(inputOf(rt.pattern)))
 	}
-	s.mux.Handle("/v1/", s.serve(route{pattern: "/v1/", do: s.unknown}))
 	s.pages()
 	s.hooks()
+	if c.MCP != nil {
+		s.assistants(c.MCP, c.PublicURL)
+	}
 	return s
 }
-
-// Handler returns what serves all paths.
-func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.dispatch) }
 
 // A route is one endpoint.
 type route struct {
 	pattern  string
 	needs    desk.Permission
 	do       handler
-	rechecks bool // do looks at the key in its own transaction: see app.Presume
+	rechecks bool // do checks the key in its own transaction: see app.Presume
 }
 
 // A handler reads a call and returns its answer.
@@ -75,13 +68,15 @@ type handler func(*call) (answer, error)
 // A call is one authenticated request under /v1.
 type call struct {
 	r         *http.Request
-	w         http.ResponseWriter
+	w         *web.Response
 	principal app.Principal
-	out       []byte        // empty, with room for an answer
-	large     *[]byte       // what room lent
-	body      *bytes.Buffer // once it was read
-	unread    error         // why it could not be read: it can't be tried twice
-	counted   bool          // against the key's rate
+	out       []byte       // empty, with capacity for an answer
+	large     *[]byte      // the buffer that room lent
+	body      []byte       // after it was read
+	unread    error        // why it could not be read; then the request can't be tried twice
+	counted   bool         // whether the key's rate limit has counted it
+	from      string       // where its page of events began, if it waited for them
+	stream    func() error // sends the answer, if that is a stream
 }
 
 // An answer is a status and a JSON body; 204 has none.
@@ -90,46 +85,23 @@ type answer struct {
 	body   []byte
 }
 
-// dispatch gives every answer its request id, and keeps the mux from redirecting:
-// a path that is not clean is an unknown route.
-func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h["X-Request-Id"] = []string{s.app.NewID().String()}
-	if p := r.URL.Path; p == "/v1" || p == "" || p[0] != '/' || !clean(p) || r.URL.RawPath != "" && !clean(r.URL.RawPath) {
-		if p != "/v1" && !strings.HasPrefix(p, "/v1/") {
-			s.fail(w, errNoRoute)
-			return
-		}
-		s.serve(route{pattern: "/v1/", do: s.unknown}).ServeHTTP(w, r)
-		return
-	}
-	s.mux.ServeHTTP(w, r)
-}
-
-func clean(p string) bool {
-	if !strings.Contains(p, "//") && !strings.Contains(p, "/.") {
-		return true // as nearly all are
-	}
-	c := path.Clean(p)
-	return p == c || c != "/" && p == c+"/"
-}
-
-// serve authenticates, checks the permission, runs the handler, and turns what it
-// returns into an answer: the only place where a request ends.
-func (s *Server) serve(rt route) http.Handler {
-	observe := s.metrics.route(rt.pattern)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start := time.Now()
+// serve authenticates, checks the permission, runs the handler and answers.
+func (s *Server) serve(rt route) web.Handler {
+	return func(w *web.Response, r *http.Request) error {
 		out := buffers.Get().(*[]byte)
 		c := &call{r: r, w: w, out: (*out)[:0]}
 		a, err := s.run(rt, c)
-		if err != nil {
-			e := desk.AsError(err)
-			a = answer{status[e.Type], errorBody(e)}
-			errorHeaders(w.Header(), e)
-			s.explain(r, rt.pattern, c, e)
+		w.Release()
+		if err == nil && c.stream != nil {
+			buffers.Put(out) // a stream may be idle for hours
+			return c.stream()
 		}
-		reply(w, a)
+		if err == nil {
+			a, err = s.makeRoom(rt, c, a)
+		}
+		if err == nil {
+			reply(w, a)
+		}
 		switch {
 		case c.large != nil:
 			largeBuffers.Put(c.large)
@@ -137,29 +109,41 @@ func (s *Server) serve(rt route) http.Handler {
 			*out = a.body[:0]
 		}
 		buffers.Put(out)
-		if c.body != nil && c.body.Cap() <= maxBody {
-			bodies.Put(c.body)
-		}
-		observe(a.status, time.Since(start))
-		if s.log.Enabled(r.Context(), slog.LevelDebug) {
-			s.log.LogAttrs(r.Context(), slog.LevelDebug, "http", slog.String("route", rt.pattern), slog.String("method", r.Method),
-				slog.Int("status", a.status), requestID(w), keyID(c), slog.Duration("took", time.Since(start)))
-		}
-	})
+		return err
+	}
 }
 
-// run authenticates, admits and handles a request. A route that rechecks the key
-// is first tried on a presumption; what is then refused is refused for good only
-// after the key was read and the presumption held.
+// makeRoom reserves memory for an answer in the budget that all bodies share. While
+// there is none, it drops the answer that was read and reads it again afterwards;
+// otherwise many waiting callers would hold the memory that they wait for. It never
+// drops the answer to a write.
+func (s *Server) makeRoom(rt route, c *call, a answer) (answer, error) {
+	n, ws := len(a.body), c.principal.Workspace()
+	if !strings.HasPrefix(rt.pattern, http.MethodGet) {
+		c.w.Room(n, ws)
+		return a, nil
+	}
+	if c.w.TryRoom(n, ws) {
+		return a, nil
+	}
+	c.out, c.large = nil, nil
+	if err := c.w.AwaitRoom(n, ws); err != nil {
+		return answer{}, err
+	}
+	a, err := s.run(rt, c)
+	c.w.Release()
+	c.w.Room(len(a.body), ws) // its size may have changed
+	return a, err
+}
+
+// run authenticates, admits and handles a request. A route that rechecks the key first
+// tries a presumed principal. If that is refused, run reads the key and tries again, so
+// a refusal is never based on a presumed principal.
 func (s *Server) run(rt route, c *call) (a answer, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
 	key := bearer(c.r)
 	presumed, known := app.Principal{}, false
-	if rt.rechecks {
+	// A caller must be authenticated before memory is reserved for its large body.
+	if rt.rechecks && c.r.ContentLength >= 0 && c.r.ContentLength <= maxBody {
 		presumed, known = s.app.Presume(key)
 	}
 	if known {
@@ -168,7 +152,10 @@ func (s *Server) run(rt route, c *call) (a answer, err error) {
 			return a, nil
 		}
 	}
-	p, unauthorized := s.app.Authenticate(c.r.Context(), key)
+	// A client that has closed its side ends the request's context, but may still read
+	// the answer. One read of a key is too cheap to answer such a client that the
+	// database is away.
+	p, unauthorized := s.app.Authenticate(context.WithoutCancel(c.r.Context()), key)
 	if unauthorized != nil {
 		return answer{}, unauthorized
 	}
@@ -179,10 +166,11 @@ func (s *Server) run(rt route, c *call) (a answer, err error) {
 	return s.admit(rt, c)
 }
 
-// admit runs the handler if the principal may, now.
+// admit runs the handler if the principal has the permission now.
 func (s *Server) admit(rt route, c *call) (a answer, err error) {
-	if !c.counted && !s.limits.allow(c.principal.Key.ID) {
-		return a, desk.Errorf(desk.RateLimited, "this key sends more requests than the %d a second it may; wait and send again", s.limits.perSecond)
+	c.w.Actor("key_id", c.principal.Key.ID)
+	if !c.counted && !s.rate.Allow(c.principal.Key.ID) {
+		return a, desk.Errorf(desk.RateLimited, "this key sends more requests than the %d a second it may; wait and send again", s.limit)
 	}
 	c.counted = true
 	if rt.needs != "" {
@@ -193,8 +181,7 @@ func (s *Server) admit(rt route, c *call) (a answer, err error) {
 	return rt.do(c)
 }
 
-// bearer returns the key that the request carries, or "" when it carries none in
-// the one form there is.
+// bearer returns the key of the request, or "" if it is absent or in another form.
 func bearer(r *http.Request) string {
 	values := r.Header["Authorization"]
 	if len(values) != 1 {
@@ -207,34 +194,6 @@ func bearer(r *http.Request) string {
 	return strings.TrimLeft(key, " ")
 }
 
-// explain logs what only the operator can mend: the answer says no more than that
-// it happened.
-func (s *Server) explain(r *http.Request, pattern string, c *call, e *desk.Error) {
-	level := slog.LevelError
-	switch e.Type {
-	case desk.Internal:
-	case desk.Unavailable:
-		level = slog.LevelWarn
-	default:
-		return
-	}
-	if r.Context().Err() != nil {
-		return // the client has left, which is not the database's fault
-	}
-	s.log.LogAttrs(r.Context(), level, "request failed", slog.String("route", pattern), requestID(c.w), keyID(c), slog.Any("err", e.Err))
-}
-
-func requestID(w http.ResponseWriter) slog.Attr {
-	return slog.String("request_id", w.Header().Get("X-Request-Id"))
-}
-
-func keyID(c *call) slog.Attr {
-	if c.principal.Key == nil {
-		return slog.String("key_id", "")
-	}
-	return slog.String("key_id", c.principal.Key.ID.String())
-}
-
 // maxKept is the largest buffer that is kept for the next answer.
 const maxKept = 64 << 10
 
@@ -243,15 +202,15 @@ var buffers = sync.Pool{New: func() any {
 	return &b
 }}
 
-// room returns an empty buffer with room for an answer of n bytes. It belongs to the
-// call until that is answered.
+// room returns an empty buffer with capacity for an answer of n bytes. It belongs to
+// the call until the answer is sent.
 func (c *call) room(n int) []byte {
 	if n <= maxKept || n > maxLarge {
 		return slices.Grow(c.out, n)
 	}
 	c.large = largeBuffers.Get().(*[]byte)
 	if cap(*c.large) < n {
-		*c.large = make([]byte, 0, n+n/8) // the next answer is as large, or nearly
+		*c.large = make([]byte, 0, n+n/8) // the next answer is usually about as large
 	}
 	return *c.large
 }
@@ -261,98 +220,44 @@ const maxLarge = 4 << 20
 
 var largeBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-var jsonType = []string{"application/json; charset=utf-8"}
+func reply(w *web.Response, a answer) { w.Reply(a.status, web.JSON, a.body) }
 
-func reply(w http.ResponseWriter, a answer) {
-	h := w.Header()
-	if a.status != http.StatusNoContent {
-		h["Content-Type"] = jsonType
-		h["Content-Length"] = []string{strconv.Itoa(len(a.body))}
+// fail answers an error as JSON; in says where the request was read from.
+func fail(in input) web.Fail {
+	return func(w *web.Response, e *desk.Error) {
+		errorHeaders(w.Header(), e)
+		reply(w, answer{status[e.Type], errorBody(e, in)})
 	}
-	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // a client that has left is nobody's error
 }
 
-// fail answers outside /v1.
-func (s *Server) fail(w http.ResponseWriter, e *desk.Error) {
-	errorHeaders(w.Header(), e)
-	reply(w, answer{status[e.Type], errorBody(e)})
-}
+// unknown answers a path or method under /v1 without a route.
+func (s *Server) unknown(c *call) (answer, error) { return answer{}, s.web.NoRoute(c.w, c.r) }
 
-var errNoRoute = desk.NotFoundf("no such route; /docs lists those there are")
-
-// unknown answers a path or method under /v1 that no route has.
-func (s *Server) unknown(c *call) (answer, error) { return answer{}, s.noRoute(c.w, c.r) }
-
-// noRoute says whether it is the path or only the method that no route has.
-func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) *desk.Error {
-	allow := s.allowed(r)
-	if allow == "" || !clean(r.URL.Path) {
-		return errNoRoute
-	}
-	w.Header()["Allow"] = []string{allow}
-	return desk.Errorf(desk.MethodNotAllowed, "this path takes %s, not %s", allow, r.Method)
-}
-
-// allowed lists the methods that the request's path takes.
-func (s *Server) allowed(r *http.Request) string {
-	var list []string
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		probe := &http.Request{Method: method, URL: r.URL, Host: r.Host}
-		if _, pattern := s.mux.Handler(probe); pattern != "/v1/" && pattern != "/" {
-			list = append(list, method)
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
-// id is the path's {id}; one that is no UUID is the zero id, which no record has.
+// id is the path's {id}; a text that is no UUID becomes the zero id, which no record
+// has.
 func (c *call) id() desk.ID {
 	id, _ := desk.ParseID(c.r.PathValue("id"))
 	return id
 }
 
-// decode reads the body, whatever its Content-Type, and hands it to read.
-func (c *call) decode(limit int64, read func(*decoder) error) error {
+// largeBodies limits how many large bodies are decoded at a time. Decoding takes tenths
+// of a second, and half of the processors are kept for other requests.
+var largeBodies = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+
+// decode reads the body, for any Content-Type, and passes it to read.
+func (c *call) decode(limit int, read func(*decoder) error) error {
 	if c.body == nil && c.unread == nil {
-		c.unread = c.readBody(limit)
+		c.body, c.unread = c.w.Body(limit, c.principal.Workspace())
 	}
 	if c.unread != nil {
 		return c.unread
 	}
-	return decode(c.body.Bytes(), read)
-}
-
-func (c *call) readBody(limit int64) error {
-	tooLarge := desk.Errorf(desk.PayloadTooLarge, "the body is larger than the %d MiB that this endpoint takes", limit>>20)
-	if c.r.ContentLength > limit {
-		return tooLarge
+	if len(c.body) > maxBody {
+		largeBodies <- struct{}{}
+		defer func() { <-largeBodies }()
 	}
-	body := bodies.Get().(*bytes.Buffer)
-	body.Reset()
-	if c.r.ContentLength > 0 {
-		body.Grow(int(c.r.ContentLength) + bytes.MinRead)
-	}
-	var large *http.MaxBytesError
-	_, err := body.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, limit))
-	switch {
-	case errors.As(err, &large):
-		return tooLarge
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return desk.Invalidf("the body ended before its announced length")
-	case err != nil:
-		return desk.Invalidf("the body could not be read to its end: send it whole, within a minute")
-	}
-	c.body = body
-	return nil
-}
-
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// Ready tells whether requests can be answered now.
-func (s *Server) ready(ctx context.Context) error {
-	if s.draining.Load() {
-		return errors.New("draining")
-	}
-	return s.app.Ready(ctx)
+	return decode(c.body, func(d *decoder) error {
+		d.defined = c.principal.Settings.Attributes
+		return read(d)
+	})
 }

@@ -8,7 +8,7 @@ import (
 	"parley/desk"
 )
 
-// status is the only place that knows both vocabularies (spec, Errors).
+// status maps error types to HTTP statuses (spec, Errors). No other code does.
 var status = map[desk.ErrorType]int{
 	desk.Unauthorized:      http.StatusUnauthorized,
 	desk.Forbidden:         http.StatusForbidden,
@@ -37,13 +37,16 @@ var status = map[desk.ErrorType]int{
 	desk.ProviderUnavailable:  http.StatusBadGateway,
 	desk.SendInProgress:       http.StatusServiceUnavailable,
 	desk.SendOutcomeUnknown:   http.StatusServiceUnavailable,
+	desk.CursorExpired:        http.StatusGone,
+	desk.WebhookExists:        http.StatusConflict,
+	desk.EndpointOff:          http.StatusConflict,
 }
 
-// retryAfter is what Retry-After says, in seconds, of errors that pass by themselves
-// and don't say when.
+// retryAfter is the Retry-After in seconds for temporary errors without a time of their
+// own.
 const retryAfter = 1
 
-// errorHeaders sets what belongs beside an error's body.
+// errorHeaders sets the headers that belong to an error.
 func errorHeaders(h http.Header, e *desk.Error) {
 	switch e.Type {
 	case desk.Unauthorized:
@@ -53,19 +56,19 @@ func errorHeaders(h http.Header, e *desk.Error) {
 	}
 }
 
-// appendError appends the object that stands under "error".
-func appendError(b []byte, e *desk.Error) []byte {
+// appendError appends the object under "error".
+func appendError(b []byte, e *desk.Error, in input) []byte {
 	b = append(b, `{"type":"`...)
 	b = append(b, e.Type...)
 	b = append(b, `","message":`...)
-	b = desk.AppendJSONString(b, e.Message)
+	b = desk.AppendJSONString(b, e.Worded(place(e.At, in), advice))
 	if e.Details != nil {
 		b = appendDetails(append(b, `,"details":`...), e.Details)
 	}
 	return append(b, '}')
 }
 
-// appendDetails appends what an error names, null for a type that no error has.
+// appendDetails appends the details of an error, null for an unknown type.
 func appendDetails(b []byte, details any) []byte {
 	switch details := details.(type) {
 	case []desk.Identity:
@@ -97,10 +100,16 @@ func appendDetails(b []byte, details any) []byte {
 		return append(appendID(append(b, `{"attempt_id":`...), details.AttemptID), '}')
 	case desk.Failure:
 		return appendFailure(b, &details)
+	case desk.ExpiredCursor:
+		b = desk.AppendJSONString(append(b, `{"reason":`...), details.Reason)
+		b = desk.AppendJSONString(append(b, `,"oldest":`...), details.Oldest)
+		return append(desk.AppendJSONString(append(b, `,"newest":`...), details.Newest), '}')
+	case desk.ExistingWebhook:
+		return append(appendID(append(b, `{"id":`...), details.ID), '}')
 	}
 	return append(b, "null"...)
 }
 
-func errorBody(e *desk.Error) []byte {
-	return append(appendError([]byte(`{"error":`), e), '}')
+func errorBody(e *desk.Error, in input) []byte {
+	return append(appendError([]byte(`{"error":`), e, in), '}')
 }

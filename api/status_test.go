@@ -15,6 +15,9 @@ var detailsOf = map[desk.ErrorType][]struct {
 }{
 	desk.Unauthorized: nil, desk.Forbidden: nil, desk.InvalidRequest: nil, desk.TooManyOperations: nil, desk.MethodNotAllowed: nil,
 	desk.TypeConflict: nil, desk.PayloadTooLarge: nil, desk.RateLimited: nil, desk.Unavailable: nil, desk.Internal: nil,
+	desk.EndpointOff:      nil,
+	desk.WebhookExists:    {{desk.ExistingWebhook{ID: desk.ID{15: 1}}, `{"id":"00000000-0000-0000-0000-000000000001"}`}},
+	desk.CursorExpired:    {{desk.ExpiredCursor{Reason: "retention", Oldest: "evt_0", Newest: "evt_1"}, `{"reason":"retention","oldest":"evt_0","newest":"evt_1"}`}},
 	desk.ConversationOpen: nil, desk.OptInRequired: nil, desk.RecipientUnreachable: nil, desk.IdempotencyKeyReused: nil, desk.SendInProgress: nil,
 	desk.NotFound: {
 		{desk.Languages{}, `{"languages":[]}`},
@@ -23,7 +26,7 @@ var detailsOf = map[desk.ErrorType][]struct {
 	desk.IdentityConflict:    {{[]desk.Identity{{Kind: "email", Value: "a@b.c"}}, `[{"kind":"email","value":"a@b.c"}]`}},
 	desk.InvalidAttributes:   {{[]desk.AttributeProblem{{Key: "a", Message: "expected text"}}, `[{"key":"a","message":"expected text"}]`}},
 	desk.RecipientOptedOut:   {{desk.OptedOut{Since: 1}, `{"since":"1970-01-01T00:00:00.001Z"}`}},
-	desk.AmbiguousChannel:    {{[]*desk.Channel{{Kind: "sandbox", ExternalID: `"`}}, `[{"id":"00000000-0000-0000-0000-000000000000","kind":"sandbox","external_id":"\""}]`}},
+	desk.AmbiguousChannel:    {{[]*desk.Channel{{ID: desk.ID{15: 1}, Kind: "sandbox", ExternalID: `"`}}, `[{"id":"00000000-0000-0000-0000-000000000001","kind":"sandbox","external_id":"\""}]`}},
 	desk.ChannelNotUsable:    {{desk.Unusable{Reason: "disabled"}, `{"reason":"disabled"}`}},
 	desk.TemplateNotSendable: {{desk.Unsendable{Status: "approved", Reasons: []string{"carousel"}}, `{"status":"approved","reasons":["carousel"]}`}},
 	desk.InvalidVariables:    {{[]desk.VariableProblem{{Address: "header.1", Message: "empty"}}, `[{"address":"header.1","message":"empty"}]`}},
@@ -47,6 +50,33 @@ func TestErrorAnswers(t *testing.T) {
 			if _, body := api.ErrorAnswer(e); string(body) != `{"error":{"type":"`+string(kind)+`","message":"m","details":`+c.want+`}}` {
 				t.Errorf("%s\nwant %s", body, c.want)
 			}
+		}
+	}
+}
+
+// TestWorded: a message shows the place as the caller wrote it, and says what to do.
+func TestWorded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		route string
+		e     *desk.Error
+		want  string
+	}{
+		{"POST /v1/x", desk.InvalidAt("/identities/3/value", "wrong"), "/identities/3/value: wrong"},
+		{"PUT /v1/x", desk.InvalidAt("/owner", "unknown").Advise(desk.ListMembers), "/owner: unknown; GET /members lists them"},
+		{"GET /v1/x", desk.InvalidAt("/owner", "unknown"), "owner: unknown"},
+		{"DELETE /v1/x", desk.InvalidAt("/value", "a field").Advise(desk.ClearField, "email"), "value: a field; clear it with PATCH /contacts/{id} and email null"},
+		{"POST /v1/x", desk.InvalidAt(desk.AtIdempotencyKey, "missing"), "Idempotency-Key: missing"},
+		{"GET /v1/x", desk.NotFoundf("100%% unknown"), "100% unknown"},
+	} {
+		if got := api.Worded(c.route, c.e); got != c.want {
+			t.Errorf("%s: %q, want %q", c.route, got, c.want)
+		}
+	}
+	for _, kind := range desk.AdviceKinds() {
+		e := desk.Invalidf("m").Advise(kind, "ARG")
+		if got := api.Worded("POST /v1/x", e); len(got) < len("m; x") {
+			t.Errorf("no words for the advice %d", kind)
 		}
 	}
 }

@@ -62,12 +62,9 @@ func TestTemplates(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			s := newDesk(t)
-			empty, err := s.app.AddSandbox(t.Context(), s.ws, "empty")
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.enable(empty.ID, false)
-			fill := strings.NewReplacer("{channel}", s.channel.String(), "{CHANNEL}", strings.ToUpper(s.channel.String()), "{empty}", empty.ID.String(), "{member}", s.members[0].ID.String(),
+			empty := s.addSandbox("empty")
+			s.enable(empty, false)
+			fill := strings.NewReplacer("{channel}", s.channel.String(), "{CHANNEL}", strings.ToUpper(s.channel.String()), "{empty}", empty.String(), "{member}", s.members[0].ID.String(),
 				"{ada}", contact(t, s.want(201, "POST /v1/contacts", `{"phone":"+12022243441","name":"Augusta Ada  Lovelace"}`)).ID,
 				"{nameless}", contact(t, s.want(201, "POST /v1/contacts", `{"phone":"+12022243442"}`)).ID)
 			for range 2 { // made, and remembered
@@ -78,6 +75,32 @@ func TestTemplates(t *testing.T) {
 				golden(t, r)
 			}
 		})
+	}
+}
+
+// TestTemplatesLookUpNobody: a key that may not read contacts learns nothing of them, not
+// even whether a query is well-formed.
+func TestTemplatesLookUpNobody(t *testing.T) {
+	s := newDesk(t)
+	ada := contact(t, s.want(201, "POST /v1/contacts", `{"phone":"+12022243441","name":"Ada"}`)).ID
+	key := s.newKey(s.ws, "templates:read")
+	for _, query := range []string{
+		"?phone=%2B12022243441", "?phone=%2B12022243449", "?phone=", "?phone", "?contact_id=" + ada, "?contact_id=x", "?%63ontact_id=x",
+		"?contact_id=" + ada + "&phone=x", "?nonsense=1&phone=x", "?%zz&phone=x", "?phone=x&phone=y", "?status=x&contact_id=",
+	} {
+		r := s.as(key, "GET /v1/templates"+query, "")
+		if r.status != 403 || !bytes.Contains(r.body, []byte("contacts:read")) {
+			t.Errorf("%s: %d %s", query, r.status, r.body)
+		}
+	}
+	for _, query := range []string{"", "?contact_name=Ada&agent=ada@example.com", "?status=all"} {
+		if r := s.as(key, "GET /v1/templates"+query, ""); r.status != 200 {
+			t.Errorf("%s: %d %s", query, r.status, r.body)
+		}
+	}
+	both := s.newKey(s.ws, "templates:read,contacts:read")
+	if r := s.as(both, "GET /v1/templates?phone=%2B12022243441", ""); r.status != 200 || !bytes.Contains(r.body, []byte(ada)) {
+		t.Errorf("with both permissions: %d %s", r.status, r.body)
 	}
 }
 
@@ -111,7 +134,7 @@ func TestTemplatesChange(t *testing.T) {
 	}
 	for i, status := range []string{"REJECTED", "APPROVED", "PAUSED"} {
 		source := strings.Replace(deskTemplates[0], "APPROVED", status, 1)
-		if _, err := s.app.PutSandboxTemplate(t.Context(), s.channel, []byte(source)); err != nil {
+		if _, err := s.app.PutTemplate(t.Context(), s.operator(s.ws), s.channel, []byte(source)); err != nil {
 			t.Fatal(err)
 		}
 		if n := count(`"name":"order_update"`, ""); n != 1+i%2 {
@@ -123,7 +146,7 @@ func TestTemplatesChange(t *testing.T) {
 	}
 	place := desk.BindingPlace{Template: "offer", Language: "en_US", Address: "offer"}
 	for _, binding := range []desk.Binding{desk.AgentLastName, desk.CustomerLastName, ""} {
-		_, err := s.app.EditChannel(t.Context(), s.channel, app.ChannelEdit{Bindings: map[desk.BindingPlace]desk.Binding{place: binding}})
+		_, err := s.app.EditChannel(t.Context(), s.operator(s.ws), s.channel, app.ChannelEdit{Bindings: map[desk.BindingPlace]desk.Binding{place: binding}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +196,7 @@ func (s *deskServer) manyTemplates(n int) {
 			s.t.Fatal(err)
 		}
 	}
-	if _, _, err := s.app.SyncChannel(s.t.Context(), s.channel); err != nil {
+	if _, _, err := s.app.SyncChannel(s.t.Context(), s.operator(s.ws), s.channel); err != nil {
 		s.t.Fatal(err)
 	}
 }

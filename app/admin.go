@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"parley/desk"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// What follows is the operator's side, reached from the command line: no key is
-// asked for, since who can read the database can do anything anyway.
+// The following methods change workspaces. An id of another workspace is NotFound, as
+// in all methods that take a Principal.
 
 // CreateWorkspace makes an empty workspace. country is an ISO 3166 code or "".
 func (a *App) CreateWorkspace(ctx context.Context, name, country string) (desk.Workspace, error) {
 	w := desk.Workspace{ID: a.newID()}
-	if err := setWorkspace(&w, &name, &country); err != nil {
+	if err := setWorkspace(&w, WorkspaceEdit{Name: &name, Country: &country}); err != nil {
 		return w, err
 	}
 	return w, a.store.CreateWorkspace(ctx, w)
@@ -25,74 +27,175 @@ func (a *App) Workspaces(ctx context.Context) ([]desk.Workspace, error) {
 	return a.store.Workspaces(ctx)
 }
 
-// EditWorkspace changes what is not nil. A new country counts for numbers that
-// are written from then on.
-func (a *App) EditWorkspace(ctx context.Context, ws desk.ID, name, country *string) (w desk.Workspace, err error) {
-	err = a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+// Deleting lists the workspaces whose deletion has begun and was interrupted, or is under
+// way.
+func (a *App) Deleting(ctx context.Context) ([]desk.Workspace, error) {
+	return a.store.Deleting(ctx)
+}
+
+// A WorkspaceEdit says what to change in a workspace; nil means no change. A new
+// country is used for numbers that are written from then on.
+type WorkspaceEdit struct {
+	Name, Country    *string
+	FixedExternalIDs *bool
+}
+
+// EditWorkspace changes what the edit names.
+func (a *App) EditWorkspace(ctx context.Context, p Principal, edit WorkspaceEdit) (w desk.Workspace, err error) {
+	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
 		w = s.Workspace
-		return desk.Change{Workspace: &w}, setWorkspace(&w, name, country)
+		return desk.Change{Workspace: &w}, setWorkspace(&w, edit)
 	})
 	return w, err
 }
 
-func setWorkspace(w *desk.Workspace, name, country *string) error {
-	if name != nil {
-		s, err := label("name", *name)
+// A HandleProblem is an identity that a person should check.
+type HandleProblem struct {
+	Kind, Value string
+	Reason      string // shared or refused
+	Contacts    []desk.ID
+}
+
+// checkPage is how many contacts are read at a time.
+const checkPage = 200
+
+// CheckWorkspace lists the identities that contacts share since an older release, then
+// the handles that today's rules refuse. It reads all contacts.
+func (a *App) CheckWorkspace(ctx context.Context, p Principal) (list []HandleProblem, err error) {
+	if err := p.Allow(desk.ContactsRead); err != nil {
+		return nil, err
+	}
+	ws := p.Workspace()
+	shared, err := a.store.Shared(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range shared {
+		list = append(list, HandleProblem{s.Kind, s.Value, "shared", s.Contacts})
+	}
+	after := desk.ContactPlace{UpdatedAt: -1, ID: lastID}
+	for {
+		contacts, next, err := a.store.Contacts(ctx, ws, desk.ContactFilter{}, after, checkPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range contacts {
+			for _, i := range c.Refused() {
+				list = append(list, HandleProblem{i.Kind, i.Value, "refused", []desk.ID{c.ID}})
+			}
+		}
+		if next == nil {
+			return list, nil
+		}
+		after = *next
+	}
+}
+
+func setWorkspace(w *desk.Workspace, edit WorkspaceEdit) error {
+	if edit.FixedExternalIDs != nil {
+		w.FixedExternalIDs = *edit.FixedExternalIDs
+	}
+	if name := edit.Name; name != nil {
+		s, err := label("/name", *name)
 		if err != nil {
 			return err
 		}
 		w.Name = s
 	}
-	if country != nil {
+	if country := edit.Country; country != nil {
 		s, err := desk.ParseCountry(*country)
 		if err != nil {
-			return desk.Invalidf("country: %v", err)
+			return desk.InvalidAt("/country", "%v", err)
 		}
 		w.Country = s
 	}
 	return nil
 }
 
-// label checks a name that people gave to a workspace, a member or a key.
-func label(what, s string) (string, error) {
+// label checks the name of a workspace, a member or a key.
+func label(at, s string) (string, error) {
 	s, err := desk.ParseName(s)
 	if err != nil {
-		return "", desk.Invalidf("%s: %v", what, err)
+		return "", desk.InvalidAt(at, "%v", err)
 	}
 	if s == "" {
-		return "", desk.Invalidf("%s: give one of 1 to 255 characters", what)
+		return "", desk.InvalidAt(at, "give 1 to 255 characters")
 	}
 	return s, nil
 }
 
-// A MemberEdit says what to change of a member; nil stays.
+// DeleteWorkspace deletes the workspace of this name with everything in it. Its keys
+// are refused at once. The rest is deleted in small transactions, so that other
+// workspaces wait little; after each, progress is called with the number of deleted
+// records. If it is interrupted, another call continues. It returns how many records it
+// deleted, NotFound, and InvalidRequest if the workspace has another name.
+func (a *App) DeleteWorkspace(ctx context.Context, ws desk.ID, name string, progress func(records int)) (records int, err error) {
+	err = a.store.DeleteWorkspace(ctx, ws, func(stored string) error {
+		if name != stored {
+			return desk.InvalidAt("/name", "the workspace %s has another name, so nothing was deleted: give its name exactly", ws).Advise(desk.ListWorkspaces)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	err = inSteps(ctx, 1, func(limit int) (int, error) { // one record may have megabytes
+		n, err := a.store.EraseWorkspace(ctx, ws, limit)
+		if records += n; n > 0 {
+			progress(records)
+		}
+		return n, err
+	})
+	return records, err
+}
+
+// How many records a step of long work starts with, and how long it should take: at most
+// twice stepTarget.
+const (
+	stepTarget = 30 * time.Millisecond
+	firstStep  = 100
+	mostInStep = 2000
+)
+
+// inSteps calls step until it has nothing left to do or fails, or ctx ends. Each step is
+// a transaction of up to limit records, which becomes larger or smaller with the time
+// that the last one took, so that others wait only shortly. It is never smaller than
+// least: on a busy machine even an empty step takes long, and smaller ones would only be
+// more.
+func inSteps(ctx context.Context, least int, step func(limit int) (n int, err error)) error {
+	for limit := firstStep; ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		began := time.Now()
+		n, err := step(limit)
+		if err != nil || n == 0 {
+			return err
+		}
+		switch took := time.Since(began); {
+		case took > 2*stepTarget:
+			limit = max(limit/2, least)
+		case took < stepTarget:
+			limit = min(limit+limit/4+1, mostInStep)
+		}
+	}
+}
+
+// A MemberEdit says what to change in a member; nil means no change.
 type MemberEdit struct{ Name, Email, Role *string }
 
 // AddMember adds a teammate. Two members never share an e-mail.
-func (a *App) AddMember(ctx context.Context, ws desk.ID, name, email, role string) (m desk.Member, err error) {
+func (a *App) AddMember(ctx context.Context, p Principal, name, email, role string) (m desk.Member, err error) {
 	m.ID = a.newID()
-	err = a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
 		return desk.Change{Member: &m}, setMember(s, &m, MemberEdit{&name, &email, &role})
 	})
 	return m, err
 }
 
-// MembersOf lists a workspace's members by name.
-func (a *App) MembersOf(ctx context.Context, ws desk.ID) ([]*desk.Member, error) {
-	s, err := a.store.Settings(ctx, ws)
-	if err != nil {
-		return nil, err
-	}
-	return s.Members(), nil
-}
-
 // EditMember changes what the edit names, or returns NotFound.
-func (a *App) EditMember(ctx context.Context, id desk.ID, edit MemberEdit) (m desk.Member, err error) {
-	ws, err := a.store.WorkspaceOf(ctx, id)
-	if err != nil {
-		return m, err
-	}
-	err = a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+func (a *App) EditMember(ctx context.Context, p Principal, id desk.ID, edit MemberEdit) (m desk.Member, err error) {
+	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(id)
 		if stored == nil {
 			return desk.Change{}, errNoMember
@@ -103,11 +206,11 @@ func (a *App) EditMember(ctx context.Context, id desk.ID, edit MemberEdit) (m de
 	return m, err
 }
 
-var errNoMember = desk.NotFoundf("no member has this id; parley member list shows them")
+var errNoMember = desk.NotFoundf("no member has this id").Advise(desk.ListMembers)
 
 func setMember(s *desk.Settings, m *desk.Member, edit MemberEdit) error {
 	if edit.Name != nil {
-		name, err := label("name", *edit.Name)
+		name, err := label("/name", *edit.Name)
 		if err != nil {
 			return err
 		}
@@ -116,32 +219,29 @@ func setMember(s *desk.Settings, m *desk.Member, edit MemberEdit) error {
 	if edit.Email != nil {
 		email, err := desk.ParseEmail(*edit.Email)
 		if err != nil {
-			return desk.Invalidf("email: %v", err)
+			return desk.InvalidAt("/email", "%v", err)
 		}
 		if other := s.ResolveMember(email); other != nil && other.ID != m.ID {
-			return desk.Invalidf("email: the member %s of this workspace has it already", other.ID)
+			return desk.InvalidAt("/email", "the member %s of this workspace has it already", other.ID)
 		}
 		m.Email = email
 	}
 	if edit.Role != nil {
 		role := desk.Role(*edit.Role)
 		if role != desk.RoleAdmin && role != desk.RoleAgent {
-			return desk.Invalidf("role: use admin or agent")
+			return desk.InvalidAt("/role", "use admin or agent")
 		}
 		m.Role = role
 	}
 	return nil
 }
 
-// RemoveMember removes a member, whose contacts go to the shared pool and whose open
-// conversations become unassigned.
-func (a *App) RemoveMember(ctx context.Context, id desk.ID) error {
-	ws, err := a.store.WorkspaceOf(ctx, id)
-	if err != nil {
-		return err
-	}
+// RemoveMember removes a member. Their contacts go to the shared pool, and their open
+// conversations become unassigned, in small transactions, so that others wait little.
+// If it is interrupted, another call continues.
+func (a *App) RemoveMember(ctx context.Context, p Principal, id desk.ID) error {
 	for {
-		err := a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+		err := a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
 			m := s.Member(id)
 			if m == nil {
 				return desk.Change{}, errNoMember
@@ -151,67 +251,71 @@ func (a *App) RemoveMember(ctx context.Context, id desk.ID) error {
 		if !errors.Is(err, ErrOwns) {
 			return err
 		}
-		if err := a.disown(ctx, ws, id); err != nil {
-			return err
-		}
-		if err := a.unassign(ctx, ws, id); err != nil {
+		// Each step begins where the last one ended: what it has released stays in
+		// PostgreSQL's indexes for some time, and would be read again by every step.
+		var contact desk.ContactPlace
+		var conversation *desk.ConversationPlace
+		release, ctx := errgroup.WithContext(ctx)
+		release.SetLimit(min(2, a.store.FlushesAbreast()))
+		release.Go(func() error {
+			return inSteps(ctx, firstStep, func(limit int) (int, error) {
+				return a.disown(ctx, p, id, &contact, min(limit, desk.MaxOperations))
+			})
+		})
+		release.Go(func() error {
+			return inSteps(ctx, firstStep, func(limit int) (int, error) { return a.unassign(ctx, p, id, &conversation, limit) })
+		})
+		if err := release.Wait(); err != nil {
 			return err
 		}
 	}
 }
 
-// disown clears the owner of the contacts that a member owns, by the one write
-// path, as many at a time as a batch holds.
-func (a *App) disown(ctx context.Context, ws, member desk.ID) error {
-	contacts, err := a.store.Contacts(ctx, ws, desk.ContactFilter{Owner: member}, desk.ContactPlace{}, desk.MaxOperations)
+// disown clears the owner of up to limit contacts of a member through the contact
+// writer, and returns how many. It begins at a position, and moves it to the last one.
+func (a *App) disown(ctx context.Context, p Principal, member desk.ID, after *desk.ContactPlace, limit int) (int, error) {
+	contacts, _, err := a.store.Contacts(ctx, p.Workspace(), desk.ContactFilter{Owner: member}, *after, limit)
 	if err != nil || len(contacts) == 0 {
-		return err
+		return 0, err
 	}
-	r := &request{}
+	*after = contacts[len(contacts)-1].Place()
+	r := &request{actor: p.Actor}
 	for _, c := range contacts {
 		r.ops = append(r.ops, &desk.Op{Kind: desk.OpAssign, ByID: true, Target: c.ID, Owner: desk.Field[string]{Set: true, Null: true}})
 	}
-	a.writer.write(ws, r)
-	return r.err // a contact that was deleted meanwhile needs nothing more
+	a.writer.write(p.Workspace(), r)
+	return len(contacts), r.err // if a contact was deleted meanwhile, nothing remains to do
 }
 
-// A KeyEdit says what to change of a key; nil stays. An Expires of 0 means never.
+// A KeyEdit says what to change in a key; nil means no change. An Expires of 0 means
+// never.
 type KeyEdit struct {
 	Name, Permissions *string
 	Expires           *time.Duration // from now
 }
 
-// CreateKey makes a key and returns its text, which can't be had again.
-func (a *App) CreateKey(ctx context.Context, ws desk.ID, edit KeyEdit) (text string, k desk.APIKey, err error) {
+// CreateKey makes a key and returns its text, which is not stored.
+func (a *App) CreateKey(ctx context.Context, p Principal, edit KeyEdit) (text string, k desk.APIKey, err error) {
 	var c desk.Credential
 	random := make([]byte, 64)
 	for ok := false; !ok; text, c, ok = desk.NewKey(random) {
 		a.random(random)
 	}
 	k = desk.APIKey{ID: a.newID(), PublicID: c.PublicID, SecretHash: c.Hash(), CreatedAt: a.now()}
-	err = a.store.UpdateSettings(ctx, ws, func(*desk.Settings) (desk.Change, error) {
+	err = a.configure(ctx, p, func(*desk.Settings) (desk.Change, error) {
 		return desk.Change{Key: &k}, a.setKey(&k, edit)
 	})
 	return text, k, err
 }
 
-// Keys lists a workspace's keys, oldest first.
-func (a *App) Keys(ctx context.Context, ws desk.ID) ([]*desk.APIKey, error) {
-	s, err := a.store.Settings(ctx, ws)
-	if err != nil {
-		return nil, err
-	}
-	return s.Keys(), nil
-}
-
 // EditKey changes what the edit names, from the next request on.
-func (a *App) EditKey(ctx context.Context, id desk.ID, edit KeyEdit) (desk.APIKey, error) {
-	return a.changeKey(ctx, id, func(k *desk.APIKey) error { return a.setKey(k, edit) })
+func (a *App) EditKey(ctx context.Context, p Principal, id desk.ID, edit KeyEdit) (desk.APIKey, error) {
+	return a.changeKey(ctx, p, id, func(k *desk.APIKey) error { return a.setKey(k, edit) })
 }
 
-// RevokeKey makes a key useless for good, from the next request on.
-func (a *App) RevokeKey(ctx context.Context, id desk.ID) (desk.APIKey, error) {
-	return a.changeKey(ctx, id, func(k *desk.APIKey) error {
+// RevokeKey revokes a key for good, from the next request on.
+func (a *App) RevokeKey(ctx context.Context, p Principal, id desk.ID) (desk.APIKey, error) {
+	return a.changeKey(ctx, p, id, func(k *desk.APIKey) error {
 		if k.RevokedAt == 0 {
 			k.RevokedAt = a.now()
 		}
@@ -219,15 +323,11 @@ func (a *App) RevokeKey(ctx context.Context, id desk.ID) (desk.APIKey, error) {
 	})
 }
 
-func (a *App) changeKey(ctx context.Context, id desk.ID, change func(*desk.APIKey) error) (k desk.APIKey, err error) {
-	ws, err := a.store.WorkspaceOf(ctx, id)
-	if err != nil {
-		return k, err
-	}
-	err = a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+func (a *App) changeKey(ctx context.Context, p Principal, id desk.ID, change func(*desk.APIKey) error) (k desk.APIKey, err error) {
+	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Key(id)
 		if stored == nil {
-			return desk.Change{}, desk.NotFoundf("no key has this id; parley key list shows them")
+			return desk.Change{}, desk.NotFoundf("no key has this id").Advise(desk.ListKeys)
 		}
 		k = *stored
 		return desk.Change{Key: &k}, change(&k)
@@ -237,7 +337,7 @@ func (a *App) changeKey(ctx context.Context, id desk.ID, change func(*desk.APIKe
 
 func (a *App) setKey(k *desk.APIKey, edit KeyEdit) error {
 	if edit.Name != nil {
-		name, err := label("name", *edit.Name)
+		name, err := label("/name", *edit.Name)
 		if err != nil {
 			return err
 		}
@@ -253,7 +353,7 @@ func (a *App) setKey(k *desk.APIKey, edit KeyEdit) error {
 	if edit.Expires != nil {
 		switch {
 		case *edit.Expires < 0:
-			return desk.Invalidf("expires: a key can't expire in the past; to end it now, use parley key revoke")
+			return desk.InvalidAt("/expires", "a key can't expire in the past").Advise(desk.RevokeKey)
 		case *edit.Expires == 0:
 			k.ExpiresAt = 0
 		default:

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/desk"
@@ -19,67 +21,101 @@ import (
 // holds open conversations.
 var ErrOwns = errors.New("the member still owns contacts or holds open conversations")
 
-// Deps are what an App is built from. All are required, save for Bounds.
+// Deps are the parts of an App. All are required, except those with a default, and what
+// only deliveries need: Poster and Event.
 type Deps struct {
 	Store     Store
 	Providers map[desk.ChannelKind]Provider
 	Answer    func(*desk.SentMessage) []byte // renders the answer to a send, which is stored
 	Now       func() time.Time               // the clock
+	Uptime    func() time.Duration           // a monotonic clock; nil: the process's own
 	NewID     func() desk.ID                 // new ids; they grow with time
-	Random    func([]byte)                   // fills with unguessable bytes
+	Random    func([]byte)                   // fills with random bytes
 	Secret    []byte                         // the installation's secret key, 32 bytes
 	Log       *slog.Logger
-	Bounds    Bounds // of a send; what is 0 gets its default
+	Bounds    Bounds // of a send; 0 means the default
+
+	AddressRefused func(netip.Addr) bool // addresses to which no webhook may go; nil: none
+	PlainHTTP      bool                  // webhooks may go to http URLs, too
+
+	Poster     Poster
+	Event      func(*EventPage, *desk.FeedEvent) []byte // renders an event
+	Deliveries desk.DeliveryRules                       // zero: the default
 }
 
 // An App carries out user actions against a store.
 type App struct {
-	store     Store
-	providers map[desk.ChannelKind]Provider
-	answer    func(*desk.SentMessage) []byte
-	clock     func() time.Time
-	newID     func() desk.ID
-	random    func([]byte)
-	secret    []byte
-	log       *slog.Logger
-	bounds    Bounds
-	writer    *writer
-	cursors   cursors
-	vault     cipher.AEAD // of channels' secrets
-	known     known
-	libraries libraries
-	flights   flights
-	claims    claims
-	agenda    agenda
-	readings  readings
-	stale     stale
-	drained   chan struct{} // closed by Drain
-	drain     sync.Once
-	insisting sync.WaitGroup // what is repeated until it is stored
-	stopped   chan struct{}  // closed when Run ends
+	store      Store
+	providers  map[desk.ChannelKind]Provider
+	answer     func(*desk.SentMessage) []byte
+	clock      func() time.Time
+	uptime     func() time.Duration
+	newID      func() desk.ID
+	random     func([]byte)
+	secret     []byte
+	log        *slog.Logger
+	bounds     Bounds
+	poster     Poster
+	event      func(*EventPage, *desk.FeedEvent) []byte
+	rules      desk.DeliveryRules
+	delivering delivering
+	writer     *writer
+	cursors    cursors
+	eventKey   []byte // signs ids of events
+	followers  followers
+	events     *eventCounts
+	vault      cipher.AEAD // of secrets
+	hookRules  desk.WebhookRules
+	known      known
+	libraries  libraries
+	flights    flights
+	claims     claims
+	agenda     agenda
+	readings   readings
+	stale      stale
+	hourglass  hourglass
+	sends      sendCounts
+	gauging    gauging
+	clockAhead atomic.Int64  // of the database's clock, in nanoseconds
+	trial      sync.Mutex    // of dry runs of batches
+	drained    chan struct{} // closed by Drain
+	drain      sync.Once
+	retries    sync.WaitGroup // retries in the background until something is stored
+	stopped    chan struct{}  // closed by Close
 }
 
 // New builds an App.
 func New(d Deps) *App {
 	a := &App{
-		store: d.Store, providers: d.Providers, answer: d.Answer, clock: d.Now, newID: d.NewID, random: d.Random,
-		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), drained: make(chan struct{}), stopped: make(chan struct{}),
+		providers: d.Providers, answer: d.Answer, clock: d.Now, uptime: d.Uptime, newID: d.NewID, random: d.Random,
+		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), hookRules: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
+		drained: make(chan struct{}), stopped: make(chan struct{}),
 	}
-	a.cursors = cursors{a.derive("cursor")}
+	if a.uptime == nil {
+		a.uptime = monotonic()
+	}
+	a.events = newEventCounts()
+	a.store = announcing{d.Store, &a.followers, a.events, &a.delivering}
+	a.cursors, a.eventKey = cursors{a.derive("cursor")}, a.derive("event")
 	a.vault = newVault(a.derive("channel secrets"))
-	a.writer = &writer{store: d.Store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
+	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
+	a.poster, a.event, a.rules = d.Poster, d.Event, d.Deliveries
+	a.delivering.init()
+	if a.rules.Schedule == nil {
+		a.rules = desk.DefaultDeliveryRules()
+	}
 	a.agenda.changed, a.stale.changed = make(chan struct{}, 1), make(chan struct{}, 1)
 	return a
 }
 
-// caught makes a panic of what is being done into its error. It is deferred.
+// caught turns a panic into an error. It is deferred.
 func caught(doing string, err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%s: panic: %v\n%s", doing, p, debug.Stack())
 	}
 }
 
-// derive returns the key for one purpose.
+// derive returns a key for one purpose.
 func (a *App) derive(purpose string, parts ...[]byte) []byte {
 	mac := hmac.New(sha256.New, a.secret)
 	mac.Write([]byte(purpose))
@@ -96,6 +132,24 @@ func (a *App) NewID() desk.ID { return a.newID() }
 
 // Ready tells whether the database can answer now.
 func (a *App) Ready(ctx context.Context) error { return a.store.Ready(ctx) }
+
+// Close stops the retries in the background and waits for them. The next process finds
+// what is not stored by then. It is called once, after everything else that uses the
+// App has ended.
+func (a *App) Close() {
+	close(a.stopped)
+	a.retries.Wait()
+}
+
+// Draining tells whether Drain was called.
+func (a *App) Draining() bool {
+	select {
+	case <-a.drained:
+		return true
+	default:
+		return false
+	}
+}
 
 // Drain tells calls that wait for another call's send to give up now.
 func (a *App) Drain() { a.drain.Do(func() { close(a.drained) }) }

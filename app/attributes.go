@@ -17,8 +17,11 @@ func (a *App) PutAttribute(ctx context.Context, p Principal, in desk.AttributeIn
 		existing := s.Attributes[in.Key]
 		var err error
 		attribute, err = in.Apply(existing, len(s.Attributes), next)
+		if err == nil {
+			err = s.CheckAttributes(&attribute)
+		}
 		created = existing == nil
-		return desk.Change{Attribute: changed(existing, &attribute)}, err
+		return desk.Change{Attribute: &attribute}, err
 	})
 	return attribute, created, err
 }
@@ -29,26 +32,18 @@ func (a *App) ArchiveAttribute(ctx context.Context, p Principal, key string, arc
 	err = a.update(ctx, p, desk.AttributesWrite, func(s *desk.Settings) (desk.Change, error) {
 		existing := s.Attributes[key]
 		if existing == nil {
-			return desk.Change{}, desk.NotFoundf("no attribute of this workspace has this key; GET /attributes?archived=all lists them")
+			return desk.Change{}, desk.NotFoundf("no attribute of this workspace has this key").Advise(desk.ListAttributes)
 		}
 		attribute = *existing
 		attribute.Archived = archived
-		return desk.Change{Attribute: changed(existing, &attribute)}, nil
+		return desk.Change{Attribute: &attribute}, nil
 	})
 	return attribute, err
 }
 
-// changed returns next, or nil when it equals what is stored.
-func changed(existing, next *desk.Attribute) *desk.Attribute {
-	if existing != nil && existing.Equal(next) {
-		return nil
-	}
-	return next
-}
-
-// update edits the principal's workspace, checking the key inside the transaction.
+// update edits the principal's workspace. It checks the key inside the transaction.
 func (a *App) update(ctx context.Context, p Principal, needs desk.Permission, decide func(*desk.Settings) (desk.Change, error)) error {
-	return a.store.UpdateSettings(ctx, p.Workspace(), func(s *desk.Settings) (desk.Change, error) {
+	return a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
 		if err := p.still(s, needs, a.now()); err != nil {
 			return desk.Change{}, err
 		}

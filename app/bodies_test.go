@@ -10,19 +10,19 @@ import (
 	"parley/desk"
 )
 
-// body is what is kept of a webhook.
-func (w *world) body(n app.Notice) (body []byte) {
+// body is what is kept of a callback.
+func (w *world) body(n app.InboundItem) (body []byte) {
 	w.t.Helper()
 	must(w.t, w.file.InTx(context.Background(), w.ws, func(tx app.Tx) (err error) {
-		body, err = tx.Webhook(n)
+		body, err = tx.Callback(n)
 		return err
 	}))
 	return body
 }
 
-// TestWebhook_bodies: a body that names contacts only is kept, until one of them is
+// TestCallback_bodies: a body that names contacts only is kept, until one of them is
 // erased. One that names anybody else is not: no erasure would reach it.
-func TestWebhook_bodies(t *testing.T) {
+func TestCallback_bodies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
@@ -33,13 +33,13 @@ func TestWebhook_bodies(t *testing.T) {
 	w.hook(channel)
 	kept := w.due()
 	if len(kept) != 3 {
-		t.Fatalf("%d notices", len(kept))
+		t.Fatalf("%d inbound items", len(kept))
 	}
 	w.takeIn()
 	w.stop()
 	for i, want := range []bool{true, false, true} {
 		if body := w.body(kept[i]); body == nil || len(body) > 0 != want {
-			t.Errorf("of webhook %d is kept: %q", i, body)
+			t.Errorf("of callback %d is kept: %q", i, body)
 		}
 	}
 	w.deleteContact(w.writer(channel, 2).ID)

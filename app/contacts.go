@@ -8,32 +8,94 @@ import (
 	"parley/desk"
 )
 
-// Write carries out one operation and returns its outcome once it is durable. It
-// returns what Book.Apply does; Unauthorized or Forbidden when the key was changed
-// meanwhile; and ErrStale.
-func (a *App) Write(ctx context.Context, p Principal, op *desk.Op) (desk.Outcome, error) {
-	outcomes, errs, err := a.WriteAll(ctx, p, []*desk.Op{op})
+// Write runs one operation and returns its outcome once it is durable. It returns the
+// errors of Book.Apply, Unauthorized or Forbidden if the key was changed meanwhile, and
+// ErrStale.
+func (a *App) Write(_ context.Context, p Principal, op *desk.Op) (desk.Outcome, error) {
+	r := a.request(p, []*desk.Op{op})
+	a.writer.write(p.Workspace(), r)
+	if r.err != nil {
+		return desk.Outcome{}, r.err
+	}
+	return r.outcomes[0], r.errs[0]
+}
+
+// WriteAll runs operations in order. errs has one element for each, nil for those that
+// succeeded. Their outcomes have a status and an id but no contact, because a thousand
+// contacts would take too much memory. err concerns the whole call; then nothing is
+// stored. The context does not matter: a write is finished even if the caller leaves.
+func (a *App) WriteAll(_ context.Context, p Principal, ops []*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
+	if len(ops) == 0 && !p.presumed {
+		return nil, nil, nil
+	}
+	for _, op := range ops {
+		op.Brief = true
+	}
+	r := a.request(p, ops)
+	a.writer.write(p.Workspace(), r)
+	return r.outcomes, r.errs, r.err
+}
+
+// maxTried is how many bytes of contacts a dry run of a batch loads. It can't work in
+// parts like a real one, because the later operations see what is not stored.
+const maxTried = 8 * desk.MaxBookBytes
+
+// Try is Write as a dry run (contract-data §1): it stores nothing and takes no lock, and
+// the outcome has the ids and times that are stored.
+func (a *App) Try(ctx context.Context, p Principal, op *desk.Op) (desk.Outcome, error) {
+	outcomes, errs, err := a.try(ctx, p, []*desk.Op{op})
 	if err != nil {
 		return desk.Outcome{}, err
 	}
 	return outcomes[0], errs[0]
 }
 
-// WriteAll carries out operations in order, each answering for itself: errs holds
-// nil for those that succeeded. err is of the whole, and then nothing is stored.
-// The context does not matter: a write that was taken runs to its end.
-func (a *App) WriteAll(_ context.Context, p Principal, ops []*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
-	if len(ops) == 0 && !p.presumed {
-		return nil, nil, nil
+// TryAll is WriteAll as a dry run. It also returns PayloadTooLarge, if the contacts of the
+// operations are very large.
+func (a *App) TryAll(ctx context.Context, p Principal, ops []*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
+	for _, op := range ops {
+		op.Brief = true
 	}
-	r := &request{ops: ops, check: func(s *desk.Settings, now desk.Time) error {
+	return a.try(ctx, p, ops)
+}
+
+func (a *App) try(ctx context.Context, p Principal, ops []*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
+	var named desk.Lookup
+	for _, op := range ops {
+		named.IDs, named.Identities = append(named.IDs, op.IDs()...), append(named.Identities, op.Identities()...)
+	}
+	if len(ops) > 1 {
+		named.Most = maxTried
+	}
+	if len(ops) > smallRequest {
+		a.trial.Lock() // one at a time, for the memory that they take
+		defer a.trial.Unlock()
+	}
+	book, err := a.store.Book(ctx, p.Workspace(), named)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case named.Most > 0 && book.Over(maxTried):
+		return nil, nil, desk.Errorf(desk.PayloadTooLarge, "the contacts of these operations hold more than %d MiB, which is too much for a dry run: send fewer operations", maxTried>>20)
+	}
+	r, now := a.request(p, ops), a.now()
+	if r.begin(book.Settings(), now); r.refusal != nil {
+		return nil, nil, r.refusal
+	}
+	r.apply(book, 0, len(ops), now, a.newID)
+	for i := range r.outcomes {
+		r.outcomes[i] = book.Stored(r.outcomes[i])
+	}
+	return r.outcomes, r.errs, nil
+}
+
+func (a *App) request(p Principal, ops []*desk.Op) *request {
+	return &request{ops: ops, check: func(s *desk.Settings, now desk.Time) error {
 		if p.stale(s) {
 			return ErrStale
 		}
 		return p.still(s, desk.ContactsWrite, now)
-	}, actor: p.Key.ID}
-	a.writer.write(p.Workspace(), r)
-	return r.outcomes, r.errs, r.err
+	}, actor: p.Actor}
 }
 
 // Contact returns a contact of the principal's workspace, or NotFound or ErrStale.
@@ -45,9 +107,9 @@ func (a *App) Contact(ctx context.Context, p Principal, id desk.ID) (*desk.Conta
 	return c, err
 }
 
-// Contacts returns a page of contacts in export order and the cursor of the next
-// one, "" when there is none. It returns InvalidRequest for a cursor that was not
-// given out for this workspace and these filters.
+// Contacts returns a page of contacts in export order and the cursor of the next page,
+// "" if there is none. It returns InvalidRequest for a cursor of another workspace or
+// other filters.
 func (a *App) Contacts(ctx context.Context, p Principal, f desk.ContactFilter, cursor string, limit int) ([]*desk.Contact, string, error) {
 	list := cursorList{p.Workspace(), "contacts", fmt.Sprintf("%q %s %d", f.Held, f.Owner, f.UpdatedSince)}
 	after := desk.ContactPlace{UpdatedAt: f.UpdatedSince - 1, ID: lastID}
@@ -59,15 +121,41 @@ func (a *App) Contacts(ctx context.Context, p Principal, f desk.ContactFilter, c
 		after.UpdatedAt = desk.Time(binary.BigEndian.Uint64(place))
 		copy(after.ID[:], place[8:])
 	}
-	contacts, err := a.store.Contacts(ctx, p.Workspace(), f, after, limit+1)
-	if err != nil || len(contacts) <= limit {
+	if len(f.Held) > 0 {
+		contacts, err := a.holder(ctx, p.Workspace(), f, after)
 		return contacts, "", err
 	}
-	last := contacts[limit-1].Place()
-	place := binary.BigEndian.AppendUint64(nil, uint64(last.UpdatedAt))
-	return contacts[:limit], a.cursors.seal(list, append(place, last.ID[:]...)), nil
+	contacts, next, err := a.store.Contacts(ctx, p.Workspace(), f, after, limit)
+	if err != nil || next == nil {
+		return contacts, "", err
+	}
+	place := binary.BigEndian.AppendUint64(nil, uint64(next.UpdatedAt))
+	return contacts, a.cursors.seal(list, append(place, next.ID[:]...)), nil
 }
 
-// lastID sorts after every other, so that a place with it stands after all
-// contacts of its time.
+// holder returns the one contact that holds all the identities of a filter, if it
+// matches the other filters and comes after the given position. It uses the rules of a
+// write, so it returns IdentityConflict for an identity that contacts share if none has
+// exactly this spelling.
+func (a *App) holder(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace) ([]*desk.Contact, error) {
+	book, err := a.store.Book(ctx, ws, desk.Lookup{Identities: f.Held})
+	if err != nil {
+		return nil, err
+	}
+	var found *desk.Contact
+	for _, i := range f.Held {
+		c, err := book.Holder(i)
+		if err != nil || c == nil || found != nil && found != c {
+			return nil, err
+		}
+		found = c
+	}
+	if f.Passes(found) && found.Place().After(after) {
+		return []*desk.Contact{found}, nil
+	}
+	return nil, nil
+}
+
+// lastID sorts after every other id, so a position with it comes after all contacts of
+// its time.
 var lastID = desk.ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}

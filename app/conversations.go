@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"parley/desk"
 )
@@ -14,15 +15,18 @@ func (a *App) Conversation(ctx context.Context, p Principal, id desk.ID) (*desk.
 }
 
 // Conversations returns a page of conversations, newest first, and the cursor of the
-// next one, "" when there is none. It returns InvalidRequest for a cursor that was
-// not given out for this workspace and these filters.
+// next page, "" if there is none. It returns InvalidRequest for a cursor of another
+// workspace or other filters.
 func (a *App) Conversations(ctx context.Context, p Principal, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
 	list := cursorList{p.Workspace(), "conversations", fmt.Sprintf("%q %s %v %s %s", f.Status, f.Assignee, f.Unassigned, f.Channel, f.Contact)}
+	if cursor == "" && !f.Channel.IsZero() && p.Settings.Channel(f.Channel) == nil {
+		return nil, "", nil // an unknown channel has no conversations
+	}
 	return a.conversations(ctx, list, f, cursor, limit)
 }
 
-// ContactConversations is Conversations of one contact; it returns NotFound when
-// there is no such contact.
+// ContactConversations is Conversations of one contact. It returns NotFound if there is
+// no such contact.
 func (a *App) ContactConversations(ctx context.Context, p Principal, contact desk.ID, status desk.ConversationStatus, cursor string, limit int) ([]*desk.Conversation, string, error) {
 	if _, _, err := a.store.Contact(ctx, p.Workspace(), contact); err != nil {
 		return nil, "", err
@@ -44,18 +48,17 @@ func (a *App) conversations(ctx context.Context, list cursorList, f desk.Convers
 			ID:            desk.ID(place[16:]),
 		}
 	}
-	page, err := a.store.Conversations(ctx, list.workspace, f, after, limit+1)
-	if err != nil || len(page) <= limit {
+	page, next, err := a.store.Conversations(ctx, list.workspace, f, after, limit)
+	if err != nil || next == nil {
 		return page, "", err
 	}
-	last := page[limit-1].Place()
-	place := binary.BigEndian.AppendUint64(nil, uint64(last.LastMessageAt))
-	place = binary.BigEndian.AppendUint64(place, uint64(last.CreatedAt))
-	return page[:limit], a.cursors.seal(list, append(place, last.ID[:]...)), nil
+	place := binary.BigEndian.AppendUint64(nil, uint64(next.LastMessageAt))
+	place = binary.BigEndian.AppendUint64(place, uint64(next.CreatedAt))
+	return page, a.cursors.seal(list, append(place, next.ID[:]...)), nil
 }
 
-// Messages returns a page of a conversation's messages, newest first, and the cursor
-// of the next one, "" when there is none. It returns NotFound when there is no such
+// Messages returns a page of a conversation's messages, newest first, and the cursor of
+// the next page, "" if there is none. It returns NotFound if there is no such
 // conversation, and InvalidRequest as Conversations does.
 func (a *App) Messages(ctx context.Context, p Principal, conversation desk.ID, cursor string, limit int) ([]*desk.Message, string, error) {
 	if _, err := a.store.Conversation(ctx, p.Workspace(), conversation); err != nil {
@@ -70,52 +73,52 @@ func (a *App) Messages(ctx context.Context, p Principal, conversation desk.ID, c
 		}
 		after = &desk.MessagePlace{TS: desk.Time(binary.BigEndian.Uint64(place)), ID: desk.ID(place[8:])}
 	}
-	page, err := a.store.Messages(ctx, p.Workspace(), conversation, after, limit+1)
-	if err != nil || len(page) <= limit {
+	page, next, err := a.store.Messages(ctx, p.Workspace(), conversation, after, limit)
+	if err != nil || next == nil {
 		return page, "", err
 	}
-	last := page[limit-1].Place()
-	return page[:limit], a.cursors.seal(list, append(binary.BigEndian.AppendUint64(nil, uint64(last.TS)), last.ID[:]...)), nil
+	return page, a.cursors.seal(list, append(binary.BigEndian.AppendUint64(nil, uint64(next.TS)), next.ID[:]...)), nil
 }
 
-// Assign gives a conversation to the member with this id or e-mail, even if another
-// holds it. It returns NotFound, InvalidRequest when there is no such member, and
-// Unauthorized or Forbidden when the key was changed meanwhile.
+// Assign assigns a conversation to the member with this id or e-mail, even if another
+// has it. It returns NotFound, InvalidRequest if there is no such member, and
+// Unauthorized or Forbidden if the key was changed meanwhile.
 func (a *App) Assign(ctx context.Context, p Principal, id desk.ID, member string) (*desk.Conversation, error) {
-	return a.changeConversation(ctx, p, id, "assignee", func(tx Tx, c *desk.Conversation) (bool, error) {
+	return a.changeConversation(ctx, p, id, func(tx Tx, c *desk.Conversation) error {
 		m := tx.Settings().ResolveMember(member)
 		if m == nil {
-			return false, desk.Invalidf("/member: no member of this workspace has this id or e-mail; GET /members lists them")
+			return desk.InvalidAt("/member", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
 		}
-		return c.Assign(m.ID), nil
+		c.Assign(m.ID)
+		return nil
 	})
 }
 
-// SetStatus moves a conversation to a status. It returns what Assign does, and
-// ConversationOpen when it would be the second open one with its contact.
+// SetStatus changes the status of a conversation. It returns the errors of Assign, and
+// ConversationOpen if another one with the contact is open.
 func (a *App) SetStatus(ctx context.Context, p Principal, id desk.ID, status desk.ConversationStatus) (*desk.Conversation, error) {
-	return a.changeConversation(ctx, p, id, "status", func(tx Tx, c *desk.Conversation) (bool, error) {
+	return a.changeConversation(ctx, p, id, func(tx Tx, c *desk.Conversation) error {
 		if c.Status == status {
-			return false, nil
+			return nil
 		}
 		if status == desk.StatusOpen {
 			other, err := tx.OpenConversation(c.ChannelID, c.ContactID)
 			if err != nil {
-				return false, err
+				return err
 			}
 			if other != nil {
-				return false, desk.Errorf(desk.ConversationOpen, "another conversation with this contact is open on this channel: close %s first", other.ID)
+				return desk.Errorf(desk.ConversationOpen, "another conversation with this contact is open on this channel: close %s first", other.ID)
 			}
 		}
 		c.Status = status
 		if status == desk.StatusOpen && tx.Settings().Member(c.AssignedMember) == nil {
-			c.Unassign() // its holder was removed while it was closed
+			c.Unassign() // its assignee was removed while it was closed
 		}
-		return true, nil
+		return nil
 	})
 }
 
-func (a *App) changeConversation(ctx context.Context, p Principal, id desk.ID, what string, change func(Tx, *desk.Conversation) (bool, error)) (c *desk.Conversation, err error) {
+func (a *App) changeConversation(ctx context.Context, p Principal, id desk.ID, change func(Tx, *desk.Conversation) error) (c *desk.Conversation, err error) {
 	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
 		if err := p.still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
 			return err
@@ -126,50 +129,52 @@ func (a *App) changeConversation(ctx context.Context, p Principal, id desk.ID, w
 		if c == nil {
 			return desk.NoConversation()
 		}
-		changed, err := change(tx, c)
-		if err != nil || !changed {
+		before := *c
+		if err := change(tx, c); err != nil {
 			return err
+		}
+		events := conversationEvents(c, &before, p.Actor, a.now())
+		if events == nil {
+			return nil
 		}
 		if err := tx.PutConversation(c); err != nil {
 			return err
 		}
-		return tx.Append(desk.Event{Kind: desk.ConversationUpdated, Subject: id, Actor: p.Key.ID, At: a.now(), Changed: []string{what}})
+		return tx.Append(events...)
 	})
 	return c, err
 }
 
-// unassign returns the open conversations that a member holds to the pool, as many
-// at a time as a page holds.
-func (a *App) unassign(ctx context.Context, ws, member desk.ID) error {
-	held := desk.ConversationFilter{Assignee: member, Status: desk.StatusOpen}
-	list, err := a.store.Conversations(ctx, ws, held, nil, desk.MaxLimit)
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	return a.store.InTx(ctx, ws, func(tx Tx) error {
-		for _, listed := range list {
-			c, err := tx.Conversation(listed.ID)
-			if err != nil {
-				return err
-			}
-			if c == nil || c.AssignedMember != member { // changed since
-				continue
-			}
-			c.Unassign()
-			if err := tx.PutConversation(c); err != nil {
-				return err
-			}
-			if err := tx.Append(desk.Event{Kind: desk.ConversationUpdated, Subject: c.ID, At: a.now(), Changed: []string{"assignee"}}); err != nil {
-				return err
-			}
+// unassign makes up to limit open conversations of a member unassigned, and returns how
+// many. It begins at a position, and moves it to the last one.
+func (a *App) unassign(ctx context.Context, p Principal, member desk.ID, after **desk.ConversationPlace, limit int) (int, error) {
+	var held []*desk.Conversation
+	err := a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
+		if held, err = tx.HeldConversations(member, *after, limit); err != nil {
+			return err
 		}
-		return nil
+		var events []desk.Event
+		for _, c := range held {
+			before := *c
+			c.Unassign()
+			events = append(events, conversationEvents(c, &before, p.Actor, a.now())...)
+		}
+		if err := tx.PutConversation(held...); err != nil {
+			return err
+		}
+		return tx.Append(events...)
 	})
+	if err != nil || len(held) == 0 {
+		return 0, err
+	}
+	last := held[len(held)-1].Place()
+	*after = &last
+	return len(held), nil
 }
 
-// Receive takes in a message: it finds or creates the contact and an open
-// conversation, which a new one's owner holds, and heeds stop and start words. It
-// returns the conversation, and NotFound when there is no such channel.
+// Receive stores an inbound message. It finds or creates the contact and an open
+// conversation (a new one is assigned to the contact's owner), and records stop and
+// start words. It returns the conversation, and NotFound if there is no such channel.
 func (a *App) Receive(ctx context.Context, ws, channel desk.ID, in InboundMessage) (c *desk.Conversation, err error) {
 	err = a.store.InTx(ctx, ws, func(tx Tx) error {
 		if tx.Settings().Channel(channel) == nil {
@@ -190,7 +195,8 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 		return tx.Conversation(known.ConversationID)
 	}
 	now := a.now()
-	contact, err := a.sender(tx, in, now)
+	p := a.person(tx, channel, in.Number, in.UserID)
+	contact, err := a.sender(tx, p, in.Name, byProvider(channel), now)
 	if err != nil {
 		return nil, err
 	}
@@ -198,14 +204,21 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 	if err != nil {
 		return nil, err
 	}
-	existing := c != nil
-	if !existing {
+	before := c
+	if before == nil {
 		opened := desk.NewConversation(a.newID(), channel, contact, now)
 		c = &opened
 	}
+	var newest desk.Time
+	if before != nil {
+		from, before := in.At.Second()
+		if newest, err = tx.NewestMessage(c.ID, from, before); err != nil {
+			return nil, err
+		}
+	}
 	m := &desk.Message{
 		ID: a.newID(), ConversationID: c.ID, ChannelID: channel, Direction: desk.Inbound,
-		ExternalID: in.ExternalID, Text: in.Text, TS: in.At,
+		ExternalID: in.ExternalID, Text: in.Text, TS: desk.InboundTime(in.At, newest), ContactID: contact.ID,
 	}
 	c.Note(m)
 	if err := tx.PutConversation(c); err != nil {
@@ -214,37 +227,39 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 	if err := tx.PutMessage(m); err != nil {
 		return nil, err
 	}
-	if err := a.heed(tx, tx.Settings().ID, person{in.Number, in.UserID}, desk.OptWord(in.Text), in.At); err != nil {
+	by := byProvider(channel)
+	if err := tx.Append(messageEvents(c, before, m, by, now)...); err != nil {
 		return nil, err
 	}
-	return c, tx.Append(conversationEvents(c, m, existing, nil, desk.ID{}, now)...)
+	return c, a.recordChoice(tx, p, desk.OptWord(in.Text), in.At, by)
 }
 
-// sender finds or creates the contact of whoever wrote a message.
-func (a *App) sender(tx Tx, in InboundMessage, now desk.Time) (*desk.Contact, error) {
-	p := person{in.Number, in.UserID}
-	book, err := tx.Book(p.find())
+// sender finds or creates the contact of the person who wrote a message.
+func (a *App) sender(tx Tx, p person, name string, actor desk.Actor, now desk.Time) (*desk.Contact, error) {
+	book, err := tx.Book(p.lookup())
 	if err != nil {
 		return nil, err
 	}
 	contact := p.known(book)
 	if contact != nil {
-		if err := learn(book, contact, p.identities(), now); err != nil {
+		if err := learn(book, contact, p.identities, actor, now); err != nil {
+			return nil, err
+		}
+		if err := rename(book, contact.ID, name, actor, now); err != nil {
 			return nil, err
 		}
 		return book.Contact(contact.ID), tx.Flush(book)
 	}
-	w := desk.ContactWrite{Name: desk.Field[string]{Set: in.Name != "", Value: in.Name}}
-	if in.Number != "" {
-		w.Phone = desk.Field[string]{Set: true, Value: in.Number}
-		w.Sent = []desk.Identity{{Kind: desk.KindPhone, Value: in.Number}}
+	w := desk.ContactWrite{Name: desk.Field[string]{Set: name != "", Value: name}}
+	if p.number != "" {
+		w.Phone = desk.Field[string]{Set: true, Value: p.number}
+		w.Sent = []desk.Identity{{Kind: desk.KindPhone, Value: p.number}}
 	}
-	if in.UserID != "" {
-		id := desk.Identity{Kind: desk.KindWhatsAppUser, Value: in.UserID}
-		w.Identities = desk.Field[[]desk.Identity]{Set: true, Value: []desk.Identity{id}}
-		w.Sent = append(w.Sent, id)
-	}
-	outcome, err := book.Apply(&desk.Op{Kind: desk.OpUpsert, Write: w}, desk.ID{}, now, a.newID)
+	// The phone stands for the number already.
+	own := slices.DeleteFunc(slices.Clone(p.identities), func(i desk.Identity) bool { return i.Claim().Kind == desk.KindPhone })
+	w.Identities = desk.Field[[]desk.Identity]{Set: len(own) > 0, Value: own}
+	w.Sent = append(w.Sent, own...)
+	outcome, err := book.Apply(&desk.Op{Kind: desk.OpUpsert, Write: w}, actor, now, a.newID)
 	if err != nil {
 		return nil, err
 	}

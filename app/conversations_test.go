@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -17,7 +18,7 @@ import (
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c, err := w.ReceiveSandbox(t.Context(), w.channel, "0532 111 00 10", " Ann ", " Hi\n there ")
+	c, err := w.ReceiveSimulated(t.Context(), w.operator(), w.channel, "0532 111 00 10", " Ann ", " Hi\n there ")
 	must(t, err)
 	m := w.messages(c.ID)[0]
 	if m.Direction != desk.Inbound || m.Text != "Hi\n there" || m.Delivery != "" || m.OptIn != nil || m.ExternalID == "" || m.ChannelID != w.channel {
@@ -29,12 +30,13 @@ func TestReceive(t *testing.T) {
 	if person := w.contact(c.ContactID); person.Name != "Ann" || person.Phone != "905321110010" {
 		t.Errorf("contact: %+v", person)
 	}
-	next, err := w.ReceiveSandbox(t.Context(), w.channel, "+905321110010", "Another", "Hello?")
+	next, err := w.ReceiveSimulated(t.Context(), w.operator(), w.channel, "+905321110010", "Another", "Hello?")
 	must(t, err)
 	if next.ID != c.ID || next.Preview != "Hello?" || w.contact(c.ContactID).Name != "Ann" {
 		t.Errorf("the next: %+v", next)
 	}
-	elsewhere, err := w.ReceiveSandbox(t.Context(), w.addChannel(), "+905321110010", "", "Here too")
+	channel := w.addChannel()
+	elsewhere, err := w.ReceiveSimulated(t.Context(), w.operator(), channel, "+905321110010", "", "Here too")
 	must(t, err)
 	if elsewhere.ID == c.ID || elsewhere.ContactID != c.ContactID {
 		t.Errorf("on another channel: %+v", elsewhere)
@@ -55,7 +57,7 @@ func TestReceive_refuses(t *testing.T) {
 		"no text":    {w.channel, number, "", " ", desk.InvalidRequest},
 		"a bad name": {w.channel, number, "\x00", "Hi", desk.InvalidRequest},
 	} {
-		_, err := w.ReceiveSandbox(t.Context(), c.channel, c.from, c.name, c.text)
+		_, err := w.ReceiveSimulated(t.Context(), w.operator(), c.channel, c.from, c.name, c.text)
 		if !desk.IsType(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -188,7 +190,7 @@ func TestAssign(t *testing.T) {
 	_, err = w.Assign(t.Context(), w.caller(), desk.ID{9}, "nobody@example.com")
 	refused(t, err, desk.NotFound)
 	p := w.caller()
-	_, err = w.RevokeKey(t.Context(), w.keyID)
+	_, err = w.RevokeKey(t.Context(), w.operator(), w.keyID)
 	must(t, err)
 	_, err = w.Assign(t.Context(), p, c.ID, "ada@example.com")
 	refused(t, err, desk.Unauthorized)
@@ -266,7 +268,7 @@ func TestRemoveMember(t *testing.T) {
 	if n := list(desk.ConversationFilter{Assignee: w.ada.ID, Status: desk.StatusOpen}); n != held {
 		t.Fatalf("Ada holds %d", n)
 	}
-	must(t, w.RemoveMember(t.Context(), w.ada.ID))
+	must(t, w.RemoveMember(t.Context(), w.operator(), w.ada.ID))
 	if n := list(desk.ConversationFilter{Assignee: w.ada.ID, Status: desk.StatusOpen}); n != 0 {
 		t.Errorf("she still holds %d", n)
 	}
@@ -282,7 +284,7 @@ func TestRemoveMember(t *testing.T) {
 	if c := w.contact(owned.ID); c.Owner != nil {
 		t.Errorf("her contact is owned by %+v", c.Owner)
 	}
-	if err := w.RemoveMember(t.Context(), w.ada.ID); !desk.IsType(err, desk.NotFound) {
+	if err := w.RemoveMember(t.Context(), w.operator(), w.ada.ID); !desk.IsType(err, desk.NotFound) {
 		t.Errorf("removed again: %v", err)
 	}
 	// A conversation that opens again has no holder who is gone.
@@ -407,7 +409,7 @@ func TestConversations_cursors(t *testing.T) {
 	w.writes(number, "2")
 	other := w.writes("905321110001", "3")
 	another := w.addChannel()
-	_, err := w.ReceiveSandbox(ctx, another, "+"+number, "", "4")
+	_, err := w.ReceiveSimulated(ctx, w.operator(), another, "+"+number, "", "4")
 	must(t, err)
 	p := w.caller()
 	_, ofAll, err := w.Conversations(ctx, p, desk.ConversationFilter{}, "", 1)
@@ -476,6 +478,42 @@ func TestWorkspaces_are_sealed(t *testing.T) {
 	refused(t, w.sendBy(w.App, p, "k").err, desk.NotFound)
 	if list, _, err := w.Conversations(ctx, p, desk.ConversationFilter{}, "", 10); err != nil || len(list) != 0 {
 		t.Errorf("it sees %+v, %v", list, err)
+	}
+}
+
+// TestReceive_in_one_second: a provider tells seconds. What comes later in one stands
+// later, also after what was sent meanwhile; an earlier second stands before.
+func TestReceive_in_one_second(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	second := (desk.TimeOf(w.clock.now())/1000 + 3600) * 1000
+	var c *desk.Conversation
+	receive := func(id string, at desk.Time) {
+		t.Helper()
+		var err error
+		c, err = w.Receive(t.Context(), w.ws, w.channel, app.InboundMessage{ExternalID: id, Number: number, Text: id, At: at})
+		must(t, err)
+	}
+	receive("b", second)
+	receive("c", second)
+	w.clock.advance(time.Duration(int64(second)+500-int64(desk.TimeOf(w.clock.now()))) * time.Millisecond)
+	answer := w.message(w.sent("k")) // it may be of the next second, on a slow machine
+	receive("d", second)
+	receive("e", second)
+	receive("a", second-1000)
+	receive("f", second+1000)
+	times := map[string]desk.Time{}
+	for _, m := range w.messages(c.ID) {
+		times[m.ExternalID] = m.TS
+	}
+	d := second + 2
+	if answer.TS < second+1000 {
+		d = answer.TS + 1
+	}
+	want := map[string]desk.Time{"a": second - 1000, "b": second, "c": second + 1, "d": d, "e": d + 1, answer.ExternalID: answer.TS}
+	delete(times, "f") // it may stand after the answer
+	if !maps.Equal(times, want) {
+		t.Errorf("%v, want %v", times, want)
 	}
 }
 
@@ -559,7 +597,7 @@ func TestOptOut_of_a_category_in_any_case(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.provider.library = append(w.provider.library, template("promo", "en", "marketing", "", "Come and buy!"))
-	_, _, err := w.SyncChannel(t.Context(), w.channel)
+	_, _, err := w.SyncChannel(t.Context(), w.operator(), w.channel)
 	must(t, err)
 	w.writes(number, "STOP")
 	refused(t, w.send("k", of("promo", "en")).err, desk.RecipientOptedOut)
@@ -574,5 +612,49 @@ func TestOptOut_replays(t *testing.T) {
 	w.writes(number, "STOP")
 	if r := w.send("k", of("sale", "en")); !r.Replayed || w.read(r).Message.ID != m.Message.ID {
 		t.Errorf("the stored answer: %+v, %v", r, r.err)
+	}
+}
+
+// A steppingStore notes where the lists begin that a removal reads.
+type steppingStore struct {
+	app.Store
+	contacts      []desk.ContactPlace
+	conversations []*desk.ConversationPlace
+}
+
+func (s *steppingStore) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error) {
+	s.contacts = append(s.contacts, after)
+	return s.Store.Contacts(ctx, ws, f, after, limit)
+}
+
+func (s *steppingStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
+	return s.Store.InTx(ctx, ws, func(tx app.Tx) error { return f(steppingTx{tx, s}) })
+}
+
+type steppingTx struct {
+	app.Tx
+	s *steppingStore
+}
+
+func (tx steppingTx) HeldConversations(member desk.ID, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, error) {
+	tx.s.conversations = append(tx.s.conversations, after)
+	return tx.Tx.HeldConversations(member, after, limit)
+}
+
+// TestRemoveMember_goes_on: no step of a removal reads again what an earlier one has
+// released. PostgreSQL keeps it in its indexes for some time, and each step took longer.
+func TestRemoveMember_goes_on(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.store.once.Store(true)
+	w.sent("held", to("905321110001"), assignedTo("ada@example.com"))
+	owned := w.put(phoned("905321110002"), ownedBy("ada@example.com"))
+	store := &steppingStore{Store: w.store}
+	must(t, w.node(store, app.Bounds{}).RemoveMember(t.Context(), w.operator(), w.ada.ID))
+	if n := len(store.contacts); n != 2 || store.contacts[1] != owned.Place() {
+		t.Errorf("contacts from %v", store.contacts)
+	}
+	if n := len(store.conversations); n != 2 || store.conversations[0] != nil || store.conversations[1] == nil {
+		t.Errorf("conversations from %v", store.conversations)
 	}
 }

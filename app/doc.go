@@ -1,23 +1,39 @@
 // Package app is what a person or a program can do with parley: one method per
-// action, and what it asks of the world.
+// action. It declares the Store and the Provider that it needs.
 //
 //	app.go            App and what it is built from
-//	ports.go          Store, Tx and Provider: the world as the app sees it
-//	principal.go      who is calling: keys to principals
+//	ports.go          Store, Tx and Provider: what app needs from outside
+//	principal.go      who is calling: from a key to a principal
 //	contacts.go       reads and writes of contacts
-//	writer.go         the contact writer: concurrent writes become one flush
+//	writer.go         the contact writer: concurrent writes share one flush
+//	parts.go          how a store takes a large group in parts
+//	people.go         the people in providers' reports, and their contacts
 //	attributes.go     attribute definitions
+//	members.go        the list of members
 //	channels.go       channels, for the command line
+//	secrets.go        channels' secrets, encrypted
+//	accounts.go       whether providers let channels send, and what /metrics shows
+//	pace.go           the limits of a provider, which all nodes share
 //	templates.go      template libraries and hints
-//	conversations.go  conversations, messages, and what people write to us
+//	conversations.go  conversations and messages, also inbound ones
 //	send.go           the template send: checks, claim, dispatch, answer
-//	settle.go         how an attempt ends, whoever learns of it
-//	notices.go        what providers say later, and other background work
+//	settle.go         all the ways in which an attempt ends
+//	inbound.go        processes inbound items, update by update
+//	agenda.go         which workspaces have inbound items, and when the first is due
+//	sweep.go          finds attempts whose process died; deletes what has expired
+//	sync.go           which template libraries are fetched again
+//	callbacks.go      callbacks of providers, from the request to their effects
+//	announce.go       the Store that counts events, and wakes those who wait for them
+//	webhooks.go       webhooks, their secrets
+//	deliver.go        deliveries to webhooks: who makes them, attempts, their results
+//	deliveries.go     what callers do with deliveries: list, repeat, replay, ping
+//	feed.go           the feed of events, and those who wait for its next ones
+//	clock.go          the counter of hours, which a wrong clock does not change
 //	admin.go          workspaces, members and keys, for the command line
-//	cursor.go         signed places in a list
+//	cursor.go         cursors: signed places in a list
 //
 // An App's methods are safe for concurrent use, and any number of processes may
-// share a store: what an App keeps in memory is the queue of its own writes,
-// principals that are checked before anything is done for them, template libraries by
-// version, and the sends that are under way.
+// share a store. An App keeps in memory only the queue of its own writes, principals
+// (they are checked again before they are used), template libraries by version, and the
+// sends that are under way.
 package app

@@ -28,9 +28,14 @@ func (a *App) Members(p Principal, cursor string, limit int) ([]*desk.Member, st
 		}
 		all = all[i:]
 	}
-	if len(all) <= limit {
+	size := desk.NewPageSize(limit)
+	n := 0
+	for n < len(all) && size.Add(all[n].ListBytes()) {
+		n++
+	}
+	if n == len(all) {
 		return all, "", nil
 	}
-	last := all[limit-1]
-	return all[:limit], a.cursors.seal(list, append(last.ID[:], last.Name...)), nil
+	last := all[n-1]
+	return all[:n], a.cursors.seal(list, append(last.ID[:], last.Name...)), nil
 }

@@ -60,7 +60,7 @@ func TestPace_buckets(t *testing.T) {
 		return 0, true, nil
 	}
 	usual := 0
-	_, err := w.EditChannel(t.Context(), sibling, app.ChannelEdit{PerSecond: &usual})
+	_, err := w.EditChannel(t.Context(), w.operator(), sibling, app.ChannelEdit{PerSecond: &usual})
 	must(t, err)
 	w.sent("1", on(channel), to(brazil))
 	w.sent("2", on(channel), to(brazilShort))
@@ -98,7 +98,7 @@ func TestPace_waits(t *testing.T) {
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
 	slow := 5
-	_, err := w.EditChannel(t.Context(), channel, app.ChannelEdit{PerSecond: &slow})
+	_, err := w.EditChannel(t.Context(), w.operator(), channel, app.ChannelEdit{PerSecond: &slow})
 	must(t, err)
 	nodes := []*app.App{w.App, w.node(&faultyStore{Store: w.file}, app.Bounds{})}
 	p := w.caller()

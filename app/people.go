@@ -6,73 +6,72 @@ import (
 	"parley/desk"
 )
 
-// A person is whom a provider tells of: by a number, by an id of its own, or by both.
-type person struct{ number, userID string }
-
-// identities are those by which the person is looked for, the surest first.
-func (p person) identities() []desk.Identity {
-	var list []desk.Identity
-	if p.userID != "" {
-		list = append(list, desk.Identity{Kind: desk.KindWhatsAppUser, Value: p.userID})
-	}
-	if p.number != "" {
-		list = append(list, desk.Identity{Kind: desk.KindWhatsApp, Value: p.number})
-	}
-	return list
+// A person is somebody whom a provider names: by a number, by the provider's own id, or
+// by both.
+type person struct {
+	number, userID string
+	identities     []desk.Identity // by which the person is found, the most reliable first
 }
 
-// find is the operation that loads whoever the person may be.
-func (p person) find() *desk.Op {
-	op := &desk.Op{Kind: desk.OpDelete, Find: p.identities()} // it is never applied
-	for _, n := range desk.NumberVariants(p.number) {
-		op.Find = append(op.Find, desk.Identity{Kind: desk.KindWhatsApp, Value: n})
-	}
-	return op
+// person returns the person whom the provider of a channel names.
+func (a *App) person(tx Tx, channel desk.ID, number, userID string) person {
+	provider := a.providers[tx.Settings().Channel(channel).Kind]
+	return person{number, userID, provider.Identities(number, userID)}
 }
 
-// known returns the person's contact, or nil. What the provider says exactly counts
-// first; another spelling of the number does when it leads to one contact only.
+// lookup names every contact that may be this person.
+func (p person) lookup() desk.Lookup { return desk.Lookup{Identities: p.identities} }
+
+// known returns the person's contact, or nil. If several contacts share the number
+// since an older release and none has this spelling, it is the oldest: the message must
+// have a contact.
 func (p person) known(book *desk.Book) *desk.Contact {
-	for _, i := range p.identities() {
-		if c := book.Holder(i.Claim()); c != nil {
+	for _, i := range p.identities {
+		if c := book.Oldest(i); c != nil {
 			return c
 		}
 	}
-	var found *desk.Contact
-	for _, n := range desk.NumberVariants(p.number) {
-		c := book.Holder(desk.Identity{Kind: desk.KindPhone, Value: n})
-		if c != nil && found != nil && c.ID != found.ID {
-			return nil
-		}
-		if c != nil {
-			found = c
-		}
-	}
-	return found
+	return nil
 }
 
-// learn gives a contact of the book those of the identities that nobody holds, unless it
-// holds as many as it may: what is to be stored with them counts more.
-func learn(book *desk.Book, contact *desk.Contact, identities []desk.Identity, now desk.Time) error {
-	free := slices.DeleteFunc(slices.Clone(identities), func(i desk.Identity) bool { return book.Holder(i.Claim()) != nil })
+// learn adds those of the identities that no other contact holds to a contact of the
+// book, unless the contact has the greatest number already: a full contact must not
+// prevent that the rest is stored. A chat account with another spelling of the
+// contact's number is kept in addition.
+func learn(book *desk.Book, contact *desk.Contact, identities []desk.Identity, actor desk.Actor, now desk.Time) error {
+	free := slices.DeleteFunc(slices.Clone(identities), func(i desk.Identity) bool {
+		held, err := book.Holder(i)
+		return err != nil || held != nil && (held != contact || contact.Spells(i))
+	})
 	if len(free) == 0 {
 		return nil
 	}
 	_, err := book.Apply(&desk.Op{Kind: desk.OpPatch, ByID: true, Target: contact.ID, Write: desk.ContactWrite{
 		Identities: desk.Field[[]desk.Identity]{Set: true, Value: free}, Sent: free,
-	}}, desk.ID{}, now, nil)
+	}}, actor, now, nil)
 	if desk.IsType(err, desk.InvalidRequest) {
 		return nil
 	}
 	return err
 }
 
-// remember has a contact found by what the provider calls the person.
-func (a *App) remember(tx Tx, contact desk.ID, p person) error {
-	if p == (person{}) {
+// rename gives a contact without a name the name of the person's profile.
+func rename(book *desk.Book, contact desk.ID, name string, actor desk.Actor, now desk.Time) error {
+	if name == "" || book.Contact(contact).Name != "" {
 		return nil
 	}
-	book, err := tx.Book(p.find(), &desk.Op{Kind: desk.OpPatch, ByID: true, Target: contact})
+	_, err := book.Apply(&desk.Op{Kind: desk.OpPatch, ByID: true, Target: contact, Write: desk.ContactWrite{
+		Name: desk.Field[string]{Set: true, Value: name},
+	}}, actor, now, nil)
+	return err
+}
+
+// remember adds the identities that the provider uses for a person to a contact.
+func (a *App) remember(tx Tx, contact desk.ID, p person, actor desk.Actor) error {
+	if len(p.identities) == 0 {
+		return nil
+	}
+	book, err := tx.Book(desk.Lookup{IDs: []desk.ID{contact}, Identities: p.identities})
 	if err != nil {
 		return err
 	}
@@ -80,107 +79,125 @@ func (a *App) remember(tx Tx, contact desk.ID, p person) error {
 	if c == nil {
 		return nil
 	}
-	if err := learn(book, c, p.identities(), a.now()); err != nil {
+	if err := learn(book, c, p.identities, actor, a.now()); err != nil {
 		return err
 	}
 	return tx.Flush(book)
 }
 
-// move takes in that a person is known by another number or id. An identity that
+// rememberRecipient stores the provider's id of the person with the contact to whom a
+// message went, because their next message may have only that id.
+func (a *App) rememberRecipient(tx Tx, channel desk.ID, externalID, userID string) error {
+	m, err := tx.MessageBy(channel, externalID)
+	if err != nil || m == nil || m.Direction != desk.Outbound {
+		return err
+	}
+	c, err := tx.Conversation(m.ConversationID)
+	if err != nil || c == nil {
+		return err
+	}
+	return a.remember(tx, c.ContactID, a.person(tx, channel, "", userID), byProvider(channel))
+}
+
+// move processes the report that a person has another number or id. An identity that
 // another contact holds stays there: contacts are never merged.
-func (a *App) move(tx Tx, m *Move) error {
-	before, after := person{m.Number, m.UserID}, person{m.NewNumber, m.NewUserID}
-	book, err := tx.Book(before.find(), after.find())
+func (a *App) move(tx Tx, channel desk.ID, m *Move) error {
+	actor := byProvider(channel)
+	before, after := a.person(tx, channel, m.Number, m.UserID), a.person(tx, channel, m.NewNumber, m.NewUserID)
+	book, err := tx.Book(desk.Lookup{Identities: slices.Concat(before.identities, after.identities)})
 	if err != nil {
 		return err
 	}
 	contact := before.known(book)
 	if contact == nil {
-		return nil // nobody whom we know
+		return nil // an unknown person
 	}
 	now := a.now()
-	if m.NewNumber != "" && m.Number != "" && sameNumber(contact.Phone, m.Number) && book.Holder(desk.Identity{Kind: desk.KindPhone, Value: m.NewNumber}) == nil {
+	if m.NewNumber != "" && m.Number != "" && sameNumber(contact.Phone, m.Number) && book.Free(desk.Identity{Kind: desk.KindPhone, Value: m.NewNumber}) {
 		phone := []desk.Identity{{Kind: desk.KindPhone, Value: m.NewNumber}}
 		if _, err := book.Apply(&desk.Op{Kind: desk.OpPatch, ByID: true, Target: contact.ID, Write: desk.ContactWrite{
 			Phone: desk.Field[string]{Set: true, Value: m.NewNumber}, Sent: phone,
-		}}, desk.ID{}, now, nil); err != nil {
+		}}, actor, now, nil); err != nil {
 			return err
 		}
 	}
-	if err := learn(book, book.Contact(contact.ID), after.identities(), now); err != nil {
+	if err := learn(book, book.Contact(contact.ID), after.identities, actor, now); err != nil {
 		return err
 	}
 	for _, gone := range book.Contact(contact.ID).Further {
-		switch gone.Kind {
-		case desk.KindWhatsApp:
-			if m.NewNumber == "" || gone.Value == m.NewNumber || !sameNumber(gone.Value, m.Number) {
-				continue
-			}
-		case desk.KindWhatsAppUser:
-			if m.NewUserID == "" || gone.Value == m.NewUserID || gone.Value != m.UserID {
-				continue
-			}
-		default:
+		replaces := func(i desk.Identity) bool { return i.Kind == gone.Kind && i.Value != gone.Value }
+		if !slices.ContainsFunc(before.identities, gone.Same) || !slices.ContainsFunc(after.identities, replaces) {
 			continue
 		}
-		if _, err := book.Apply(&desk.Op{Kind: desk.OpRemoveIdentity, ByID: true, Target: contact.ID, Remove: []desk.Identity{gone}}, desk.ID{}, now, nil); err != nil {
+		if _, err := book.Apply(&desk.Op{Kind: desk.OpRemoveIdentity, ByID: true, Target: contact.ID, Remove: []desk.Identity{gone}}, actor, now, nil); err != nil {
 			return err
 		}
 	}
 	return tx.Flush(book)
 }
 
-// sameNumber tells whether two numbers are one, however they are spelled.
-func sameNumber(a, b string) bool { return desk.DialledNumber(a) == desk.DialledNumber(b) }
+// sameNumber tells whether two spellings are one number.
+func sameNumber(a, b string) bool { return desk.CanonicalNumber(a) == desk.CanonicalNumber(b) }
 
-// heed stores what a person wants of marketing, unless something newer is known. It
-// follows the number and the provider's ids of the person: of one whose number is hidden,
-// all numbers of the contact.
-func (a *App) heed(tx Tx, ws desk.ID, p person, change desk.OptChange, at desk.Time) error {
+// recordChoice stores a marketing choice unless a newer one is stored. It is stored for
+// the number and for the provider's ids of the person. If the number is hidden, it is
+// stored for all numbers of the contact. A number that no contact has gets no event.
+func (a *App) recordChoice(tx Tx, p person, change desk.OptChange, at desk.Time, by desk.Actor) error {
 	if change == desk.OptNone {
 		return nil
 	}
 	handles := []string{p.number, p.userID}
-	book, err := tx.Book(p.find())
+	book, err := tx.Book(p.lookup())
 	if err != nil {
 		return err
 	}
-	if c := p.known(book); c != nil {
+	contact := p.known(book)
+	if c := contact; c != nil {
 		for _, i := range c.Identities() {
-			kind := i.Claim().Kind
-			if kind == desk.KindWhatsAppUser || kind == desk.KindPhone && p.number == "" {
+			if i.OfProvider() || i.Claim().Kind == desk.KindPhone && p.number == "" {
 				handles = append(handles, i.Value)
 			}
 		}
 	}
 	slices.Sort(handles)
+	changed := false
 	for _, handle := range slices.Compact(handles) {
 		if handle == "" {
 			continue
 		}
-		if err := heedOne(tx, a.handleHash(ws, handle), change, at); err != nil {
+		one, err := recordOne(tx, a.handleHash(tx.Settings().ID, handle), change, at)
+		if err != nil {
 			return err
 		}
+		changed = changed || one
 	}
-	return nil
+	if !changed || contact == nil {
+		return nil
+	}
+	t := desk.ContactOptedIn
+	if change == desk.OptOut {
+		t = desk.ContactOptedOut
+	}
+	return tx.Append(desk.Event{Type: t, Subject: contact.ID, Actor: by, At: a.now()})
 }
 
-func heedOne(tx Tx, hash NumberHash, change desk.OptChange, at desk.Time) error {
+// recordOne tells whether the choice differs from the one before.
+func recordOne(tx Tx, hash NumberHash, change desk.OptChange, at desk.Time) (changed bool, err error) {
 	known, err := tx.OptOut(hash)
 	if err != nil || known.At > at {
-		return err
+		return false, err
 	}
-	wish := OptOut{At: at}
+	choice := OptOut{At: at}
 	if change == desk.OptOut {
-		if wish.Since = known.Since; wish.Since == 0 {
-			wish.Since = at
+		if choice.Since = known.Since; choice.Since == 0 {
+			choice.Since = at
 		}
 	}
-	return tx.SetOptOut(hash, wish)
+	return (known.Since == 0) != (choice.Since == 0), tx.SetOptOut(hash, choice)
 }
 
-// handleHash stands for a number, however it is spelled, or for a provider's id of a
+// handleHash is a keyed hash of a number, in canonical form, or of a provider's id of a
 // person, in one workspace.
 func (a *App) handleHash(ws desk.ID, handle string) NumberHash {
-	return NumberHash(a.derive("number", ws[:], []byte(desk.DialledNumber(handle))))
+	return NumberHash(a.derive("number", ws[:], []byte(desk.CanonicalNumber(handle))))
 }

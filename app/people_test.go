@@ -39,8 +39,8 @@ const (
 	argentina, argentinaShort = "5491123456789", "541123456789"
 )
 
-// TestSender: whoever writes is found by the provider's id, then by the number, then by
-// its other spelling; all that the provider says is remembered, and nobody is robbed.
+// TestSender: whoever writes is found by the provider's id, then by the number in any
+// spelling; all that the provider says is remembered, and nobody is robbed.
 func TestSender(t *testing.T) {
 	t.Parallel()
 	type list = []desk.Identity
@@ -62,14 +62,13 @@ func TestSender(t *testing.T) {
 		"nobody, by another id":        {[]list{{userIDOf("TR.9A")}}, "", "TR.9B", -1, handles(userIDOf("TR.9B"))},
 		"Brazil, dialled with a nine":  {[]list{{phoneOf(brazil)}}, brazilShort, "", 0, handles(phoneOf(brazil), accountOf(brazilShort))},
 		"Brazil, known without":        {[]list{{phoneOf(brazilShort)}}, brazil, "BR.9A", 0, handles(phoneOf(brazilShort), accountOf(brazil), userIDOf("BR.9A"))},
-		"Brazil, two people":           {[]list{{phoneOf(brazil)}, {phoneOf(brazilShort)}}, brazilShort, "", 1, handles(phoneOf(brazilShort))},
 		"Brazil, a landline":           {[]list{{phoneOf(landline)}}, landlineLong, "", -1, handles(phoneOf(landlineLong))},
 		"Brazil, like a landline":      {[]list{{phoneOf(landlineLong)}}, landline, "", -1, handles(phoneOf(landline))},
-		"Brazil, the id wins":          {[]list{{phoneOf(brazil)}, {userIDOf("BR.9A")}}, brazilShort, "BR.9A", 1, handles(accountOf(brazilShort), userIDOf("BR.9A"))},
+		"Brazil, the id wins":          {[]list{{phoneOf(brazil)}, {userIDOf("BR.9A")}}, brazilShort, "BR.9A", 1, handles(userIDOf("BR.9A"))},
 		"Mexico, dialled without one":  {[]list{{phoneOf(mexicoShort)}}, mexico, "", 0, handles(phoneOf(mexicoShort), accountOf(mexico))},
-		"Mexico, known with it":        {[]list{{accountOf(mexico)}}, mexicoShort, "", 0, handles(accountOf(mexico), accountOf(mexicoShort))},
+		"Mexico, known with it":        {[]list{{accountOf(mexico)}}, mexicoShort, "", 0, handles(accountOf(mexico))},
 		"Argentina, dialled as a line": {[]list{{phoneOf(argentinaShort)}}, argentina, "", 0, handles(phoneOf(argentinaShort), accountOf(argentina))},
-		"Argentina, a line":            {[]list{{phoneOf(argentina)}}, argentinaShort, "", -1, handles(phoneOf(argentinaShort))},
+		"Argentina, a line":            {[]list{{phoneOf(argentina)}}, argentinaShort, "", 0, handles(phoneOf(argentina), accountOf(argentinaShort))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,8 +83,8 @@ func TestSender(t *testing.T) {
 			if who := slices.IndexFunc(held, func(c *desk.Contact) bool { return c.ID == got.ID }); who != c.want {
 				t.Fatalf("it is contact %d, want %d", who, c.want)
 			}
-			if c.want < 0 && got.Name != "Ann" {
-				t.Errorf("the new one is called %q", got.Name)
+			if got.Name != "Ann" {
+				t.Errorf("they are called %q", got.Name)
 			}
 			if known := fmt.Sprint(got.Identities()); known != c.known {
 				t.Errorf("known as %s, want %s", known, c.known)
@@ -95,7 +94,9 @@ func TestSender(t *testing.T) {
 					t.Errorf("contact %d has become %+v", i, w.contact(before.ID))
 				}
 			}
-			w.hook(channel, inbound(2, c.number, c.user, "Hello again"))
+			again := inbound(2, c.number, c.user, "Hello again")
+			again.Message.Name = "Another" // they have a name by now
+			w.hook(channel, again)
 			w.takeIn()
 			if again := w.writer(channel, 2); again.ID != got.ID || again.UpdatedAt != got.UpdatedAt {
 				t.Errorf("then it is %+v", again)
@@ -113,7 +114,7 @@ func TestReceipt(t *testing.T) {
 	send := func(key, to, account, user string) string {
 		t.Helper()
 		w.meta.change(func() { w.meta.receipt = app.Receipt{Number: account, UserID: user} })
-		m := w.sent(key, on(channel), func(r *desk.SendRequest) { r.Phone = to })
+		m := w.sent(key, on(channel), func(r *desk.SendRequest) { r.Phone = phoneOf(to) })
 		return fmt.Sprint(w.contact(m.Conversation.ContactID).Identities())
 	}
 	if got, want := send("1", brazil, brazilShort, "BR.9A"), handles(phoneOf(brazil), accountOf(brazilShort), userIDOf("BR.9A")); got != want {
@@ -145,7 +146,7 @@ func TestReceipt(t *testing.T) {
 	w.meta.change(func() {
 		w.meta.meanwhile = func(d app.Dispatch) {
 			s := said(d.Attempt, desk.Delivered)
-			w.hook(channel, app.Happening{Channel: metaNumber, Status: &s})
+			w.hook(channel, app.Update{Channel: metaNumber, Status: &s})
 			w.takeIn()
 			w.deleteContact(w.writerOf(number).ID)
 		}
@@ -154,6 +155,50 @@ func TestReceipt(t *testing.T) {
 		t.Errorf("answered %v", r.err)
 	}
 	w.holds(1, 1, 3)
+}
+
+// TestEarlyStatus_tells_the_recipient: the same holds for a status that comes before its
+// message is stored, whoever stores it.
+func TestEarlyStatus_tells_the_recipient(t *testing.T) {
+	t.Parallel()
+	tell := func(w *world, channel, attempt desk.ID) {
+		for _, d := range []desk.Delivery{desk.Delivered, desk.Sent} {
+			s := saidEarly(attempt, d)
+			if s.UserID = "TR.9A"; d == desk.Sent {
+				s.UserID = ""
+			}
+			w.hook(channel, app.Update{Channel: metaNumber, Status: &s})
+		}
+		w.takeIn()
+	}
+	for name, send := range map[string]func(w *world, channel desk.ID) desk.ID{
+		"while it is sent": func(w *world, channel desk.ID) desk.ID {
+			w.meta.change(func() { w.meta.meanwhile = func(d app.Dispatch) { tell(w, channel, d.Attempt) } })
+			return w.sent("1", on(channel)).Conversation.ContactID
+		},
+		"before its id is known": func(w *world, channel desk.ID) desk.ID {
+			w.meta.change(func() { w.meta.meanwhile = func(app.Dispatch) { panic("the answer is lost") } })
+			_ = w.send("1", on(channel))
+			at := w.holder("1")
+			_, err := w.Release(w.t.Context(), w.operator(), at.ID, true)
+			must(w.t, err)
+			tell(w, channel, at.ID)
+			said := said(at.ID, desk.Sent) // which binds it
+			w.hook(channel, app.Update{Channel: metaNumber, Status: &said})
+			w.takeIn()
+			return w.attempt(at.ID).Plan.Contact
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			channel := w.connect(metaNumber, metaBusiness)
+			contact := send(w, channel)
+			if got, want := fmt.Sprint(w.contact(contact).Identities()), handles(phoneOf(number), userIDOf("TR.9A")); got != want {
+				t.Errorf("known as %s, want %s", got, want)
+			}
+		})
+	}
 }
 
 // writerOf is the contact who has a number.
@@ -184,12 +229,12 @@ func TestLearn_no_more(t *testing.T) {
 		t.Errorf("sent to %s", m.Conversation.ContactID)
 	}
 	w.hook(channel, inbound(1, number, "TR.9A", "Hello"),
-		app.Happening{Channel: metaNumber, Move: &app.Move{Number: number, NewUserID: "TR.9A"}})
+		app.Update{Channel: metaNumber, Move: &app.Move{Number: number, NewUserID: "TR.9A"}})
 	w.takeIn()
 	if c := w.writer(channel, 1); c == nil || c.ID != full.ID {
 		t.Errorf("written by %+v", c)
 	}
-	if lines := w.log.find("left out"); lines != nil {
+	if lines := w.log.find("it is skipped"); lines != nil {
 		t.Errorf("logged: %q", lines)
 	}
 }
@@ -238,7 +283,7 @@ func TestMove(t *testing.T) {
 			channel := w.connect(metaNumber, metaBusiness)
 			held := w.people(c.held...)
 			for range 2 { // it comes twice
-				w.hook(channel, app.Happening{Channel: metaNumber, Move: &c.move})
+				w.hook(channel, app.Update{Channel: metaNumber, Move: &c.move})
 				w.takeIn()
 				for i, want := range c.want {
 					if got := fmt.Sprint(w.contact(held[i].ID).Identities()); got != want {
@@ -247,7 +292,7 @@ func TestMove(t *testing.T) {
 				}
 			}
 			w.holds(len(held), 0, 0)
-			if lines := w.log.find("left out"); lines != nil {
+			if lines := w.log.find("it is skipped"); lines != nil {
 				t.Errorf("logged: %q", lines)
 			}
 		})
@@ -259,31 +304,31 @@ func TestMove(t *testing.T) {
 // its id alone. The newest word counts.
 func TestOptOut_by_any_handle(t *testing.T) {
 	t.Parallel()
-	wishes := func(at desk.Time, number, user string, change desk.OptChange) app.Happening {
-		return app.Happening{Channel: metaNumber, Wish: &app.Wish{Number: number, UserID: user, Change: change, At: at}}
+	choice := func(at desk.Time, number, user string, change desk.OptChange) app.Update {
+		return app.Update{Channel: metaNumber, Choice: &app.MarketingChoice{Number: number, UserID: user, Change: change, At: at}}
 	}
 	link := inbound(1, brazilShort, "BR.9A", "Hello")
 	for name, c := range map[string]struct {
-		told  []app.Happening
+		told  []app.Update
 		since desk.Time
 	}{
-		"a word, from the other spelling":        {[]app.Happening{inbound(2, brazilShort, "", "STOP")}, 2000},
-		"and back":                               {[]app.Happening{inbound(2, brazilShort, "", "STOP"), inbound(3, brazilShort, "", "START")}, 0},
-		"and back, in the dialled spelling":      {[]app.Happening{inbound(2, brazilShort, "", "STOP"), inbound(3, brazil, "", "START")}, 0},
-		"the switch":                             {[]app.Happening{wishes(10, brazilShort, "", desk.OptOut)}, 10},
-		"the switch, by id, of one known":        {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut)}, 10},
-		"the switch, by id, of one unknown":      {[]app.Happening{wishes(10, "", "BR.9A", desk.OptOut)}, 0},
-		"by id, and back by id":                  {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut), wishes(20, "", "BR.9A", desk.OptInAgain)}, 0},
-		"by id, and back by number":              {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut), wishes(20, brazil, "", desk.OptInAgain)}, 0},
-		"by both, and back by number":            {[]app.Happening{inbound(2, brazilShort, "BR.9A", "STOP"), inbound(3, brazilShort, "", "START")}, 0},
-		"by number, and back by id":              {[]app.Happening{link, inbound(2, brazilShort, "", "STOP"), wishes(3000, "", "BR.9A", desk.OptInAgain)}, 0},
-		"an older switch":                        {[]app.Happening{inbound(2, brazilShort, "", "STOP"), wishes(1999, brazil, "", desk.OptInAgain)}, 2000},
-		"an older word":                          {[]app.Happening{wishes(2001, brazil, "", desk.OptInAgain), inbound(2, brazilShort, "", "STOP")}, 0},
-		"a wish for nothing":                     {[]app.Happening{wishes(10, brazil, "BR.9A", desk.OptNone)}, 0},
-		"another's":                              {[]app.Happening{link, inbound(2, number, "TR.9B", "STOP"), wishes(10, "", "BR.9C", desk.OptOut)}, 0},
-		"a hidden number's, who writes a word":   {[]app.Happening{link, inbound(2, "", "BR.9A", "STOP")}, 2000},
-		"a hidden number's, and back by a word":  {[]app.Happening{link, inbound(2, "", "BR.9A", "STOP"), inbound(3, brazilShort, "BR.9A", "START")}, 0},
-		"the id that the number had at the time": {[]app.Happening{link, wishes(10, "", "BR.9A", desk.OptOut), {Channel: metaNumber, Move: &app.Move{UserID: "BR.9A", NewUserID: "BR.9D"}}}, 10},
+		"a word, from the other spelling":        {[]app.Update{inbound(2, brazilShort, "", "STOP")}, 2000},
+		"and back":                               {[]app.Update{inbound(2, brazilShort, "", "STOP"), inbound(3, brazilShort, "", "START")}, 0},
+		"and back, in the dialled spelling":      {[]app.Update{inbound(2, brazilShort, "", "STOP"), inbound(3, brazil, "", "START")}, 0},
+		"the switch":                             {[]app.Update{choice(10, brazilShort, "", desk.OptOut)}, 10},
+		"the switch, by id, of one known":        {[]app.Update{link, choice(10, "", "BR.9A", desk.OptOut)}, 10},
+		"the switch, by id, of one unknown":      {[]app.Update{choice(10, "", "BR.9A", desk.OptOut)}, 0},
+		"by id, and back by id":                  {[]app.Update{link, choice(10, "", "BR.9A", desk.OptOut), choice(20, "", "BR.9A", desk.OptInAgain)}, 0},
+		"by id, and back by number":              {[]app.Update{link, choice(10, "", "BR.9A", desk.OptOut), choice(20, brazil, "", desk.OptInAgain)}, 0},
+		"by both, and back by number":            {[]app.Update{inbound(2, brazilShort, "BR.9A", "STOP"), inbound(3, brazilShort, "", "START")}, 0},
+		"by number, and back by id":              {[]app.Update{link, inbound(2, brazilShort, "", "STOP"), choice(3000, "", "BR.9A", desk.OptInAgain)}, 0},
+		"an older switch":                        {[]app.Update{inbound(2, brazilShort, "", "STOP"), choice(1999, brazil, "", desk.OptInAgain)}, 2000},
+		"an older word":                          {[]app.Update{choice(2001, brazil, "", desk.OptInAgain), inbound(2, brazilShort, "", "STOP")}, 0},
+		"a choice of nothing":                    {[]app.Update{choice(10, brazil, "BR.9A", desk.OptNone)}, 0},
+		"another's":                              {[]app.Update{link, inbound(2, number, "TR.9B", "STOP"), choice(10, "", "BR.9C", desk.OptOut)}, 0},
+		"a hidden number's, who writes a word":   {[]app.Update{link, inbound(2, "", "BR.9A", "STOP")}, 2000},
+		"a hidden number's, and back by a word":  {[]app.Update{link, inbound(2, "", "BR.9A", "STOP"), inbound(3, brazilShort, "BR.9A", "START")}, 0},
+		"the id that the number had at the time": {[]app.Update{link, choice(10, "", "BR.9A", desk.OptOut), {Channel: metaNumber, Move: &app.Move{UserID: "BR.9A", NewUserID: "BR.9D"}}}, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -308,11 +353,35 @@ func TestOptOut_by_id_before_the_number_is_known(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
-	w.hook(channel, app.Happening{Channel: metaNumber, Wish: &app.Wish{UserID: "TR.9A", Change: desk.OptOut, At: 10}})
+	w.hook(channel, app.Update{Channel: metaNumber, Choice: &app.MarketingChoice{UserID: "TR.9A", Change: desk.OptOut, At: 10}})
 	w.takeIn()
-	w.holds(0, 0, 0) // a wish makes nobody a contact
+	w.holds(0, 0, 0) // a marketing choice makes nobody a contact
 	w.wants(0, on(channel))
 	w.hook(channel, inbound(1, number, "TR.9A", "Hello"))
 	w.takeIn()
 	w.wants(10, on(channel))
+}
+
+// TestStatus_tells_the_recipient: the provider's id that comes with a status finds the
+// contact when the next message brings that id alone.
+func TestStatus_tells_the_recipient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	m := w.sent("1", on(channel), func(r *desk.SendRequest) { r.Phone = phoneOf(number) })
+	s := said(w.holder("1").ID, desk.Delivered)
+	s.UserID = "TR.9A"
+	for range 2 {
+		w.hook(channel, app.Update{Channel: metaNumber, Status: &s})
+		w.takeIn()
+	}
+	got, want := fmt.Sprint(w.contact(m.Conversation.ContactID).Identities()), handles(phoneOf(number), userIDOf("TR.9A"))
+	if got != want {
+		t.Errorf("known as %s, want %s", got, want)
+	}
+	w.hook(channel, inbound(1, "", "TR.9A", "Hello"))
+	w.takeIn()
+	if writer := w.writer(channel, 1); writer.ID != m.Conversation.ContactID {
+		t.Errorf("the message is of %s, not of %s", writer.ID, m.Conversation.ContactID)
+	}
 }

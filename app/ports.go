@@ -11,90 +11,171 @@ import (
 	"parley/desk"
 )
 
-// ErrCommitLost comes wrapped in Unavailable when a commit was under way and its result
-// is not known. What was to be stored may be there, or still come to be there.
+// ErrCommitLost is wrapped in Unavailable if the result of a commit is not known. The
+// data may be stored, or may be stored later.
 var ErrCommitLost = errors.New("it is unknown whether this was stored")
 
-// A Store is the database. Its methods are safe for concurrent use. Beside the
-// errors they name, any may return Unavailable when the database can't answer now;
-// nothing is stored then, unless it is ErrCommitLost too. Other errors are a bug's.
+// A Store is the database. Its methods are safe for concurrent use. In addition to the
+// errors they name, any may return Unavailable if the database can't answer; then
+// nothing is stored, unless the error is also ErrCommitLost. Any other error is a bug.
 //
-// No method sees past the workspace it is given: a record of another one does not
-// exist for it.
+// No method reads or changes another workspace than the given one. A record of another
+// workspace does not exist for it.
 type Store interface {
+	SettingsStore
+	ContactStore
+	ConversationStore
+	TemplateStore
+	AttemptStore
+	OptOutStore
+	InboundStore
+	PaceStore
+	LeaseStore
+	ClockStore
+	EventStore
+	DeliveryStore
+
+	// Ready tells whether the database can answer now, and this process may write to it:
+	// another process may have rebuilt the claims by newer rules (desk.IdentityRules).
+	// Then every write to a workspace returns Unavailable.
+	Ready(ctx context.Context) error
+
+	// InTx runs f in a transaction on one workspace. It returns once the changes are
+	// durable, or it returns f's error unchanged and nothing is stored. f may run more
+	// than once, so it must assign its results anew each time. No other transaction
+	// changes what f reads before the transaction ends. It returns NotFound if there is
+	// no such workspace.
+	InTx(ctx context.Context, ws desk.ID, f func(Tx) error) error
+}
+
+// A SettingsStore keeps workspaces and their configuration.
+type SettingsStore interface {
 	// Authenticate returns the settings of the workspace that has a key with this
-	// public id, or NotFound. It says nothing of the secret.
+	// public id, or NotFound. It does not check the secret.
 	Authenticate(ctx context.Context, publicID string) (*desk.Settings, error)
-
-	// Contact returns a contact, or NotFound, and with a contact the settings of the
-	// very moment at which it was read.
-	Contact(ctx context.Context, ws, id desk.ID) (*desk.Contact, *desk.Settings, error)
-
-	// Contacts returns up to limit contacts that pass the filter and stand after
-	// the place given, in export order.
-	Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) ([]*desk.Contact, error)
-
-	// UpdateContacts loads all that ops can touch into a Book, calls apply, and
-	// stores what it changed, all or nothing; when it returns nil, that is durable.
-	// apply may run more than once, each time on a fresh Book. It returns NotFound
-	// when there is no such workspace.
-	UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book)) error
-
-	// FlushesAbreast is how many calls of UpdateContacts for one workspace are to be
-	// under way at most, which is where more make it no faster.
-	FlushesAbreast() int
 
 	// Settings returns a workspace's configuration, or NotFound.
 	Settings(ctx context.Context, ws desk.ID) (*desk.Settings, error)
 
-	// UpdateSettings calls decide with the present configuration and stores the
-	// change it returns, unless that is an error, which it returns as it is. No
-	// other edit comes in between. It returns NotFound when there is no such
-	// workspace, and ErrOwns when a member to be removed still owns contacts or holds
+	// UpdateSettings calls decide with the current configuration and stores the change
+	// that it returns. If decide returns an error, UpdateSettings returns it unchanged.
+	// No other edit happens in between. It returns NotFound if there is no such
+	// workspace, and ErrOwns if a member to be removed still owns contacts or holds
 	// open conversations.
 	UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error
+
+	// DeleteWorkspace marks a workspace as deleted. It first calls check with the
+	// workspace's name; if check returns an error, it returns that error unchanged.
+	// From the commit on, only this method and EraseWorkspace find the workspace, its
+	// keys, members and channels. It returns NotFound if there is none; marking twice
+	// changes nothing.
+	DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name string) error) error
+
+	// EraseWorkspace deletes up to limit records of a workspace that is marked as
+	// deleted, in one transaction, and returns how many. When it returns 0, the
+	// workspace itself is deleted too.
+	EraseWorkspace(ctx context.Context, ws desk.ID, limit int) (int, error)
 
 	// CreateWorkspace stores a new, empty workspace.
 	CreateWorkspace(ctx context.Context, w desk.Workspace) error
 
-	// Workspaces lists all workspaces by id, which is by age.
+	// Shared lists the claims that contacts of a workspace share since an older
+	// release, by kind and value, with the contacts by id.
+	Shared(ctx context.Context, ws desk.ID) ([]desk.SharedClaim, error)
+
+	// Workspaces lists all workspaces by id, so the oldest is first.
 	Workspaces(ctx context.Context) ([]desk.Workspace, error)
+
+	// Deleting returns the workspaces that are marked as deleted, and not erased yet, by
+	// id.
+	Deleting(ctx context.Context) ([]desk.Workspace, error)
 
 	// ChannelsOfKind lists the channels of a kind in all workspaces.
 	ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) ([]ChannelRef, error)
 
-	// WorkspaceOf returns the workspace that the member, key, channel or unsettled
-	// attempt with this id belongs to, or NotFound.
+	// Resealed tells whether the secrets of the first release were sealed again;
+	// SetResealed stores that they were.
+	Resealed(ctx context.Context) (bool, error)
+	SetResealed(ctx context.Context) error
+
+	// ChannelSigns returns the times at which a channel last worked, and the database's
+	// clock.
+	ChannelSigns(ctx context.Context, ws, channel desk.ID) (signs desk.ChannelSigns, now desk.Time, err error)
+
+	// NoteChannel stores the database's current time for one of a channel's signs.
+	NoteChannel(ctx context.Context, ws, channel desk.ID, sign ChannelSign) error
+
+	// Gauges returns the values of /metrics that concern the whole database. A block of
+	// a channel may have ended at now, the caller's time. It reads attempts in doubt and
+	// waiting items, at most a hundred thousand of each, and each channel. It reads no
+	// contacts, conversations or messages.
+	Gauges(ctx context.Context, now desk.Time) (Gauges, error)
+
+	// WorkspaceOf returns the workspace of the member, key, channel, webhook or unsettled
+	// attempt with this id, or NotFound.
 	WorkspaceOf(ctx context.Context, id desk.ID) (desk.ID, error)
+}
 
-	// Ready tells whether the database can answer now.
-	Ready(ctx context.Context) error
+// A ContactStore keeps contacts.
+type ContactStore interface {
+	// Contact returns a contact, or NotFound, together with the settings at the moment
+	// of the read.
+	Contact(ctx context.Context, ws, id desk.ID) (*desk.Contact, *desk.Settings, error)
 
-	// InTx runs f in a transaction on one workspace and returns once what it wrote is
-	// durable, or with f's error, as it is, and nothing stored. f may run more than
-	// once, so it assigns its results anew each time; what it reads no other
-	// transaction changes before it ends. It returns NotFound when there is no such
-	// workspace.
-	InTx(ctx context.Context, ws desk.ID, f func(Tx) error) error
+	// Contacts returns up to limit contacts that match the filter and come after the
+	// given position, in export order. It also returns the position after which the
+	// list continues, nil at its end.
+	//
+	// This list and those of conversations and messages are read page by page: reading
+	// stops at a desk.PageSize, and in a filtered list after desk.MaxLooked records. So
+	// a page may be short, or even empty, although the list continues.
+	Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error)
 
-	// Book loads all that ops can touch, to try them out: nothing of it is stored.
-	Book(ctx context.Context, ws desk.ID, ops []*desk.Op) (*desk.Book, error)
+	// UpdateContacts loads all contacts that ops can change into a Book, calls apply
+	// for it, and stores the changes, all or nothing. When it returns nil, they are
+	// durable. If one Book is too small for them (Book.Full), it works in parts, in
+	// order, in one transaction: each call of apply is for ops[from:to], on a Book that
+	// includes what the earlier parts stored. After a call that ended the group
+	// (Book.End), it stores what was applied and leaves out the later parts. It calls
+	// apply at least once. Everything may run again, from the first operation on. It
+	// returns NotFound if there is no such workspace. Of contacts that only brief
+	// operations name, the Book may lack further identities (Book.ToRead).
+	UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(book *desk.Book, from, to int)) error
 
+	// FlushesAbreast is how many calls of UpdateContacts for one workspace should run
+	// at a time. More would not be faster.
+	FlushesAbreast() int
+
+	// Book loads the contacts of a look-up, for reading or to try operations. It stores
+	// nothing and takes no lock.
+	Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.Book, error)
+}
+
+// A ConversationStore keeps conversations and their messages.
+type ConversationStore interface {
 	// Conversation returns a conversation, or NotFound.
 	Conversation(ctx context.Context, ws, id desk.ID) (*desk.Conversation, error)
 
-	// Conversations returns up to limit conversations that pass the filter and stand
-	// after the place given (nil: from the start), newest first.
-	Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, error)
+	// Conversations returns up to limit conversations that match the filter and come
+	// after the given position (nil: from the start), newest first, and the position
+	// after which the list continues, nil at its end.
+	Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, *desk.ConversationPlace, error)
 
-	// Messages returns up to limit messages of a conversation that stand after the
-	// place given (nil: from the start), newest first.
-	Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) ([]*desk.Message, error)
+	// Messages returns up to limit messages of a conversation that come after the given
+	// position (nil: from the start), newest first, and the position after which the
+	// list continues, nil at its end.
+	Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) ([]*desk.Message, *desk.MessagePlace, error)
+}
 
+// A TemplateStore keeps copies of template libraries.
+type TemplateStore interface {
 	// Templates returns a channel's templates in no order, and the version of its
 	// library at that moment, or NotFound.
 	Templates(ctx context.Context, ws, channel desk.ID) (version int64, list []desk.TemplateSource, err error)
+}
 
+// An AttemptStore keeps attempts and the keys that they hold.
+type AttemptStore interface {
 	// AttemptOfKey returns the attempt that holds an Idempotency-Key, or nil.
 	AttemptOfKey(ctx context.Context, ws desk.ID, key string) (*desk.Attempt, error)
 
@@ -106,149 +187,433 @@ type Store interface {
 	Attempts(ctx context.Context, ws desk.ID, inDoubt bool, limit int) ([]*desk.Attempt, error)
 
 	// Lapsed returns up to limit attempts of all workspaces that are still dispatching
-	// although their lease ended more than margin milliseconds ago, by the database's
-	// clock.
-	Lapsed(ctx context.Context, margin desk.Time, limit int) ([]LapsedAttempt, error)
+	// although their lease has ended: more than margin milliseconds ago by the
+	// database's clock, or it ends more than margin later than a lease of this length
+	// that is given now.
+	Lapsed(ctx context.Context, length, margin desk.Time, limit int) ([]LapsedAttempt, error)
 
-	// ForgetAttempts deletes up to limit attempts of a workspace that were settled
-	// before a time, with the keys that they still hold, and returns how many. An
-	// attempt's id tells when it was made (UUIDv7), which is before it was settled.
-	ForgetAttempts(ctx context.Context, ws desk.ID, before desk.Time, limit int) (int, error)
-
-	// OptedOut returns since when the holder of a number takes no marketing, or 0.
-	OptedOut(ctx context.Context, ws desk.ID, number NumberHash) (desk.Time, error)
-
-	// PutNotice keeps a provider's notice until it is due and was taken.
-	PutNotice(ctx context.Context, ws desk.ID, n Notice) error
-
-	// Notices returns up to limit notices of a workspace that are due at now, oldest
-	// first, and when the next one after them is due, 0 when there is none.
-	Notices(ctx context.Context, ws desk.ID, now desk.Time, limit int) (list []Notice, next desk.Time, err error)
-
-	// NewestWebhook returns when the newest webhook of a channel came that is still
-	// kept, 0 for none.
-	NewestWebhook(ctx context.Context, ws, channel desk.ID) (desk.Time, error)
-
-	// ForgetWebhooks deletes up to limit webhooks of a workspace that came before a
-	// time, with what is known of whom they tell, and returns how many.
-	ForgetWebhooks(ctx context.Context, ws desk.ID, before desk.Time, limit int) (int, error)
-
-	// Pace takes one place in each of the buckets, if none of them makes the caller wait
-	// longer than most, and returns how long to wait before going on. Else it takes none,
-	// and returns false and how long until it might.
-	Pace(ctx context.Context, ws desk.ID, buckets []Bucket, most time.Duration) (wait time.Duration, ok bool, err error)
-
-	// ForgetPace deletes the buckets of a workspace that hold nothing back any more.
-	ForgetPace(ctx context.Context, ws desk.ID) error
-
-	// NoticesDue returns the workspaces that notices are kept for, and when the first of
-	// each is due.
-	NoticesDue(ctx context.Context) (map[desk.ID]desk.Time, error)
-
-	// Lease gives a task to the caller for some milliseconds of the database's clock,
-	// and tells whether it did: not while another has it.
-	Lease(ctx context.Context, ws desk.ID, task string, millis desk.Time) (bool, error)
-
-	// LeaseOf returns until when a task was given last, 0 for never.
-	LeaseOf(ctx context.Context, ws desk.ID, task string) (desk.Time, error)
-
-	// SandboxTemplates returns the library of a sandbox channel, as the provider that
-	// the sandbox plays holds it.
-	SandboxTemplates(ctx context.Context, ws, channel desk.ID) ([]desk.TemplateSource, error)
-
-	// PutSandboxTemplate puts a template there, replacing one of the same name and language.
-	PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error
+	// ForgetAttempts deletes up to limit attempts of a workspace that have been settled
+	// for this many hours of the counter, with the keys that they still hold, and
+	// returns how many.
+	ForgetAttempts(ctx context.Context, ws desk.ID, hours int64, limit int) (int, error)
 }
 
-// A Tx is a transaction on one workspace, see Store.InTx. What it returns is nil when
-// there is none. Puts insert or replace by id (a notice: by due time and id). An error
-// of a method ends the transaction: the closure returns it.
+// An OptOutStore keeps opt-outs.
+type OptOutStore interface {
+	// OptedOut returns since when the number's holder has opted out of marketing, or 0.
+	OptedOut(ctx context.Context, ws desk.ID, number NumberHash) (desk.Time, error)
+}
+
+// An InboundStore keeps inbound items and callbacks.
+type InboundStore interface {
+	// InboundItems returns up to limit inbound items of a workspace that are due by the
+	// database's clock, oldest first, and how long to wait for the next one, less than
+	// 0 if there is none. If an item is due later than longest from now, the clock was
+	// set back after it was stored: it is due now, after the others.
+	InboundItems(ctx context.Context, ws desk.ID, longest time.Duration, limit int) (list []InboundItem, next time.Duration, err error)
+
+	// InboundDue returns the workspaces with inbound items, and how long to wait until
+	// the first item of each is due, by the same rule; 0: it is due.
+	InboundDue(ctx context.Context, longest time.Duration) (map[desk.ID]time.Duration, error)
+
+	// NewestCallback returns when the newest callback of a channel came, even if it was
+	// deleted; 0: none came yet.
+	NewestCallback(ctx context.Context, ws, channel desk.ID) (desk.Time, error)
+
+	// ForgetCallbacks deletes up to limit callbacks of a workspace that are older than
+	// age, by the database's clock, with the list of the people whom they name, and
+	// returns how many. It keeps every callback that is not processed yet.
+	ForgetCallbacks(ctx context.Context, ws desk.ID, age time.Duration, limit int) (int, error)
+}
+
+// A PaceStore keeps the places within a provider's limits, which all nodes share.
+type PaceStore interface {
+	// Pace takes one place in each of the buckets, if none of them makes the caller
+	// wait longer than most, and returns how long to wait before going on. Otherwise it
+	// takes none, and returns false and how long it may take until there is a place. It
+	// uses the database's clock. most is the same for all callers of a bucket, so
+	// places further ahead than that are void.
+	Pace(ctx context.Context, ws desk.ID, buckets []Bucket, most time.Duration) (wait time.Duration, ok bool, err error)
+
+	// ForgetPace deletes the buckets of a workspace whose places have all passed, or
+	// are further ahead than they can be.
+	ForgetPace(ctx context.Context, ws desk.ID, longest time.Duration) error
+}
+
+// A LeaseStore decides which node runs a task that only one should run.
+type LeaseStore interface {
+	// Lease gives a task to the caller for some milliseconds of the database's clock
+	// (always the same number for a task), and tells whether it did. It does not while
+	// another caller has the task.
+	Lease(ctx context.Context, ws desk.ID, task string, length desk.Time) (bool, error)
+}
+
+// An EventStore keeps the events of workspaces.
+type EventStore interface {
+	// Events returns a page of the feed. It reads everything in one snapshot: first the
+	// settings, for which it calls which. It returns the error of which unchanged, and
+	// otherwise the events of the types that which names, with their records as they
+	// stand now. It returns NotFound if there is no such workspace.
+	Events(ctx context.Context, ws desk.ID, q EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*EventPage, error)
+
+	// Heads returns how far each of the workspaces is. One that is deleted is missing.
+	Heads(ctx context.Context, list []desk.ID) (map[desk.ID]Head, error)
+
+	// WebhookStates returns the states of a workspace's webhooks.
+	WebhookStates(ctx context.Context, ws desk.ID) (map[desk.ID]desk.WebhookState, error)
+
+	// DropEvents drops the oldest events from the feed, up to limit, that Expired finds.
+	// It returns how many it dropped.
+	DropEvents(ctx context.Context, ws desk.ID, expired desk.Expired, limit int) (int, error)
+}
+
+// A DeliveryStore keeps deliveries of events to webhooks, and the leases of those who
+// deliver.
+type DeliveryStore interface {
+	// EnabledWebhooks lists the enabled webhooks of all workspaces.
+	EnabledWebhooks(ctx context.Context) ([]WebhookRef, error)
+
+	// HoldLeases gives the tasks to a holder for some milliseconds of the database's
+	// clock, or extends the holder's leases. It returns those that the holder now has,
+	// each with the number of its calls (Tx.CallHolder). If another had the task before,
+	// that counts as a call.
+	HoldLeases(ctx context.Context, list []LeaseRef, holder desk.ID, length desk.Time) (map[LeaseRef]int64, error)
+
+	// EndLease ends the holder's lease, so that another can have the task at once.
+	EndLease(ctx context.Context, ref LeaseRef, holder desk.ID) error
+
+	// Deliveries returns up to limit deliveries of a webhook that match the filter and
+	// come after the given one (nil: from the start), newest first, and the one after
+	// which the list continues, nil at its end. A page has at most a desk.PageSize.
+	Deliveries(ctx context.Context, ws, webhook desk.ID, f desk.DeliveryFilter, after *desk.ID, limit int) ([]*desk.WebhookDelivery, *desk.ID, error)
+
+	// Delivery returns a delivery of a webhook, nil if there is none.
+	Delivery(ctx context.Context, ws, webhook, id desk.ID) (*desk.WebhookDelivery, error)
+
+	// PendingDeliveries returns all pending deliveries of a webhook, without their
+	// attempts.
+	PendingDeliveries(ctx context.Context, ws, webhook desk.ID) ([]*desk.WebhookDelivery, error)
+
+	// ForgetDeliveries deletes up to limit deliveries of a webhook that were settled
+	// before a time or are older than the newest keep; pending ones only if keep is 0.
+	// It returns how many.
+	ForgetDeliveries(ctx context.Context, ws, webhook desk.ID, before desk.Time, keep, limit int) (int, error)
+}
+
+// A WebhookRef identifies a webhook and its workspace.
+type WebhookRef struct{ Workspace, ID desk.ID }
+
+// A LeaseRef identifies a task of a workspace.
+type LeaseRef struct {
+	Workspace desk.ID
+	Task      string
+}
+
+// A Head says how far a workspace is: it differs after every event, and after every
+// change of the settings.
+type Head struct {
+	Event    int64 // number of the newest event
+	Settings int64 // version
+}
+
+// MaxEventsLooked is how many events are looked at for one page (contract-events §2).
+const MaxEventsLooked = 10_000
+
+// An EventQuery says where a page of the feed begins, and how many events it may have.
+type EventQuery struct {
+	From  EventStart
+	After desk.EventPlace // for FromPlace
+	Limit int             // 0: only the positions are asked for
+	Bare  bool            // without the records
+}
+
+// An EventStart says where a page of the feed begins.
+type EventStart uint8
+
+// The starts.
+const (
+	FromOldest EventStart = iota
+	FromNewest
+	FromPlace
+	AtPlace // only the event at After, of whatever type; none if it is gone
+)
+
+// An EventPage is a page of the feed.
+type EventPage struct {
+	Settings *desk.Settings
+	Oldest   desk.EventPlace // before the oldest event
+	Newest   desk.EventPlace
+	Expired  string // why there is nothing after the given place; "": there is
+	Events   []desk.FeedEvent
+	Start    desk.EventPlace // the page begins after it
+	Next     desk.EventPlace // of the last event that was looked at
+	More     bool            // there are events after Next
+
+	// The records of the events by id; one that is gone is nil or missing.
+	Contacts      map[desk.ID]*desk.Contact
+	Conversations map[desk.ID]*desk.Conversation
+	Messages      map[desk.ID]*desk.Message
+	Libraries     map[desk.ID]*desk.Library // of channels; App adds them
+	Webhooks      map[desk.ID]*Webhook      // App adds them
+
+	types []desk.EventType // those that the reader gets
+}
+
+// Why a page of the feed has expired (contract-events §2).
+const (
+	ExpiredByRetention = "retention"
+	ExpiredByHistory   = "history"
+)
+
+// Cut ends the page before an event that is not the first.
+func (p *EventPage) Cut(i int) { p.Events, p.Next, p.More = p.Events[:i], p.Events[i-1].Place, true }
+
+// Trim cuts the page to the size that a page may have.
+func (p *EventPage) Trim() {
+	size := desk.NewPageSize(len(p.Events))
+	for i := range p.Events {
+		if e := &p.Events[i]; !size.Add(e.EventBytes() + p.DataBytes(e)) {
+			p.Cut(i)
+			return
+		}
+	}
+}
+
+// Template returns the template that an event is about, with its channel; nil if it is
+// gone or not read.
+func (p *EventPage) Template(e *desk.FeedEvent) (*desk.Channel, *desk.Template) {
+	channel, name, language := e.TemplateKey()
+	c, l := p.Settings.Channel(channel), p.Libraries[channel]
+	if c == nil || l == nil {
+		return c, nil
+	}
+	return c, l.Find(name, language)
+}
+
+// DataBytes is about the size of an event's record as JSON, and never less.
+func (p *EventPage) DataBytes(e *desk.FeedEvent) int {
+	conversation, contact := e.Of()
+	switch e.Type.Kind() {
+	case "contact":
+		if c := p.Contacts[contact]; c != nil {
+			return c.ListBytes()
+		}
+	case "conversation":
+		if c := p.Conversations[conversation]; c != nil {
+			return c.ListBytes()
+		}
+	case "message":
+		if m := p.Messages[e.Subject]; m != nil {
+			return m.ListBytes()
+		}
+	case "template":
+		if _, t := p.Template(e); t != nil {
+			return t.ListBytes()
+		}
+	case "attribute":
+		if a := p.Settings.Attributes[e.Key]; a != nil {
+			return a.ListBytes()
+		}
+	case "member":
+		if m := p.Settings.Member(e.Subject); m != nil {
+			return m.ListBytes()
+		}
+	case "webhook":
+		if w := p.Settings.Webhook(e.Subject); w != nil {
+			return w.ListBytes()
+		}
+	}
+	return 0
+}
+
+// A ClockStore tells the database's time, and counts its hours.
+type ClockStore interface {
+	// Clock returns the database's clock, and its counter of hours. Keys, attempts and
+	// early statuses age by the counter, because setting a clock does not change it.
+	Clock(ctx context.Context) (now desk.Time, hour int64, err error)
+
+	// RaiseHour raises the counter of hours by one, if it still has the value seen.
+	RaiseHour(ctx context.Context, seen int64) error
+}
+
+// A Tx is a transaction on one workspace, see Store.InTx. A method returns nil if there
+// is no such record. Puts insert or replace by id (an inbound item: by due time and
+// id). An error of a method ends the transaction: the closure must return it.
 type Tx interface {
-	// Settings are the workspace's at this moment.
+	ContactTx
+	ConversationTx
+	AttemptTx
+	OptOutTx
+	InboundTx
+	WebhookTx
+	DeliveryTx
+
+	// Settings are the workspace's settings at this moment.
 	Settings() *desk.Settings
 
 	// Now is the database's clock, by which leases are measured on all nodes.
 	Now() desk.Time
 
-	// Book loads all that ops can touch; Flush stores what changed on it.
-	Book(ops ...*desk.Op) (*desk.Book, error)
+	// Append appends events to the workspace's events.
+	Append(events ...desk.Event) error
+}
+
+// A ContactTx reads and writes contacts.
+type ContactTx interface {
+	// Book loads the contacts of a look-up; Flush stores its changes.
+	Book(l desk.Lookup) (*desk.Book, error)
 	Flush(*desk.Book) error
 
 	// Contact loads one contact.
 	Contact(id desk.ID) (*desk.Contact, error)
+}
 
+// A ConversationTx reads and writes conversations and messages.
+type ConversationTx interface {
 	Conversation(id desk.ID) (*desk.Conversation, error)
 	OpenConversation(channel, contact desk.ID) (*desk.Conversation, error)
-	PutConversation(*desk.Conversation) error
+	PutConversation(...*desk.Conversation) error
+
+	// HeldConversations returns up to limit open conversations that a member holds and
+	// that come after the given position (nil: from the start), newest first.
+	HeldConversations(member desk.ID, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, error)
 
 	// Message finds a message in its conversation, MessageBy by the provider's id.
 	Message(conversation, id desk.ID) (*desk.Message, error)
 	MessageBy(channel desk.ID, externalID string) (*desk.Message, error)
 	PutMessage(*desk.Message) error
 
-	// AttemptOfKey returns the attempt that holds a key; TakeKey makes an attempt its
-	// holder, and FreeKey nobody.
+	// NewestMessage returns the time of the newest message of a conversation between
+	// two times (the second excluded), 0 for none.
+	NewestMessage(conversation desk.ID, from, before desk.Time) (desk.Time, error)
+}
+
+// An AttemptTx reads and writes attempts and the keys that they hold.
+type AttemptTx interface {
+	// AttemptOfKey returns the attempt that holds a key. TakeKey makes an attempt the
+	// key's holder, and FreeKey frees the key.
 	AttemptOfKey(key string) (*desk.Attempt, error)
 	TakeKey(key string, attempt desk.ID) error
 	FreeKey(key string) error
 	Attempt(id desk.ID) (*desk.Attempt, error)
-	PutAttempt(*desk.Attempt) error
 
-	// OptOut returns what is known of a number's wish, SetOptOut stores it.
+	// PutAttempt stores the hour of the counter in which the attempt was settled, if it
+	// now is.
+	PutAttempt(*desk.Attempt) error
+}
+
+// An OptOutTx reads and writes marketing choices.
+type OptOutTx interface {
+	// OptOut returns a number's newest marketing choice, SetOptOut stores it.
 	OptOut(NumberHash) (OptOut, error)
 	SetOptOut(NumberHash, OptOut) error
-
-	// KeepStatus keeps a status of a message that is not known yet; TakeStatuses
-	// returns and drops those of one that now is; DropStatuses drops those that are
-	// older than a time.
-	KeepStatus(channel desk.ID, n desk.StatusNotice) error
-	TakeStatuses(channel desk.ID, externalID string) ([]desk.StatusNotice, error)
-	DropStatuses(before desk.Time) error
-
-	PutNotice(Notice) error
-
-	// PutWebhook keeps the body of a notice that has a Webhook time; Webhook returns it,
-	// nil when it was forgotten; PutWebhookPeople says of whom it tells, by their
-	// identities' values, so that it is forgotten with them.
-	PutWebhook(Notice) error
-	Webhook(Notice) ([]byte, error)
-	PutWebhookPeople(n Notice, people []string) error
-
-	// TakeNotices drops those of the notices that are still kept, and that no other
-	// transaction is taking, and returns them.
-	TakeNotices([]Notice) ([]Notice, error)
-
-	// Append appends events to the workspace's.
-	Append(events ...desk.Event) error
 }
 
-// A NumberHash stands for a phone number that may outlive the contact who had it:
-// a keyed hash, from which the number can't be had.
+// An InboundTx reads and writes inbound items, callbacks and early statuses.
+type InboundTx interface {
+	// KeepStatus keeps a status of an unknown message. TakeStatuses returns and deletes
+	// those of a message that is now known. DropStatuses deletes those that have been
+	// kept for this many hours of the counter.
+	KeepStatus(channel desk.ID, n desk.StatusUpdate) error
+	TakeStatuses(channel desk.ID, externalID string) ([]desk.StatusUpdate, error)
+	DropStatuses(hours int64) error
+
+	PutInbound(InboundItem) error
+
+	// PutCallback stores the body of an item that has a ReceivedAt. Callback returns
+	// it, nil if it was deleted. PutCallbackPeople stores whom it names, by their
+	// identities' values, so that it is erased with them.
+	PutCallback(InboundItem) error
+	Callback(InboundItem) ([]byte, error)
+	PutCallbackPeople(n InboundItem, people []string) error
+
+	// TakeInbound deletes those of the items that are still stored and that no other
+	// transaction is taking, and returns them.
+	TakeInbound([]InboundItem) ([]InboundItem, error)
+}
+
+// A WebhookTx reads and writes states of webhooks. UpdateSettings stores a new webhook's
+// state together with its webhook.created event, at whose place it begins, and deletes
+// it with the webhook.
+type WebhookTx interface {
+	// WebhookState returns the zero state for a webhook that was removed.
+	// PutWebhookState then does nothing.
+	WebhookState(id desk.ID) (desk.WebhookState, error)
+	PutWebhookState(id desk.ID, state desk.WebhookState) error
+}
+
+// A DeliveryTx reads and writes deliveries of events to webhooks.
+type DeliveryTx interface {
+	// Leased tells whether the holder still has a task, and how often it was called.
+	// Nobody else gets the task before the transaction ends. CallHolder counts a call of
+	// whoever has the task. It comes first in its transaction, so that it waits for those
+	// of the holder.
+	Leased(task string, holder desk.ID) (calls int64, ours bool, err error)
+	CallHolder(task string) error
+
+	// DeliveriesOf returns deliveries of a webhook by their ids, those that exist, with
+	// attempts but without responses.
+	DeliveriesOf(webhook desk.ID, ids []desk.ID) ([]*desk.WebhookDelivery, error)
+
+	// PutDeliveries stores deliveries. It adds the responses of their attempts, unless
+	// the contact is deleted.
+	PutDeliveries(webhook desk.ID, list []*desk.WebhookDelivery) error
+
+	// DropPending deletes the pending deliveries of a webhook whose events come after a
+	// number. DuePending makes all pending ones due.
+	DropPending(webhook desk.ID, after int64) error
+	DuePending(webhook desk.ID, at desk.Time) error
+}
+
+// A NumberHash is a keyed hash of a phone number. It may be kept longer than the
+// contact, because the number can't be computed from it.
 type NumberHash [32]byte
 
-// An OptOut is what the holder of a number last said of marketing.
+// An OptOut is the newest marketing choice of a number's holder.
 type OptOut struct {
-	Since desk.Time // 0: takes it
-	At    desk.Time // when that was said
+	Since desk.Time // 0: not opted out
+	At    desk.Time // when the choice was made
 }
 
-// A LapsedAttempt is one whose process must have died.
+// A LapsedAttempt is an attempt whose process must have died.
 type LapsedAttempt struct{ Workspace, ID desk.ID }
 
-// A Notice is something that a provider says to a channel, kept until it was taken in.
-type Notice struct {
-	Channel desk.ID
-	ID      desk.ID
-	Due     desk.Time // when to take it in
-	Body    []byte    // as the provider's Read understands it
-	Webhook desk.Time // when it came as a webhook, whose body is kept apart and longer; 0: Body is all
-	Skip    int       // of what it tells, so many happenings are taken in already
+// An InboundItem is one report of a provider on a channel, kept until it is processed.
+type InboundItem struct {
+	Channel    desk.ID
+	ID         desk.ID
+	Due        desk.Time // when to process it, by the database's clock
+	Body       []byte    // in a form that the provider's Read understands
+	ReceivedAt desk.Time // of the callback with the body, which is stored separately and longer; 0: Body has everything
+	Skip       int       // how many of its updates are processed already
 }
 
-// A ChannelRef says where a channel is.
+// A Later is an update that the provider itself creates after a wait, because nobody
+// will send it.
+type Later struct {
+	Wait time.Duration
+	Body []byte // of the inbound item that it becomes
+}
+
+// item is the inbound item that it becomes, if the wait begins at the given time of the
+// database's clock.
+func (l Later) item(channel, id desk.ID, from desk.Time) InboundItem {
+	return InboundItem{Channel: channel, ID: id, Due: from + desk.Time(l.Wait.Milliseconds()), Body: l.Body}
+}
+
+// A ChannelSign names one of the times of desk.ChannelSigns.
+type ChannelSign string
+
+// The signs of a channel.
+const (
+	SignSynced ChannelSign = "synced"
+	SignAsked  ChannelSign = "asked"
+)
+
+// A ChannelRef identifies a channel and its workspace.
 type ChannelRef struct{ Workspace, ID desk.ID }
 
-// A Bucket holds back what comes too fast: one place every Interval, and up to Burst
+// A Bucket limits the rate of messages: one place every Interval, and up to Burst
 // places at once.
 type Bucket struct {
 	Name     string
@@ -256,62 +621,119 @@ type Bucket struct {
 	Burst    int
 }
 
-// A Provider is what stands behind a kind of channel.
+// A Provider implements a kind of channel.
 type Provider interface {
-	// Send hands one message to the provider. It returns a Receipt when the provider
-	// took it, a *desk.Refusal as its error when it certainly did not, and any other
-	// error when nobody can tell.
+	// Send hands one message to the provider. It returns a Receipt if the provider
+	// accepted it, a *desk.Refusal as its error if it certainly was not sent, and any
+	// other error if the outcome is unknown.
 	Send(ctx context.Context, d Dispatch) (Receipt, error)
 
-	// Templates returns the channel's whole library, or an error: never a part of it.
+	// Templates returns the channel's whole library, or an error, but never a part of
+	// it.
 	Templates(ctx context.Context, at Access) ([]desk.TemplateSource, error)
 
-	// Read says what a notice means, in order, and the notice to keep in its place, nil
-	// for none. What it does not understand it leaves out; its error is of the whole.
-	Read(n Notice) ([]Happening, *Notice, error)
+	// Read returns the updates of an inbound item, in order, and an item to store for
+	// later, nil for none. It skips updates that it does not understand; its error
+	// concerns the whole item.
+	Read(n InboundItem) ([]Update, *Later, error)
 
-	// Check says what is wrong with a channel. Its error means that it could not find out.
+	// Check returns the problems of a channel. An error means that it could not find
+	// out.
 	Check(ctx context.Context, at Access) ([]Problem, error)
 
-	// Subscribe has the provider send webhooks, where there are any.
+	// CheckAccount refuses an external id, an account or secrets that the provider can't
+	// have, without asking it: InvalidRequest. s is nil if the secrets do not change. If
+	// the external id is "", it may choose one.
+	CheckAccount(c *desk.Channel, s *Secrets) error
+
+	// Identities returns the identities of a person whom the provider knows by a number,
+	// by its own id, or by both, the most reliable first. "" is unknown.
+	Identities(number, userID string) []desk.Identity
+
+	// Limits returns the provider's limits for messages of a channel to a person.
+	// person is a text that stands for the person.
+	Limits(c *desk.Channel, person string) Limits
+}
+
+// A CallbackProvider is a Provider that reports by callbacks: its requests to us.
+type CallbackProvider interface {
+	// Subscribe makes the provider send callbacks.
 	Subscribe(ctx context.Context, at Access) error
+
+	// ReportingAdvice says what the operator has to do at the provider so that it sends
+	// callbacks to a path of this server.
+	ReportingAdvice(path string) string
+
+	// Handshake reads the request by which the provider verifies a callback URL. query
+	// returns a parameter of that request. It returns the verify token and the answer
+	// that the provider expects if the token is right; ok is false for another request.
+	Handshake(query func(string) string) (token, answer string, ok bool)
+
+	// Signed tells whether the provider signed a callback's body. header returns a
+	// header of the callback.
+	Signed(at Access, header func(string) string, body []byte) bool
+
+	// People lists the people whom a callback's body names, so that the body can be
+	// erased with them.
+	People(body []byte) []desk.Identity
 }
 
-// A Problem is what is wrong with a channel, in a plain sentence that says what to do.
+// A Simulator is a Provider inside this process. Its templates and the messages of its
+// customers come from the operator, so there is nothing to fetch.
+type Simulator interface {
+	// PutTemplate puts a template into a channel's library, replacing one with the same
+	// name and language.
+	PutTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error
+}
+
+// Limits are the buckets in which a message takes a place before it is sent (none if
+// the provider has no limits), and the refusal if there is no place in time. A bucket's
+// Interval times its Burst is at most LongestBucket.
+type Limits struct {
+	Buckets  []Bucket
+	HeldBack desk.Refusal
+}
+
+// LongestBucket is how far ahead the places of a bucket may be.
+const LongestBucket = time.Minute
+
+// A Problem is a problem of a channel, in a plain sentence.
 type Problem struct {
-	Text     string
-	Blocking bool // nothing can be sent, or nothing is heard, before it is mended
+	Text         string
+	Blocking     bool        // until it is solved, nothing can be sent or received
+	Unsubscribed bool        // the provider sends us no callbacks: Subscribe solves that
+	Advice       desk.Advice // what to do, if the text does not say it
 }
 
-// An Access is a channel with what is needed to act for it.
+// An Access is a channel with its secrets.
 type Access struct {
 	Workspace desk.ID
 	Channel   *desk.Channel
 	Secrets   Secrets
 }
 
-// Secrets are what a provider trusts a channel by. A sandbox's are empty.
+// Secrets are the secrets of a channel at its provider, which says in CheckAccount which
+// it needs.
 type Secrets struct {
-	Token        Secret // of the API
-	AppSecret    Secret // signs webhooks
-	OldAppSecret Secret // the one before, which may sign too
+	Token        Secret // for the API
+	AppSecret    Secret // signs callbacks
+	OldAppSecret Secret // the previous one, which may still sign
 	OldUntil     desk.Time
-	VerifyToken  Secret // answers the handshake of a webhook
+	VerifyToken  Secret // answers the handshake of the callback URL
 }
 
-// A Secret is a text that is never shown: neither printed, nor logged, nor made into
-// JSON.
+// A Secret is a text that is never printed, logged or made into JSON.
 type Secret struct{ text string }
 
 // NewSecret hides a text.
 func NewSecret(text string) Secret { return Secret{text} }
 
-// Reveal returns the text, for whoever needs it on the wire.
+// Reveal returns the text, for sending it to the provider.
 func (s Secret) Reveal() string { return s.text }
 
 const hidden = "(secret)"
 
-// Format hides the text, whatever the verb; so do LogValue and MarshalText.
+// Format hides the text for every verb; LogValue and MarshalText do the same.
 func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, hidden) }
 
 // LogValue implements slog.LogValuer.
@@ -320,72 +742,72 @@ func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 // MarshalText implements encoding.TextMarshaler.
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// A Dispatch is a message on its way to a provider.
+// A Dispatch is a message to be sent.
 type Dispatch struct {
 	Access
-	Attempt    desk.ID   // travels along, and comes back with the statuses
-	By         time.Time // the first byte must not leave later
+	Attempt    desk.ID   // sent along, and returned with the statuses
+	By         time.Time // the first byte must not be sent later
 	Number     string    // digits
 	Template   *desk.Template
 	Components []desk.Component
 }
 
-// A Receipt is a provider's word that it took a message.
+// A Receipt is the provider's acknowledgement.
 type Receipt struct {
 	ExternalID string
-	Number     string   // digits under which the provider knows the person; "" when it does not say
-	UserID     string   // the provider's id of the person; "" when it does not say
-	Notices    []Notice // of what is to come, when nobody else will say; stored with the message
+	Number     string  // digits by which the provider knows the person; "" if it does not say
+	UserID     string  // the provider's id of the person; "" if it does not say
+	Later      []Later // future updates; stored with the message
 }
 
-// A Happening is one thing that a notice tells: one of the pointers is set.
-type Happening struct {
-	Channel  string // the provider's handle of the channel that it concerns; "": the notice's own
-	Business string // or the business account, all of whose channels it concerns
+// An Update is one report in an inbound item: one of the pointers is set.
+type Update struct {
+	Channel  string // the provider's id of the channel concerned; "": the item's own channel
+	Business string // or the business account, whose channels are all concerned
 
-	Status   *desk.StatusNotice
+	Status   *desk.StatusUpdate
 	Message  *InboundMessage
-	Wish     *Wish
+	Choice   *MarketingChoice
 	Move     *Move
-	Template *TemplateNews
-	Standing *Standing
+	Template *TemplateUpdate
+	Account  *AccountStatus
 }
 
-// An InboundMessage is what a person wrote to a channel. The provider knows the person
-// by a number, by an id of its own, or by both.
+// An InboundMessage is a message that a person wrote to a channel. The provider knows
+// the person by a number, by its own id, or by both.
 type InboundMessage struct {
-	ExternalID string // the provider's id, by which a message that comes twice is known
-	Number     string // digits; "" when it is hidden
-	UserID     string // "" when the provider does not tell
-	Name       string // as the provider knows the person; "" when it does not
+	ExternalID string // the provider's id; a message that comes twice is recognised by it
+	Number     string // digits; "" if hidden
+	UserID     string // "" if the provider does not report it
+	Name       string // the name of the person's profile; "" if there is none
 	Text       string
 	At         desk.Time
 }
 
-// A Wish is what a person told the provider of marketing.
-type Wish struct {
+// A MarketingChoice is a person's marketing choice, as reported by the provider.
+type MarketingChoice struct {
 	Number, UserID string // either may be ""
 	Change         desk.OptChange
 	At             desk.Time
 }
 
-// A Move is the news that a person is known by another number, or another id of the
-// provider, than before. What is "" is not known, or has not changed.
+// A Move is the report that a person has another number, or another id at the provider.
+// An empty string is unknown or unchanged.
 type Move struct {
 	Number, UserID       string // the old ones
 	NewNumber, NewUserID string
 	At                   desk.Time
 }
 
-// TemplateNews is that a template has changed at the provider.
-type TemplateNews struct {
+// A TemplateUpdate is the report that a template has changed at the provider.
+type TemplateUpdate struct {
 	Name, Language string
-	Status         string // the new one, upper case as in the provider's JSON; "": read it anew
+	Status         string // the new one, in upper case as in the provider's JSON; "": fetch the template again
 }
 
-// A Standing is whether an account may send.
-type Standing struct {
+// An AccountStatus is a report whether an account may send.
+type AccountStatus struct {
 	Blocked string    // why not; "": it may
-	Until   desk.Time // 0: until the provider says otherwise
-	At      desk.Time // when that was said: what is older counts no more
+	Until   desk.Time // 0: until the provider reports a change
+	At      desk.Time // when it was reported: older reports do not count
 }

@@ -9,19 +9,43 @@ import (
 	"parley/desk"
 )
 
-// A Principal is who is calling: a key, and the workspace that it belongs to as
-// it was configured when the call came in.
+// A Principal is the caller: an actor, its permissions, and its workspace with the
+// configuration at the time of the call.
 type Principal struct {
+	Actor    desk.Actor
 	Settings *desk.Settings
-	Key      *desk.APIKey
+	Key      *desk.APIKey // for an actor of kind key; otherwise nil
 	presumed bool
 }
+
+// Operator returns the principal of the command line in a workspace, or NotFound. It
+// has all permissions: anybody who can run commands can read the database anyway.
+func (a *App) Operator(ctx context.Context, ws desk.ID) (Principal, error) {
+	s, err := a.store.Settings(ctx, ws)
+	if err != nil {
+		return Principal{}, err
+	}
+	return Principal{Actor: desk.Actor{Kind: desk.ByCLI}, Settings: s}, nil
+}
+
+// OperatorOf is Operator in the workspace of a member, key, channel or unsettled attempt,
+// given by its id.
+func (a *App) OperatorOf(ctx context.Context, id desk.ID) (Principal, error) {
+	ws, err := a.store.WorkspaceOf(ctx, id)
+	if err != nil {
+		return Principal{}, err
+	}
+	return a.Operator(ctx, ws)
+}
+
+// byProvider is the actor for reports of a channel's provider.
+func byProvider(channel desk.ID) desk.Actor { return desk.Actor{Kind: desk.ByProvider, ID: channel} }
 
 // Workspace is the only workspace that the principal can see.
 func (p Principal) Workspace() desk.ID { return p.Settings.ID }
 
-// errUnauthorized is one and the same for a missing, malformed, unknown, revoked
-// and expired key, so that nobody can tell which keys exist (spec, Authentication 6).
+// errUnauthorized is the same for a missing, malformed, unknown, revoked and expired
+// key, so that it does not show which keys exist (spec, Authentication 6).
 var errUnauthorized = desk.Errorf(desk.Unauthorized, "send a valid API key: Authorization: Bearer prl_live_…")
 
 // Authenticate turns the text of a key into a principal, or returns Unauthorized.
@@ -41,17 +65,17 @@ func (a *App) Authenticate(ctx context.Context, key string) (Principal, error) {
 	if k == nil || !credential.Proves(k) || !k.Valid(a.now()) {
 		return Principal{}, errUnauthorized
 	}
-	p := Principal{Settings: settings, Key: k}
+	p := Principal{Actor: desk.Actor{Kind: desk.ByKey, ID: k.ID}, Settings: settings, Key: k}
 	a.known.put(credential.PublicID, p)
 	return p, nil
 }
 
-// Presume returns the principal that this key was last time, if its secret is
-// right and it has not expired since. Whether the key still is what it was is left
-// to what follows: Write, WriteAll and Contact look in the very transaction in
-// which they do their work, and return ErrStale when the workspace's settings have
-// changed. A caller who meets any error with a presumed principal must Authenticate
-// before answering it. This spares most requests a read of their own (docs/adr/0007).
+// Presume returns the principal that this key had last time, if the secret is right and
+// the key has not expired. It does not check whether the key has changed since. Write,
+// WriteAll and Contact check that in the transaction that does their work, and return
+// ErrStale if the workspace's settings have changed. If a caller gets any error with a
+// presumed principal, it must call Authenticate before it answers that error. This
+// saves most requests a read (docs/adr/0007).
 func (a *App) Presume(key string) (Principal, bool) {
 	credential, ok := desk.ParseKey(key)
 	if !ok {
@@ -65,25 +89,25 @@ func (a *App) Presume(key string) (Principal, bool) {
 	return p, true
 }
 
-// ErrStale is returned for a presumed principal whose workspace's settings have
-// changed: nothing was done, and the caller must Authenticate and try again.
+// ErrStale is returned for a presumed principal if the workspace's settings have
+// changed. Nothing was done; the caller must Authenticate and try again.
 var ErrStale = errors.New("the workspace's settings have changed since this principal was authenticated")
 
-// stale tells whether a presumed principal must be authenticated anew, given the
+// stale tells whether a presumed principal must be authenticated again, given the
 // settings of the transaction that did its work.
 func (p Principal) stale(s *desk.Settings) bool {
 	return p.presumed && p.Settings.Version != s.Version
 }
 
-// SameSettings tells whether both principals saw the same version of the settings.
+// SameSettings tells whether both principals have the same version of the settings.
 func (p Principal) SameSettings(q Principal) bool {
 	return p.Settings.ID == q.Settings.ID && p.Settings.Version == q.Settings.Version
 }
 
-// maxKnown bounds how many principals are remembered.
+// maxKnown limits how many principals are kept.
 const maxKnown = 10_000
 
-// known remembers the newest principal of each key.
+// known keeps the newest principal of each key.
 type known struct {
 	mu       sync.RWMutex
 	byPublic map[string]Principal
@@ -108,9 +132,12 @@ func (k *known) put(public string, p Principal) {
 	k.byPublic[public] = p
 }
 
-// still checks the key once more, inside a transaction: once a revocation is
-// answered, nothing that the key sends is stored any more.
+// still checks a key again inside a transaction: after a revocation was answered,
+// nothing that the key sends is stored.
 func (p Principal) still(s *desk.Settings, needs desk.Permission, now desk.Time) error {
+	if p.Key == nil {
+		return nil
+	}
 	k := s.Key(p.Key.ID)
 	if k == nil || !k.Valid(now) {
 		return errUnauthorized
@@ -118,12 +145,58 @@ func (p Principal) still(s *desk.Settings, needs desk.Permission, now desk.Time)
 	return allow(k, needs)
 }
 
-// Allow returns Forbidden, naming the permission, unless the key has it.
-func (p Principal) Allow(needs desk.Permission) error { return allow(p.Key, needs) }
+// in is the principal as the settings of a transaction have it. still must have passed.
+func (p Principal) in(s *desk.Settings) Principal {
+	p.Settings = s
+	if p.Key != nil {
+		p.Key = s.Key(p.Key.ID)
+	}
+	return p
+}
+
+// Allow returns Forbidden, with the permission's name, unless the principal has it.
+func (p Principal) Allow(needs desk.Permission) error {
+	if p.Key == nil {
+		return nil
+	}
+	return allow(p.Key, needs)
+}
 
 func allow(k *desk.APIKey, needs desk.Permission) error {
 	if slices.Contains(k.Permissions, needs) {
 		return nil
 	}
-	return desk.Errorf(desk.Forbidden, "this key lacks the permission %s: add it with parley key edit, or use another key", needs)
+	list := slices.DeleteFunc(slices.Clone(desk.Permissions), func(held desk.Permission) bool {
+		return held != needs && !slices.Contains(k.Permissions, held)
+	})
+	return desk.Errorf(desk.Forbidden, "this key lacks the permission %s", needs).Advise(desk.EditKey, k.ID.String(), desk.JoinPermissions(list))
+}
+
+// administer returns Forbidden unless the principal may change the workspace itself,
+// its members, keys and channels. No key may do that: a leaked key must not create
+// others.
+func (p Principal) administer() error {
+	if p.Key == nil {
+		return nil
+	}
+	return desk.Errorf(desk.Forbidden, "an API key can't change the workspace, its members, keys or channels")
+}
+
+// configure changes the principal's workspace if administer allows it.
+func (a *App) configure(ctx context.Context, p Principal, decide func(*desk.Settings) (desk.Change, error)) error {
+	if err := p.administer(); err != nil {
+		return err
+	}
+	return a.updateSettings(ctx, p.Workspace(), p.Actor, decide)
+}
+
+// updateSettings changes a workspace, with the events of what really changes.
+func (a *App) updateSettings(ctx context.Context, ws desk.ID, by desk.Actor, decide func(*desk.Settings) (desk.Change, error)) error {
+	return a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+		change, err := decide(s)
+		if err != nil {
+			return desk.Change{}, err
+		}
+		return change.Against(s, by, a.now()), nil
+	})
 }

@@ -11,12 +11,12 @@ import (
 	"parley/desk"
 )
 
-// Bounds are the times that a send keeps to.
+// Bounds are the time limits of a send.
 type Bounds struct {
-	FirstByte time.Duration // from the claim until the first byte leaves; default 5 s
+	FirstByte time.Duration // from the claim until the first byte is sent; default 5 s
 	Provider  time.Duration // of the call to the provider; default 20 s
-	Margin    time.Duration // added to leases, for what clocks and schedulers do; default 5 s
-	Wait      time.Duration // for another call's send of the same key; default 25 s
+	Margin    time.Duration // added to leases, for inexact clocks and schedulers; default 5 s
+	Wait      time.Duration // how long to wait for another call with the same key; default 25 s
 }
 
 func (b Bounds) orDefaults() Bounds {
@@ -31,28 +31,28 @@ func (b Bounds) orDefaults() Bounds {
 	return b
 }
 
-// lease is how long a claim holds: longer than all that its process may take.
+// lease is the length of a claim's lease: longer than its process can take.
 func (b Bounds) lease() desk.Time {
 	return desk.Time((b.FirstByte + b.Provider + b.Margin).Milliseconds())
 }
 
-// A SendAnswer is the body of a send that the provider took.
+// A SendAnswer is the body of the answer to a send that the provider accepted.
 type SendAnswer struct {
 	Body     []byte
 	Replayed bool // by an earlier call of the same key
 }
 
-// Send sends a template message, once for each Idempotency-Key, however often, at
-// whatever time and to whichever process the call is repeated. request is the HTTP
-// request's id. The refusals are those of contract §5; only a definite refusal frees
-// the key. It runs to its end even when the caller leaves.
+// Send sends a template message once for each Idempotency-Key, even if the call is
+// repeated at any time in any process. request is the HTTP request's id. The refusals
+// are those of contract §5; only a definite refusal frees the key. It runs to its end
+// even if the caller leaves.
 //
-// The steps: what can be checked is checked, and nothing is stored. A provider that takes
-// only so many messages a second is waited for. The key is
-// claimed with the whole plan, durably, before the first byte leaves. The provider is
-// called outside of any transaction. What it said is stored, in one transaction with
-// all that follows from it. A process that dies in between leaves an attempt that
-// nobody sends again: it is in doubt until a status, or a person, tells.
+// The steps: First everything is checked, and nothing is stored. Then the send waits
+// for the provider's limits. The key is claimed with the whole plan, durably, before
+// the first byte is sent. The provider is called outside of any transaction. Its answer
+// is stored, in one transaction with all its consequences. If the process dies in
+// between, the attempt is never sent again: it is in doubt until a status, or a person,
+// settles it.
 func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
 	var claimed func()
 	for claimed == nil {
@@ -60,7 +60,7 @@ func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, reques
 		if err != nil {
 			return SendAnswer{}, err
 		}
-		if held != nil && !held.Expired(a.now()) {
+		if held != nil && !held.Expired() {
 			return a.again(ctx, p, held, r.Hash)
 		}
 		if claimed, err = a.claims.enter(ctx, claimOf{p.Workspace(), r.Key}, r.Hash, a.bounds.Wait, a.drained); err != nil {
@@ -68,7 +68,7 @@ func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, reques
 		}
 	}
 	defer claimed()
-	at, d, err := a.plan(ctx, p, r, request)
+	at, d, _, err := a.plan(ctx, p, r, request)
 	if err != nil {
 		return SendAnswer{}, err
 	}
@@ -82,25 +82,68 @@ func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, reques
 	return f.answer, f.err
 }
 
+// TrySend is Send as a dry run (contract-data §1). It checks everything up to the provider
+// and answers what would be stored, without the ids and times that are not stored yet.
+func (a *App) TrySend(ctx context.Context, p Principal, r *desk.SendRequest) ([]byte, error) {
+	at, d, contact, err := a.plan(ctx, p, r, desk.ID{})
+	if err != nil {
+		return nil, err
+	}
+	var open *desk.Conversation
+	if at.Plan.Known {
+		if open, err = a.openConversation(ctx, p.Workspace(), d.Channel.ID, contact.ID); err != nil {
+			return nil, err
+		}
+	}
+	m := thread(p.Settings, at, contact, open, "", at.CreatedAt)
+	m.Conversation.LastMessageAt = 0
+	if open != nil {
+		m.Conversation.LastMessageAt = open.LastMessageAt
+	} else {
+		m.Conversation.ID, m.Conversation.CreatedAt = desk.ID{}, 0
+	}
+	if !at.Plan.Known {
+		m.Conversation.ContactID = desk.ID{}
+	}
+	m.Message = desk.Message{Text: m.Message.Text}
+	return a.answer(m), nil
+}
+
+// openConversation reads the open conversation with a contact on a channel, nil if there
+// is none.
+func (a *App) openConversation(ctx context.Context, ws, channel, contact desk.ID) (*desk.Conversation, error) {
+	var after *desk.ConversationPlace
+	for {
+		list, next, err := a.store.Conversations(ctx, ws, desk.ConversationFilter{Status: desk.StatusOpen, Channel: channel, Contact: contact}, after, 1)
+		if len(list) > 0 && err == nil {
+			return list[0], nil
+		}
+		if err != nil || next == nil {
+			return nil, err
+		}
+		after = next
+	}
+}
+
 // Repeat answers a call from the attempt that holds its key, if there is one and the
-// body is the same. It is for bodies that can't be read any more as they once were: a
-// number without prefix means nothing, or another one, once the workspace has moved to
-// another country, and the call must still not be sent again.
+// body is the same. It is for bodies that can no longer be read as before. For example,
+// after the workspace's country has changed, a number without prefix is invalid or
+// another number, but the repeated call must still not be sent again.
 func (a *App) Repeat(ctx context.Context, p Principal, key string, hash [32]byte) (answer SendAnswer, known bool, err error) {
 	held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)
-	if err != nil || held == nil || held.Expired(a.now()) || held.Hash != hash {
+	if err != nil || held == nil || held.Expired() || held.Hash != hash {
 		return SendAnswer{}, false, err
 	}
 	answer, err = a.again(ctx, p, held, hash)
 	return answer, true, err
 }
 
-// fly takes an attempt from its claim to its answer. It calls claimed in between.
+// fly takes an attempt from its claim to its answer. It calls claimed after the claim.
 func (a *App) fly(ctx context.Context, p Principal, at *desk.Attempt, d *Dispatch, claimed func()) (SendAnswer, error) {
 	if err := a.pace(ctx, d); err != nil {
-		// Another process may have been faster: its call has the key, and an answer.
+		// Another process may have claimed the key first and have an answer.
 		held, lookErr := a.store.AttemptOfKey(ctx, p.Workspace(), at.Key)
-		if lookErr == nil && held != nil && !held.Expired(a.now()) {
+		if lookErr == nil && held != nil && !held.Expired() {
 			err = &keyTaken{held}
 		}
 		claimed()
@@ -114,7 +157,7 @@ func (a *App) fly(ctx context.Context, p Principal, at *desk.Attempt, d *Dispatc
 	return a.dispatch(context.WithoutCancel(ctx), p.Workspace(), at, d)
 }
 
-// A keyTaken is the news that another attempt holds the key.
+// A keyTaken means that another attempt holds the key.
 type keyTaken struct{ by *desk.Attempt }
 
 func (*keyTaken) Error() string { return "another attempt holds the key" }
@@ -134,7 +177,7 @@ func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *Dispa
 			return err
 		}
 		if held != nil {
-			if !held.Expired(a.now()) {
+			if !held.Expired() {
 				return &keyTaken{held}
 			}
 			if err := tx.FreeKey(at.Key); err != nil {
@@ -142,7 +185,7 @@ func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *Dispa
 			}
 		}
 		d.By = a.clock().Add(a.bounds.FirstByte)
-		at.LeaseUntil = tx.Now() + a.bounds.lease()
+		at.Lease = desk.LeaseFor(tx.Now(), a.bounds.lease())
 		if err := tx.PutAttempt(at); err != nil {
 			return err
 		}
@@ -154,10 +197,10 @@ func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *Dispa
 	if stored, err := a.store.Attempt(ctx, ws, at.ID); err == nil && stored != nil {
 		return nil
 	}
-	// It may still come to be there, and would hold the key for nothing.
+	// The lost commit may still succeed, and would then hold the key without a send.
 	giveUp := func(ctx context.Context) error { return a.giveUp(ctx, ws, at) }
 	if giveUp(ctx) != nil {
-		a.insist(ws, at, giveUp)
+		a.retry(ws, at, giveUp)
 	}
 	return NotSent().Answer()
 }
@@ -167,15 +210,17 @@ func NotSent() *desk.Refusal {
 	return &desk.Refusal{Type: desk.Unavailable, Message: "this could not be prepared in time, so nothing was sent: try again", RetryAfter: 1}
 }
 
-// dispatch calls the provider and stores what came of it.
+// dispatch calls the provider and stores the outcome.
 func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dispatch) (SendAnswer, error) {
 	receipt, err := a.callProvider(ctx, d)
+	a.sends.count(err)
 	if err == nil {
+		defer a.accountAnswered(ctx, ws, d.Channel, nil) // after the send is settled
 		stored, err := a.accepted(ctx, ws, at, receipt)
 		if err != nil {
-			a.log.WarnContext(ctx, "a message was sent, and storing that failed; it will be repeated",
+			a.log.WarnContext(ctx, "a message was sent, but storing it failed; it will be stored again later",
 				"attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
-			a.insist(ws, at, func(ctx context.Context) error {
+			a.retry(ws, at, func(ctx context.Context) error {
 				_, err := a.accepted(ctx, ws, at, receipt)
 				return err
 			})
@@ -187,9 +232,12 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dis
 		if refusal.StaleTemplate {
 			a.stale.add(d.Channel.ID)
 		}
+		if refusal.Account != nil {
+			defer a.accountAnswered(ctx, ws, d.Channel, refusal.Account)
+		}
 		stored, err := a.refuse(ctx, ws, at.ID, refusal)
 		if err != nil {
-			a.insist(ws, at, func(ctx context.Context) error {
+			a.retry(ws, at, func(ctx context.Context) error {
 				_, err := a.refuse(ctx, ws, at.ID, refusal)
 				return err
 			})
@@ -205,8 +253,8 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dis
 	return doneOr(stored, outcomeUnknown(at.ID))
 }
 
-// doneOr answers what is stored of an attempt that was finished, which a status may
-// have done before the provider answered; otherwise it returns err.
+// doneOr returns the stored answer of a finished attempt (a status may have finished it
+// before the provider answered), otherwise err.
 func doneOr(stored *desk.Attempt, err error) (SendAnswer, error) {
 	if stored != nil && stored.Phase == desk.Done {
 		return SendAnswer{Body: stored.Response}, nil
@@ -214,10 +262,11 @@ func doneOr(stored *desk.Attempt, err error) (SendAnswer, error) {
 	return SendAnswer{}, err
 }
 
-// callProvider sends, unless it is too late. What panics is of unknown outcome.
+// callProvider sends, unless it is too late. After a panic the outcome is unknown.
 func (a *App) callProvider(ctx context.Context, d *Dispatch) (r Receipt, err error) {
 	defer caught("provider", &err)
-	// A process that was held up must not send what others may have given up on.
+	// If this process was stopped for long, others may have given up on the attempt. It
+	// must not send.
 	if a.clock().After(d.By) {
 		return r, NotSent()
 	}
@@ -226,10 +275,10 @@ func (a *App) callProvider(ctx context.Context, d *Dispatch) (r Receipt, err err
 	return a.providers[d.Channel.Kind].Send(ctx, *d)
 }
 
-// insist goes on in the background with what must be stored, until it is or the
-// process stops.
-func (a *App) insist(ws desk.ID, at *desk.Attempt, do func(context.Context) error) {
-	a.insisting.Go(func() {
+// retry tries in the background to store something, until it is stored or the process
+// stops.
+func (a *App) retry(ws desk.ID, at *desk.Attempt, do func(context.Context) error) {
+	a.retries.Go(func() {
 		ctx := context.Background()
 		for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 			select {
@@ -242,14 +291,14 @@ func (a *App) insist(ws desk.ID, at *desk.Attempt, do func(context.Context) erro
 				return
 			}
 			if !desk.IsType(err, desk.Unavailable) {
-				a.log.ErrorContext(ctx, "settling a send", "workspace_id", ws, "attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
+				a.log.ErrorContext(ctx, "the outcome of a send can't be stored", "workspace_id", ws, "attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
 			}
 		}
 	})
 }
 
 func outcomeUnknown(attempt desk.ID) *desk.Error {
-	e := desk.Errorf(desk.SendOutcomeUnknown, "the provider may have taken this message, since its answer was lost: the same call never sends it twice; try again later, or look at what the provider shows and then run parley attempt release %s --sent or --not-sent", attempt)
+	e := desk.Errorf(desk.SendOutcomeUnknown, "the provider's response was lost, so the message may have been sent; the same call never sends it twice: try again later").Advise(desk.ReleaseAttempt, attempt.String())
 	e.Details, e.RetryAfter = desk.InDoubtAttempt{AttemptID: attempt}, 30
 	return e
 }
@@ -264,8 +313,8 @@ func keyReused() *desk.Error {
 	return desk.Errorf(desk.IdempotencyKeyReused, "this Idempotency-Key was used for another body: send a new value for each send, and the same one only to repeat it unchanged")
 }
 
-// otherProcess is how often a call that waits looks whether another process, or a
-// status, has settled the attempt that it waits for.
+// otherProcess is how often a waiting call checks whether another process, or a status,
+// has settled the attempt.
 const otherProcess = 100 * time.Millisecond
 
 // again answers a call whose key another attempt holds.
@@ -286,7 +335,7 @@ func (a *App) again(ctx context.Context, p Principal, held *desk.Attempt, hash [
 		case desk.Released:
 			return SendAnswer{}, inProgress()
 		}
-		look := time.NewTimer(otherProcess) // the garbage collector takes those that did not fire
+		look := time.NewTimer(otherProcess) // the garbage collector removes timers that did not fire
 		f := a.flights.of(held.ID)
 		select {
 		case <-f.landed():
@@ -310,8 +359,9 @@ func (a *App) again(ctx context.Context, p Principal, held *desk.Attempt, hash [
 	}
 }
 
-// claims has the calls of one key claim it one after the other: those that wait meet, in
-// the end, the attempt of the first, and have taken no place of the provider's.
+// claims makes the calls with one key claim it one after the other. Those that wait
+// find the attempt of the first in the end, and have taken no place of the provider's
+// limits.
 type claims struct {
 	mu    sync.Mutex
 	byKey map[claimOf]*claimant
@@ -327,9 +377,9 @@ type claimant struct {
 	done chan struct{}
 }
 
-// enter makes a call the one that claims the key, and returns what ends that. When another
-// call does, it waits for its end, and returns nil. A call with another body is refused at
-// once; one that waits too long is in progress.
+// enter makes a call the claimant of the key, and returns a function that ends this. If
+// another call is the claimant, it waits for its end, and returns nil. A call with
+// another body is refused at once; a call that waits too long gets SendInProgress.
 func (c *claims) enter(ctx context.Context, of claimOf, hash [32]byte, most time.Duration, drained <-chan struct{}) (leave func(), err error) {
 	mine := &claimant{hash, make(chan struct{})}
 	other := c.take(of, mine)
@@ -356,7 +406,7 @@ func (c *claims) enter(ctx context.Context, of claimOf, hash [32]byte, most time
 	return nil, inProgress()
 }
 
-// take makes a call the claimant of a key, or returns who is.
+// take makes a call the claimant of a key, or returns the present claimant.
 func (c *claims) take(of claimOf, mine *claimant) *claimant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -382,7 +432,7 @@ type flight struct {
 	err    error
 }
 
-// landed is closed once the answer is there; of no flight, never.
+// landed is closed once there is an answer; for a nil flight it is never closed.
 func (f *flight) landed() <-chan struct{} {
 	if f == nil {
 		return nil
@@ -414,43 +464,45 @@ func (f *flights) end(id desk.ID) {
 }
 
 // plan checks a request in the contract's order (§5), up to the send itself, and
-// returns the attempt to make. Nothing is stored.
-func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (*desk.Attempt, *Dispatch, error) {
+// returns the new attempt and its contact, stored or to be created. It stores nothing.
+func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (*desk.Attempt, *Dispatch, *desk.Contact, error) {
 	if !r.OptInConfirmed {
-		return nil, nil, desk.Errorf(desk.OptInRequired, "opt_in_confirmed must be true: it asserts, on every call, that the person agreed to be written to")
+		e := desk.Errorf(desk.OptInRequired, "must be true: it asserts, on every call, that the person agreed to be written to")
+		e.At = "/opt_in_confirmed"
+		return nil, nil, nil, e
 	}
 	channel, err := p.Settings.PickChannel(r.Channel)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if !channel.Enabled {
-		e := desk.Errorf(desk.ChannelNotUsable, "the channel is disabled: enable it with parley channel edit %s --enabled=true", channel.ID)
+		e := desk.Errorf(desk.ChannelNotUsable, "the channel is disabled").Advise(desk.EnableChannel, channel.ID.String())
 		e.Details = desk.Unusable{Reason: "disabled"}
-		return nil, nil, e
+		return nil, nil, nil, e
 	}
-	if account := &channel.Account; account.Blocked != "" && account.BlockedAt(a.now()) != "" {
-		e := desk.Errorf(desk.ChannelNotUsable, "the provider lets this channel send nothing: parley channel check %s says why", channel.ID)
+	if status := &channel.Status; status.Blocked != "" && status.Refuses(a.now()) {
+		e := desk.Errorf(desk.ChannelNotUsable, "the provider lets this channel send nothing").Advise(desk.CheckChannel, channel.ID.String())
 		e.Details = desk.Unusable{Reason: "blocked"}
-		return nil, nil, e
+		return nil, nil, nil, e
 	}
-	contact, number, err := a.recipient(ctx, p, r)
+	contact, created, number, err := a.recipient(ctx, p, r)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	var assignee desk.ID
 	if r.Assignee.Has() {
 		m := p.Settings.ResolveMember(r.Assignee.Value)
 		if m == nil {
-			return nil, nil, desk.Invalidf("/assignee: no member of this workspace has this id or e-mail; GET /members lists them")
+			return nil, nil, nil, desk.InvalidAt("/assignee", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
 		}
 		assignee = m.ID
 	}
 	template, values, err := a.fill(ctx, p, channel, number, contact, r)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	now := a.now()
-	at := &desk.Attempt{ID: a.newID(), Key: r.Key, Hash: r.Hash, Actor: p.Key.ID, Phase: desk.Dispatching, CreatedAt: now, Plan: desk.Plan{
+	at := &desk.Attempt{ID: a.newID(), Key: r.Key, Hash: r.Hash, Actor: p.Actor, Phase: desk.Dispatching, CreatedAt: now, Plan: desk.Plan{
 		Channel: channel.ID, Conversation: a.newID(), Message: a.newID(),
 		Template: template.Name, Language: template.Language, Text: template.Text(values),
 		OptIn: desk.OptIn{Key: p.Key.ID, At: now, Request: request}, Assignee: assignee, Number: number,
@@ -459,17 +511,24 @@ func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, reques
 		at.Plan.Contact, at.Plan.Known = contact.ID, true
 	} else {
 		at.Plan.Contact, at.Plan.Profile = a.newID(), r.Profile
+		contact = created
 	}
 	access, err := a.access(p.Workspace(), channel)
+	var sealed *sealedError
+	if errors.As(err, &sealed) {
+		e := desk.Errorf(desk.ChannelNotUsable, "the channel's secrets don't open").Advise(desk.CheckChannel, channel.ID.String())
+		e.Details, e.Err = desk.Unusable{Reason: "secrets"}, err
+		err = e
+	}
 	return at, &Dispatch{
 		Access: access, Attempt: at.ID, Number: number,
 		Template: template, Components: template.Components(values),
-	}, err
+	}, contact, err
 }
 
-// recipient finds the contact of a request, nil when the send will create it, and
-// the number to send to. A profile is tried out as a contact write would be.
-func (a *App) recipient(ctx context.Context, p Principal, r *desk.SendRequest) (*desk.Contact, string, error) {
+// recipient finds the contact of a request, or the one that the send will create, and the
+// number to send to. A profile is checked like a contact write.
+func (a *App) recipient(ctx context.Context, p Principal, r *desk.SendRequest) (contact, created *desk.Contact, number string, err error) {
 	op := &desk.Op{Kind: desk.OpPatch, ByID: true}
 	if r.Profile != nil {
 		op.Write = *r.Profile
@@ -479,57 +538,47 @@ func (a *App) recipient(ctx context.Context, p Principal, r *desk.SendRequest) (
 	} else {
 		op = findByNumber(r.Phone, r.Profile)
 	}
-	book, err := a.store.Book(ctx, p.Workspace(), []*desk.Op{op})
+	book, err := a.store.Book(ctx, p.Workspace(), op.Lookup())
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
-	var contact *desk.Contact
 	if r.Contact != nil {
 		if contact = book.Contact(*r.Contact); contact == nil {
-			return nil, "", desk.NoContact()
+			return nil, nil, "", desk.NoContact()
 		}
-	} else {
-		contact = book.Holder(desk.Identity{Kind: desk.KindPhone, Value: r.Phone})
+	} else if contact, err = book.Holder(r.Phone); err != nil {
+		return nil, nil, "", err
 	}
+	created = &desk.Contact{}
 	if r.Profile != nil {
 		if contact != nil {
-			_, err = book.Apply(op, p.Key.ID, a.now(), a.newID)
+			_, err = book.Apply(op, p.Actor, a.now(), a.newID)
 		} else {
-			_, err = introduce(book, op, p.Key.ID, a.now(), a.newID)
+			var outcome desk.Outcome
+			outcome, err = introduce(book, op, p.Actor, a.now(), a.newID)
+			created = outcome.Contact
 		}
 		if err != nil {
-			return nil, "", profileError(err)
+			return nil, nil, "", desk.Within("/contact", err)
 		}
 	}
 	if r.Contact == nil {
-		return contact, r.Phone, nil
+		return contact, created, r.Phone.Value, nil
 	}
-	number := contact.Address()
-	if number == "" {
-		return nil, "", desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one, or name the recipient by phone")
+	if number = contact.Address(); number == "" {
+		return nil, nil, "", desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one, or name the recipient by phone")
 	}
-	return contact, number, nil
-}
-
-// profileError places a contact rule's refusal under /contact.
-func profileError(err error) error {
-	var e *desk.Error
-	if errors.As(err, &e) && len(e.Message) > 0 && e.Message[0] == '/' {
-		placed := *e
-		placed.Message = "/contact" + e.Message
-		return &placed
-	}
-	return err
+	return contact, nil, number, nil
 }
 
 // findByNumber is the operation that finds or creates the contact of a number.
-func findByNumber(number string, profile *desk.ContactWrite) *desk.Op {
+func findByNumber(number desk.Identity, profile *desk.ContactWrite) *desk.Op {
 	op := &desk.Op{Kind: desk.OpUpsert}
 	if profile != nil {
 		op.Write = *profile
 	}
-	op.Write.Phone = desk.Field[string]{Set: true, Value: number}
-	sent := []desk.Identity{{Kind: desk.KindPhone, Value: number}}
+	op.Write.Phone = desk.Field[string]{Set: true, Value: number.Value}
+	sent := []desk.Identity{number}
 	for _, i := range op.Write.Sent {
 		sent = desk.AddIdentity(sent, i)
 	}
@@ -537,23 +586,23 @@ func findByNumber(number string, profile *desk.ContactWrite) *desk.Op {
 	return op
 }
 
-// introduce creates the contact of a number that nobody has, by what findByNumber
-// returns. Left to itself, that operation would take whoever holds another identity
-// of the profile for the recipient, and give them the number: it returns
-// IdentityConflict instead. The Book is of no use afterwards.
-func introduce(book *desk.Book, op *desk.Op, actor desk.ID, now desk.Time, newID func() desk.ID) (desk.Outcome, error) {
-	held := slices.DeleteFunc(slices.Clone(op.Write.Sent), func(i desk.Identity) bool { return book.Holder(i) == nil })
+// introduce creates the contact of a number that no contact has, with the operation of
+// findByNumber. Without this check, that operation would treat a contact with another
+// identity of the profile as the recipient, and give it the number; instead, introduce
+// returns IdentityConflict. The Book can't be used afterwards.
+func introduce(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, newID func() desk.ID) (desk.Outcome, error) {
+	held := slices.DeleteFunc(slices.Clone(op.Write.Sent), book.Free)
 	outcome, err := book.Apply(op, actor, now, newID)
 	if err == nil && len(held) > 0 {
-		e := desk.Errorf(desk.IdentityConflict, "another contact holds these identities, and contacts are never merged: details names them")
+		e := desk.Errorf(desk.IdentityConflict, "another contact holds these identities, and contacts are never merged").Advise(desk.SeeDetails)
 		e.Details = held
 		return desk.Outcome{}, e
 	}
 	return outcome, err
 }
 
-// fill finds the template and checks that it may be sent to this number, of a contact
-// if there is one, with these values.
+// fill finds the template and checks that it may be sent with these values to this
+// number, and to the contact if there is one.
 func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, number string, contact *desk.Contact, r *desk.SendRequest) (*desk.Template, []string, error) {
 	library, err := a.library(ctx, p.Workspace(), channel)
 	if err != nil {
@@ -562,12 +611,12 @@ func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, numb
 	t := library.Find(r.Template, r.Language)
 	if t == nil {
 		languages := library.Languages(r.Template)
-		e := desk.NotFoundf("the channel has no template %q in the language %q; GET /templates?status=all lists those it has", r.Template, r.Language)
+		e := desk.NotFoundf("the channel has no template %q in the language %q", r.Template, r.Language).Advise(desk.ListTemplates)
 		e.Details = desk.Languages{Languages: languages}
 		return nil, nil, e
 	}
 	if !t.Sendable() {
-		e := desk.Errorf(desk.TemplateNotSendable, "the template can't be sent: it must be approved, and every variable plain text; details gives the reasons")
+		e := desk.Errorf(desk.TemplateNotSendable, "the template can't be sent: it must be approved, and every variable plain text").Advise(desk.SeeDetails)
 		e.Details = desk.Unsendable{Status: t.Status, Reasons: t.Reasons}
 		return nil, nil, e
 	}
@@ -586,13 +635,13 @@ func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, numb
 	return t, values, err
 }
 
-// optedOut returns since when a person takes no marketing, or 0: by the number that the
-// message goes to, or by the provider's id of the contact.
+// optedOut returns since when a person has opted out of marketing, or 0. It checks the
+// recipient's number and the provider's id of the contact.
 func (a *App) optedOut(ctx context.Context, ws desk.ID, number string, contact *desk.Contact) (desk.Time, error) {
 	handles := []string{number}
 	if contact != nil {
 		for _, i := range contact.Further {
-			if i.Kind == desk.KindWhatsAppUser {
+			if i.OfProvider() {
 				handles = append(handles, i.Value)
 			}
 		}
@@ -605,5 +654,5 @@ func (a *App) optedOut(ctx context.Context, ws desk.ID, number string, contact *
 	return 0, nil
 }
 
-// BodyHash stands for a request's body, of which it tells nothing.
+// BodyHash is a keyed hash of a request's body; the body can't be computed from it.
 func (a *App) BodyHash(canonical []byte) [32]byte { return [32]byte(a.derive("body", canonical)) }

@@ -9,15 +9,14 @@ import (
 	"parley/desk"
 )
 
-// Whatever ends an attempt does it here, in one transaction that first looks at the
-// attempt as it is stored: of two actors, the first one wins, and the other answers
-// what is stored.
+// All ways in which an attempt ends are here. Each is one transaction that first reads
+// the stored attempt: of two actors the first commit wins, and the other answers what
+// is stored.
 
-// What a transaction has to say waits until what it did is stored: its closure may run
-// twice, or in vain.
+// Callbacks run after commit; the closure may run again or roll back.
 type afterwards []func()
 
-// inTx is Store.InTx, and then what f left to be done.
+// inTx is Store.InTx, followed by the callbacks that f has added.
 func (a *App) inTx(ctx context.Context, ws desk.ID, f func(Tx, *afterwards) error) error {
 	var then afterwards
 	err := a.store.InTx(ctx, ws, func(tx Tx) error {
@@ -32,8 +31,8 @@ func (a *App) inTx(ctx context.Context, ws desk.ID, f func(Tx, *afterwards) erro
 	return err
 }
 
-// accepted settles an attempt that the provider took, and returns it as it then
-// stands, nil after an error.
+// accepted settles an attempt that the provider accepted, and returns it as stored, nil
+// after an error.
 func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Receipt) (*desk.Attempt, error) {
 	var at *desk.Attempt
 	err := a.inTx(ctx, ws, func(tx Tx, then *afterwards) (err error) {
@@ -44,19 +43,19 @@ func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Re
 			return fmt.Errorf("the attempt %s is gone", mine.ID)
 		}
 		if at.Erased {
-			at.Plan.Text = mine.Plan.Text // for the caller, who has just sent it
+			at.Plan.Text = mine.Plan.Text // for the caller, whose process sent it
 		}
-		for _, n := range r.Notices {
-			if err := tx.PutNotice(n); err != nil {
+		for _, later := range r.Later {
+			if err := tx.PutInbound(later.item(mine.Plan.Channel, a.newID(), tx.Now())); err != nil {
 				return err
 			}
-			*then = append(*then, func() { a.agenda.note(ws, n.Due) })
+			*then = append(*then, func() { a.inboundAfter(ws, later.Wait) })
 		}
 		now := a.now()
 		if err := a.accept(ctx, tx, at, r.ExternalID, now, now, then); err != nil || at.Phase != desk.Done || at.Erased {
 			return err
 		}
-		return a.remember(tx, at.Plan.Contact, person{r.Number, r.UserID})
+		return a.remember(tx, at.Plan.Contact, a.person(tx, at.Plan.Channel, r.Number, r.UserID), byProvider(at.Plan.Channel))
 	})
 	if err != nil {
 		return nil, err
@@ -64,8 +63,8 @@ func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Re
 	return at, nil
 }
 
-// accept finishes an unsettled attempt. One that is done already keeps its answer,
-// and one that was given up is an incident: the person has the message.
+// accept finishes an unsettled attempt. One that is done keeps its answer. One that was
+// given up is an incident: the person has the message.
 func (a *App) accept(ctx context.Context, tx Tx, at *desk.Attempt, externalID string, sent, now desk.Time, then *afterwards) error {
 	switch {
 	case !at.Phase.Settled():
@@ -75,21 +74,24 @@ func (a *App) accept(ctx context.Context, tx Tx, at *desk.Attempt, externalID st
 	case at.Phase == desk.Done && (at.ExternalID == externalID || externalID == ""):
 		return nil
 	}
-	note := "the provider reported another message of this attempt: " + externalID
+	note := "the provider took another message of this attempt: " + externalID
+	if at.Phase != desk.Done {
+		note = "the provider took this message although the attempt had ended as " + string(at.Phase) + ": " + externalID
+	}
 	if slices.Contains(at.Notes, note) {
 		return nil
 	}
 	at.Notes = append(at.Notes, note)
 	ws := tx.Settings().ID
 	*then = append(*then, func() {
-		a.log.ErrorContext(ctx, "incident: the provider took a message of an attempt that was settled otherwise; the person may have it twice",
+		a.log.ErrorContext(ctx, "incident: the provider accepted a message whose attempt was settled otherwise; the person may get it twice",
 			"workspace_id", ws, "attempt_id", at.ID, "phase", string(at.Phase), "message", at.ExternalID, "other_message", externalID)
 	})
 	return tx.PutAttempt(at)
 }
 
-// bind gives the message of a finished attempt the provider's id, which was not
-// known when a person said that it was sent.
+// bind stores the provider's id of a finished attempt's message. The id was not known
+// when a person decided that it was sent.
 func (a *App) bind(tx Tx, at *desk.Attempt, externalID string) error {
 	at.ExternalID = externalID
 	if err := tx.PutAttempt(at); err != nil {
@@ -100,33 +102,59 @@ func (a *App) bind(tx Tx, at *desk.Attempt, externalID string) error {
 		return err
 	}
 	m.ExternalID = externalID
-	if err := takeEarly(tx, m); err != nil {
+	early, err := a.takeEarly(tx, m)
+	if err != nil {
 		return err
 	}
-	return tx.PutMessage(m)
+	if err := tx.PutMessage(m); err != nil {
+		return err
+	}
+	return tx.Append(early...)
 }
 
-// takeEarly moves a message to where what the provider said of it, before we knew
-// it, has it.
-func takeEarly(tx Tx, m *desk.Message) error {
+// takeEarly applies the statuses that came before the message was stored, keeps what
+// they say of the contact, and returns the events of the message.
+func (a *App) takeEarly(tx Tx, m *desk.Message) (events []desk.Event, err error) {
 	if m.ExternalID == "" {
-		return nil
+		return nil, nil
 	}
 	early, err := tx.TakeStatuses(m.ChannelID, m.ExternalID)
-	for _, n := range early {
-		m.Reach(n.Delivery, n.Failure)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	for _, n := range early {
+		events = append(events, a.reach(m, n)...)
+		if err := a.remember(tx, m.ContactID, a.person(tx, m.ChannelID, "", n.UserID), byProvider(m.ChannelID)); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
 }
 
-// finish stores all that follows from an accepted message: contact, conversation,
-// message, assignment and answer. Nothing refuses any more: what is no longer valid
-// is left out and noted. When the contact was deleted meanwhile, the answer is made
-// from the plan and no rows are stored. Message and conversation are of the time sent;
-// all else is of now, when it is stored, for whoever reads on from the last change seen.
+// reach moves a message forward to a reported status, and returns the event of that, if
+// anything changed.
+func (a *App) reach(m *desk.Message, n desk.StatusUpdate) []desk.Event {
+	changed := m.Reach(n.Delivery, n.Failure)
+	if changed == nil {
+		return nil
+	}
+	e := messageEvent(deliveryEvents[n.Delivery], m, byProvider(m.ChannelID), a.now())
+	e.Changed = changed
+	return []desk.Event{e}
+}
+
+// deliveryEvents are those of a status that moves a message forward.
+var deliveryEvents = map[desk.Delivery]desk.EventType{
+	desk.Sent: desk.MessageSent, desk.Delivered: desk.MessageDelivered, desk.Read: desk.MessageRead, desk.Failed: desk.MessageFailed,
+}
+
+// finish stores all consequences of an accepted message: contact, conversation,
+// message, assignment and answer. It refuses nothing: what is no longer valid is left
+// out and noted. If the contact was deleted meanwhile, the answer is made from the plan
+// and no rows are stored. Message and conversation have the time of the send. All other
+// times are the present, so that clients who follow changes see them.
 func (a *App) finish(tx Tx, at *desk.Attempt, externalID string, sent, now desk.Time) error {
 	plan := at.Plan
-	channel := tx.Settings().Channel(plan.Channel)
 	contact, err := a.reached(tx, at, now)
 	if err != nil {
 		return err
@@ -137,37 +165,19 @@ func (a *App) finish(tx Tx, at *desk.Attempt, externalID string, sent, now desk.
 			return err
 		}
 	}
-	existing := conversation != nil
-	if !existing {
-		known := contact
-		if known == nil {
-			known = &desk.Contact{ID: plan.Contact}
-		}
-		c := desk.NewConversation(plan.Conversation, plan.Channel, known, sent)
-		conversation = &c
-	}
-	var changed []string
-	if !plan.Assignee.IsZero() {
-		switch {
-		case tx.Settings().Member(plan.Assignee) == nil:
-			at.Notes = append(at.Notes, "the assignee was removed meanwhile")
-		case conversation.Assign(plan.Assignee):
-			changed = append(changed, "assignee")
-		}
-	}
-	message := desk.Message{
-		ID: plan.Message, ConversationID: conversation.ID, ChannelID: plan.Channel, Direction: desk.Outbound,
-		ExternalID: externalID, Text: plan.Text, Delivery: desk.Sent, TS: sent, OptIn: &plan.OptIn,
-	}
-	conversation.Note(&message)
-	at.Response = a.answer(&desk.SentMessage{Conversation: *conversation, Kind: channel.Kind, Existing: existing, Message: message})
+	before := conversation
+	m := thread(tx.Settings(), at, contact, before, externalID, sent)
+	conversation, message := &m.Conversation, m.Message
+	at.Response = a.answer(m)
 	at.ExternalID = externalID
 	at.Plan.Contact, at.Plan.Conversation = conversation.ContactID, conversation.ID
 	at.Settle(desk.Done, now)
 	if err := tx.PutAttempt(at); err != nil || contact == nil {
 		return err
 	}
-	if err := takeEarly(tx, &message); err != nil {
+	message.ContactID = contact.ID
+	early, err := a.takeEarly(tx, &message)
+	if err != nil {
 		return err
 	}
 	if err := tx.PutConversation(conversation); err != nil {
@@ -176,22 +186,68 @@ func (a *App) finish(tx Tx, at *desk.Attempt, externalID string, sent, now desk.
 	if err := tx.PutMessage(&message); err != nil {
 		return err
 	}
-	return tx.Append(conversationEvents(conversation, &message, existing, changed, at.Actor, now)...)
+	return tx.Append(append(messageEvents(conversation, before, &message, at.Actor, now), early...)...)
 }
 
-// conversationEvents tells of a message and of what it did to its conversation.
-func conversationEvents(c *desk.Conversation, m *desk.Message, existing bool, changed []string, actor desk.ID, now desk.Time) []desk.Event {
-	var events []desk.Event
-	if !existing {
-		events = append(events, desk.Event{Kind: desk.ConversationCreated, Subject: c.ID, Actor: actor, At: now})
-	} else if changed != nil {
-		events = append(events, desk.Event{Kind: desk.ConversationUpdated, Subject: c.ID, Actor: actor, At: now, Changed: changed})
+// thread is what an accepted message becomes: a message of the open conversation with the
+// contact, or of a new one. contact is nil if it was deleted.
+func thread(s *desk.Settings, at *desk.Attempt, contact *desk.Contact, open *desk.Conversation, externalID string, sent desk.Time) *desk.SentMessage {
+	plan := &at.Plan
+	m := &desk.SentMessage{Kind: s.Channel(plan.Channel).Kind, Existing: open != nil}
+	switch {
+	case open != nil:
+		m.Conversation = *open
+	case contact != nil:
+		m.Conversation = desk.NewConversation(plan.Conversation, plan.Channel, contact, sent)
+	default:
+		m.Conversation = desk.NewConversation(plan.Conversation, plan.Channel, &desk.Contact{ID: plan.Contact}, sent)
 	}
-	return append(events, desk.Event{Kind: desk.MessageCreated, Subject: m.ID, Actor: actor, At: now})
+	if !plan.Assignee.IsZero() {
+		switch {
+		case s.Member(plan.Assignee) == nil:
+			at.Notes = append(at.Notes, "the assignee was removed meanwhile")
+		default:
+			m.Conversation.Assign(plan.Assignee)
+		}
+	}
+	m.Message = desk.Message{
+		ID: plan.Message, ConversationID: m.Conversation.ID, ChannelID: plan.Channel, Direction: desk.Outbound,
+		ExternalID: externalID, Text: plan.Text, Delivery: desk.Sent, TS: sent, OptIn: &plan.OptIn,
+	}
+	m.Conversation.Note(&m.Message)
+	return m
 }
 
-// reached returns the contact that a finished attempt was sent to, created when
-// nobody has the number; nil when it was deleted meanwhile.
+// messageEvents are the events of a new message and of its effect on the conversation,
+// which was before, or nil.
+func messageEvents(c, before *desk.Conversation, m *desk.Message, actor desk.Actor, now desk.Time) []desk.Event {
+	events := conversationEvents(c, before, actor, now)
+	t := desk.MessageSent
+	if m.Direction == desk.Inbound {
+		t = desk.MessageReceived
+	}
+	return append(events, messageEvent(t, m, actor, now))
+}
+
+func messageEvent(t desk.EventType, m *desk.Message, actor desk.Actor, now desk.Time) desk.Event {
+	return desk.Event{Type: t, Subject: m.ID, Conversation: m.ConversationID, Contact: m.ContactID, TS: m.TS, Actor: actor, At: now}
+}
+
+// conversationEvents is the event of a conversation that is new, if before is nil, or
+// was changed, if it was.
+func conversationEvents(c, before *desk.Conversation, actor desk.Actor, now desk.Time) []desk.Event {
+	e := desk.Event{Type: desk.ConversationCreated, Subject: c.ID, Contact: c.ContactID, Actor: actor, At: now}
+	if before != nil {
+		e.Type = desk.ConversationUpdated
+		if e.Changed = c.Changes(before); e.Changed == nil {
+			return nil
+		}
+	}
+	return []desk.Event{e}
+}
+
+// reached returns the contact to which a finished attempt was sent. It creates the
+// contact if none has the number, and returns nil if it was deleted meanwhile.
 func (a *App) reached(tx Tx, at *desk.Attempt, now desk.Time) (*desk.Contact, error) {
 	plan := at.Plan
 	if at.Erased {
@@ -203,12 +259,12 @@ func (a *App) reached(tx Tx, at *desk.Attempt, now desk.Time) (*desk.Contact, er
 	}
 	profile := plan.Profile
 	for {
-		op := findByNumber(plan.Number, profile)
-		book, err := tx.Book(op)
+		op := findByNumber(desk.Identity{Kind: desk.KindPhone, Value: plan.Number}, profile)
+		book, err := tx.Book(op.Lookup())
 		if err != nil {
 			return nil, err
 		}
-		if c := book.Holder(desk.Identity{Kind: desk.KindPhone, Value: plan.Number}); c != nil {
+		if c := book.Oldest(desk.Identity{Kind: desk.KindPhone, Value: plan.Number}); c != nil {
 			return c, nil
 		}
 		outcome, err := introduce(book, op, at.Actor, now, func() desk.ID { return plan.Contact })
@@ -224,8 +280,8 @@ func (a *App) reached(tx Tx, at *desk.Attempt, now desk.Time) (*desk.Contact, er
 	}
 }
 
-// withoutInvalid drops from a profile what a contact rule refuses by now, and says
-// what that was; the whole profile when it is nothing in particular.
+// withoutInvalid removes from a profile what a contact rule now refuses, and says what
+// that was. If no part can be named, it removes the whole profile.
 func withoutInvalid(w *desk.ContactWrite, refusal error) (*desk.ContactWrite, string) {
 	rest := *w
 	switch e := desk.AsError(refusal); details := e.Details.(type) {
@@ -237,15 +293,13 @@ func withoutInvalid(w *desk.ContactWrite, refusal error) (*desk.ContactWrite, st
 		rest.Attributes.Value = slices.DeleteFunc(slices.Clone(w.Attributes.Value), func(a desk.AttributeWrite) bool { return slices.Contains(keys, a.Key) })
 		return &rest, "no longer storable, and left out: the attributes " + strings.Join(keys, ", ")
 	case []desk.Identity:
-		taken := func(kind, value string) bool {
-			return slices.Contains(details, desk.Identity{Kind: kind, Value: value})
-		}
-		rest.Sent = slices.DeleteFunc(slices.Clone(w.Sent), func(i desk.Identity) bool { return taken(i.Kind, i.Value) })
-		rest.Identities.Value = slices.DeleteFunc(slices.Clone(w.Identities.Value), func(i desk.Identity) bool { return taken(i.Kind, i.Value) })
-		if taken(desk.KindExternalID, w.ExternalID.Value) {
+		taken := func(i desk.Identity) bool { return slices.ContainsFunc(details, i.Same) }
+		rest.Sent = slices.DeleteFunc(slices.Clone(w.Sent), taken)
+		rest.Identities.Value = slices.DeleteFunc(slices.Clone(w.Identities.Value), taken)
+		if taken(desk.Identity{Kind: desk.KindExternalID, Value: w.ExternalID.Value}) {
 			rest.ExternalID = desk.Field[string]{}
 		}
-		if taken(desk.KindEmail, desk.FoldEmail(w.Email.Value)) {
+		if taken(desk.EmailIdentity(w.Email.Value)) {
 			rest.Email = desk.Field[string]{}
 		}
 		if len(rest.Sent) < len(w.Sent) {
@@ -260,8 +314,8 @@ func withoutInvalid(w *desk.ContactWrite, refusal error) (*desk.ContactWrite, st
 	return nil, "the profile is no longer valid, and was left out"
 }
 
-// refuse settles an attempt that was certainly not sent, and frees its key. It
-// returns what settle does.
+// refuse settles an attempt that was certainly not sent, and frees its key. It returns
+// what settle does.
 func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*desk.Attempt, error) {
 	return a.settle(ctx, ws, id, func(tx Tx, at *desk.Attempt) error {
 		at.Refusal = r
@@ -273,8 +327,8 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 	})
 }
 
-// giveUp refuses an attempt of which nobody knows whether its claim was stored. Where it
-// was not, the refused attempt takes its place: a claim that is still being stored is
+// giveUp refuses an attempt if it is unknown whether its claim was stored. If it was
+// not, the refused attempt takes its place: a claim that is still being committed is
 // waited for, or fails.
 func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error {
 	at := *mine
@@ -296,18 +350,23 @@ func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error 
 	})
 }
 
-// doubt marks an attempt as one of which nobody knows whether it was sent. Its
-// process does nothing more about it, so the lease ends too. It returns what settle
-// does.
+// doubt marks an attempt as in doubt: it is unknown whether it was sent. Its process
+// does nothing more, so the lease ends too. But if the lease is void, the process may
+// still be running: for the length of another lease, nobody may decide that it was not
+// sent. It returns what settle does.
 func (a *App) doubt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error) {
 	return a.settle(ctx, ws, id, func(tx Tx, at *desk.Attempt) error {
-		at.Phase, at.LeaseUntil = desk.InDoubt, 0
+		void := at.Lease.Void(tx.Now(), a.bounds.lease())
+		at.Phase, at.Lease = desk.InDoubt, 0
+		if void {
+			at.Lease = desk.LeaseFor(tx.Now(), a.bounds.lease())
+		}
 		return tx.PutAttempt(at)
 	})
 }
 
-// settle does something to an attempt unless it is settled, and returns it as it then
-// stands; nil when it was never stored, and after an error.
+// settle applies a change to an unsettled attempt, and returns the attempt as stored;
+// nil if it was never stored, and after an error.
 func (a *App) settle(ctx context.Context, ws, id desk.ID, do func(Tx, *desk.Attempt) error) (*desk.Attempt, error) {
 	var at *desk.Attempt
 	err := a.store.InTx(ctx, ws, func(tx Tx) (err error) {
@@ -322,24 +381,23 @@ func (a *App) settle(ctx context.Context, ws, id desk.ID, do func(Tx, *desk.Atte
 	return at, nil
 }
 
-// Release is a person's word on an attempt whose outcome is unknown: that it was
-// sent, or that it was not, which frees its key. It returns NotFound, and
-// InvalidRequest for an attempt that is settled or may still be under way.
-func (a *App) Release(ctx context.Context, id desk.ID, sent bool) (at *desk.Attempt, err error) {
-	ws, err := a.store.WorkspaceOf(ctx, id)
-	if err != nil {
+// Release records a person's decision on an attempt whose outcome is unknown: it was
+// sent, or it was not, which frees its key. It returns NotFound, and InvalidRequest for
+// an attempt that is settled or may still be under way.
+func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (at *desk.Attempt, err error) {
+	if err := p.administer(); err != nil {
 		return nil, err
 	}
-	err = a.store.InTx(ctx, ws, func(tx Tx) (err error) {
+	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
 		if at, err = tx.Attempt(id); err != nil {
 			return err
 		}
 		switch {
 		case at == nil:
-			return desk.NotFoundf("no attempt has this id; parley attempt list shows them")
+			return desk.NotFoundf("no attempt has this id").Advise(desk.ListAttempts)
 		case at.Phase.Settled():
-			return desk.Invalidf("the attempt is settled; parley attempt list shows what became of it")
-		case tx.Now() <= at.LeaseUntil:
+			return desk.Invalidf("the attempt is settled already").Advise(desk.ListAttempts)
+		case at.Lease.Holds(tx.Now(), a.bounds.lease()):
 			return desk.Invalidf("the attempt may still be under way: wait half a minute and try again")
 		case sent:
 			return a.finish(tx, at, "", at.CreatedAt, a.now())
@@ -353,11 +411,11 @@ func (a *App) Release(ctx context.Context, id desk.ID, sent bool) (at *desk.Atte
 	return at, err
 }
 
-// Attempts lists a workspace's attempts, newest first; only those in doubt when
-// inDoubt is set.
-func (a *App) Attempts(ctx context.Context, ws desk.ID, inDoubt bool, limit int) ([]*desk.Attempt, error) {
-	if _, err := a.store.Settings(ctx, ws); err != nil {
+// Attempts lists a workspace's attempts, newest first; only those in doubt if inDoubt
+// is set.
+func (a *App) Attempts(ctx context.Context, p Principal, inDoubt bool, limit int) ([]*desk.Attempt, error) {
+	if err := p.administer(); err != nil {
 		return nil, err
 	}
-	return a.store.Attempts(ctx, ws, inDoubt, limit)
+	return a.store.Attempts(ctx, p.Workspace(), inDoubt, limit)
 }

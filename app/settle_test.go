@@ -125,18 +125,17 @@ func TestLost_after_the_provider_took_it(t *testing.T) {
 	}
 }
 
-// TestLost_with_notices: what a provider leaves with its receipt is stored with the
+// TestLost_with_inbound_items: what a provider leaves with its receipt is stored with the
 // message, however often that has to be repeated.
-func TestLost_with_notices(t *testing.T) {
+func TestLost_with_inbound_items(t *testing.T) {
 	t.Parallel()
 	for name, when := range map[string]moment{"at its beginning": begin, "at its end": commit, "after it": answer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.provider.plays(func(_ context.Context, d app.Dispatch) (app.Receipt, error) {
-				body, err := json.Marshal([]desk.StatusNotice{said(d.Attempt, desk.Delivered)})
-				n := app.Notice{Channel: w.channel, ID: w.clock.newID(), Due: desk.TimeOf(w.clock.now()), Body: body}
-				return app.Receipt{ExternalID: messageID(d.Attempt), Notices: []app.Notice{n}}, err
+				body, err := json.Marshal([]desk.StatusUpdate{said(d.Attempt, desk.Delivered)})
+				return app.Receipt{ExternalID: messageID(d.Attempt), Later: []app.Later{{Body: body}}}, err
 			})
 			w.store.in(2, when, lost)
 			w.doubted(w.send("k").err)
@@ -269,7 +268,7 @@ func TestRelease_sent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.inDoubt("k", profile(named("Ann")), assignedTo("grace@example.com"))
-	at, err := w.Release(t.Context(), id, true)
+	at, err := w.Release(t.Context(), w.operator(), id, true)
 	must(t, err)
 	if at.ID != id || at.Phase != desk.Done {
 		t.Errorf("released: %+v", at)
@@ -286,7 +285,7 @@ func TestRelease_sent(t *testing.T) {
 		t.Errorf("conversation: %+v", c)
 	}
 	w.holds(1, 1, 1)
-	if _, err := w.Release(t.Context(), id, false); err == nil {
+	if _, err := w.Release(t.Context(), w.operator(), id, false); err == nil {
 		t.Error("it was released twice")
 	}
 	// What the provider says of it afterwards still finds the message, in any order.
@@ -307,7 +306,7 @@ func TestRelease_not_sent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.inDoubt("k")
-	at, err := w.Release(t.Context(), id, false)
+	at, err := w.Release(t.Context(), w.operator(), id, false)
 	must(t, err)
 	if at.Phase != desk.Released || w.holder("k") != nil {
 		t.Errorf("released: %+v", at)
@@ -331,7 +330,7 @@ func TestRelease_refuses(t *testing.T) {
 	for _, ahead := range []time.Duration{0, lease - slack} {
 		w.store.ahead.Store(ahead.Milliseconds())
 		for _, sent := range []bool{true, false} {
-			_, err := w.Release(t.Context(), id, sent)
+			_, err := w.Release(t.Context(), w.operator(), id, sent)
 			refused(t, err, desk.InvalidRequest)
 		}
 	}
@@ -341,7 +340,7 @@ func TestRelease_refuses(t *testing.T) {
 	close(release)
 	w.read(<-landed)
 	for _, unknown := range []desk.ID{id, {9}, {}} { // a settled one, and two that never were
-		if _, err := w.Release(t.Context(), unknown, false); !desk.IsType(err, desk.NotFound) && !desk.IsType(err, desk.InvalidRequest) {
+		if _, err := w.Release(t.Context(), w.operator(), unknown, false); !desk.IsType(err, desk.NotFound) && !desk.IsType(err, desk.InvalidRequest) {
 			t.Errorf("%s: %v", unknown, err)
 		}
 	}
@@ -355,10 +354,10 @@ func TestRelease_two_at_once(t *testing.T) {
 	other := w.node(&faultyStore{Store: w.file}, app.Bounds{})
 	id := w.inDoubt("k")
 	w.store.in(1, begin, func() error {
-		_, err := other.Release(context.Background(), id, true)
+		_, err := other.Release(context.Background(), w.operator(), id, true)
 		return err
 	})
-	_, err := w.Release(t.Context(), id, false)
+	_, err := w.Release(t.Context(), w.operator(), id, false)
 	refused(t, err, desk.InvalidRequest)
 	if at := w.holder("k"); at == nil || at.Phase != desk.Done {
 		t.Errorf("the attempt: %+v", at)
@@ -378,7 +377,7 @@ func TestRelease_and_a_late_acceptance(t *testing.T) {
 	<-reached
 	id := w.holder("k").ID
 	w.store.ahead.Store((lease + slack).Milliseconds())
-	_, err := w.Release(t.Context(), id, false)
+	_, err := w.Release(t.Context(), w.operator(), id, false)
 	must(t, err)
 	w.provider.plays(takes)
 	second := w.sent("k")
@@ -392,6 +391,7 @@ func TestRelease_and_a_late_acceptance(t *testing.T) {
 	if len(at.Notes) != 1 || !strings.Contains(at.Notes[0], messageID(id)) || at.Phase != desk.Released {
 		t.Errorf("the attempt: %s, notes %q", at.Phase, at.Notes)
 	}
+	waitFor(t, "the incident in the log", func() bool { return len(w.log.find("incident")) > 0 })
 	incidents := w.log.find("incident")
 	if len(incidents) != 1 || !strings.HasPrefix(incidents[0], "ERROR") || !strings.Contains(incidents[0], id.String()) || !strings.Contains(incidents[0], messageID(id)) {
 		t.Errorf("logged: %q", incidents)
@@ -416,6 +416,7 @@ func TestAccepted_twice(t *testing.T) {
 	if at := w.attempt(id); len(at.Notes) != 1 || at.ExternalID != messageID(id) {
 		t.Errorf("the attempt: %+v", at)
 	}
+	waitFor(t, "the incident in the log", func() bool { return len(w.log.find("incident")) > 0 }) // it is written after the commit
 	if incidents := w.log.find("incident"); len(incidents) != 1 || !strings.Contains(incidents[0], "wamid.other") {
 		t.Errorf("logged: %q", incidents)
 	}
@@ -453,15 +454,15 @@ func TestFinish_in_between(t *testing.T) {
 			must(w.t, err)
 		}, nil, desk.Contact{Name: "Bob", Email: "bob@example.com", Attributes: desk.StoredAttributes(`{"size":"M"}`), Further: []desk.Identity{{Kind: "telegram", Value: "bob"}}},
 			[]string{"attributes city"}},
-		"the owner is removed": {func(w *world) { must(w.t, w.RemoveMember(ctx, w.ada.ID)) }, nil,
+		"the owner is removed": {func(w *world) { must(w.t, w.RemoveMember(ctx, w.operator(), w.ada.ID)) }, nil,
 			desk.Contact{Name: "Bob", Email: "bob@example.com", Attributes: desk.StoredAttributes(`{"city":"Ankara","size":"M"}`), Further: []desk.Identity{{Kind: "telegram", Value: "bob"}}},
 			[]string{"the owner was removed"}},
-		"the assignee is removed": {func(w *world) { must(w.t, w.RemoveMember(ctx, w.grace.ID)) }, []edit{assignedTo("grace@example.com")},
+		"the assignee is removed": {func(w *world) { must(w.t, w.RemoveMember(ctx, w.operator(), w.grace.ID)) }, []edit{assignedTo("grace@example.com")},
 			desk.Contact{Name: "Bob", Email: "bob@example.com", Attributes: desk.StoredAttributes(`{"city":"Ankara","size":"M"}`), Further: []desk.Identity{{Kind: "telegram", Value: "bob"}}},
 			[]string{"the assignee was removed"}},
 		"everything at once": {func(w *world) {
-			must(w.t, w.RemoveMember(ctx, w.ada.ID))
-			must(w.t, w.RemoveMember(ctx, w.grace.ID))
+			must(w.t, w.RemoveMember(ctx, w.operator(), w.ada.ID))
+			must(w.t, w.RemoveMember(ctx, w.operator(), w.grace.ID))
 			w.put(named("Other"), mailed("bob@example.com"), alsoKnownAs("telegram", "bob"))
 			for _, key := range []string{"city", "size"} {
 				_, err := w.ArchiveAttribute(ctx, w.caller(), key, true)
@@ -623,13 +624,13 @@ func TestForget(t *testing.T) {
 	w := newWorld(t)
 	doubt := w.inDoubt("doubt")
 	released := w.inDoubt("released")
-	_, err := w.Release(t.Context(), released, false)
+	_, err := w.Release(t.Context(), w.operator(), released, false)
 	must(t, err)
 	w.provider.plays(refuses)
 	refused(t, w.send("refused").err, desk.ProviderRejected)
 	w.provider.plays(takes)
 	w.sent("done")
-	const month = 30 * 24 * time.Hour
+	const month = 30 * 24
 	phases := func() (list []desk.Phase) {
 		for _, at := range w.attempts() {
 			list = append(list, at.Phase)
@@ -637,12 +638,13 @@ func TestForget(t *testing.T) {
 		slices.Sort(list)
 		return list
 	}
-	w.clock.advance(month - time.Minute)
+	w.clock.advance(400 * 24 * time.Hour)
+	w.serve(month)
 	must(t, w.Forget(t.Context()))
 	if got, want := phases(), []desk.Phase{desk.Done, desk.InDoubt, desk.Refused, desk.Released}; !slices.Equal(got, want) {
 		t.Errorf("after almost 30 days: %v, want %v", got, want)
 	}
-	w.clock.advance(2 * time.Minute)
+	w.serve(1)
 	must(t, w.Forget(t.Context()))
 	if got, want := phases(), []desk.Phase{desk.InDoubt}; !slices.Equal(got, want) {
 		t.Errorf("after 30 days: %v, want %v", got, want)
@@ -650,7 +652,8 @@ func TestForget(t *testing.T) {
 	if w.holder("done") != nil || w.holder("doubt") == nil {
 		t.Errorf("keys: %v, %v", w.holder("done"), w.holder("doubt"))
 	}
-	w.clock.advance(100 * month)
+	w.clock.advance(-800 * 24 * time.Hour)
+	w.serve(2 * month)
 	must(t, w.Forget(t.Context()))
 	if again := w.doubted(w.send("doubt").err); again != doubt {
 		t.Errorf("in doubt is %s", again)
@@ -665,13 +668,13 @@ func TestAttempts(t *testing.T) {
 	doubt := w.inDoubt("1")
 	w.sent("2")
 	list := w.attempts()
-	if len(list) != 2 || list[0].Key != "2" || list[1].ID != doubt || list[1].Actor != w.keyID {
+	if len(list) != 2 || list[0].Key != "2" || list[1].ID != doubt || list[1].Actor.ID != w.keyID {
 		t.Errorf("the log: %+v", list)
 	}
-	if few, err := w.Attempts(t.Context(), w.ws, false, 1); err != nil || !reflect.DeepEqual(few, list[:1]) {
+	if few, err := w.Attempts(t.Context(), w.operator(), false, 1); err != nil || !reflect.DeepEqual(few, list[:1]) {
 		t.Errorf("the newest: %+v, %v", few, err)
 	}
-	if _, err := w.Attempts(t.Context(), desk.ID{9}, false, 1); !desk.IsType(err, desk.NotFound) {
+	if _, err := w.Operator(t.Context(), desk.ID{9}); !desk.IsType(err, desk.NotFound) {
 		t.Errorf("of no workspace: %v", err)
 	}
 }

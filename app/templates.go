@@ -10,37 +10,37 @@ import (
 	"parley/desk"
 )
 
-// A TemplateQuery is what GET /templates asks.
+// A TemplateQuery is the input of GET /templates.
 type TemplateQuery struct {
 	Channel *desk.ID
 	Agent   *string  // a member's id or e-mail
 	Contact *desk.ID // at most one of Contact and Phone is given
-	Phone   string   // digits
-	Name    string   // the caller's own name for the customer
+	Phone   desk.Identity
+	Name    string // the caller's own name for the customer
 }
 
-// A TemplateList is a channel's library, with what the hints are filled from.
+// A TemplateList is a channel's library, with the values for hints.
 type TemplateList struct {
 	Channel  *desk.Channel
 	Library  *desk.Library
-	Agent    *desk.Member     // nil when not asked for, or unknown
-	Customer *TemplateContact // nil when not asked for
+	Agent    *desk.Member     // nil if not asked for, or unknown
+	Customer *TemplateContact // nil if not asked for
 	Values   map[desk.Binding]desk.HintValue
 }
 
-// A TemplateContact is the customer whom the hints are about.
+// A TemplateContact is the customer for whom the hints are.
 type TemplateContact struct {
-	ID   desk.ID // zero when no contact is known
-	Name string  // "" when no name is
+	ID   desk.ID // zero if no contact is known
+	Name string  // "" if no name is known
 }
 
 // Templates returns a channel's templates, sendable or not, and the values for their
-// hints. It returns NotFound for an unknown channel or contact, and InvalidRequest
-// when several channels could be meant.
+// hints. It returns NotFound for an unknown channel or contact, and InvalidRequest if
+// several channels are possible.
 func (a *App) Templates(ctx context.Context, p Principal, q TemplateQuery) (l TemplateList, err error) {
 	if l.Channel, err = p.Settings.PickChannel(q.Channel); err != nil {
-		if desk.IsType(err, desk.AmbiguousChannel) { // that type belongs to sends
-			err = desk.Invalidf("this workspace has several chat-app channels: say which one with channel_id; GET /channels lists them")
+		if desk.IsType(err, desk.AmbiguousChannel) { // only sends use that type
+			err = desk.InvalidAt("/channel_id", "this workspace has several chat-app channels: name one").Advise(desk.ListChannels)
 		}
 		return l, err
 	}
@@ -52,7 +52,7 @@ func (a *App) Templates(ctx context.Context, p Principal, q TemplateQuery) (l Te
 		return l, err
 	}
 	name, source := strings.TrimSpace(q.Name), desk.FromContact
-	if contact != nil || q.Phone != "" || name != "" {
+	if contact != nil || q.Phone.Value != "" || name != "" {
 		l.Customer = &TemplateContact{}
 	}
 	if contact != nil {
@@ -62,7 +62,7 @@ func (a *App) Templates(ctx context.Context, p Principal, q TemplateQuery) (l Te
 		l.Customer.Name, source = name, desk.FromRequest
 	}
 	customer := ""
-	if l.Customer != nil && (q.Agent != nil || q.Contact != nil || q.Phone != "") { // a name alone fills no hint (spec, VariableHint)
+	if l.Customer != nil && (q.Agent != nil || q.Contact != nil || q.Phone.Value != "") { // a name alone gives no hint (spec, VariableHint)
 		customer = l.Customer.Name
 	}
 	l.Values = desk.HintValues(l.Agent, customer, source)
@@ -70,28 +70,28 @@ func (a *App) Templates(ctx context.Context, p Principal, q TemplateQuery) (l Te
 	return l, err
 }
 
-// templateContact finds the contact whom the hints are about; nil when none is asked
-// for, or nobody has the number.
+// templateContact finds the contact for whom the hints are; nil if none is asked for,
+// or no contact has the number.
 func (a *App) templateContact(ctx context.Context, p Principal, q TemplateQuery) (*desk.Contact, error) {
 	switch {
 	case q.Contact != nil:
 		c, _, err := a.store.Contact(ctx, p.Workspace(), *q.Contact)
 		return c, err
-	case q.Phone != "":
-		book, err := a.store.Book(ctx, p.Workspace(), []*desk.Op{findByNumber(q.Phone, nil)})
+	case q.Phone.Value != "":
+		book, err := a.store.Book(ctx, p.Workspace(), desk.Lookup{Identities: []desk.Identity{q.Phone}})
 		if err != nil {
 			return nil, err
 		}
-		return book.Holder(desk.Identity{Kind: desk.KindPhone, Value: q.Phone}), nil
+		return book.Holder(q.Phone)
 	}
 	return nil, nil
 }
 
-// maxLibraries bounds how many channels' libraries are remembered.
+// maxLibraries limits how many channels' libraries are kept.
 const maxLibraries = 1000
 
-// libraries remembers the newest library seen of each channel. Its version is part
-// of the settings, so what is remembered is never stale.
+// libraries keeps the newest library of each channel. Its version is part of the
+// settings, so an old one is never used.
 type libraries struct {
 	mu        sync.RWMutex
 	byChannel map[desk.ID]*desk.Library
@@ -116,7 +116,8 @@ func (l *libraries) put(channel desk.ID, library *desk.Library) {
 	l.byChannel[channel] = library
 }
 
-// library returns the channel's templates, of its settings' version or a newer one.
+// library returns the channel's templates, in the version of its settings or a newer
+// one.
 func (a *App) library(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.Library, error) {
 	if known := a.libraries.get(c); known != nil {
 		return known, nil
@@ -133,8 +134,8 @@ func (a *App) library(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.L
 	templates := make([]*desk.Template, 0, len(sources))
 	for _, s := range sources {
 		t, err := desk.ParseTemplate([]byte(s.Source))
-		if err != nil { // it was read when it was stored, so by another version of this program
-			a.log.WarnContext(ctx, "a template can't be read, and is left out", "channel_id", c.ID, "template", s.Name, "language", s.Language, "err", err)
+		if err != nil { // it could be read when it was stored, so another version of this program stored it
+			a.log.WarnContext(ctx, "a template can't be read; it is left out", "channel_id", c.ID, "template", s.Name, "language", s.Language, "err", err)
 			continue
 		}
 		templates = append(templates, t)
@@ -144,18 +145,25 @@ func (a *App) library(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.L
 	return library, nil
 }
 
-// TemplatesOf returns the library of the operator's channel, or NotFound.
-func (a *App) TemplatesOf(ctx context.Context, channel desk.ID) (*desk.Library, error) {
-	s, c, err := a.channelOf(ctx, channel)
+// TemplatesOf returns the whole library of a channel, or NotFound.
+func (a *App) TemplatesOf(ctx context.Context, p Principal, channel desk.ID) (*desk.Library, error) {
+	c, err := p.administers(channel)
 	if err != nil {
 		return nil, err
 	}
-	return a.library(ctx, s.ID, c)
+	return a.library(ctx, p.Workspace(), c)
 }
 
 // SyncChannel fetches a channel's templates from its provider now, and returns how
 // many there are and how many of them could not be read. It returns NotFound.
-func (a *App) SyncChannel(ctx context.Context, id desk.ID) (count, unreadable int, err error) {
+func (a *App) SyncChannel(ctx context.Context, p Principal, id desk.ID) (count, unreadable int, err error) {
+	if _, err := p.administers(id); err != nil {
+		return 0, 0, err
+	}
+	return a.sync(ctx, id)
+}
+
+func (a *App) sync(ctx context.Context, id desk.ID) (count, unreadable int, err error) {
 	for try := 1; ; try++ {
 		count, unreadable, err = a.syncOnce(ctx, id)
 		if !errors.Is(err, errMoved) || try == syncTries {
@@ -164,20 +172,21 @@ func (a *App) SyncChannel(ctx context.Context, id desk.ID) (count, unreadable in
 	}
 }
 
-// syncTries is how often a library is fetched anew because it changed meanwhile.
+// syncTries is how often a library is fetched again because it changed meanwhile.
 const syncTries = 3
 
-// errMoved is met when the library in the store has changed since it was read: what was
-// fetched may be older.
+// errMoved means that the stored library has changed since it was read, so the fetched
+// one may be older.
 var errMoved = desk.Errorf(desk.Unavailable, "the templates have changed while they were fetched: try again")
 
-// replaceLibrary stores a channel's templates in the place of those of a version.
-func (a *App) replaceLibrary(ctx context.Context, ws, channel desk.ID, version int64, list []desk.TemplateSource) error {
-	return a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+// replaceLibrary replaces the stored templates of a channel, if the library still has
+// the given version.
+func (a *App) replaceLibrary(ctx context.Context, ws, channel desk.ID, version int64, stored, list []desk.TemplateSource) error {
+	return a.updateSettings(ctx, ws, byProvider(channel), func(s *desk.Settings) (desk.Change, error) {
 		if s.Channel(channel).Library != version {
 			return desk.Change{}, errMoved
 		}
-		return desk.Change{Templates: &desk.ChannelLibrary{Channel: channel, Templates: list}}, nil
+		return desk.Change{Templates: &desk.ChannelLibrary{Channel: channel, Templates: list, Replaced: stored}}, nil
 	})
 }
 
@@ -192,23 +201,25 @@ func (a *App) syncOnce(ctx context.Context, id desk.ID) (count, unreadable int, 
 		return 0, 0, err
 	}
 	fetched, err := a.providers[at.Channel.Kind].Templates(ctx, at)
+	a.fetchAnswered(ctx, ws, at.Channel, err)
 	if err != nil {
 		return 0, 0, err
 	}
 	var list, vanished []desk.TemplateSource
 	for _, s := range fetched {
 		if _, err := desk.ParseTemplate([]byte(s.Source)); err != nil {
-			a.log.WarnContext(ctx, "a template can't be read, and is left out", "channel_id", id, "template", s.Name, "language", s.Language, "err", err)
+			a.log.WarnContext(ctx, "a template can't be read; it is left out", "channel_id", id, "template", s.Name, "language", s.Language, "err", err)
 			unreadable++
 			continue
 		}
 		list = append(list, s)
 	}
-	// A provider that tells its list in pages may tell one twice when it changes meanwhile.
+	// A provider that lists templates in pages may list one twice if the list changes
+	// meanwhile.
 	slices.SortStableFunc(list, compareSources)
 	list = slices.CompactFunc(list, func(a, b desk.TemplateSource) bool { return compareSources(a, b) == 0 })
 	slices.SortFunc(stored, compareSources)
-	for _, t := range stored { // what has vanished is shown, and not sent
+	for _, t := range stored { // a template that no longer exists is shown, but not sent
 		if _, found := slices.BinarySearchFunc(list, t, compareSources); !found {
 			gone, err := t.WithStatus(desk.DeletedStatus)
 			if err != nil {
@@ -223,20 +234,17 @@ func (a *App) syncOnce(ctx context.Context, id desk.ID) (count, unreadable int, 
 	if slices.Equal(list, stored) {
 		return count, unreadable, a.synced(ctx, ws, id)
 	}
-	err = a.replaceLibrary(ctx, ws, id, version, list)
+	err = a.replaceLibrary(ctx, ws, id, version, stored, list)
 	if err == nil {
 		err = a.synced(ctx, ws, id)
 	}
 	return count, unreadable, err
 }
 
-// synced notes when a channel's library was fetched last, as a lease that ends at once.
+// synced stores that a channel's library was fetched just now.
 func (a *App) synced(ctx context.Context, ws, channel desk.ID) error {
-	_, err := a.store.Lease(ctx, ws, syncedTask(channel), 0)
-	return err
+	return a.store.NoteChannel(ctx, ws, channel, SignSynced)
 }
-
-func syncedTask(channel desk.ID) string { return "synced " + channel.String() }
 
 func compareSources(a, b desk.TemplateSource) int {
 	if n := strings.Compare(a.Name, b.Name); n != 0 {
@@ -245,25 +253,26 @@ func compareSources(a, b desk.TemplateSource) int {
 	return strings.Compare(a.Language, b.Language)
 }
 
-// PutSandboxTemplate puts a template, in the provider's JSON form, into the library
-// of a sandbox channel, in the place of one with the same name and language. It
-// returns NotFound, and InvalidRequest for any other channel and for a template that
-// can't be read.
-func (a *App) PutSandboxTemplate(ctx context.Context, channel desk.ID, source []byte) (*desk.Template, error) {
-	s, c, err := a.channelOf(ctx, channel)
+// PutTemplate puts a template, in the provider's JSON form, into the library of a
+// simulated channel, replacing one with the same name and language. It returns
+// NotFound, and InvalidRequest for any other channel and for a template that can't be
+// read.
+func (a *App) PutTemplate(ctx context.Context, p Principal, channel desk.ID, source []byte) (*desk.Template, error) {
+	c, err := p.administers(channel)
 	if err != nil {
 		return nil, err
 	}
-	if c.Kind != desk.SandboxChannel {
-		return nil, desk.Invalidf("only a sandbox channel's library can be written: the templates of a %s channel are made at the provider; parley channel sync fetches them", c.Kind)
+	simulator, ok := a.providers[c.Kind].(Simulator)
+	if !ok {
+		return nil, desk.Invalidf("the templates of a %s channel are made at the provider; only a simulated channel's library can be written", c.Kind).Advise(desk.SyncChannel, channel.String())
 	}
 	t, err := desk.ParseTemplate(source)
 	if err != nil {
-		return nil, err
+		return nil, desk.Within("/file", err)
 	}
-	err = a.store.PutSandboxTemplate(ctx, s.ID, channel, desk.TemplateSource{Name: t.Name, Language: t.Language, Source: string(source)})
+	err = simulator.PutTemplate(ctx, p.Workspace(), channel, desk.TemplateSource{Name: t.Name, Language: t.Language, Source: string(source)})
 	if err == nil {
-		_, _, err = a.SyncChannel(ctx, channel)
+		_, _, err = a.sync(ctx, channel)
 	}
 	return t, err
 }

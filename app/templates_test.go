@@ -56,16 +56,16 @@ func TestTemplates_hints(t *testing.T) {
 		{"an agent by id", app.TemplateQuery{Agent: &id}, w.ada.ID, nil, ada},
 		{"an unknown agent", app.TemplateQuery{Agent: &nobody}, desk.ID{}, nil, nil},
 		{"a contact", app.TemplateQuery{Contact: &ann.ID}, desk.ID{}, &app.TemplateContact{ID: ann.ID, Name: ann.Name}, stored},
-		{"a phone", app.TemplateQuery{Phone: number}, desk.ID{}, &app.TemplateContact{ID: ann.ID, Name: ann.Name}, stored},
-		{"an unknown phone", app.TemplateQuery{Phone: unknown}, desk.ID{}, &app.TemplateContact{}, nil},
+		{"a phone", app.TemplateQuery{Phone: phoneOf(number)}, desk.ID{}, &app.TemplateContact{ID: ann.ID, Name: ann.Name}, stored},
+		{"an unknown phone", app.TemplateQuery{Phone: phoneOf(unknown)}, desk.ID{}, &app.TemplateContact{}, nil},
 		{"a contact without a name", app.TemplateQuery{Contact: &nameless.ID}, desk.ID{}, &app.TemplateContact{ID: nameless.ID}, nil},
 		{"a name alone", app.TemplateQuery{Name: "Bob"}, desk.ID{}, &app.TemplateContact{Name: "Bob"}, nil},
 		{"a name of blanks", app.TemplateQuery{Name: " \t"}, desk.ID{}, nil, nil},
 		{"a name over the stored one", app.TemplateQuery{Contact: &ann.ID, Name: " Bob "}, desk.ID{}, &app.TemplateContact{ID: ann.ID, Name: "Bob"}, given},
 		{"blanks over the stored one", app.TemplateQuery{Contact: &ann.ID, Name: "  "}, desk.ID{}, &app.TemplateContact{ID: ann.ID, Name: ann.Name}, stored},
 		{"a name where none is stored", app.TemplateQuery{Contact: &nameless.ID, Name: "Bob"}, desk.ID{}, &app.TemplateContact{ID: nameless.ID, Name: "Bob"}, given},
-		{"a name for a known phone", app.TemplateQuery{Phone: number, Name: "Bob"}, desk.ID{}, &app.TemplateContact{ID: ann.ID, Name: "Bob"}, given},
-		{"a name for an unknown phone", app.TemplateQuery{Phone: unknown, Name: "Bob"}, desk.ID{}, &app.TemplateContact{Name: "Bob"}, given},
+		{"a name for a known phone", app.TemplateQuery{Phone: phoneOf(number), Name: "Bob"}, desk.ID{}, &app.TemplateContact{ID: ann.ID, Name: "Bob"}, given},
+		{"a name for an unknown phone", app.TemplateQuery{Phone: phoneOf(unknown), Name: "Bob"}, desk.ID{}, &app.TemplateContact{Name: "Bob"}, given},
 		{"an agent and a name", app.TemplateQuery{Agent: &email, Name: "Bob"}, w.ada.ID, &app.TemplateContact{Name: "Bob"}, both(ada, given)},
 		{"an unknown agent and a name", app.TemplateQuery{Agent: &nobody, Name: "Bob"}, desk.ID{}, &app.TemplateContact{Name: "Bob"}, given},
 		{"an unknown agent and a contact", app.TemplateQuery{Agent: &nobody, Contact: &ann.ID}, desk.ID{}, &app.TemplateContact{ID: ann.ID, Name: ann.Name}, stored},
@@ -114,7 +114,7 @@ func TestTemplates_picks_the_channel(t *testing.T) {
 		t.Errorf("by id: %s, %v", got, err)
 	}
 	no := false
-	_, err = w.EditChannel(t.Context(), another, app.ChannelEdit{Enabled: &no})
+	_, err = w.EditChannel(t.Context(), w.operator(), another, app.ChannelEdit{Enabled: &no})
 	must(t, err)
 	if got, err := templates(nil); got != w.channel || err != nil {
 		t.Errorf("the one that is enabled: %s, %v", got, err)
@@ -151,7 +151,7 @@ func TestSyncChannel(t *testing.T) {
 	}
 	before := versions()
 	slices.Reverse(w.provider.library)
-	if n, unreadable, err := w.SyncChannel(t.Context(), w.channel); n != 4 || unreadable != 0 || err != nil {
+	if n, unreadable, err := w.SyncChannel(t.Context(), w.operator(), w.channel); n != 4 || unreadable != 0 || err != nil {
 		t.Errorf("synced %d, %d unreadable, %v", n, unreadable, err)
 	}
 	if after := versions(); after != before {
@@ -160,7 +160,7 @@ func TestSyncChannel(t *testing.T) {
 	w.provider.library = []desk.TemplateSource{
 		template("hello", "en", "UTILITY", "", "Good day!"), hinted(), {Name: "broken", Language: "en", Source: `{"name":"broken"}`},
 	}
-	if n, unreadable, err := w.SyncChannel(t.Context(), w.channel); n != 2 || unreadable != 1 || err != nil {
+	if n, unreadable, err := w.SyncChannel(t.Context(), w.operator(), w.channel); n != 2 || unreadable != 1 || err != nil {
 		t.Errorf("synced %d, %d unreadable, %v", n, unreadable, err)
 	}
 	if after := versions(); after[0] <= before[0] || after[1] <= before[1] {
@@ -171,7 +171,7 @@ func TestSyncChannel(t *testing.T) {
 			t.Errorf("then: %v", got)
 		}
 	}
-	library, err := w.TemplatesOf(t.Context(), w.channel)
+	library, err := w.TemplatesOf(t.Context(), w.operator(), w.channel)
 	must(t, err)
 	for _, tmpl := range library.Templates { // what has vanished is kept, and not sent
 		if vanished := tmpl.Name != "hello" && tmpl.Name != "meet" || tmpl.Language == "tr"; vanished != (tmpl.Status == "deleted") || vanished == tmpl.Sendable() {
@@ -185,7 +185,7 @@ func TestSyncChannel(t *testing.T) {
 	if lines := w.log.find("broken"); len(lines) != 1 {
 		t.Errorf("logged: %q", lines)
 	}
-	_, _, err = w.SyncChannel(t.Context(), desk.ID{9})
+	_, _, err = w.SyncChannel(t.Context(), w.operator(), desk.ID{9})
 	refused(t, err, desk.NotFound)
 }
 
@@ -195,19 +195,19 @@ func TestSyncChannel_of_a_list_that_moved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.provider.library = append(w.provider.library, w.provider.library[0])
-	if n, _, err := w.SyncChannel(t.Context(), w.channel); n != 4 || err != nil {
+	if n, _, err := w.SyncChannel(t.Context(), w.operator(), w.channel); n != 4 || err != nil {
 		t.Errorf("synced %d, %v", n, err)
 	}
 }
 
-// TestPutSandboxTemplate: a template is there for the next call, in the place of the
+// TestPutTemplate: a template is there for the next call, in the place of the
 // one that had its name and language.
-func TestPutSandboxTemplate(t *testing.T) {
+func TestPutTemplate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.provider.library = nil
 	for _, body := range []string{"Hello!", "Hello again!"} {
-		tmpl, err := w.PutSandboxTemplate(t.Context(), w.channel, []byte(template("hello", "en", "UTILITY", "", body).Source))
+		tmpl, err := w.PutTemplate(t.Context(), w.operator(), w.channel, []byte(template("hello", "en", "UTILITY", "", body).Source))
 		must(t, err)
 		if tmpl.Name != "hello" || !tmpl.Sendable() {
 			t.Errorf("put %+v", tmpl)
@@ -221,9 +221,9 @@ func TestPutSandboxTemplate(t *testing.T) {
 	if err != nil || len(sendable) != 1 {
 		t.Errorf("the library: %+v, %v", sendable, err)
 	}
-	_, err = w.PutSandboxTemplate(t.Context(), w.channel, []byte(`{}`))
+	_, err = w.PutTemplate(t.Context(), w.operator(), w.channel, []byte(`{}`))
 	refused(t, err, desk.InvalidRequest)
-	_, err = w.PutSandboxTemplate(t.Context(), desk.ID{9}, []byte(`{}`))
+	_, err = w.PutTemplate(t.Context(), w.operator(), desk.ID{9}, []byte(`{}`))
 	refused(t, err, desk.NotFound)
 }
 
@@ -233,7 +233,7 @@ func TestEditChannel_bindings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.provider.library = []desk.TemplateSource{hinted()}
-	_, _, err := w.SyncChannel(t.Context(), w.channel)
+	_, _, err := w.SyncChannel(t.Context(), w.operator(), w.channel)
 	must(t, err)
 	binds := func() []desk.Binding {
 		t.Helper()
@@ -248,7 +248,7 @@ func TestEditChannel_bindings(t *testing.T) {
 		return desk.BindingPlace{Template: "meet", Language: "en", Address: address}
 	}
 	edit := func(bindings map[desk.BindingPlace]desk.Binding) error {
-		_, err := w.EditChannel(t.Context(), w.channel, app.ChannelEdit{Bindings: bindings})
+		_, err := w.EditChannel(t.Context(), w.operator(), w.channel, app.ChannelEdit{Bindings: bindings})
 		return err
 	}
 	if got := binds(); !slices.Equal(got, guess) {
@@ -274,7 +274,7 @@ func TestEditChannel_bindings(t *testing.T) {
 	if got := binds(); !slices.Equal(got, guess) {
 		t.Errorf("taken back: %v", got)
 	}
-	_, err = w.EditChannel(t.Context(), desk.ID{9}, app.ChannelEdit{})
+	_, err = w.EditChannel(t.Context(), w.operator(), desk.ID{9}, app.ChannelEdit{})
 	refused(t, err, desk.NotFound)
 }
 
@@ -283,15 +283,15 @@ func TestEditChannel_binding_that_lost_its_place(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.provider.library = []desk.TemplateSource{hinted()}
-	_, _, err := w.SyncChannel(t.Context(), w.channel)
+	_, _, err := w.SyncChannel(t.Context(), w.operator(), w.channel)
 	must(t, err)
 	place := desk.BindingPlace{Template: "meet", Language: "en", Address: "topic"}
-	_, err = w.EditChannel(t.Context(), w.channel, app.ChannelEdit{Bindings: map[desk.BindingPlace]desk.Binding{place: desk.AgentName}})
+	_, err = w.EditChannel(t.Context(), w.operator(), w.channel, app.ChannelEdit{Bindings: map[desk.BindingPlace]desk.Binding{place: desk.AgentName}})
 	must(t, err)
 	w.provider.library = []desk.TemplateSource{template("hello", "en", "UTILITY", "", "Hello!")}
-	_, _, err = w.SyncChannel(t.Context(), w.channel)
+	_, _, err = w.SyncChannel(t.Context(), w.operator(), w.channel)
 	must(t, err)
-	c, err := w.EditChannel(t.Context(), w.channel, app.ChannelEdit{Bindings: map[desk.BindingPlace]desk.Binding{place: ""}})
+	c, err := w.EditChannel(t.Context(), w.operator(), w.channel, app.ChannelEdit{Bindings: map[desk.BindingPlace]desk.Binding{place: ""}})
 	if err != nil || len(c.Bindings) != 0 {
 		t.Errorf("bindings %v, %v", c.Bindings, err)
 	}
@@ -303,9 +303,9 @@ func TestSandbox_only(t *testing.T) {
 	w := newWorld(t)
 	real := desk.Channel{ID: w.clock.newID(), Kind: desk.WhatsAppChannel, ExternalID: "1", Enabled: true, Library: 1}
 	must(t, w.file.UpdateSettings(t.Context(), w.ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{Channel: &real}, nil }))
-	_, err := w.PutSandboxTemplate(t.Context(), real.ID, []byte(template("hello", "en", "UTILITY", "", "Hello!").Source))
+	_, err := w.PutTemplate(t.Context(), w.operator(), real.ID, []byte(template("hello", "en", "UTILITY", "", "Hello!").Source))
 	refused(t, err, desk.InvalidRequest)
-	_, err = w.ReceiveSandbox(t.Context(), real.ID, "+"+number, "", "Hi")
+	_, err = w.ReceiveSimulated(t.Context(), w.operator(), real.ID, "+"+number, "", "Hi")
 	refused(t, err, desk.InvalidRequest)
 	w.holds(0, 0, 0)
 }
@@ -314,34 +314,35 @@ func TestSandbox_only(t *testing.T) {
 func TestChannels(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made, err := w.AddSandbox(t.Context(), w.ws, "my-number")
+	at, _, err := w.AddChannel(t.Context(), w.operator(), app.NewChannel{Kind: desk.SandboxChannel, ExternalID: "my-number"})
 	must(t, err)
+	made := at.Channel
 	if made.Kind != desk.SandboxChannel || made.ExternalID != "my-number" || !made.Enabled {
 		t.Errorf("added %+v", made)
 	}
 	for _, taken := range []string{"my-number", "\x00", fmt.Sprintf("%0256d", 1)} {
-		_, err := w.AddSandbox(t.Context(), w.ws, taken)
+		_, _, err := w.AddChannel(t.Context(), w.operator(), app.NewChannel{Kind: desk.SandboxChannel, ExternalID: taken})
 		refused(t, err, desk.InvalidRequest)
 	}
-	_, err = w.AddSandbox(t.Context(), desk.ID{9}, "")
+	_, err = w.Operator(t.Context(), desk.ID{9})
 	refused(t, err, desk.NotFound)
-	list, err := w.ChannelsOf(t.Context(), w.ws)
-	if err != nil || len(list) != 2 || list[0].ID != w.channel || list[1].ID != made.ID || list[0].ExternalID == "" {
-		t.Errorf("listed %+v, %v", list, err)
+	list := w.operator().Settings.Channels()
+	if len(list) != 2 || list[0].ID != w.channel || list[1].ID != made.ID || list[0].ExternalID == "" {
+		t.Errorf("listed %+v", list)
 	}
-	if problems, err := w.CheckChannel(t.Context(), made.ID); len(problems) != 0 || err != nil {
+	if problems, err := w.CheckChannel(t.Context(), w.operator(), made.ID); len(problems) != 0 || err != nil {
 		t.Errorf("problems: %v, %v", problems, err)
 	}
 	no := false
-	edited, err := w.EditChannel(t.Context(), made.ID, app.ChannelEdit{Enabled: &no})
+	edited, err := w.EditChannel(t.Context(), w.operator(), made.ID, app.ChannelEdit{Enabled: &no})
 	if err != nil || edited.Enabled {
 		t.Errorf("edited %+v, %v", edited, err)
 	}
-	if problems, err := w.CheckChannel(t.Context(), made.ID); len(problems) != 1 || err != nil {
+	if problems, err := w.CheckChannel(t.Context(), w.operator(), made.ID); len(problems) != 1 || err != nil {
 		t.Errorf("problems: %v, %v", problems, err)
 	}
-	_, err = w.CheckChannel(t.Context(), desk.ID{9})
+	_, err = w.CheckChannel(t.Context(), w.operator(), desk.ID{9})
 	refused(t, err, desk.NotFound)
-	_, err = w.CheckChannel(t.Context(), w.ada.ID) // an id, but a member's
+	_, err = w.CheckChannel(t.Context(), w.operator(), w.ada.ID) // an id, but a member's
 	refused(t, err, desk.NotFound)
 }

@@ -2,254 +2,271 @@ package app
 
 import (
 	"context"
-	"crypto/subtle"
+	"encoding/json"
 	"errors"
-	"io"
 	"slices"
-	"strings"
-	"sync"
-	"time"
 
 	"parley/desk"
 )
 
-// A WebhookReader is a provider that reports by webhooks.
-type WebhookReader interface {
-	// Signed tells whether the provider signed a webhook's body, which header says.
-	Signed(at Access, header string, body []byte) bool
-
-	// People lists whom a webhook's body names anywhere, by the values of their
-	// identities, so that it can be forgotten with them.
-	People(body []byte) []string
+// A Webhook is a webhook as callers see it.
+type Webhook struct {
+	desk.Webhook
+	FailingSince desk.Time // 0: it is not failing
+	Cursor       string    // the id of the last event whose delivery has begun
 }
 
-// MaxWebhook is how long a webhook's body may be, in bytes.
-const MaxWebhook = 4 << 20
+// webhook is a webhook with its state.
+func (a *App) webhook(ws desk.ID, w *desk.Webhook, state desk.WebhookState) Webhook {
+	return Webhook{*w, state.FailingSince, a.EventID(ws, state.Cursor)}
+}
 
-// VerifyWebhook answers a provider that asks whether a channel's address is ours: by
-// the token that the operator gave to both. It returns Forbidden for any other.
-func (a *App) VerifyWebhook(ctx context.Context, channel desk.ID, token string) error {
-	_, at, err := a.accessOf(ctx, channel)
-	if err != nil && !desk.IsType(err, desk.NotFound) {
+// Webhooks lists the webhooks of the principal's workspace, oldest first.
+func (a *App) Webhooks(ctx context.Context, p Principal) ([]Webhook, error) {
+	if err := p.Allow(desk.WebhooksRead); err != nil {
+		return nil, err
+	}
+	return a.webhooks(ctx, p.Settings, p.Settings.Webhooks()...)
+}
+
+// Webhook returns a webhook, or NotFound.
+func (a *App) Webhook(ctx context.Context, p Principal, id desk.ID) (Webhook, error) {
+	if err := p.Allow(desk.WebhooksRead); err != nil {
+		return Webhook{}, err
+	}
+	return a.oneWebhook(ctx, p.Settings, p.Settings.Webhook(id))
+}
+
+// webhooks adds the states to webhooks of a workspace. One that was removed meanwhile is
+// left out.
+func (a *App) webhooks(ctx context.Context, s *desk.Settings, list ...*desk.Webhook) (found []Webhook, err error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	states, err := a.store.WebhookStates(ctx, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range list {
+		if state, there := states[w.ID]; there {
+			found = append(found, a.webhook(s.ID, w, state))
+		}
+	}
+	return found, nil
+}
+
+// oneWebhook is webhooks for one webhook, or NotFound if it is nil or was removed.
+func (a *App) oneWebhook(ctx context.Context, s *desk.Settings, w *desk.Webhook) (Webhook, error) {
+	if w == nil {
+		return Webhook{}, desk.NoWebhook()
+	}
+	list, err := a.webhooks(ctx, s, w)
+	if err != nil {
+		return Webhook{}, err
+	}
+	if len(list) == 0 {
+		return Webhook{}, desk.NoWebhook()
+	}
+	return list[0], nil
+}
+
+// changedWebhook is oneWebhook after a change was stored.
+func (a *App) changedWebhook(ctx context.Context, s *desk.Settings, w *desk.Webhook) (Webhook, error) {
+	changed, err := a.oneWebhook(ctx, s, w)
+	if desk.IsType(err, desk.Unavailable) {
+		err = &desk.Error{Type: desk.Unavailable, Message: "the change is stored, but the webhook can't be read now", Err: err}
+	}
+	return changed, err
+}
+
+// MayDeliver returns Forbidden unless the principal may read all events of these types:
+// who directs them to an endpoint learns of them. It says nothing about types that do
+// not exist.
+func (p Principal) MayDeliver(types []string) error {
+	if err := p.Allow(desk.EventsRead); err != nil {
 		return err
 	}
-	want := at.Secrets.VerifyToken.Reveal()
-	if err != nil || want == "" || subtle.ConstantTimeCompare([]byte(token), []byte(want)) != 1 {
-		return desk.Errorf(desk.Forbidden, "the verify token is not the channel's")
-	}
-	_, err = a.store.Lease(ctx, at.Workspace, handshakeTask(channel), 0) // which tells when it was
-	return err
-}
-
-// TakeWebhook stores a webhook durably, to be taken in right after. It returns
-// Unauthorized when the channel's provider did not sign it. The body may be large, and
-// nobody has shown a key: who does not even know a channel is not listened to.
-func (a *App) TakeWebhook(ctx context.Context, channel desk.ID, signature string, body io.Reader) error {
-	unsigned := desk.Errorf(desk.Unauthorized, "the webhook's signature is not the channel's")
-	_, at, err := a.accessOf(ctx, channel)
-	if desk.IsType(err, desk.NotFound) {
-		return unsigned
-	}
+	f, err := desk.ParseEventFilter(types)
 	if err != nil {
-		return err
-	}
-	reader, ok := a.providers[at.Channel.Kind].(WebhookReader)
-	if !ok {
-		return unsigned
-	}
-	raw, err := io.ReadAll(io.LimitReader(body, MaxWebhook+1))
-	switch {
-	case err != nil:
-		return desk.Invalidf("the body can't be read: %v", err)
-	case len(raw) > MaxWebhook:
-		return desk.Errorf(desk.PayloadTooLarge, "a webhook has up to %d bytes", MaxWebhook)
-	case !reader.Signed(at, signature, raw):
-		return unsigned
-	}
-	return a.keep(ctx, at.Workspace, channel, raw)
-}
-
-func (a *App) keep(ctx context.Context, ws, channel desk.ID, body []byte) error {
-	now := a.now()
-	n := Notice{Channel: channel, ID: a.newID(), Due: now, Body: body, Webhook: now}
-	err := a.store.InTx(ctx, ws, func(tx Tx) error {
-		if err := tx.PutWebhook(n); err != nil {
-			return err
-		}
-		return tx.PutNotice(n)
-	})
-	if err == nil {
-		a.agenda.note(ws, n.Due)
-	}
-	return err
-}
-
-// templateNews takes in that a template of a business account has changed: its status at
-// once, and the rest when the library is fetched, which follows.
-func (a *App) templateNews(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news TemplateNews) {
-	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
-		a.stale.add(c.ID)
-		if news.Status == "" {
-			return nil
-		}
-		return a.setTemplateStatus(ctx, ws, c.ID, news)
-	})
-}
-
-// standing takes in whether a business account may send.
-func (a *App) standing(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news Standing) {
-	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
-		return a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
-			edited := *s.Channel(c.ID)
-			account := &edited.Account
-			if account.StandingAt > news.At || account.StandingAt == news.At && account.Blocked == news.Blocked {
-				return desk.Change{}, nil // it comes late, or again
-			}
-			account.Blocked, account.BlockedUntil, account.StandingAt = news.Blocked, news.Until, news.At
-			return desk.Change{Channel: &edited}, nil
-		})
-	})
-}
-
-// ofBusiness does something to each channel of a business account, and logs what failed.
-func (a *App) ofBusiness(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, do func(*desk.Channel) error) {
-	s, err := a.store.Settings(ctx, ws)
-	if err == nil {
-		for _, c := range s.Channels() {
-			if c.Kind == kind && c.Account.BusinessID == business {
-				err = errors.Join(err, do(c))
-			}
-		}
-	}
-	if err != nil {
-		a.log.ErrorContext(ctx, "news of a provider's account can't be stored; the next fetch of its templates will tell", "workspace_id", ws, "err", err)
-	}
-}
-
-// setTemplateStatus changes the status of a template in the mirror.
-func (a *App) setTemplateStatus(ctx context.Context, ws, channel desk.ID, news TemplateNews) error {
-	version, stored, err := a.store.Templates(ctx, ws, channel)
-	if err != nil {
-		return err
-	}
-	for i, t := range stored {
-		// Webhooks sometimes spell en_US as en-US.
-		if t.Name != news.Name || strings.ReplaceAll(t.Language, "-", "_") != strings.ReplaceAll(news.Language, "-", "_") {
-			continue
-		}
-		changed, err := t.WithStatus(news.Status)
-		if err != nil || changed == t {
-			return err
-		}
-		stored[i] = changed
-		if err := a.replaceLibrary(ctx, ws, channel, version, stored); !errors.Is(err, errMoved) {
-			return err
-		}
-		return a.setTemplateStatus(ctx, ws, channel, news)
-	}
-	return nil // one that the next fetch brings
-}
-
-// stale are the channels whose library is to be fetched soon.
-type stale struct {
-	mu       sync.Mutex
-	channels []desk.ID
-	changed  chan struct{} // has an element when there are any
-}
-
-func (s *stale) add(channel desk.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.Contains(s.channels, channel) {
-		s.channels = append(s.channels, channel)
-	}
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
-
-// again adds channels that could not be looked at, for the next look.
-func (s *stale) again(channels []desk.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.channels = append(s.channels, channels...)
-}
-
-func (s *stale) take() (channels []desk.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	channels, s.channels = s.channels, nil
-	return channels
-}
-
-const (
-	// syncEvery is how old a mirror of templates may get.
-	syncEvery = time.Hour
-	// syncAgain is how long after a fetch that failed comes the next.
-	syncAgain = 5 * time.Minute
-	// syncLook is how often a node looks for channels whose mirror is old.
-	syncLook = time.Minute
-	// syncPause is how long the news of templates are gathered before they are fetched.
-	syncPause = 2 * time.Second
-	// keepWebhook is how long a webhook's body is kept, in milliseconds.
-	keepWebhook = desk.Time(7 * 24 * 60 * 60 * 1000)
-)
-
-// SyncStale fetches the libraries of channels that changed, or that nobody has fetched for
-// long. Of several nodes one does.
-func (a *App) SyncStale(ctx context.Context) error {
-	if a.providers[desk.WhatsAppChannel] == nil {
 		return nil
 	}
-	changed := a.stale.take()
-	defer func() { a.stale.again(changed) }()
-	channels, err := a.store.ChannelsOfKind(ctx, desk.WhatsAppChannel)
-	if err != nil {
-		return err
-	}
-	for _, c := range channels {
-		if i := slices.Index(changed, c.ID); i >= 0 {
-			changed = slices.Delete(changed, i, i+1)
-		} else {
-			synced, err := a.store.LeaseOf(ctx, c.Workspace, syncedTask(c.ID))
-			if err != nil {
-				return err
-			}
-			if a.now()-synced < desk.Time(syncEvery.Milliseconds()) {
-				continue
-			}
-			ours, err := a.store.Lease(ctx, c.Workspace, "sync "+c.ID.String(), desk.Time(syncAgain.Milliseconds()))
-			if err != nil {
-				return err
-			}
-			if !ours {
-				continue
-			}
-		}
-		if _, _, err := a.SyncChannel(ctx, c.ID); err != nil && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "fetching a channel's templates failed; parley channel check says what is wrong", "workspace_id", c.Workspace, "channel_id", c.ID, "err", err)
-		}
-	}
-	return nil
+	return f.AllowAll(p.Allow)
 }
 
-// runSync does SyncStale, beside the other work of Run, since providers are slow.
-func (a *App) runSync(ctx context.Context) {
-	look := time.NewTicker(syncLook)
-	defer look.Stop()
-	for {
-		a.attempt(ctx, "fetch templates", a.SyncStale)
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		case <-a.stale.changed:
-			select { // more of the same may come
-			case <-ctx.Done():
-				return
-			case <-time.After(syncPause):
+// changeWebhooks changes the webhooks of the principal's workspace. decide gets the
+// principal as the transaction sees it.
+func (a *App) changeWebhooks(ctx context.Context, p Principal, decide func(Principal) (desk.Change, error)) error {
+	return a.update(ctx, p, desk.WebhooksWrite, func(s *desk.Settings) (desk.Change, error) {
+		return decide(p.in(s))
+	})
+}
+
+// changeWebhook changes one webhook, if the principal may read its events, before and
+// after the change.
+func (a *App) changeWebhook(ctx context.Context, p Principal, id desk.ID, types *[]string, change func(*desk.Settings, *desk.Webhook) error) (Webhook, error) {
+	var w desk.Webhook
+	err := a.changeWebhooks(ctx, p, func(now Principal) (desk.Change, error) {
+		p = now
+		stored := p.Settings.Webhook(id)
+		if stored == nil {
+			return desk.Change{}, desk.NoWebhook()
+		}
+		if err := p.MayDeliver(stored.Types); err != nil {
+			return desk.Change{}, err
+		}
+		if types != nil {
+			if err := p.MayDeliver(*types); err != nil {
+				return desk.Change{}, err
 			}
 		}
+		w = *stored
+		return desk.Change{Webhook: &w}, change(p.Settings, &w)
+	})
+	if err != nil {
+		return Webhook{}, err
 	}
+	return a.changedWebhook(ctx, p.Settings, &w)
+}
+
+// AllTypes are the types of a webhook for which none are given.
+var AllTypes = []string{"*"}
+
+// AddWebhook adds a webhook, and returns its secret, which is made if none is given. It
+// returns Forbidden, InvalidRequest, and WebhookExists.
+func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit, given *string) (added Webhook, secret Secret, err error) {
+	if edit.URL == nil {
+		edit.URL = new(string)
+	}
+	if edit.Types == nil {
+		edit.Types = &AllTypes
+	}
+	w := desk.Webhook{ID: a.newID(), Enabled: true, CreatedAt: a.now()}
+	err = a.changeWebhooks(ctx, p, func(now Principal) (desk.Change, error) {
+		p = now
+		if err := p.MayDeliver(*edit.Types); err != nil {
+			return desk.Change{}, err
+		}
+		if err := w.Apply(edit, a.hookRules); err != nil {
+			return desk.Change{}, err
+		}
+		key, err := a.webhookSecret(given)
+		if err != nil {
+			return desk.Change{}, err
+		}
+		secret = NewSecret(desk.WebhookSecretText(key))
+		w.Sealed = a.sealWebhook(p.Workspace(), w.ID, []webhookSecret{{Key: key}})
+		return desk.Change{Webhook: &w}, p.Settings.CheckWebhook(&w)
+	})
+	if err != nil {
+		return Webhook{}, Secret{}, err
+	}
+	added, err = a.changedWebhook(ctx, p.Settings, &w)
+	return added, secret, err
+}
+
+// EditWebhook changes what the edit names. It returns NotFound, Forbidden,
+// InvalidRequest, and WebhookExists.
+func (a *App) EditWebhook(ctx context.Context, p Principal, id desk.ID, edit desk.WebhookEdit) (Webhook, error) {
+	return a.changeWebhook(ctx, p, id, edit.Types, func(s *desk.Settings, w *desk.Webhook) error {
+		if err := w.Apply(edit, a.hookRules); err != nil {
+			return err
+		}
+		return s.CheckWebhook(w)
+	})
+}
+
+// RemoveWebhook removes a webhook with its deliveries, or returns NotFound.
+func (a *App) RemoveWebhook(ctx context.Context, p Principal, id desk.ID) error {
+	err := a.changeWebhooks(ctx, p, func(p Principal) (desk.Change, error) {
+		w := p.Settings.Webhook(id)
+		if w == nil {
+			return desk.Change{}, desk.NoWebhook()
+		}
+		return desk.Change{RemoveWebhook: w}, nil
+	})
+	if err == nil {
+		a.dropDeliveries(context.WithoutCancel(ctx), WebhookRef{p.Workspace(), id})
+	}
+	return err
+}
+
+// RotateWebhook gives a webhook a new secret, and returns it. The one before goes on
+// signing, too, for some seconds. It returns NotFound, Forbidden and InvalidRequest.
+func (a *App) RotateWebhook(ctx context.Context, p Principal, id desk.ID, overlap int64) (rotated Webhook, secret Secret, err error) {
+	rotated, err = a.changeWebhook(ctx, p, id, nil, func(s *desk.Settings, w *desk.Webhook) error {
+		if overlap < 0 || overlap > desk.MaxOverlap {
+			return desk.InvalidAt("/overlap_s", "give 0 to %d seconds", desk.MaxOverlap)
+		}
+		stored, err := a.openWebhook(s.ID, w)
+		if err != nil {
+			return err
+		}
+		key, err := a.webhookSecret(nil)
+		if err != nil {
+			return err
+		}
+		secret = NewSecret(desk.WebhookSecretText(key))
+		secrets := []webhookSecret{{Key: key}}
+		if overlap > 0 {
+			secrets = append(secrets, webhookSecret{stored[0].Key, a.now() + desk.Time(1000*overlap)})
+		}
+		w.Sealed = a.sealWebhook(s.ID, w.ID, secrets)
+		return nil
+	})
+	return rotated, secret, err
+}
+
+// A webhookSecret is one of the secrets of a webhook.
+type webhookSecret struct {
+	Key   []byte    `json:"key"`
+	Until desk.Time `json:"until,omitempty"` // 0: it is the newest one
+}
+
+// webhookSecret reads a secret, or makes one if none is given.
+func (a *App) webhookSecret(given *string) ([]byte, error) {
+	if given != nil {
+		return desk.ParseWebhookSecret(*given)
+	}
+	key := make([]byte, desk.NewWebhookSecret)
+	a.random(key)
+	return key, nil
+}
+
+// sealWebhook encrypts the secrets of a webhook, newest first.
+func (a *App) sealWebhook(ws, id desk.ID, secrets []webhookSecret) []byte {
+	plain, err := json.Marshal(secrets)
+	if err != nil {
+		panic(err) // bytes and numbers can always be made into JSON
+	}
+	nonce := make([]byte, a.vault.NonceSize())
+	a.random(nonce)
+	return a.vault.Seal(nonce, nonce, plain, webhookSealedFor(ws, id))
+}
+
+// webhookSealedFor is what the secrets are bound to. No channel's secrets are bound to
+// the same bytes.
+func webhookSealedFor(ws, id desk.ID) []byte { return slices.Concat([]byte("webhook"), ws[:], id[:]) }
+
+// openWebhook decrypts the secrets of a webhook, newest first.
+func (a *App) openWebhook(ws desk.ID, w *desk.Webhook) (secrets []webhookSecret, err error) {
+	size := a.vault.NonceSize()
+	if len(w.Sealed) < size {
+		return nil, errors.New("the secrets of webhook " + w.ID.String() + " are cut short")
+	}
+	plain, err := a.vault.Open(nil, w.Sealed[:size], w.Sealed[size:], webhookSealedFor(ws, w.ID))
+	if err != nil || json.Unmarshal(plain, &secrets) != nil || len(secrets) == 0 {
+		return nil, errors.New("the secrets of webhook " + w.ID.String() + " don't open: its row was changed, or encrypted with another secret key")
+	}
+	return secrets, nil
+}
+
+// webhookSecrets are the secrets that sign a webhook's deliveries at now, newest first.
+func (a *App) webhookSecrets(ws desk.ID, w *desk.Webhook, now desk.Time) (keys [][]byte, err error) {
+	secrets, err := a.openWebhook(ws, w)
+	for _, s := range secrets {
+		if s.Until == 0 || now < s.Until {
+			keys = append(keys, s.Key)
+		}
+	}
+	return keys, err
 }

@@ -2,737 +2,186 @@ package app_test
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"slices"
+	"os"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"parley/app"
 	"parley/desk"
 )
 
-// newest is when the newest webhook of a channel came that is still kept, 0 for none.
-func (w *world) newest(channel desk.ID) desk.Time {
+// addWebhook adds a webhook and returns its secret.
+func (w *world) addWebhook(url string) (app.Webhook, []byte) {
 	w.t.Helper()
-	at, err := w.file.NewestWebhook(context.Background(), w.ws, channel)
+	added, text, err := w.AddWebhook(w.t.Context(), w.caller(), desk.WebhookEdit{URL: &url}, nil)
 	must(w.t, err)
-	return at
+	secret, err := desk.ParseWebhookSecret(text.Reveal())
+	must(w.t, err)
+	return added, secret
 }
 
-// TestTakeWebhook: what the channel's provider signed is on the disk before the answer,
-// and nothing of anything else is.
-func TestTakeWebhook(t *testing.T) {
+// signing are the secrets that sign a webhook's deliveries at a time.
+func (w *world) signing(id desk.ID, at desk.Time) []string {
+	w.t.Helper()
+	keys, err := w.WebhookSecrets(w.ws, w.caller().Settings.Webhook(id), at)
+	must(w.t, err)
+	var list []string
+	for _, k := range keys {
+		list = append(list, string(k))
+	}
+	return list
+}
+
+// TestWebhookSecrets_overlap: the newest two sign, the one before for the time given.
+func TestWebhookSecrets_overlap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	channel := w.connect(metaNumber, metaBusiness)
-	body, err := json.Marshal([]app.Happening{inbound(1, number, "", "Hello")})
+	added, first := w.addWebhook("https://a.example")
+	rotate := func(overlap int64) (secret string, from desk.Time) {
+		t.Helper()
+		rotated, text, err := w.RotateWebhook(t.Context(), w.caller(), added.ID, overlap)
+		must(t, err)
+		key, err := desk.ParseWebhookSecret(text.Reveal())
+		must(t, err)
+		if len(key) != 32 {
+			t.Errorf("a secret of %d bytes", len(key))
+		}
+		return string(key), rotated.UpdatedAt
+	}
+	check := func(at desk.Time, want ...string) {
+		t.Helper()
+		if got := w.signing(added.ID, at); strings.Join(got, "|") != strings.Join(want, "|") {
+			t.Errorf("%d secrets sign, want %d: %x, want %x", len(got), len(want), got, want)
+		}
+	}
+	check(desk.TimeOf(w.clock.atServer()), string(first))
+	second, at := rotate(60)
+	check(at, second, string(first))
+	check(at+59_000, second, string(first))
+	check(at+61_000, second)
+	third, at := rotate(desk.MaxOverlap)
+	check(at, third, second) // the first goes although its time is not over
+	check(at+1000*desk.MaxOverlap+1000, third)
+	fourth, at := rotate(0)
+	check(at, fourth)
+	for _, overlap := range []int64{-1, desk.MaxOverlap + 1, 1 << 62} {
+		_, _, err := w.RotateWebhook(t.Context(), w.caller(), added.ID, overlap)
+		refused(t, err, desk.InvalidRequest)
+	}
+	check(at, fourth)
+}
+
+// TestWebhookSecrets_are_bound: they open in their own webhook, of their own workspace,
+// and nowhere else; the database does not show them.
+func TestWebhookSecrets_are_bound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	added, secret := w.addWebhook("https://a.example")
+	w.addWebhook("https://b.example")
+	own := *w.caller().Settings.Webhook(added.ID)
+	opens := func(a *app.App, ws desk.ID, changed desk.Webhook) bool {
+		t.Helper()
+		keys, err := a.WebhookSecrets(ws, &changed, own.UpdatedAt)
+		if err != nil && !strings.Contains(err.Error(), changed.ID.String()) {
+			t.Errorf("the error does not say which: %v", err)
+		}
+		return err == nil && len(keys) > 0
+	}
+	if !opens(w.App, w.ws, own) {
+		t.Fatal("they don't open at all")
+	}
+	other := own
+	other.ID[15]++
+	if opens(w.App, w.ws, other) {
+		t.Error("they open in another webhook")
+	}
+	if opens(w.App, w.another().ws, own) {
+		t.Error("they open in another workspace")
+	}
+	for name, sealed := range map[string][]byte{"missing": nil, "cut short": own.Sealed[:5], "cut": own.Sealed[:len(own.Sealed)-1],
+		"changed": append(bytes.Clone(own.Sealed[:20]), append([]byte{own.Sealed[20] ^ 1}, own.Sealed[21:]...)...)} {
+		changed := own
+		changed.Sealed = sealed
+		if opens(w.App, w.ws, changed) {
+			t.Errorf("they open though they are %s", name)
+		}
+	}
+	w.secret = bytes.Repeat([]byte{8}, 32)
+	if opens(w.node(w.store, app.Bounds{}), w.ws, own) {
+		t.Error("they open with another installation's key")
+	}
+	var stored []byte
+	for _, file := range []string{w.path, w.path + "-wal"} {
+		content, err := os.ReadFile(file)
+		must(t, err)
+		stored = append(stored, content...)
+	}
+	if !bytes.Contains(stored, []byte("https://a.example")) || bytes.Contains(stored, secret) || bytes.Contains(stored, []byte(desk.WebhookSecretText(secret)[6:])) {
+		t.Error("the database holds a secret, or these are not its files")
+	}
+}
+
+// TestWebhookEnabledAnew: enabling a webhook forgets its failures, and goes on at its
+// cursor.
+func TestWebhookEnabledAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	added, _ := w.addWebhook("https://a.example")
+	cursor, _ := w.EventPlace(w.ws, added.Cursor)
+	failing := desk.WebhookState{Cursor: cursor, FailingSince: added.CreatedAt, Failures: 12, Probes: 2, HeldUntil: added.CreatedAt}
+	must(t, w.store.InTx(t.Context(), w.ws, func(tx app.Tx) error { return tx.PutWebhookState(added.ID, failing) }))
+	set := func(enabled bool) app.Webhook {
+		t.Helper()
+		changed, err := w.EditWebhook(t.Context(), w.caller(), added.ID, desk.WebhookEdit{Enabled: &enabled})
+		must(t, err)
+		return changed
+	}
+	if got := set(true); got.FailingSince != added.CreatedAt {
+		t.Errorf("an enabled webhook that is enabled: %+v", got)
+	}
+	if got := set(false); got.FailingSince != added.CreatedAt || got.DisabledReason != desk.DisabledByOwner {
+		t.Errorf("disabled: %+v", got)
+	}
+	if got := set(true); got.FailingSince != 0 || got.Cursor != added.Cursor {
+		t.Errorf("enabled anew: %+v", got)
+	}
+	states, err := w.store.WebhookStates(t.Context(), w.ws)
 	must(t, err)
-	right := sign(appSecret, body)
-	for name, c := range map[string]struct {
-		channel   desk.ID
-		signature string
-		body      string
-	}{
-		"no signature":           {channel, "", string(body)},
-		"a wrong one":            {channel, "x" + right[1:], string(body)},
-		"one of another body":    {channel, right, string(body) + " "},
-		"by the verify token":    {channel, sign(verifyToken, body), string(body)},
-		"by nothing":             {channel, sign("", body), string(body)},
-		"an unknown channel":     {desk.ID{9}, right, string(body)},
-		"no channel, but an id":  {w.ada.ID, right, string(body)},
-		"a channel that is deaf": {w.channel, right, string(body)},
-	} {
-		err := w.TakeWebhook(t.Context(), c.channel, c.signature, strings.NewReader(c.body))
-		if !desk.IsType(err, desk.Unauthorized) {
-			t.Errorf("%s: %v", name, err)
-		}
+	if states[added.ID] != (desk.WebhookState{Cursor: cursor}) {
+		t.Errorf("state = %+v", states[added.ID])
 	}
-	for _, when := range []moment{begin, commit} {
-		w.store.in(1, when, lost)
-		refused(t, w.TakeWebhook(t.Context(), channel, right, bytes.NewReader(body)), desk.Unavailable)
-	}
-	if list := w.due(); w.newest(channel) != 0 || w.newest(w.channel) != 0 || len(list) != 0 {
-		t.Fatalf("stored: %+v", list)
-	}
-
-	must(t, w.TakeWebhook(t.Context(), channel, right, bytes.NewReader(body)))
-	if list := w.due(); len(list) != 1 || w.newest(channel) != list[0].Webhook || list[0].Body != nil {
-		t.Fatalf("stored: %+v", list)
-	}
-	w.holds(0, 0, 0) // the rest is for whoever finds it there
-	w.stop()
-	w.start(app.Bounds{})
-	w.takeIn()
-	w.holds(1, 1, 1)
 }
 
-func TestVerifyWebhook(t *testing.T) {
+// TestWebhookOfARevokedKey: after a revocation was answered, nothing that the key sends
+// is stored. The webhooks that it made stay.
+func TestWebhookOfARevokedKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	channel := w.connect(metaNumber, metaBusiness)
-	must(t, w.VerifyWebhook(t.Context(), channel, verifyToken))
-	for name, c := range map[string]struct {
-		channel desk.ID
-		token   string
-	}{
-		"no token": {channel, ""}, "a wrong one": {channel, "x"}, "the app secret": {channel, appSecret}, "more": {channel, verifyToken + "x"},
-		"an unknown channel": {desk.ID{9}, verifyToken}, "a sandbox": {w.channel, ""}, "no channel": {w.ada.ID, ""},
-	} {
-		if err := w.VerifyWebhook(t.Context(), c.channel, c.token); !desk.IsType(err, desk.Forbidden) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// many are so many messages, of three people.
-func many(n int) (told []app.Happening) {
-	for i := range n {
-		told = append(told, inbound(i+1, fmt.Sprintf("90532111000%d", i%3), "", fmt.Sprint("Hello ", i)))
-	}
-	return told
-}
-
-// TestWebhook_in_parts: a large webhook does not hold up the others, and a process that
-// dies on the way repeats nothing and loses nothing.
-func TestWebhook_in_parts(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		after int // so many messages it dies; 0: it doesn't
-		when  moment
-	}{
-		"at once": {}, "before the first is stored": {50, commit}, "after the first": {50, answer},
-		"before the second is stored": {100, commit}, "after the second": {100, answer}, "before the last is stored": {120, commit}, "after the last": {120, answer},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			channel := w.connect(metaNumber, metaBusiness)
-			w.hook(channel, many(120)...)
-			w.store.once.Store(true)
-			var parts []int
-			put := 0
-			w.store.put = func(*desk.Message) error {
-				put++
-				return nil
-			}
-			w.store.ends = func(when moment) error {
-				if when == answer && put > 0 && !slices.Contains(parts, put) {
-					parts = append(parts, put)
-				}
-				if put == c.after && when == c.when && put > 0 {
-					w.store.down.Store(true)
-					return lost()
-				}
-				return nil
-			}
-			if c.after > 0 {
-				w.run()
-				waitFor(t, "the process to die", w.store.down.Load)
-				w.stop()
-				w.start(app.Bounds{})
-			}
-			w.takeIn()
-			w.holds(3, 3, 120)
-			w.stop()
-			if want := []int{50, 100, 120}; c.after == 0 && !slices.Equal(parts, want) {
-				t.Errorf("taken in up to %v, want %v", parts, want)
-			}
-			if lines := w.log.find("left out"); lines != nil {
-				t.Errorf("logged: %q", lines)
-			}
-		})
-	}
-}
-
-// TestWebhook_any_order: webhooks come twice, and in any order, and what is told comes in
-// other parts: it ends the same.
-func TestWebhook_any_order(t *testing.T) {
-	t.Parallel()
-	const first, second = "905321110001", "551198765432" // known as 5511998765432
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	var want string
-	for round := range 6 {
-		w := newWorld(t)
-		channel := w.connect(metaNumber, metaBusiness)
-		told := []app.Happening{
-			inbound(1, first, "", "One"), inbound(2, first, "TR.9A", "STOP"), inbound(3, first, "", "Three"), inbound(4, "", "TR.9A", "start"),
-			inbound(5, second, "BR.9B", "Five"), inbound(6, second, "", "unsubscribe"), inbound(7, first, "", "Seven"),
-			{Channel: metaNumber, Wish: &app.Wish{Number: first, Change: desk.OptOut, At: 3500}},
-			{Channel: metaNumber, Wish: &app.Wish{Number: second, UserID: "BR.9B", Change: desk.OptInAgain, At: 5500}},
-			{Channel: metaNumber, Wish: &app.Wish{UserID: "BR.9B", Change: desk.OptInAgain, At: 5600}},
-		}
-		for _, to := range []string{first, "5511998765432"} {
-			m := w.sent("k"+to, on(channel), func(r *desk.SendRequest) { r.Phone = to })
-			attempt := w.holder("k" + to).ID
-			for _, d := range []desk.Delivery{desk.Sent, desk.Delivered, desk.Read, desk.Failed} {
-				s := said(attempt, d)
-				s.ExternalID = m.Message.ExternalID
-				told = append(told, app.Happening{Channel: metaNumber, Status: &s})
-			}
-		}
-		r := rand.New(rand.NewPCG(seed, uint64(round)))
-		if round > 0 { // a person is known by the message that links their handles: that comes first
-			w.hook(channel, told[1], told[4])
-			told = append(told, told[:len(told)/2]...)
-			r.Shuffle(len(told), func(i, j int) { told[i], told[j] = told[j], told[i] })
-		}
-		for len(told) > 0 {
-			n := 1 + r.IntN(len(told))
-			w.hook(channel, told[:n]...)
-			if round > 0 && r.IntN(2) == 0 {
-				w.hook(channel, told[:n]...)
-			}
-			told = told[n:]
-		}
-		w.takeIn()
-		if got := w.story(); round == 0 {
-			want = got
-		} else if got != want {
-			t.Fatalf("round %d ends as\n%swant\n%s", round, got, want)
-		}
-		w.stop()
-		w.wants(0, on(w.channel), to(first))
-		if r := w.send("sale", on(w.channel), to("5511998765432"), of("sale", "en")); !desk.IsType(r.err, desk.RecipientOptedOut) {
-			t.Errorf("round %d: %v", round, r.err)
-		}
-		if t.Failed() {
-			break
-		}
-	}
-}
-
-// story is what was said to whom, without ids and times of our own.
-func (w *world) story() string {
-	w.t.Helper()
-	var lines []string
-	list, _, err := w.Conversations(context.Background(), w.caller(), desk.ConversationFilter{}, "", 100)
-	must(w.t, err)
-	for _, c := range list {
-		person := w.contact(c.ContactID)
-		lines = append(lines, fmt.Sprintln("conversation with", person.Identities(), c.Status))
-		for _, m := range w.messages(c.ID) {
-			failed := ""
-			if m.Failure != nil {
-				failed = m.Failure.Title
-			}
-			lines = append(lines, fmt.Sprintln(person.Phone, m.Direction, m.Text, m.Delivery, failed))
-		}
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "")
-}
-
-// TestWebhook_happening_that_fails is left out alone, wherever it stands.
-func TestWebhook_happening_that_fails(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	channel := w.connect(metaNumber, metaBusiness)
-	w.store.put = func(m *desk.Message) error {
-		switch m.Text {
-		case "poison":
-			panic("a bug in storing")
-		case "refused":
-			return errors.New("a constraint of the database")
-		}
-		return nil
-	}
-	told := many(60)
-	told[0].Message.Text, told[31].Message.Text = "poison", "refused"
-	told[54].Message.Number = "" // from nobody
-	told[59].Message.Text = "poison"
-	w.hook(channel, told...)
-	w.hook(channel, inbound(100, "905321110009", "", "Hello beside them"))
-	w.takeIn()
-	w.holds(4, 4, 60-4+1)
-	lines := w.log.find("left out")
-	if len(lines) != 4 {
-		t.Errorf("logged: %q", lines)
-	}
-	for i, part := range []int{0, 31, 54, 59} {
-		if i < len(lines) && (!strings.Contains(lines[i], fmt.Sprint("part=", part, " ")) || !strings.HasPrefix(lines[i], "ERROR")) {
-			t.Errorf("logged: %s, want part %d", lines[i], part)
-		}
-	}
-	if at := w.newest(channel); at == 0 {
-		t.Error("the body is gone")
-	}
-}
-
-// TestWebhook_while_the_database_is_away: what stands before a bad happening, and is taken
-// in by itself, is not left out because the database was away just then.
-func TestWebhook_while_the_database_is_away(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	channel := w.connect(metaNumber, metaBusiness)
-	w.store.once.Store(true)
-	times := 0
-	w.store.put = func(m *desk.Message) error {
-		if m.Text == "poison" {
-			return errors.New("a constraint of the database")
-		}
-		if times++; times == 3 { // with the other webhook, with the bad one, then alone
-			return lost()
-		}
-		return nil
-	}
-	w.hook(channel, inbound(1, number, "", "Hello"), inbound(2, number, "", "poison"))
-	w.takeIn()
-	if w.writer(channel, 1) == nil || times < 4 {
-		t.Errorf("it is left out, after %d attempts", times)
-	}
-	if lines := w.log.find("left out"); len(lines) != 1 || !strings.Contains(lines[0], "part=1 ") {
-		t.Errorf("logged: %q", lines)
-	}
-}
-
-// TestWebhook_that_can_not_be_read: one in no language is dropped, and its body stays;
-// what a bug in reading can't take in waits, as it was, for the next release. Neither
-// holds up the others.
-func TestWebhook_that_can_not_be_read(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	channel := w.connect(metaNumber, metaBusiness)
-	must(t, w.TakeWebhook(t.Context(), channel, sign(appSecret, []byte("{")), strings.NewReader("{")))
-	w.takeIn()
-	if lines := w.log.find("dropped"); len(lines) != 1 || w.newest(channel) == 0 {
-		t.Errorf("logged: %q", lines)
-	}
-	w.meta.change(func() { w.meta.sick = true })
-	w.hook(channel, many(3)...)
-	m := w.sent("k", on(w.channel))
-	w.tell(said(w.holder("k").ID, desk.Read))
-	w.takeIn()
-	if got := w.message(m); got.Delivery != desk.Read {
-		t.Errorf("the notice beside it: %s", got.Delivery)
-	}
-	if lines := w.log.find("in an hour"); len(lines) != 1 || w.log.find("left out") != nil {
-		t.Errorf("logged: %q", lines)
-	}
-	w.meta.change(func() { w.meta.sick = false })
-	w.clock.advance(61 * time.Minute)
-	if list := w.due(); len(list) != 1 || list[0].Skip != 0 {
-		t.Fatalf("after an hour: %+v", list)
-	}
-	must(t, w.LookForNotices(t.Context()))
-	w.takeIn()
-	w.holds(3+1, 3+1, 3+1) // and the sandbox's
-}
-
-// TestWebhook_of_other_numbers: several numbers share the address. What is told of one
-// goes to its channel, if this workspace has it; another workspace's is never touched.
-func TestWebhook_of_other_numbers(t *testing.T) {
-	t.Parallel()
-	const sibling, foreign, foreignBusiness = "200300400500601", "200300400500699", "100200300400599"
-	w := newWorld(t)
-	channel, siblings := w.connect(metaNumber, metaBusiness), w.connect(sibling, metaBusiness)
-	w.connect("200300400500602", "100200300400501")
-	other := w.another()
-	others := other.connect(foreign, foreignBusiness)
-	theirs := other.put(phoned("905321110008"))
-	mine := w.put(phoned("905321110008"))
-	before := other.caller().Settings.Version
-
-	through := func(number string, n int, text string) app.Happening {
-		h := inbound(n, "905321110001", "", text)
-		h.Channel = number
-		return h
-	}
-	w.hook(channel,
-		through("", 1, "Hello to its own"), through(metaNumber, 2, "Hello"), through(sibling, 3, "Hello"), through(foreign, 4, "Hello"), through("1", 5, "Hello"),
-		app.Happening{Channel: foreign, Wish: &app.Wish{Number: "905321110002", Change: desk.OptOut, At: 10}},
-		app.Happening{Channel: foreign, Move: &app.Move{Number: "905321110008", NewNumber: "905321110009"}},
-		app.Happening{Business: foreignBusiness, Wish: &app.Wish{Number: "905321110002", Change: desk.OptOut, At: 10}},
-		app.Happening{Business: foreignBusiness, Move: &app.Move{Number: "905321110008", NewNumber: "905321110009"}},
-		app.Happening{Business: foreignBusiness, Standing: &app.Standing{Blocked: "gone"}},
-		app.Happening{Business: foreignBusiness, Template: &app.TemplateNews{Name: "hello", Language: "en", Status: "DISABLED"}},
-		app.Happening{Channel: sibling, Wish: &app.Wish{Number: "905321110003", Change: desk.OptOut, At: 10}},
-		app.Happening{Business: metaBusiness, Wish: &app.Wish{Number: "905321110004", Change: desk.OptOut, At: 10}},
-		app.Happening{Business: "100200300400501", Wish: &app.Wish{Number: "905321110005", Change: desk.OptOut, At: 10}},
-	)
-	w.takeIn()
-	w.stop() // what follows a transaction is done too
-	for n, want := range map[int]desk.ID{1: channel, 2: channel, 3: siblings, 4: {}, 5: {}} {
-		for _, c := range []desk.ID{channel, siblings, others} {
-			if found := w.writer(c, n) != nil; found != (c == want) {
-				t.Errorf("message %d is on channel %s: %v", n, c, found)
-			}
-		}
-	}
-	w.holds(2, 2, 3)
-	other.holds(1, 0, 0)
-	for _, c := range []*desk.Contact{w.contact(mine.ID), other.contact(theirs.ID)} {
-		if c.Phone != "905321110008" {
-			t.Errorf("a person of another number's has moved: %+v", c)
-		}
-	}
-	if now := other.caller().Settings; now.Version != before || now.Channel(others).Account.Blocked != "" {
-		t.Errorf("the other workspace's settings have changed: %+v", now.Channel(others))
-	}
-	w.wants(0, on(w.channel), to("905321110002"))
-	w.wants(10, on(w.channel), to("905321110003"))
-	w.wants(10, on(w.channel), to("905321110004"))
-	w.wants(10, on(w.channel), to("905321110005"))
-	if r := other.send("k", of("sale", "en"), to("905321110003")); r.err != nil {
-		t.Errorf("the wish holds in the other workspace: %v", r.err)
-	}
-}
-
-// TestWebhook_of_another_app: whoever has the secret of one Meta app speaks for the numbers
-// of that app only; for all of them also while the secret is replaced on one after the
-// other.
-func TestWebhook_of_another_app(t *testing.T) {
-	t.Parallel()
-	const foreign, foreignBusiness = "200300400500601", "100200300400501"
-	w := newWorld(t)
-	stranger := account(foreign, foreignBusiness)
-	stranger.Secrets.AppSecret = app.NewSecret("s3cret-of-another-app")
-	channel, others, sibling := w.connect(metaNumber, metaBusiness), w.connectAs(stranger), w.connect("200300400500602", metaBusiness)
-	version := w.caller().Settings.Version
-	to := func(n int, number string) app.Happening {
-		h := inbound(n, "905321110001", "", "Hello")
-		h.Channel = number
-		return h
-	}
-	w.hook(channel, to(1, foreign), to(2, "200300400500602"),
-		app.Happening{Channel: foreign, Wish: &app.Wish{Number: "905321110002", Change: desk.OptOut, At: 10}},
-		app.Happening{Business: foreignBusiness, Standing: &app.Standing{Blocked: "gone"}},
-		app.Happening{Business: foreignBusiness, Template: &app.TemplateNews{Name: "hello", Language: "en", Status: "DISABLED"}})
-	w.takeIn()
-	w.stop()
-	if w.writer(others, 1) != nil || w.writer(sibling, 2) == nil || w.caller().Settings.Version != version {
-		t.Errorf("another app's channel is %+v", w.caller().Settings.Channel(others))
-	}
-	w.wants(0, on(w.channel), to905("2"))
-
-	w.start(app.Bounds{})
-	replace := func(id desk.ID, secret string) {
-		t.Helper()
-		_, err := w.EditChannel(t.Context(), id, app.ChannelEdit{Secrets: app.Secrets{AppSecret: app.NewSecret(secret)}})
-		must(t, err)
-	}
-	replace(channel, "s3cret-2")
-	w.hook(channel, to(3, "200300400500602"))
-	w.takeIn()
-	w.hook(sibling, to(4, metaNumber))
-	w.takeIn()
-	replace(sibling, "s3cret-2")
-	w.hook(channel, to(5, "200300400500602"))
-	w.takeIn()
-	if w.writer(sibling, 3) == nil || w.writer(channel, 4) == nil || w.writer(sibling, 5) == nil {
-		t.Error("messages are lost while the secret is replaced")
-	}
-	replace(channel, "s3cret-3")
-	replace(channel, "s3cret-4")
-	body, err := json.Marshal([]app.Happening{to(6, "200300400500602")})
+	before := w.caller()
+	added, _ := w.addWebhook("https://a.example")
+	url, keys := "https://k.example", []string{"key.*"}
+	narrow, _, err := w.AddWebhook(t.Context(), before, desk.WebhookEdit{URL: &url, Types: &keys}, nil)
 	must(t, err)
-	must(t, w.TakeWebhook(t.Context(), channel, sign("s3cret-4", body), bytes.NewReader(body)))
-	w.takeIn()
-	if w.writer(sibling, 6) != nil {
-		t.Error("a number of what is another app by now has heard it")
+	only := "webhooks:write,webhooks:read,events:read"
+	_, err = w.EditKey(t.Context(), w.operator(), w.keyID, app.KeyEdit{Permissions: &only})
+	must(t, err)
+	url = "https://b.example"
+	_, err = w.EditWebhook(t.Context(), before, narrow.ID, desk.WebhookEdit{Types: &app.AllTypes})
+	refused(t, err, desk.Forbidden)
+	_, err = w.EditWebhook(t.Context(), before, narrow.ID, desk.WebhookEdit{Types: &keys})
+	must(t, err)
+	_, _, err = w.AddWebhook(t.Context(), before, desk.WebhookEdit{URL: &url}, nil)
+	refused(t, err, desk.Forbidden)
+	_, err = w.EditWebhook(t.Context(), before, added.ID, desk.WebhookEdit{URL: &url})
+	refused(t, err, desk.Forbidden)
+	_, _, err = w.RotateWebhook(t.Context(), before, added.ID, 0)
+	refused(t, err, desk.Forbidden)
+	_, err = w.RevokeKey(t.Context(), w.operator(), w.keyID)
+	must(t, err)
+	refused(t, w.RemoveWebhook(t.Context(), before, added.ID), desk.Unauthorized)
+	list, err := w.Webhooks(t.Context(), w.operator())
+	must(t, err)
+	if len(list) != 2 || list[0].URL != "https://a.example" || list[0].UpdatedAt != added.UpdatedAt {
+		t.Errorf("webhooks = %+v", list)
 	}
-}
-
-func to905(last string) edit { return to("90532111000" + last) }
-
-// TestWebhook_of_a_deleted_contact: deletion erases the bodies that tell of the person.
-// One that is still to be taken in is not lost: whoever writes again is a new contact, and
-// can be deleted again.
-func TestWebhook_of_a_deleted_contact(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	channel := w.connect(metaNumber, metaBusiness)
-	w.hook(channel, inbound(1, number, "TR.9A", "Hello"))
-	w.takeIn()
-	first := w.writer(channel, 1)
-	w.stop()
-	w.deleteContact(first.ID)
-	if w.newest(channel) != 0 {
-		t.Error("the body is still there")
-	}
-	w.holds(0, 0, 0)
-
-	w.start(app.Bounds{})
-	w.hook(channel, inbound(2, number, "", "Hello"))
-	w.takeIn()
-	w.stop()
-	w.start(app.Bounds{})
-	w.clock.advance(time.Second)
-	w.hook(channel, inbound(3, number, "", "STOP"))
-	w.deleteContact(w.writer(channel, 2).ID)
-	pending := w.due()
-	if len(pending) != 1 || w.newest(channel) != pending[0].Webhook {
-		t.Fatalf("pending: %+v, newest %s", pending, w.newest(channel))
-	}
-	w.takeIn()
-	w.holds(1, 1, 1)
-	again := w.writer(channel, 3)
-	if again == nil || again.ID == first.ID || again.Phone != number {
-		t.Fatalf("the new contact: %+v", again)
-	}
-	w.deleteContact(again.ID)
-	if w.newest(channel) != 0 {
-		t.Error("the body is still there")
-	}
-	if r := w.send("k", on(w.channel), of("sale", "en")); !desk.IsType(r.err, desk.RecipientOptedOut) {
-		t.Errorf("the wish is forgotten: %v", r.err)
-	}
-
-	// One that tells of somebody who is no contact any more, or never was, would outlive them.
-	w.stop()
-	w.start(app.Bounds{})
-	w.clock.advance(time.Second)
-	w.hook(channel, app.Happening{Channel: metaNumber, Wish: &app.Wish{Number: number, Change: desk.OptInAgain, At: desk.TimeOf(w.clock.now())}})
-	pending = w.due()
-	w.takeIn()
-	must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error {
-		body, err := tx.Webhook(pending[0])
-		if len(body) != 0 || w.newest(channel) != pending[0].Webhook {
-			t.Errorf("the body is kept: %q", body)
-		}
-		return err
-	}))
-	w.wants(0, on(w.channel))
-}
-
-// blocked checks why a send on a channel is refused, if it is.
-func (w *world) blocked(channel desk.ID, want bool) {
-	w.t.Helper()
-	r := w.send("k "+w.clock.newID().String(), on(channel))
-	if !want {
-		must(w.t, r.err)
-	} else if e := refusalOf(w.t, r.err, desk.ChannelNotUsable); e.Details != (desk.Unusable{Reason: "blocked"}) {
-		w.t.Errorf("details: %+v", e.Details)
-	}
-}
-
-// TestStanding: what the provider blocks is refused before it is asked, on all channels
-// of the account, until it says otherwise or the time is over.
-func TestStanding(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	channel, sibling, free := w.connect(metaNumber, metaBusiness), w.connect("200300400500601", metaBusiness), w.connect("200300400500602", "100200300400501")
-	tell := func(s app.Standing) {
-		t.Helper()
-		w.hook(channel, app.Happening{Business: metaBusiness, Standing: &s})
-		w.run()
-		waitFor(t, "the news to be taken in", func() bool {
-			a := w.caller().Settings.Channel(sibling).Account
-			return a.Blocked == s.Blocked && a.BlockedUntil == s.Until
-		})
-	}
-	tell(app.Standing{Blocked: "a violation"})
-	w.blocked(channel, true)
-	w.blocked(sibling, true)
-	w.blocked(free, false)
-	w.blocked(w.channel, false)
-	version := w.caller().Settings.Version
-	w.hook(channel, app.Happening{Business: metaBusiness, Standing: &app.Standing{Blocked: "a violation"}})
-	w.takeIn()
-	if problems, err := w.CheckChannel(t.Context(), channel); err != nil || len(problems) != 1 || !problems[0].Blocking || !strings.Contains(problems[0].Text, "a violation") {
-		t.Errorf("checked: %+v, %v", problems, err)
-	}
-	tell(app.Standing{At: 20})
-	w.blocked(channel, false)
-	w.hook(channel, app.Happening{Business: metaBusiness, Standing: &app.Standing{Blocked: "late news", At: 10}})
-	w.takeIn()
-	if now := w.caller().Settings.Version; now != version+2 {
-		t.Errorf("what was known already, and the new standing of two channels, took the version from %d to %d", version, now)
-	}
-	tell(app.Standing{Blocked: "for an hour", At: 30, Until: desk.TimeOf(w.clock.now()) + 3_600_000})
-	w.blocked(channel, true)
-	w.clock.advance(59 * time.Minute)
-	w.blocked(channel, true)
-	w.clock.advance(2 * time.Minute)
-	w.blocked(channel, false)
-	if problems, err := w.CheckChannel(t.Context(), channel); err != nil || len(problems) != 0 {
-		t.Errorf("checked: %+v, %v", problems, err)
-	}
-}
-
-// runAndLook starts Run, and waits until it has looked for libraries to fetch.
-func (w *world) runAndLook() {
-	w.t.Helper()
-	looked := w.store.listed.Load()
-	w.run()
-	waitFor(w.t, "the first look for libraries", func() bool { return w.store.listed.Load() > looked })
-}
-
-// templateStatus is that of hello in English, of a channel's library.
-func (w *world) templateStatus(channel desk.ID) string {
-	w.t.Helper()
-	library, err := w.TemplatesOf(context.Background(), channel)
-	must(w.t, err)
-	return library.Find("hello", "en").Status
-}
-
-// TestTemplateNews: a new status counts at once, however the language is spelled, and the
-// library is fetched soon after.
-func TestTemplateNews(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	channel, sibling, other := w.connect(metaNumber, metaBusiness), w.connect("200300400500601", metaBusiness), w.connect("200300400500602", "100200300400501")
-	must(t, w.SyncStale(t.Context())) // the next one is due in an hour
-	w.meta.change(func() { w.meta.away = errors.New("the provider is away") })
-	w.runAndLook()
-	update := template("order_update", "en_US", "UTILITY", "Order {{1}}", "Hi {{1}}, order {{2}} ships today.")
-	w.hook(channel,
-		app.Happening{Business: metaBusiness, Template: &app.TemplateNews{Name: "hello", Language: "en", Status: "PAUSED"}},
-		app.Happening{Business: metaBusiness, Template: &app.TemplateNews{Name: update.Name, Language: "en-US", Status: "DISABLED"}},
-		app.Happening{Business: metaBusiness, Template: &app.TemplateNews{Name: "unknown", Language: "en", Status: "APPROVED"}})
-	for _, c := range []desk.ID{channel, sibling} {
-		waitFor(t, "the statuses to change", func() bool {
-			library, err := w.TemplatesOf(t.Context(), c)
-			must(t, err)
-			return w.templateStatus(c) == "paused" && library.Find("order_update", "en_US").Status == "disabled"
-		})
-		e := refusalOf(t, w.send("k"+c.String(), on(c)).err, desk.TemplateNotSendable)
-		if got := e.Details.(desk.Unsendable); got.Status != "paused" || !slices.Contains(got.Reasons, "not_approved") {
-			t.Errorf("details: %+v", got)
-		}
-	}
-	w.sent("tr", on(channel), of("hello", "tr"))
-	if got := w.templateStatus(other); got != "approved" {
-		t.Errorf("another account's is %s", got)
-	}
-	waitFor(t, "the library to be fetched, in vain", func() bool { return w.meta.times(channel) > 1 && w.meta.times(sibling) > 1 })
-	w.meta.change(func() { w.meta.away = nil })
-	w.hook(channel, app.Happening{Business: metaBusiness, Template: &app.TemplateNews{Name: "hello", Language: "en"}})
-	waitFor(t, "the library to be fetched", func() bool { return w.templateStatus(channel) == "approved" && w.templateStatus(sibling) == "approved" })
-	if n := w.meta.times(other); n != 1 {
-		t.Errorf("another account's library was fetched %d times", n)
-	}
-}
-
-// TestSyncStale: of several nodes one fetches a library that nobody has fetched for an
-// hour. One that is said to have changed is fetched in any case, and not forgotten while
-// the database is away.
-func TestSyncStale(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	channel := w.connect(metaNumber, metaBusiness)
-	other := w.another()
-	others := other.connect(metaNumber, metaBusiness)
-	nodes := []*app.App{w.App, w.node(&faultyStore{Store: w.file}, app.Bounds{})}
-	must(t, w.SyncStale(t.Context())) // they were fetched when they were connected
-	w.clock.advance(61 * time.Minute)
-	var group sync.WaitGroup
-	for n := range 8 {
-		group.Go(func() {
-			if err := nodes[n%2].SyncStale(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-	if a, b := w.meta.times(channel), w.meta.times(others); a != 2 || b != 2 {
-		t.Fatalf("fetched %d and %d times", a, b)
-	}
-	w.runAndLook()
-	w.hook(channel, app.Happening{Business: metaBusiness, Template: &app.TemplateNews{Name: "hello", Language: "en", Status: "PAUSED"}})
-	waitFor(t, "the status to change", func() bool { return w.templateStatus(channel) == "paused" })
-	w.stop() // before it was fetched
-	w.store.down.Store(true)
-	refused(t, w.SyncStale(t.Context()), desk.Unavailable)
-	w.store.down.Store(false)
-	for range 2 { // the second has nothing to do
-		must(t, w.SyncStale(t.Context()))
-	}
-	if a, b := w.meta.times(channel), w.meta.times(others); a != 3 || b != 2 || w.templateStatus(channel) != "approved" {
-		t.Errorf("fetched %d and %d times", a, b)
-	}
-
-	// A refusal says it, too.
-	for _, r := range []*desk.Refusal{refusal, {Type: desk.ProviderRejected, StaleTemplate: true}} {
-		w.meta.change(func() { w.meta.refusal = r })
-		refused(t, w.send("k", on(channel)).err, desk.ProviderRejected)
-		must(t, w.SyncStale(t.Context()))
-	}
-	if a, b := w.meta.times(channel), w.meta.times(others); a != 4 || b != 2 {
-		t.Errorf("fetched %d and %d times", a, b)
-	}
-}
-
-// TestSyncChannel_of_a_library_that_moved: of two nodes that fetch at once, the one that
-// asked first does not undo what the other has stored since.
-func TestSyncChannel_of_a_library_that_moved(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	channel := w.connect(metaNumber, metaBusiness)
-	other := w.node(&faultyStore{Store: w.file}, app.Bounds{})
-	has := func(n int) {
-		w.meta.library = []desk.TemplateSource{template("hello", "en", "UTILITY", "", fmt.Sprint("Hello number ", n))}
-	}
-	moves, n := 1, 1
-	has(n)
-	var fetching func()
-	fetching = func() { // it has changed, the other node fetches it, and it changes again
-		if moves == 0 {
-			return
-		}
-		moves--
-		w.meta.fetching = nil
-		n++
-		has(n)
-		_, _, err := other.SyncChannel(t.Context(), channel)
-		must(t, err)
-		n++
-		has(n)
-		w.meta.fetching = fetching
-	}
-	w.meta.fetching = fetching
-	says := func(want string) {
-		t.Helper()
-		library, err := w.TemplatesOf(t.Context(), channel)
-		must(t, err)
-		if got := library.Find("hello", "en").Body; got != want {
-			t.Errorf("the template says %q, want %q", got, want)
-		}
-	}
-	if _, _, err := w.SyncChannel(t.Context(), channel); err != nil || w.meta.times(channel) != 1+3 {
-		t.Errorf("fetched %d times, %v", w.meta.times(channel), err)
-	}
-	says("Hello number 3")
-	moves = 10 // more often than one tries
-	has(n + 1)
-	_, _, err := w.SyncChannel(t.Context(), channel)
-	refused(t, err, desk.Unavailable)
-	says(fmt.Sprint("Hello number ", n-1))
-}
-
-// TestSyncChannel_of_WhatsApp: a library that can't be had changes nothing; what has
-// vanished is deleted, for us, until it comes back.
-func TestSyncChannel_of_WhatsApp(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	channel := w.connect(metaNumber, metaBusiness)
-	all := w.meta.library
-	step := func(what string, library []desk.TemplateSource, away error, want string) {
-		t.Helper()
-		w.meta.change(func() { w.meta.library, w.meta.away = library, away })
-		if _, _, err := w.SyncChannel(t.Context(), channel); !errors.Is(err, away) {
-			t.Errorf("%s: %v", what, err)
-		}
-		r := w.send(what, on(channel))
-		if got := w.templateStatus(channel); got != want || (want == "approved") != (r.err == nil) {
-			t.Errorf("%s: %s, sent: %v", what, got, r.err)
-		}
-	}
-	away := errors.New("the provider is away")
-	step("there", all, nil, "approved")
-	step("nothing can be had", nil, away, "approved")
-	step("half can be had", all[1:], away, "approved")
-	step("vanished", all[1:], nil, "deleted")
-	version := w.caller().Settings.Version
-	step("vanished still", all[1:], nil, "deleted")
-	if now := w.caller().Settings.Version; now != version {
-		t.Errorf("nothing changed, and the version went from %d to %d", version, now)
-	}
-	step("back", all, nil, "approved")
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"parley/desk"
@@ -14,15 +15,19 @@ const (
 	groupOps     = 1000
 )
 
-// abreastFrom is how many operations must wait for a flush to begin beside another: a
-// few of them cost less in the next group than in one of their own.
+// groupBytes is how many bytes of contacts the outcomes of a group hold, without those
+// of its last request. They are kept in memory until the group is stored.
+const groupBytes = desk.MaxBookBytes
+
+// abreastFrom is how many operations must wait before a second flush begins: a few
+// operations cost less in the next group than in a group of their own.
 const abreastFrom = 24
 
-// A writer turns concurrent contact writes into few flushes (docs/adr/0001). Each
-// workspace is a lane with as many flushes under way as the store gains from, one or
-// few; what arrives meanwhile forms the next group, so a lone client never waits for
-// company. There is no goroutine of its own: the first request of a group flushes it,
-// and hands the lane to the first request of the next one.
+// A writer combines concurrent contact writes into few flushes (docs/adr/0001). Each
+// workspace is a lane. A lane has as many flushes at a time as the store can use, one
+// or a few; requests that arrive meanwhile form the next group. So a single client
+// never waits for others. The writer has no goroutine of its own: the first request of
+// a group flushes it, and then passes the lane to the first request of the next group.
 type writer struct {
 	store Store
 	now   func() desk.Time
@@ -32,9 +37,9 @@ type writer struct {
 	lanes map[desk.ID]*lane // those with a flush under way
 }
 
-// A lane holds the requests that wait, in order of arrival. Small and large ones
-// take turns, so that single writes are not starved behind batches, nor batches
-// behind a stream of singles.
+// A lane holds the waiting requests, in order of arrival. Small and large ones take
+// turns, so that single writes do not wait for many batches, nor batches for many
+// single writes.
 type lane struct {
 	flushes      int // under way
 	flying       int // operations in them
@@ -46,17 +51,18 @@ type lane struct {
 // A request is one caller's operations, which succeed or fail one by one.
 type request struct {
 	ops      []*desk.Op
-	actor    desk.ID                               // the key that asks; zero for the command line
-	check    func(*desk.Settings, desk.Time) error // whether it still may, asked inside the flush; nil: it may
+	actor    desk.Actor
+	check    func(*desk.Settings, desk.Time) error // whether the key may still do this, checked inside the flush; nil: it may
 	outcomes []desk.Outcome
 	errs     []error
-	refusal  error           // what check said
-	err      error           // of the request as a whole
-	turn     chan []*request // a group to lead, or nil when another has led it
+	bytes    int             // approximate size of the contacts in the outcomes
+	refusal  error           // the error of check
+	err      error           // the error of the whole request
+	turn     chan []*request // receives a group to lead, or nil when another request has led it
 }
 
-// write carries out a request's operations in order and fills in its answers. It
-// returns once they are durable, even if the caller has left meanwhile.
+// write runs a request's operations in order and stores the outcomes in it. It returns
+// once they are durable, even if the caller has left meanwhile.
 func (w *writer) write(ws desk.ID, r *request) {
 	r.turn = make(chan []*request, 1)
 	group := w.enter(ws, r)
@@ -65,20 +71,20 @@ func (w *writer) write(ws desk.ID, r *request) {
 			return
 		}
 	}
-	w.flush(ws, group)
-	next := w.leave(ws, group)
-	for _, other := range group {
+	done := w.flush(ws, group)
+	next := w.leave(ws, group, done)
+	for _, other := range group[:done] {
 		if other != r {
 			other.turn <- nil
 		}
 	}
 	if next != nil {
-		next[0].turn <- next // woken last, which makes it the first to run
+		next[0].turn <- next // woken last, so it runs first
 	}
 }
 
-// enter queues r and, if it is time to flush a group, hands that to its first request, or
-// returns it when that is r.
+// enter queues r. If a group can be flushed now, it passes the group to its first
+// request, or returns it if that is r.
 func (w *writer) enter(ws desk.ID, r *request) []*request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,11 +94,8 @@ func (w *writer) enter(ws desk.ID, r *request) []*request {
 		w.lanes[ws] = l
 	}
 	l.waiting += len(r.ops)
-	if len(r.ops) > smallRequest {
-		l.large = append(l.large, r)
-	} else {
-		l.small = append(l.small, r)
-	}
+	queue := l.queueOf(r)
+	*queue = append(*queue, r)
 	group := w.begin(l)
 	if group != nil && group[0] != r {
 		group[0].turn <- group
@@ -101,14 +104,23 @@ func (w *writer) enter(ws desk.ID, r *request) []*request {
 	return group
 }
 
-// leave ends the flush of a group, and returns the next one if it is time for it.
-func (w *writer) leave(ws desk.ID, group []*request) []*request {
+// leave ends the flush of a group, of which the first done requests are finished, and
+// returns the next group if it can be flushed now. Unfinished requests go back to the
+// front of their queue.
+func (w *writer) leave(ws desk.ID, group []*request, done int) []*request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.lanes[ws]
 	l.flushes--
-	for _, r := range group {
+	for n, r := range group {
 		l.flying -= len(r.ops)
+		if n >= done {
+			l.waiting += len(r.ops)
+		}
+	}
+	if rest := group[done:]; len(rest) > 0 {
+		queue := l.queueOf(rest[0])
+		*queue = slices.Concat(rest, *queue)
 	}
 	next := w.begin(l)
 	if l.flushes == 0 {
@@ -117,8 +129,16 @@ func (w *writer) leave(ws desk.ID, group []*request) []*request {
 	return next
 }
 
-// begin takes a group off a lane that is idle, or in which enough waits for one more
-// flush.
+// queueOf is the queue in which a request waits.
+func (l *lane) queueOf(r *request) *[]*request {
+	if len(r.ops) > smallRequest {
+		return &l.large
+	}
+	return &l.small
+}
+
+// begin takes a group from a lane that is idle, or in which enough operations wait for
+// a second flush.
 func (w *writer) begin(l *lane) []*request {
 	switch {
 	case len(l.small)+len(l.large) == 0:
@@ -130,7 +150,7 @@ func (w *writer) begin(l *lane) []*request {
 	return l.next()
 }
 
-// next takes the next group off the queues, which are not both empty.
+// next takes the next group from the queues. At least one queue has a request.
 func (l *lane) next() []*request {
 	queue := &l.small
 	if len(l.large) > 0 && (l.largeNext || len(l.small) == 0) {
@@ -148,24 +168,40 @@ func (l *lane) next() []*request {
 	return group
 }
 
-// flush stores a group. When the database refuses it for a reason that is not the
-// machine's, each request is tried alone, so that one can't fail its neighbours.
-func (w *writer) flush(ws desk.ID, group []*request) {
-	err := w.try(ws, group)
-	alone := err != nil && len(group) > 1 && !desk.IsType(err, desk.Unavailable)
-	for _, r := range group {
-		r.err = err
-		if alone {
-			r.err = w.try(ws, []*request{r})
+// flush stores a group, or as many of its requests as the size of the outcomes allows,
+// and returns how many are done. If the database refuses the group and the cause is not
+// the machine, each request is tried alone, so that one can't make the others fail.
+func (w *writer) flush(ws desk.ID, group []*request) (done int) {
+	done, err := w.try(ws, group)
+	if err != nil && len(group) > 1 && !desk.IsType(err, desk.Unavailable) {
+		bytes := 0
+		for done = 0; done < len(group) && bytes < groupBytes; done++ {
+			r := group[done]
+			_, r.err = w.try(ws, group[done:done+1])
+			bytes += r.bytes
 		}
+	} else {
+		for _, r := range group[:done] {
+			r.err = err
+		}
+	}
+	for _, r := range group[:done] {
 		if r.err == nil {
 			r.err = r.refusal
 		}
 	}
+	return done
 }
 
-func (w *writer) try(ws desk.ID, group []*request) (err error) {
-	defer caught("contact flush", &err) // or the lane would never move again
+// try is flush in one transaction. If it returns an error, no request of the group is
+// stored.
+func (w *writer) try(ws desk.ID, group []*request) (done int, err error) {
+	defer func() {
+		if err != nil {
+			done = len(group)
+		}
+	}()
+	defer caught("contact flush", &err) // otherwise the lane would be blocked forever
 	ops := group[0].ops
 	if len(group) > 1 {
 		ops = nil
@@ -173,27 +209,50 @@ func (w *writer) try(ws desk.ID, group []*request) (err error) {
 			ops = append(ops, r.ops...)
 		}
 	}
-	// The callers' contexts don't count: a write that was taken runs to its end.
-	return w.store.UpdateContacts(context.Background(), ws, ops, func(book *desk.Book) {
-		now := w.now()
-		for _, r := range group {
-			r.apply(book, now, w.newID)
+	// The callers' contexts do not matter: a write is finished even if its caller
+	// leaves.
+	var now desk.Time
+	err = w.store.UpdateContacts(context.Background(), ws, ops, func(book *desk.Book, from, to int) {
+		if from == 0 { // the first run, or another one
+			now = w.now()
+			for _, r := range group {
+				r.begin(book.Settings(), now)
+			}
 		}
+		first, bytes := 0, 0 // the index of the request's first operation, and the size of the outcomes before it
+		for n, r := range group {
+			if first >= from && bytes >= groupBytes { // unless an earlier part has begun this request
+				book.End()
+				done = n
+				return
+			}
+			r.apply(book, max(from-first, 0), min(to-first, len(r.ops)), now, w.newID)
+			first, bytes = first+len(r.ops), bytes+r.bytes
+		}
+		done = len(group)
 	})
+	return done, err
 }
 
-// apply runs the request's operations on the Book; it may be called anew with a
-// fresh one.
-func (r *request) apply(book *desk.Book, now desk.Time, newID func() desk.ID) {
+// begin checks the request's key, in the transaction that stores the request.
+func (r *request) begin(settings *desk.Settings, now desk.Time) {
 	if r.refusal = nil; r.check != nil {
-		r.refusal = r.check(book.Settings(), now)
+		r.refusal = r.check(settings, now)
 	}
+	r.outcomes, r.errs, r.bytes = make([]desk.Outcome, len(r.ops)), make([]error, len(r.ops)), 0
+}
+
+// apply runs the request's operations in a range on a Book.
+func (r *request) apply(book *desk.Book, from, to int, now desk.Time, newID func() desk.ID) {
 	if r.refusal != nil {
 		return
 	}
-	n := len(r.ops)
-	r.outcomes, r.errs = make([]desk.Outcome, n), make([]error, n)
-	for i, op := range r.ops {
-		r.outcomes[i], r.errs[i] = book.Apply(op, r.actor, now, newID)
+	for i := from; i < to; i++ {
+		r.outcomes[i], r.errs[i] = book.Apply(r.ops[i], r.actor, now, newID)
+		if r.ops[i].Brief {
+			r.outcomes[i].Contact = nil
+		} else if c := r.outcomes[i].Contact; c != nil {
+			r.bytes += c.Size()
+		}
 	}
 }

@@ -3,7 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,11 +24,14 @@ type flushStore struct {
 
 func (s *flushStore) FlushesAbreast() int { return s.abreast }
 
-func (s *flushStore) UpdateContacts(_ context.Context, _ desk.ID, ops []*desk.Op, apply func(*desk.Book)) error {
+func (s *flushStore) UpdateContacts(_ context.Context, _ desk.ID, ops []*desk.Op, apply func(*desk.Book, int, int)) error {
 	if err := s.gate(ops); err != nil {
 		return err
 	}
-	apply(desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, nil), 1))
+	// In parts, as a store does when it is too much to be loaded at once.
+	for from, part := 0, 1; from < len(ops); from, part = from+part, part+1 {
+		apply(desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, nil), 1), from, min(from+part, len(ops)))
+	}
 	return nil
 }
 
@@ -223,5 +229,106 @@ func TestPanicFreesTheLane(t *testing.T) {
 	again := upserts(1)
 	if w.write(desk.ID{}, again); again.err != nil {
 		t.Errorf("after a panic: %v", again.err)
+	}
+}
+
+// A largeStore has one contact, and shows it in Books for so many operations each.
+type largeStore struct {
+	Store
+	contact desk.Contact
+	part    int
+	gate    func(n int) error // before the n-th flush
+	flushes []int             // how many operations each has stored
+	stored  []*desk.Op        // all of them
+}
+
+func (s *largeStore) FlushesAbreast() int { return 1 }
+
+func (s *largeStore) UpdateContacts(_ context.Context, _ desk.ID, ops []*desk.Op, apply func(*desk.Book, int, int)) error {
+	s.flushes = append(s.flushes, 0)
+	n := len(s.flushes) - 1
+	if err := s.gate(n); err != nil {
+		return err
+	}
+	for from, ended := 0, false; from < len(ops) && !ended; from += s.part {
+		book := desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, nil), 1)
+		book.Load(&s.contact)
+		apply(book, from, min(from+s.part, len(ops)))
+		s.flushes[n] += len(book.Events()) // each operation is a change
+		ended = book.Ended()
+	}
+	s.stored = append(s.stored, ops[:s.flushes[n]]...)
+	return nil
+}
+
+// TestOutcomesOfAGroupAreBounded: a group whose answers would hold too many large contacts
+// ends between two requests. The others come first in the next group, in order, and large
+// requests have their turns in between.
+func TestOutcomesOfAGroupAreBounded(t *testing.T) {
+	t.Parallel()
+	const mib, singles, batch = 1 << 20, 20, 600
+	for _, part := range []int{1, 3, groupOps} {
+		for refused, want := range map[bool][]int{
+			false: {1, batch, 8, batch, 8, 8, 8, 8},
+			true:  {1, batch, 0, 2, 2, 2, 2, batch, 8, 8, 8, 8}, // each is tried alone after that
+		} {
+			first, release := make(chan struct{}), make(chan struct{})
+			s := &largeStore{part: part, gate: func(n int) error {
+				if n == 0 {
+					close(first)
+					<-release
+				}
+				if n == 2 && refused {
+					return errors.New("constraint")
+				}
+				return nil
+			}}
+			s.contact = desk.Contact{ID: desk.ID{1}, Further: []desk.Identity{{Kind: "k", Value: "v"}}, Note: strings.Repeat("n", mib)}
+			w := newWriter(nil)
+			w.store = s
+			var group sync.WaitGroup
+			var sent []*desk.Op // those of small requests
+			send := func(n int, whole bool) {
+				r := upserts(n)
+				for i, op := range r.ops {
+					op.Brief = !whole
+					op.Write.Name = desk.Field[string]{Set: true, Value: fmt.Sprint(len(sent), " ", i)}
+					if whole {
+						sent = append(sent, op)
+					}
+				}
+				group.Go(func() {
+					w.write(desk.ID{}, r)
+					for i, o := range r.outcomes {
+						if r.err != nil || r.errs[i] != nil || whole && o.Contact.Name != r.ops[i].Write.Name.Value {
+							t.Errorf("%v, %v, %+v", r.err, r.errs[i], o)
+						}
+					}
+				})
+			}
+			send(1, true)
+			<-first
+			for n := range singles + 2 {
+				if n < singles {
+					send(2, true)
+				} else {
+					send(batch, false)
+				}
+				waitFor(t, func() bool {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					return len(w.lanes[desk.ID{}].small)+len(w.lanes[desk.ID{}].large) == n+1
+				})
+			}
+			close(release)
+			group.Wait()
+			if !slices.Equal(s.flushes, want) || len(w.lanes) != 0 {
+				t.Errorf("parts of %d: flushes of %v, want %v; %d lanes are kept", part, s.flushes, want, len(w.lanes))
+			}
+			small := slices.DeleteFunc(s.stored, func(op *desk.Op) bool { return !slices.Contains(sent, op) })
+			if !slices.Equal(small, sent) {
+				t.Errorf("parts of %d: the order of requests is lost", part)
+			}
+		}
 	}
 }

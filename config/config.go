@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
-// The defaults of what is not given, or given empty.
+// The defaults of settings that are missing or empty.
 const (
 	DefaultData   = "./parley-data"
 	DefaultListen = "127.0.0.1:8480"
@@ -34,17 +37,17 @@ func NewStorage(dir, database string) (Storage, error) {
 		return s, nil
 	}
 	if err := CheckURL(database); err != nil {
-		return Storage{}, fmt.Errorf("%w; without --database and PARLEY_DATABASE_URL it is SQLite in the data directory", err)
+		return Storage{}, fmt.Errorf("%w; without --database and PARLEY_DATABASE_URL, parley uses SQLite in the data directory", err)
 	}
 	return s, nil
 }
 
-// CheckURL tells what is wrong with a PostgreSQL database's URL.
+// CheckURL refuses a URL that can't be that of a PostgreSQL database.
 func CheckURL(database string) error {
 	u, err := url.Parse(database)
 	switch {
 	case err != nil || u.Scheme == "":
-		// It may hold a password, so no line repeats it; nor does it show err, which does.
+		// The URL may contain a password, and err contains the URL, so neither is shown.
 		return errors.New("the database's URL can't be read: give one such as postgres://USER:PASSWORD@HOST:5432/NAME, in which a password's / is written %2F, its @ %40 and its % %25")
 	case u.Scheme != "postgres" && u.Scheme != "postgresql":
 		return fmt.Errorf("a database's URL begins with postgres://, not %s://", u.Scheme)
@@ -54,7 +57,7 @@ func CheckURL(database string) error {
 	return nil
 }
 
-// String names the place for people, without a password.
+// String describes the place for people, without a password.
 func (s Storage) String() string {
 	u, err := url.Parse(s.URL)
 	if s.URL == "" || err != nil {
@@ -66,9 +69,9 @@ func (s Storage) String() string {
 	return fmt.Sprintf("the database %s at %s", name, host)
 }
 
-// MaxConns is how many connections a PostgreSQL database may get from this process, by
-// the URL's pool_max_conns; 0 when it doesn't say. Whether it makes sense is judged by
-// who opens the database.
+// MaxConns returns pool_max_conns of the PostgreSQL URL: the greatest number of
+// connections from this process. It returns 0 if the URL does not have it. The store
+// checks the value.
 func (s Storage) MaxConns() int32 {
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -78,10 +81,37 @@ func (s Storage) MaxConns() int32 {
 	return int32(n)
 }
 
+// HidePassword returns a database's URL with PASSWORD instead of the password.
+func HidePassword(database string) string {
+	u, err := url.Parse(database)
+	if err != nil {
+		return "URL" // the password can't be found in it
+	}
+	if _, has := u.User.Password(); has {
+		u.User = url.UserPassword(u.User.Username(), "PASSWORD")
+	}
+	if query := u.Query(); query.Has("password") {
+		query.Set("password", "PASSWORD")
+		u.RawQuery = query.Encode()
+	}
+	return u.String()
+}
+
 // Database is the SQLite file.
 func (s Storage) Database() string { return filepath.Join(s.Dir, "parley.db") }
 
-// ServeLock is the file that a server holds locked while it serves a SQLite database.
+// HoldsSQLite tells whether the data directory holds a SQLite database. An empty file is
+// none: it is left over from an interrupted copy or start. A file that can't be examined
+// counts as one: opening it then returns the error.
+func (s Storage) HoldsSQLite() bool {
+	info, err := os.Stat(s.Database())
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
+	}
+	return info.Size() > 0
+}
+
+// ServeLock is the file that a server keeps locked while it serves a SQLite database.
 func (s Storage) ServeLock() string { return filepath.Join(s.Dir, "serve.lock") }
 
 func (s Storage) secretFile() string { return filepath.Join(s.Dir, "secret.key") }
@@ -97,8 +127,8 @@ func ParseListen(text string) (string, error) {
 	return text, nil
 }
 
-// ParsePublicURL checks the address that others reach the server by, and returns
-// it without a closing slash. Empty stays empty: it is then the listener's own.
+// ParsePublicURL checks the address by which clients reach the server, and returns it
+// without a slash at the end. If it is empty, the listener's address is used instead.
 func ParsePublicURL(text string) (string, error) {
 	if text == "" {
 		return "", nil
@@ -111,7 +141,7 @@ func ParsePublicURL(text string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// LocalURL is where a browser on this machine reaches a listener.
+// LocalURL is the URL of a listener for a browser on this machine.
 func LocalURL(a net.Addr) string {
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {

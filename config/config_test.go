@@ -47,6 +47,21 @@ func TestNewStorage(t *testing.T) {
 	}
 }
 
+func TestHidePassword(t *testing.T) {
+	t.Parallel()
+	for database, want := range map[string]string{
+		"postgres://ada:hunter2@db/parley":                    "postgres://ada:PASSWORD@db/parley",
+		"postgres://ada@db:5433/parley":                       "postgres://ada@db:5433/parley",
+		"postgres://db/parley?password=hunter2":               "postgres://db/parley?password=PASSWORD",
+		"postgres:///parley?host=%2Frun%2Fpg&sslmode=disable": "postgres:///parley?host=%2Frun%2Fpg&sslmode=disable",
+		"postgres://ada:hunter2%@db/parley":                   "URL",
+	} {
+		if got := config.HidePassword(database); got != want {
+			t.Errorf("HidePassword(%q) = %q, want %q", database, got, want)
+		}
+	}
+}
+
 func TestParseListen(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

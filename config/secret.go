@@ -10,17 +10,19 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"strings"
 )
 
-// A Secret is an installation's secret key. What it signs or encrypts can be read
-// with the same key only, so an installation keeps the one it was made with.
+// A Secret is an installation's secret key. Values that it signs or encrypts need the
+// same key to be read, so an installation always keeps its first key.
 type Secret [32]byte
 
 var errSecret = errors.New("the secret key must be 32 bytes, written as 64 hexadecimal digits or in base64; openssl rand -hex 32 makes one")
 
 // ParseSecret reads the text of a secret key: 32 bytes in hex or base64, with or
-// without padding, of either alphabet. Its error never repeats the text.
+// without padding, in the standard or the URL alphabet. Its error never contains the
+// text.
 func ParseSecret(text string) (s Secret, err error) {
 	text = strings.TrimSpace(text)
 	b, err := hex.DecodeString(text)
@@ -35,18 +37,18 @@ func ParseSecret(text string) (s Secret, err error) {
 	return s, nil
 }
 
-// Fingerprint names the key without giving anything of it away.
+// Fingerprint identifies the key without revealing it.
 func (s Secret) Fingerprint() string {
 	mac := hmac.New(sha256.New, s[:])
 	mac.Write([]byte("fingerprint"))
 	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
-// Secret returns the installation's key: from text, the value of
-// PARLEY_SECRET_KEY, when there is one, else from secret.key in the data
-// directory, which it makes for a new installation. Any number of processes may
-// ask at once, and all get the same key.
-func (s Storage) Secret(text string) (Secret, error) {
+// Secret returns the installation's key. text is the value of PARLEY_SECRET_KEY. If it is
+// empty, the key is read from secret.key in the data directory. For a new installation
+// this file is created if mayMake is set. Processes that do this at the same time all get
+// the same key.
+func (s Storage) Secret(text string, mayMake bool) (Secret, error) {
 	if text != "" {
 		secret, err := ParseSecret(text)
 		if err != nil {
@@ -54,10 +56,11 @@ func (s Storage) Secret(text string) (Secret, error) {
 		}
 		return secret, nil
 	}
-	// Whoever makes an installation makes the key before the database. So a database
-	// without a key is no new installation: its key is somewhere else. This is looked
-	// at first, or a process that makes both meanwhile would look like one. PostgreSQL
-	// is looked into only later; there the fingerprint tells.
+	// The key of an installation is created before its database. So a database without a
+	// key is no new installation: its key is somewhere else. The database is checked
+	// first; otherwise another process could create both between the two checks, and its
+	// installation would look like one without a key. PostgreSQL is opened later, and
+	// its fingerprint of the key is compared then.
 	_, err := os.Stat(s.Database())
 	old := err == nil && s.URL == ""
 	secret, err := s.readSecret()
@@ -67,8 +70,11 @@ func (s Storage) Secret(text string) (Secret, error) {
 	if old {
 		return Secret{}, fmt.Errorf("%s holds a database but no secret.key: set PARLEY_SECRET_KEY to the key it was made with, or bring back %s", s.Dir, s.secretFile())
 	}
+	if !mayMake {
+		return Secret{}, fmt.Errorf("there is no %s: set PARLEY_SECRET_KEY to the key that %s was made with, or name the directory that has it with --data", s.secretFile(), s)
+	}
 	var fresh Secret
-	_, _ = rand.Read(fresh[:]) // never fails: it would end the process instead
+	_, _ = rand.Read(fresh[:]) // never fails: it would crash the process instead
 	err = WriteNew(s.secretFile(), []byte(hex.EncodeToString(fresh[:])+"\n"))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return Secret{}, fmt.Errorf("make the secret key (PARLEY_SECRET_KEY can hold it instead): %w", err)
@@ -77,6 +83,13 @@ func (s Storage) Secret(text string) (Secret, error) {
 }
 
 func (s Storage) readSecret() (Secret, error) {
+	info, err := os.Stat(s.secretFile())
+	if err != nil {
+		return Secret{}, err
+	}
+	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" { // Windows has no such bits
+		return Secret{}, fmt.Errorf("other users of this machine can read %s, and with it they could open every secret of the installation: chmod 600 %[1]s", s.secretFile())
+	}
 	b, err := os.ReadFile(s.secretFile())
 	if err != nil {
 		return Secret{}, err

@@ -65,7 +65,7 @@ func TestSecret(t *testing.T) {
 	t.Run("given", func(t *testing.T) {
 		t.Parallel()
 		s := newDir(t)
-		got, err := s.Secret(hex.EncodeToString(key))
+		got, err := s.Secret(hex.EncodeToString(key), true)
 		if err != nil || !bytes.Equal(got[:], key) {
 			t.Errorf("Secret = %x, %v", got, err)
 		}
@@ -75,18 +75,18 @@ func TestSecret(t *testing.T) {
 	})
 	t.Run("given_wrong", func(t *testing.T) {
 		t.Parallel()
-		if _, err := newDir(t).Secret("nonsense"); err == nil || !strings.Contains(err.Error(), "PARLEY_SECRET_KEY") {
+		if _, err := newDir(t).Secret("nonsense", true); err == nil || !strings.Contains(err.Error(), "PARLEY_SECRET_KEY") {
 			t.Errorf("Secret(nonsense): %v", err)
 		}
 	})
 	t.Run("made_once", func(t *testing.T) {
 		t.Parallel()
 		s := newDir(t)
-		first, err := s.Secret("")
+		first, err := s.Secret("", true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := s.Secret("")
+		again, err := s.Secret("", true)
 		if err != nil || again != first {
 			t.Errorf("the second Secret = %x, %v; the first %x", again, err, first)
 		}
@@ -105,7 +105,7 @@ func TestSecret(t *testing.T) {
 			for i := range got {
 				wg.Go(func() {
 					var err error
-					if got[i], err = s.Secret(""); err != nil {
+					if got[i], err = s.Secret("", true); err != nil {
 						t.Error(err)
 					}
 				})
@@ -124,12 +124,49 @@ func TestSecret(t *testing.T) {
 		if err := os.WriteFile(s.Database(), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Secret(""); err == nil || !strings.Contains(err.Error(), "bring back") {
+		if _, err := s.Secret("", true); err == nil || !strings.Contains(err.Error(), "bring back") {
 			t.Errorf("Secret beside a database without a key: %v", err)
 		}
 		s.URL = "postgres://db/parley" // the file is then none of its business
-		if _, err := s.Secret(""); err != nil {
+		if _, err := s.Secret("", true); err != nil {
 			t.Errorf("Secret of a PostgreSQL database, beside a file of SQLite: %v", err)
+		}
+	})
+	t.Run("not_made", func(t *testing.T) {
+		t.Parallel()
+		s := newDir(t)
+		s.URL = "postgres://db/parley"
+		if _, err := s.Secret("", false); err == nil || !strings.Contains(err.Error(), "PARLEY_SECRET_KEY") {
+			t.Errorf("Secret of an installation that has no secret.key: %v", err)
+		}
+		if entries, _ := os.ReadDir(s.Dir); len(entries) != 0 {
+			t.Errorf("something was made in the directory: %v", entries)
+		}
+	})
+	t.Run("open_to_others", func(t *testing.T) {
+		t.Parallel()
+		if runtime.GOOS == "windows" {
+			return
+		}
+		s := newDir(t)
+		first, err := s.Secret("", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(s.Dir, "secret.key")
+		for _, mode := range []os.FileMode{0o640, 0o604, 0o644, 0o620} {
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Secret("", true); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
+				t.Errorf("Secret from a file of mode %o: %v", mode, err)
+			}
+		}
+		if err := os.Chmod(path, 0o400); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := s.Secret("", true); err != nil || again != first {
+			t.Errorf("Secret from a file that only its owner can read: %v", err)
 		}
 	})
 	t.Run("spoilt", func(t *testing.T) {
@@ -138,7 +175,7 @@ func TestSecret(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(s.Dir, "secret.key"), []byte("short"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Secret(""); err == nil || !strings.Contains(err.Error(), "secret.key") {
+		if _, err := s.Secret("", true); err == nil || !strings.Contains(err.Error(), "secret.key") {
 			t.Errorf("Secret from a spoilt file: %v", err)
 		}
 	})

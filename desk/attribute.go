@@ -1,8 +1,10 @@
 package desk
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,24 +25,25 @@ const (
 	DatetimeAttribute    AttributeType = "datetime"
 )
 
-// AttributeTypes lists all of them, in the order in which they are shown.
+// AttributeTypes lists all types, in the order in which they are shown.
 var AttributeTypes = []AttributeType{
 	TextAttribute, NumberAttribute, SelectAttribute, DateAttribute,
 	BooleanAttribute, URLAttribute, MultiselectAttribute, DatetimeAttribute,
 }
 
-// hasOptions tells whether values are taken from a list of options.
+// hasOptions tells whether the values are options of the attribute.
 func (t AttributeType) hasOptions() bool { return t == SelectAttribute || t == MultiselectAttribute }
 
 // Limits of attributes (contract §3 and §4). Characters are Unicode code points.
 const (
-	MaxAttributes           = 300 // of a workspace, archived ones included
-	MaxAttributeKey         = 64  // bytes
+	MaxAttributes           = 300     // of a workspace, archived ones included
+	MaxAttributesJSON       = 4 << 20 // bytes that all of them have in an answer
+	MaxAttributeKey         = 64      // bytes
 	MaxAttributeLabel       = 140
 	MaxAttributeDescription = 300
 	MaxOptions              = 500
 	MaxOption               = 255
-	MaxPosition             = 1<<53 - 1 // beyond it, readers of JSON begin to round
+	MaxPosition             = 1<<53 - 1 // readers of JSON round greater numbers
 	MaxText                 = 4000
 	MaxURL                  = 2000
 )
@@ -63,7 +66,7 @@ func (a *Attribute) Equal(b *Attribute) bool {
 		slices.Equal(a.Options, b.Options) && a.Position == b.Position && a.Archived == b.Archived
 }
 
-// An AttributeInput is what POST /attributes says of an attribute, as it was sent.
+// An AttributeInput is an attribute as POST /attributes sent it.
 type AttributeInput struct {
 	Key                      string
 	Label, Description, Type Field[string]
@@ -71,14 +74,14 @@ type AttributeInput struct {
 	Position                 Field[int64]
 }
 
-// Apply returns the attribute as it is after the request: a new one when existing
-// is nil, or existing with what the request says laid over it (contract §4). count
-// is how many attributes the workspace has, archived ones included; nextPosition
-// is one more than the greatest position among them. It returns InvalidRequest, or
-// TypeConflict for another type than the existing one.
+// Apply returns the attribute as it is after the request: a new one if existing is nil,
+// otherwise existing with the request's changes (contract §4). count is how many
+// attributes the workspace has, archived ones included; nextPosition is one more than
+// the greatest position among them. It returns InvalidRequest, or TypeConflict if the
+// existing attribute has another type.
 func (in AttributeInput) Apply(existing *Attribute, count, nextPosition int) (Attribute, error) {
 	if !isWord(in.Key, MaxAttributeKey) {
-		return Attribute{}, Invalidf("/key: send a lower-case letter and up to %d lower-case letters, digits or _", MaxAttributeKey-1)
+		return Attribute{}, InvalidAt("/key", "send a lower-case letter and up to %d lower-case letters, digits or _", MaxAttributeKey-1)
 	}
 	a := Attribute{Key: in.Key, Label: in.Key, Position: min(nextPosition, MaxPosition)}
 	if existing != nil {
@@ -99,6 +102,31 @@ func (in AttributeInput) Apply(existing *Attribute, count, nextPosition int) (At
 	return a, nil
 }
 
+// CheckAttributes refuses a definition that makes the workspace's attributes larger
+// than 4 MiB in an answer (contract §4), unless it makes them smaller than before.
+func (s *Settings) CheckAttributes(next *Attribute) error {
+	total := len(`{"data":[]}`) + next.jsonLength()
+	for key, a := range s.Attributes {
+		if key != next.Key {
+			total += a.jsonLength()
+		}
+	}
+	if existing := s.Attributes[next.Key]; total <= MaxAttributesJSON || existing != nil && next.jsonLength() <= existing.jsonLength() {
+		return nil
+	}
+	return InvalidAt("/options", "with these the workspace's attributes would take more than the 4 MiB that all of them may: send fewer or shorter options, or shorten those of other attributes")
+}
+
+// jsonLength is the length of an attribute in an answer, or slightly more.
+func (a *Attribute) jsonLength() int {
+	n := len(`{"key":,"label":,"description":,"type":"multiselect","options":[],"position":9007199254740991,"archived":false},`) +
+		jsonLength(a.Key) + jsonLength(a.Label) + jsonLength(a.Description)
+	for _, o := range a.Options {
+		n += jsonLength(o) + 1
+	}
+	return n
+}
+
 func (in AttributeInput) setLabel(a *Attribute) error {
 	if in.Label.Null {
 		a.Label = a.Key
@@ -108,7 +136,7 @@ func (in AttributeInput) setLabel(a *Attribute) error {
 	}
 	label, err := parseText(in.Label.Value, "a label", 1, MaxAttributeLabel)
 	if err != nil {
-		return Invalidf("/label: %v", err)
+		return InvalidAt("/label", "%v", err)
 	}
 	a.Label = label
 	return nil
@@ -120,7 +148,7 @@ func (in AttributeInput) setDescription(a *Attribute) error {
 	}
 	description, err := parseText(in.Description.Value, "a description", 0, MaxAttributeDescription) // "" when null
 	if err != nil {
-		return Invalidf("/description: %v", err)
+		return InvalidAt("/description", "%v", err)
 	}
 	a.Description = description
 	return nil
@@ -130,11 +158,11 @@ func (in AttributeInput) setPosition(a *Attribute, next int) error {
 	switch p := in.Position; {
 	case !p.Set:
 	case p.Null:
-		if a.Position != next-1 { // else it is last already, and saying so again changes nothing
+		if a.Position != next-1 { // otherwise it is last already, and nothing changes
 			a.Position = min(next, MaxPosition)
 		}
 	case p.Value < 0 || p.Value > MaxPosition:
-		return Invalidf("/position: send a whole number from 0 to %d, or null for the last position", MaxPosition)
+		return InvalidAt("/position", "send a whole number from 0 to %d, or null for the last position", MaxPosition)
 	default:
 		a.Position = int(p.Value)
 	}
@@ -147,9 +175,9 @@ func (in AttributeInput) setType(a *Attribute) error {
 	case !in.Type.Has() && a.Type != "":
 		return nil
 	case !in.Type.Has():
-		return Invalidf("/type: a new attribute needs one: send %s", typeNames())
+		return InvalidAt("/type", "a new attribute needs one: send %s", typeNames())
 	case !slices.Contains(AttributeTypes, t):
-		return Invalidf("/type: this is no type of attribute: send %s", typeNames())
+		return InvalidAt("/type", "this is no type of attribute: send %s", typeNames())
 	case a.Type != "" && a.Type != t:
 		return Errorf(TypeConflict, "the attribute %s is of type %s, and a type never changes: archive it and create a new key to store %s",
 			a.Key, a.Type, t)
@@ -173,44 +201,46 @@ func typeNames() string {
 	return b.String()
 }
 
-// checkOptions judges the options by themselves, whatever the type.
+// checkOptions checks the options alone, for any type.
 func (in AttributeInput) checkOptions(*Attribute) error {
 	options := in.Options.Value
 	if len(options) > MaxOptions {
-		return Invalidf("/options: an attribute has at most %d options, these are %d: leave some out", MaxOptions, len(options))
+		return InvalidAt("/options", "an attribute has at most %d options, these are %d: leave some out", MaxOptions, len(options))
 	}
 	first := make(map[string]int, len(options))
 	for i, o := range options {
 		if err := checkStorable(o); err != nil {
-			return Invalidf("/options/%d: %v", i, err)
+			return InvalidAt(optionAt(i), "%v", err)
 		}
 		if n := utf8.RuneCountInString(o); n < 1 || n > MaxOption {
-			return Invalidf("/options/%d: an option has 1 to %d characters, this one has %d", i, MaxOption, n)
+			return InvalidAt(optionAt(i), "an option has 1 to %d characters, this one has %d", MaxOption, n)
 		}
 		if j, twice := first[o]; twice {
-			return Invalidf("/options/%d: this is the same as /options/%d: send each option once", i, j)
+			return InvalidAt(optionAt(i), "this option is there twice: it is also number %d", j+1)
 		}
 		first[o] = i
 	}
 	return nil
 }
 
-// setOptions judges them together with the type, which comes first: with the wrong
-// type, the options aren't what is wrong.
+func optionAt(i int) string { return "/options/" + strconv.Itoa(i) }
+
+// setOptions checks the options together with the type. The type is checked first: if
+// it is wrong, the error is about the type and not about the options.
 func (in AttributeInput) setOptions(a *Attribute) error {
 	options := in.Options.Value
 	switch {
 	case !a.Type.hasOptions() && len(options) > 0:
-		return Invalidf("/options: an attribute of type %s takes none: leave them out, or use select or multiselect", a.Type)
+		return InvalidAt("/options", "an attribute of type %s takes none: leave them out, or use select or multiselect", a.Type)
 	case a.Type.hasOptions() && len(options) == 0 && (in.Options.Set || len(a.Options) == 0):
-		return Invalidf("/options: an attribute of type %s needs 1 to %d of them", a.Type, MaxOptions)
+		return InvalidAt("/options", "an attribute of type %s needs 1 to %d of them", a.Type, MaxOptions)
 	case len(options) > 0:
 		a.Options = slices.Clone(options)
 	}
 	return nil
 }
 
-// NoSuchAttribute is the reason for a key that the workspace has no attribute of
+// NoSuchAttribute is the reason for a key for which the workspace has no attribute
 // (spec, Errors).
 const NoSuchAttribute = "no such workspace attribute"
 
@@ -243,6 +273,56 @@ func (a *Attribute) Canonical(v Value) (json, reason string) {
 	if v.Kind == NullValue {
 		return "", ""
 	}
+	if json, reason = a.canonical(v); reason != "" && reason != reasonLong {
+		switch {
+		case v.Kind == StringValue && v.Text == "":
+			reason += "; " + emptyClears
+		case a.Type.hasOptions(), a.Type == DateAttribute, a.Type == DatetimeAttribute:
+			reason += v.got(a)
+		}
+	}
+	return json, reason
+}
+
+// emptyClears is the advice for an empty string.
+const emptyClears = "empty; send null to clear"
+
+// got quotes a refused value, shortened.
+func (v Value) got(a *Attribute) string {
+	switch v.Kind {
+	case StringValue:
+		return "; got " + Quote(v.Text)
+	case NumberValue:
+		return "; got " + shorten(v.Text)
+	case ListValue:
+		for option := range strings.SplitSeq(strings.TrimSuffix(v.Text, ListEnd), ListEnd) {
+			if a.Type == MultiselectAttribute && !slices.Contains(a.Options, option) {
+				return "; got " + Quote(option)
+			}
+		}
+	}
+	return ""
+}
+
+// maxQuoted is how many characters of a sent value a message quotes.
+const maxQuoted = 60
+
+// Quote quotes a sent text for a message.
+func Quote(s string) string { return `"` + shorten(s) + `"` }
+
+func shorten(s string) string {
+	n := 0
+	for i := range s {
+		if n == maxQuoted {
+			return s[:i] + "…"
+		}
+		n++
+	}
+	return s
+}
+
+// canonical is Canonical without the quoted value in the reason.
+func (a *Attribute) canonical(v Value) (json, reason string) {
 	switch a.Type {
 	case NumberAttribute:
 		return canonicalNumber(v)
@@ -252,7 +332,7 @@ func (a *Attribute) Canonical(v Value) (json, reason string) {
 		return a.canonicalList(v)
 	case SelectAttribute:
 		if v.Kind != StringValue || !slices.Contains(a.Options, v.Text) {
-			return "", reasonSelect + strings.Join(a.Options, ", ")
+			return "", a.reason(reasonSelect)
 		}
 		return quoteJSON(v.Text), ""
 	case DateAttribute:
@@ -302,33 +382,55 @@ func canonicalBoolean(v Value) (json, reason string) {
 	return "", reasonBoolean
 }
 
-// canonicalList takes at most as many elements as there can be options: more
-// could only be repetitions, and a request must not cost millions of comparisons.
+// canonicalList accepts no more elements than an attribute can have options. More could
+// only be repetitions, and comparing millions of them would cost too much.
 func (a *Attribute) canonicalList(v Value) (json, reason string) {
-	refused := func() (string, string) { return "", reasonList + strings.Join(a.Options, ", ") }
-	if v.Kind != ArrayValue || len(v.List) > MaxOptions {
-		return refused()
+	n := strings.Count(v.Text, ListEnd)
+	if v.Kind != ListValue || n > MaxOptions {
+		return "", a.reason(reasonList)
 	}
-	if len(v.List) == 0 {
+	if n == 0 {
 		return "", ""
 	}
-	size := 2
-	for _, e := range v.List {
-		size += len(e.Text) + 3
-	}
-	b := make([]byte, 0, size)
+	b := make([]byte, 0, len(v.Text)+2*n+2)
 	sep := byte('[')
-	for i, e := range v.List {
-		if e.Kind != StringValue || !slices.Contains(a.Options, e.Text) {
-			return refused()
+	taken := make([]string, 0, n)
+	for rest := v.Text; rest != ""; {
+		var option string
+		option, rest, _ = strings.Cut(rest, ListEnd)
+		if !slices.Contains(a.Options, option) {
+			return "", a.reason(reasonList)
 		}
-		if slices.ContainsFunc(v.List[:i], func(before Value) bool { return before.Text == e.Text }) {
+		if slices.Contains(taken, option) {
 			continue
 		}
-		b = AppendJSONString(append(b, sep), e.Text)
+		taken = append(taken, option)
+		b = AppendJSONString(append(b, sep), option)
 		sep = ','
 	}
 	return string(append(b, ']')), ""
+}
+
+// maxReason is how many characters of options a reason contains (contract §3).
+const maxReason = 1000
+
+// reason adds the attribute's options to the start of a reason.
+func (a *Attribute) reason(start string) string {
+	b := []byte(start)
+	room := maxReason
+	for i, o := range a.Options {
+		if i > 0 {
+			room -= len(", ")
+		}
+		if room -= utf8.RuneCountInString(o); room < 0 {
+			return string(fmt.Appendf(b, " and %d more", len(a.Options)-i))
+		}
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(b, o...)
+	}
+	return string(b)
 }
 
 func canonicalDatetime(v Value) (json, reason string) {
@@ -340,8 +442,8 @@ func canonicalDatetime(v Value) (json, reason string) {
 	return string(append(t.Append(append(b[:0], '"')), '"')), ""
 }
 
-// isURL tells whether s is an absolute address of the web: http or https, a host,
-// at most MaxURL characters, no white space or control characters.
+// isURL tells whether s is an absolute web address: http or https, a host, at most
+// MaxURL characters, no white space or control characters.
 func isURL(s string) bool {
 	if len(s) > MaxURL && utf8.RuneCountInString(s) > MaxURL || !utf8.ValidString(s) {
 		return false

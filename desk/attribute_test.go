@@ -61,7 +61,7 @@ func TestAttributeInput_creates(t *testing.T) {
 		{"options where none belong", desk.AttributeInput{Key: "tier", Type: sent("text"), Options: sent([]string{"A"})}, desk.Attribute{}, "/options: "},
 		{"an option is empty", desk.AttributeInput{Key: "tier", Type: sent("select"), Options: sent([]string{"A", ""})}, desk.Attribute{}, "/options/1: "},
 		{"an option is too long", desk.AttributeInput{Key: "tier", Type: sent("select"), Options: sent([]string{long[:512]})}, desk.Attribute{}, "/options/0: "},
-		{"an option twice", desk.AttributeInput{Key: "tier", Type: sent("select"), Options: sent([]string{"A", "B", "a", "B"})}, desk.Attribute{}, "/options/3: this is the same as /options/1"},
+		{"an option twice", desk.AttributeInput{Key: "tier", Type: sent("select"), Options: sent([]string{"A", "B", "a", "B"})}, desk.Attribute{}, "/options/3: this option is there twice: it is also number 2"},
 		{"an option holds U+0000", desk.AttributeInput{Key: "tier", Type: sent("select"), Options: sent([]string{"\x00"})}, desk.Attribute{}, "/options/0: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -188,13 +188,20 @@ func TestAttributeEqual(t *testing.T) {
 func str(s string) desk.Value { return desk.Value{Kind: desk.StringValue, Text: s} }
 func num(s string) desk.Value { return desk.Value{Kind: desk.NumberValue, Text: s} }
 func list(v ...desk.Value) desk.Value {
-	return desk.Value{Kind: desk.ArrayValue, List: v}
+	l := desk.Value{Kind: desk.ListValue}
+	for _, e := range v {
+		if e.Kind != desk.StringValue {
+			return desk.Value{Kind: desk.OtherValue}
+		}
+		l.Text += e.Text + desk.ListEnd
+	}
+	return l
 }
 
 var (
 	trueValue   = desk.Value{Kind: desk.BoolValue, Bool: true}
 	falseValue  = desk.Value{Kind: desk.BoolValue}
-	objectValue = desk.Value{Kind: desk.ObjectValue}
+	objectValue = desk.Value{Kind: desk.OtherValue}
 )
 
 func TestCanonical(t *testing.T) {
@@ -364,8 +371,44 @@ func TestCanonical(t *testing.T) {
 	} {
 		a := desk.Attribute{Key: "k", Type: c.kind, Options: []string{"A", "B", `c "d"`}}
 		got, reason := a.Canonical(c.value)
-		if got+reason != c.want || reason != "" && got != "" || got != "" && !json.Valid([]byte(got)) {
+		start, _, _ := strings.Cut(reason, "; ") // what follows speaks of the value: TestCanonical_quotes
+		if got+start != c.want || reason != "" && got != "" || got != "" && !json.Valid([]byte(got)) {
 			t.Errorf("%s %.60v: got JSON %.60q, reason %q, want %.60q", c.kind, c.value, got, reason, c.want)
+		}
+	}
+}
+
+// TestCanonical_quotes: after its reason, a refused option or date quotes what was sent.
+func TestCanonical_quotes(t *testing.T) {
+	t.Parallel()
+	list := func(options ...string) desk.Value {
+		return desk.Value{Kind: desk.ListValue, Text: strings.Join(options, desk.ListEnd) + desk.ListEnd}
+	}
+	for _, c := range []struct {
+		kind  desk.AttributeType
+		value desk.Value
+		want  string
+	}{
+		{"select", str("gold"), `; got "gold"`},
+		{"select", str(strings.Repeat("ü", 60)), `; got "` + strings.Repeat("ü", 60) + `"`},
+		{"select", str(strings.Repeat("ü", 61)), `; got "` + strings.Repeat("ü", 60) + `…"`},
+		{"select", num(strings.Repeat("7", 61)), "; got " + strings.Repeat("7", 60) + "…"},
+		{"select", desk.Value{Kind: desk.BoolValue}, ""},
+		{"select", str(""), "; empty; send null to clear"},
+		{"multiselect", list("A", "x", "y"), `; got "x"`},
+		{"multiselect", str("A"), `; got "A"`},
+		{"date", str("31.01.2026"), `; got "31.01.2026"`},
+		{"date", num("20260131"), "; got 20260131"},
+		{"datetime", str("2026-01-31"), `; got "2026-01-31"`},
+		{"date", str(""), "; empty; send null to clear"},
+		{"number", str(""), "; empty; send null to clear"},
+		{"number", str("twelve"), ""},
+		{"url", str("parley"), ""},
+	} {
+		a := desk.Attribute{Key: "k", Type: c.kind, Options: []string{"A", "B"}}
+		_, reason := a.Canonical(c.value)
+		if start, got, _ := strings.Cut(reason, "; "); !strings.HasPrefix(start, "expected ") || strings.TrimPrefix(c.want, "; ") != got {
+			t.Errorf("%s %.60v: %q, want %q at the end", c.kind, c.value, reason, c.want)
 		}
 	}
 }
@@ -497,5 +540,97 @@ func BenchmarkCanonical(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestReasonNamesOptions: as many as fit into 1,000 characters, and how many more.
+func TestReasonNamesOptions(t *testing.T) {
+	t.Parallel()
+	option := func(r string, i, n int) string { return strings.Repeat(r, n-3) + fmt.Sprintf("%03d", i) }
+	for _, c := range []struct{ count, length, named int }{
+		{99, 8, 99},   // 99*8 + 98*2 = 988
+		{100, 8, 100}, // 998
+		{101, 8, 100}, // 1008
+		{500, 255, 3}, // of four, 1026
+		{4, 248, 4},   // 998
+		{5, 248, 4},   //
+		{500, 3, 200}, // 998
+	} {
+		for _, r := range []string{"x", "\U0001F600"} {
+			a := desk.Attribute{Key: "k", Type: desk.SelectAttribute}
+			for i := range c.count {
+				a.Options = append(a.Options, option(r, i, c.length))
+			}
+			want := strings.Join(a.Options[:c.named], ", ")
+			if c.named < c.count {
+				want += fmt.Sprintf(" and %d more", c.count-c.named)
+			}
+			if _, got := a.Canonical(str("no such")); got != "expected one of: "+want+`; got "no such"` {
+				t.Errorf("%d options of %d: %q", c.count, c.length, got)
+			}
+			a.Type = desk.MultiselectAttribute
+			if _, got := a.Canonical(list(str("no such"))); got != "expected a list of: "+want+`; got "no such"` {
+				t.Errorf("%d options of %d: %q", c.count, c.length, got)
+			}
+		}
+	}
+}
+
+// TestCheckAttributes: all of a workspace's attributes are answered in 4 MiB; what was
+// larger before may become smaller.
+func TestCheckAttributes(t *testing.T) {
+	t.Parallel()
+	large := func(key string, characters int) desk.Attribute {
+		a := desk.Attribute{Key: key, Type: desk.SelectAttribute}
+		for i := range 500 {
+			a.Options = append(a.Options, fmt.Sprintf("%03d", i)+strings.Repeat("\U0001F600", characters-3))
+		}
+		return a
+	}
+	var stored []desk.Attribute
+	settings := func() *desk.Settings {
+		return desk.NewSettings(desk.Workspace{}, 1, stored, nil, nil, nil)
+	}
+	for {
+		next := large(fmt.Sprintf("k%d", len(stored)), 255)
+		if err := settings().CheckAttributes(&next); err != nil {
+			if !desk.IsType(err, desk.InvalidRequest) {
+				t.Error(err)
+			}
+			break
+		}
+		stored = append(stored, next)
+	}
+	if len(stored) != 8 { // of half a megabyte each
+		t.Errorf("%d attributes of 500 options of 255 characters fit", len(stored))
+	}
+	stored = append(stored, large("before", 200)) // as an older release took it
+	for characters, ok := range map[int]bool{100: true, 200: true, 201: false} {
+		next := large("before", characters)
+		if err := settings().CheckAttributes(&next); (err == nil) != ok {
+			t.Errorf("from 200 to %d characters: %v", characters, err)
+		}
+	}
+}
+
+// TestValueStored: a list as the first release kept it, in the plan of a send.
+func TestValueStored(t *testing.T) {
+	t.Parallel()
+	for stored, want := range map[string]desk.Value{
+		`{"Kind":4,"List":[{"Kind":3,"Text":"B"},{"Kind":3,"Text":"A"}]}`: list(str("B"), str("A")),
+		`{"Kind":4,"List":[]}`: list(),
+		`{"Kind":4,"List":[{"Kind":3,"Text":"B"},{"Kind":2,"Text":"1"}]}`: list(num("1")),
+		`{"Kind":5}`:               objectValue,
+		`{"Kind":2,"Text":"1.50"}`: num("1.50"),
+		`{}`:                       {},
+	} {
+		var got desk.Value
+		if err := json.Unmarshal([]byte(stored), &got); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", stored, got, err)
+		}
+		again, _ := json.Marshal(got)
+		if err := json.Unmarshal(again, &got); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", again, got, err)
+		}
 	}
 }

@@ -8,7 +8,7 @@ const MaxOperations = 1000
 func CheckBatch(n int) error {
 	switch {
 	case n == 0:
-		return Invalidf("/operations: a batch holds 1 to %d operations, this one has none", MaxOperations)
+		return InvalidAt("/operations", "a batch holds 1 to %d operations, this one has none", MaxOperations)
 	case n > MaxOperations:
 		return Errorf(TooManyOperations, "a batch holds at most %d operations, this one has %d: send them in %d requests",
 			MaxOperations, n, (n+MaxOperations-1)/MaxOperations)
@@ -16,10 +16,10 @@ func CheckBatch(n int) error {
 	return nil
 }
 
-// A Summary counts what became of a batch's operations (spec, POST /contacts/batch).
+// A Summary counts the results of a batch's operations (spec, POST /contacts/batch).
 type Summary struct{ Total, Created, Updated, Deleted, Assigned, Errors int }
 
-// Count adds one operation's result; the status of a failed one is "".
+// Count adds the result of one operation. The status of a failed operation is "".
 func (s *Summary) Count(status Status) {
 	s.Total++
 	switch status {

@@ -1,51 +1,83 @@
 package desk
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
-// A Book holds everything that a group of operations can touch: the contacts
-// they name and those that hold an identity they claim. The store loads it,
-// Apply changes it, the store flushes what changed. A Book is used once, by one
-// goroutine.
+// A Book holds all contacts that a group of operations can change: those that they
+// name, and those that hold an identity they claim. The store loads it, Apply changes
+// it, and the store flushes the changes. A Book is used once, by one goroutine.
 type Book struct {
 	settings *Settings
-	pages    map[ID]*Page
-	holders  map[Identity]ID // by claim
-	changed  []*Page
+	entries  map[ID]*Entry
+	holders  map[Claim]ID
+	sharers  map[Claim][]ID // all holders of claims that contacts share since an older release; usually nil
+	unread   []*Contact     // loaded without their further identities; usually nil
+	bytes    int            // approximate size of the loaded contacts
+	room     int            // space left for the details of the current operation's error
+	ended    bool
+	changed  []*Entry
 	events   []Event
 }
 
-// A Page is one contact of the Book: as it is stored and as it is now.
-type Page struct {
+// An Entry is one contact of the Book: as it is stored, and as it is now.
+type Entry struct {
 	Stored *Contact // nil: not stored yet
-	Now    *Contact // nil: deleted, or never was
+	Now    *Contact // nil: deleted, or not created
 }
 
 // NewBook opens an empty Book over a workspace's settings, sized for n contacts.
 func NewBook(s *Settings, n int) *Book {
-	return &Book{settings: s, pages: make(map[ID]*Page, n), holders: make(map[Identity]ID, 4*n)}
+	return &Book{settings: s, entries: make(map[ID]*Entry, n), holders: make(map[Claim]ID, 4*n)}
 }
 
 // Settings are those of the Book's workspace.
 func (b *Book) Settings() *Settings { return b.settings }
 
-// Load enters a stored contact.
+// Load adds a stored contact.
 func (b *Book) Load(c *Contact) {
-	b.pages[c.ID] = &Page{Stored: c, Now: c}
+	b.entries[c.ID] = &Entry{Stored: c, Now: c}
 	b.hold(c)
+	b.bytes += c.Size()
+	if c.Unread {
+		b.unread = append(b.unread, c)
+	}
 }
 
-// Changed lists the pages that were touched, in the order of their first change.
-// One whose contact was created and deleted again has neither Stored nor Now.
-func (b *Book) Changed() []*Page { return b.changed }
+// MaxBookBytes is how many bytes of contacts a Book loads. The contacts of one
+// operation may exceed it.
+const MaxBookBytes = 8 << 20
 
-// Events lists what happened, in order.
+// Full tells whether the loaded contacts exceed MaxBookBytes, so that the operations
+// must be processed in parts.
+func (b *Book) Full() bool { return b.Over(MaxBookBytes) }
+
+// Over tells whether the loaded contacts exceed a number of bytes.
+func (b *Book) Over(most int) bool { return b.bytes > most }
+
+// End tells the store that no operation follows those of this Book.
+func (b *Book) End() { b.ended = true }
+
+// Ended tells whether End was called.
+func (b *Book) Ended() bool { return b.ended }
+
+// Len is how many contacts the Book has loaded.
+func (b *Book) Len() int { return len(b.entries) }
+
+// Changed lists the changed entries, in the order of their first change. If a contact
+// was created and deleted again, its entry has neither Stored nor Now.
+func (b *Book) Changed() []*Entry { return b.changed }
+
+// Events lists the recorded events, in order.
 func (b *Book) Events() []Event { return b.events }
 
-// Apply carries out one operation for actor at now, or refuses it and leaves the
-// Book as it was. The order of checks is the contract's (§2): the record, the
-// owner, the attributes, the identities. It returns InvalidRequest, NotFound,
-// InvalidAttributes or IdentityConflict.
-func (b *Book) Apply(op *Op, actor ID, now Time, newID func() ID) (Outcome, error) {
+// Apply runs one operation for actor at now. If it refuses the operation, the Book does
+// not change. It checks in the contract's order (§2): the record, the owner, the
+// attributes, the identities. It returns InvalidRequest, NotFound, InvalidAttributes or
+// IdentityConflict.
+func (b *Book) Apply(op *Op, actor Actor, now Time, newID func() ID) (Outcome, error) {
+	b.room = op.DetailBytes
 	if err := op.Check(); err != nil {
 		return Outcome{}, err
 	}
@@ -64,11 +96,33 @@ func (b *Book) Apply(op *Op, actor ID, now Time, newID func() ID) (Outcome, erro
 	panic("desk: an operation of no kind")
 }
 
-func (b *Book) upsert(w *ContactWrite, actor ID, now Time, newID func() ID) (Outcome, error) {
+// Stored returns an outcome with the ids and times that are stored, as a dry run answers
+// it: none for a contact that only the Book has (contract-data §1).
+func (b *Book) Stored(o Outcome) Outcome {
+	e := b.entries[o.ID]
+	if e == nil {
+		return o
+	}
+	var stored Contact
+	if e.Stored != nil {
+		stored = *e.Stored
+	}
+	o.ID = stored.ID
+	if o.Contact != nil {
+		c := *o.Contact
+		c.ID, c.CreatedAt, c.UpdatedAt = stored.ID, stored.CreatedAt, stored.UpdatedAt
+		o.Contact = &c
+	}
+	return o
+}
+
+func (b *Book) upsert(w *ContactWrite, actor Actor, now Time, newID func() ID) (Outcome, error) {
 	var current *Contact
 	conflict := false
 	for _, i := range w.Sent {
-		if held := b.Holder(i); held != nil {
+		held, ambiguous := b.holder(i)
+		conflict = conflict || ambiguous
+		if held != nil {
 			conflict = conflict || current != nil && current != held
 			current = held
 		}
@@ -77,20 +131,43 @@ func (b *Book) upsert(w *ContactWrite, actor ID, now Time, newID func() ID) (Out
 	if err != nil {
 		return Outcome{}, err
 	}
-	if conflict { // never merged: two people who share a handle are for a person to sort out
+	if conflict { // never merged: a person has to decide what two people with one handle mean
 		return Outcome{}, b.conflict(w.Sent, nil)
 	}
+	if err := w.checkSize(current, attributes, b.room); err != nil {
+		return Outcome{}, err
+	}
 	if current != nil {
+		if err := b.takeover(current, w); err != nil {
+			return Outcome{}, err
+		}
 		return b.write(StatusUpdated, current, w, owner, attributes, actor, now)
 	}
 	c, _ := Contact{}.apply(w, owner, attributes)
 	c.ID, c.CreatedAt, c.UpdatedAt = newID(), now, now
-	b.put(&Page{}, &c, Event{Kind: ContactCreated, Subject: c.ID, Actor: actor, At: now})
+	b.put(&Entry{}, &c, Event{Type: ContactCreated, Subject: c.ID, Actor: actor, At: now})
 	b.hold(&c)
-	return Outcome{StatusCreated, &c}, nil
+	return Outcome{StatusCreated, c.ID, &c}, nil
 }
 
-func (b *Book) patch(op *Op, actor ID, now Time) (Outcome, error) {
+// takeover applies the rule of fixed external ids (contract §3). It refuses a write
+// whose external id no contact holds and whose other handles match a contact with
+// another external id.
+func (b *Book) takeover(current *Contact, w *ContactWrite) error {
+	sent := Identity{Kind: KindExternalID, Value: w.ExternalID.Value}
+	if !b.settings.FixedExternalIDs || !w.ExternalID.Has() || current.ExternalID == "" || !b.Free(sent) {
+		return nil
+	}
+	clash := details[Identity]{room: b.room}
+	for _, i := range w.Sent {
+		if i == sent || !b.Free(i) {
+			clash.add(Identity{Kind: i.Kind, Value: i.Value}, i.Kind, i.Value)
+		}
+	}
+	return clash.seen(Errorf(IdentityConflict, "a contact with another external_id holds these identities, and external ids are fixed in this workspace"))
+}
+
+func (b *Book) patch(op *Op, actor Actor, now Time) (Outcome, error) {
 	current, err := b.byID(op.Target)
 	if err != nil {
 		return Outcome{}, err
@@ -99,15 +176,18 @@ func (b *Book) patch(op *Op, actor ID, now Time) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if err := op.Write.checkSize(current, attributes, b.room); err != nil {
+		return Outcome{}, err
+	}
 	for _, i := range op.Write.Sent {
-		if held := b.Holder(i); held != nil && held != current {
+		if held, ambiguous := b.holder(i); ambiguous || held != nil && held != current {
 			return Outcome{}, b.conflict(op.Write.Sent, current)
 		}
 	}
 	return b.write(StatusUpdated, current, &op.Write, owner, attributes, actor, now)
 }
 
-func (b *Book) assign(op *Op, actor ID, now Time) (Outcome, error) {
+func (b *Book) assign(op *Op, actor Actor, now Time) (Outcome, error) {
 	current, conflict, err := b.find(op)
 	if err != nil {
 		return Outcome{}, err
@@ -123,7 +203,7 @@ func (b *Book) assign(op *Op, actor ID, now Time) (Outcome, error) {
 	return b.write(StatusAssigned, current, w, owner, nil, actor, now)
 }
 
-func (b *Book) delete(op *Op, actor ID, now Time) (Outcome, error) {
+func (b *Book) delete(op *Op, actor Actor, now Time) (Outcome, error) {
 	current, conflict, err := b.find(op)
 	if err != nil {
 		return Outcome{}, err
@@ -132,47 +212,50 @@ func (b *Book) delete(op *Op, actor ID, now Time) (Outcome, error) {
 		return Outcome{}, b.conflict(op.Find, nil)
 	}
 	b.release(current)
-	b.put(b.pages[current.ID], nil, Event{Kind: ContactDeleted, Subject: current.ID, Actor: actor, At: max(now, current.UpdatedAt)})
-	return Outcome{StatusDeleted, current}, nil
+	b.put(b.entries[current.ID], nil, Event{Type: ContactDeleted, Subject: current.ID, Actor: actor, At: max(now, current.UpdatedAt)})
+	return Outcome{StatusDeleted, current.ID, current}, nil
 }
 
-func (b *Book) removeIdentity(op *Op, actor ID, now Time) (Outcome, error) {
+func (b *Book) removeIdentity(op *Op, actor Actor, now Time) (Outcome, error) {
 	current, err := b.byID(op.Target)
 	if err != nil {
 		return Outcome{}, err
 	}
-	held := -1
+	held, primary := -1, current.primary()
 	for _, reading := range op.Remove {
-		if slices.Contains(current.primary(), reading) {
-			return Outcome{}, Invalidf("this is the contact's %s field: clear it with PATCH /contacts/{id} and %s null", reading.Kind, reading.Kind)
-		}
 		if held = slices.Index(current.Further, reading); held >= 0 {
+			break
+		}
+		if slices.ContainsFunc(primary, reading.Same) {
+			return Outcome{}, InvalidAt("/value", "this is the contact's %s field", reading.Kind).Advise(ClearField, reading.Kind)
+		}
+		if held = slices.IndexFunc(current.Further, reading.Same); held >= 0 {
 			break
 		}
 	}
 	if held < 0 {
-		return Outcome{}, NotFoundf("the contact holds no such identity; GET /contacts/{id}/identities lists those it holds")
+		return Outcome{}, NotFoundf("the contact holds no such identity").Advise(ListIdentities)
 	}
 	c := *current
 	c.Further = slices.Delete(slices.Clone(c.Further), held, held+1)
 	b.replace(current, &c, []string{"identities"}, actor, now)
-	return Outcome{StatusUpdated, &c}, nil
+	return Outcome{StatusUpdated, c.ID, &c}, nil
 }
 
-// meaning resolves what a write refers to: its owner, then its attributes.
+// meaning resolves the owner and then the attributes of a write.
 func (b *Book) meaning(w *ContactWrite) (*Member, []attributeValue, error) {
 	var owner *Member
 	if w.Owner.Has() {
 		if owner = b.settings.ResolveMember(w.Owner.Value); owner == nil {
-			return nil, nil, Invalidf("/owner: no member of this workspace has this id or e-mail; GET /members lists them")
+			return nil, nil, InvalidAt("/owner", "no member of this workspace has this id or e-mail").Advise(ListMembers)
 		}
 	}
-	attributes, err := w.judge(b.settings.Attributes)
+	attributes, err := w.judge(b.settings.Attributes, b.room)
 	return owner, attributes, err
 }
 
-// find returns the contact that all of an operation's identifiers lead to, or
-// conflict when they lead to several. It is NotFound when any leads to none.
+// find returns the contact to which all identifiers of an operation belong, or conflict
+// if they belong to several. It returns NotFound if any of them belongs to none.
 func (b *Book) find(op *Op) (found *Contact, conflict bool, err error) {
 	if op.ByID {
 		if found, err = b.byID(op.Target); err != nil {
@@ -180,7 +263,11 @@ func (b *Book) find(op *Op) (found *Contact, conflict bool, err error) {
 		}
 	}
 	for _, i := range op.Find {
-		held := b.Holder(i)
+		held, ambiguous := b.holder(i)
+		if ambiguous {
+			conflict = true
+			continue
+		}
 		if held == nil {
 			return nil, false, NotFoundf("no contact of this workspace holds the %s given", i.Kind)
 		}
@@ -192,8 +279,8 @@ func (b *Book) find(op *Op) (found *Contact, conflict bool, err error) {
 
 // Contact returns the contact with this id as it is now, or nil.
 func (b *Book) Contact(id ID) *Contact {
-	if p := b.pages[id]; p != nil {
-		return p.Now
+	if e := b.entries[id]; e != nil {
+		return e.Now
 	}
 	return nil
 }
@@ -205,52 +292,112 @@ func (b *Book) byID(id ID) (*Contact, error) {
 	return nil, NoContact()
 }
 
-// NoContact is the answer for an id that no contact of the workspace has, which
-// is also the answer for a contact of another workspace (spec, Authentication 7).
+// NoContact is the error for an id that no contact of the workspace has. A contact of
+// another workspace gets the same error (spec, Authentication 7).
 func NoContact() *Error { return NotFoundf("no contact in this workspace has this id") }
 
-// Holder returns the contact that holds an identity now, or nil.
-func (b *Book) Holder(i Identity) *Contact {
-	if id, ok := b.holders[i.Claim()]; ok {
-		return b.pages[id].Now
+// Holder returns the contact that holds an identity now, or nil. If several contacts
+// share the identity since an older release, it returns the one with exactly this
+// spelling, or IdentityConflict if there is none.
+func (b *Book) Holder(i Identity) (*Contact, error) {
+	held, ambiguous := b.holder(i)
+	if ambiguous {
+		return nil, b.conflict([]Identity{i}, nil)
 	}
-	return nil
+	return held, nil
 }
 
-// conflict names each sent identity that a contact other than except holds, in
-// the order sent.
-func (b *Book) conflict(sent []Identity, except *Contact) error {
-	var details []Identity
-	for _, i := range sent {
-		if held := b.Holder(i); held != nil && held != except {
-			details = append(details, i)
+// holder is Holder. ambiguous tells that several contacts share the identity and none
+// has this spelling.
+func (b *Book) holder(i Identity) (held *Contact, ambiguous bool) {
+	claim := i.Claim()
+	id, ok := b.holders[claim]
+	if !ok {
+		return nil, false
+	}
+	others := b.sharers[claim]
+	if len(others) == 0 {
+		return b.entries[id].Now, false
+	}
+	for _, id := range append([]ID{id}, others...) {
+		if c := b.entries[id].Now; c.Spells(i) {
+			return c, false
 		}
 	}
-	e := Errorf(IdentityConflict, "these identities belong to different contacts, and contacts are never merged: details names them")
-	if except != nil {
-		e.Message = "another contact holds these identities, and contacts are never merged: details names them"
-	}
-	e.Details = details
-	return e
+	return nil, true
 }
 
-// write lays w over a contact and answers how it then stands; a write that changes
-// nothing answers the same contact and touches nothing.
-func (b *Book) write(status Status, current *Contact, w *ContactWrite, owner *Member, attributes []attributeValue, actor ID, now Time) (Outcome, error) {
-	c, changed := current.apply(w, owner, attributes)
+// Oldest returns the contact that holds an identity in any spelling, or nil. If there
+// are several, it returns the oldest.
+func (b *Book) Oldest(i Identity) *Contact {
+	if held, ambiguous := b.holder(i); !ambiguous {
+		return held
+	}
+	claim := i.Claim()
+	ids := append([]ID{b.holders[claim]}, b.sharers[claim]...)
+	return b.entries[slices.MinFunc(ids, func(x, y ID) int { return bytes.Compare(x[:], y[:]) })].Now
+}
+
+// Free tells whether no contact holds an identity.
+func (b *Book) Free(i Identity) bool {
+	_, held := b.holders[i.Claim()]
+	return !held
+}
+
+// conflict lists the sent identities that a contact other than except holds, in the
+// order sent.
+func (b *Book) conflict(sent []Identity, except *Contact) error {
+	held := details[Identity]{room: b.room}
+	var known []Identity // each once, in any spelling
+	for _, i := range sent {
+		holder, ambiguous := b.holder(i)
+		if (ambiguous || holder != nil && holder != except) && !slices.ContainsFunc(known, i.Same) {
+			known = append(known, i)
+			held.add(Identity{Kind: i.Kind, Value: i.Value}, i.Kind, i.Value)
+		}
+	}
+	message := "these identities belong to different contacts, and contacts are never merged"
+	if except != nil {
+		message = "another contact holds these identities, and contacts are never merged"
+	}
+	return held.seen(Errorf(IdentityConflict, "%s", message))
+}
+
+// write applies w to a contact and returns the result. A write that changes nothing
+// returns the same contact and changes nothing in the Book.
+func (b *Book) write(status Status, current *Contact, w *ContactWrite, owner *Member, attributes []attributeValue, actor Actor, now Time) (Outcome, error) {
+	c, changed := current.apply(b.keepSpelling(current, w), owner, attributes)
 	if changed == nil {
-		return Outcome{status, current}, nil
+		return Outcome{status, current.ID, current}, nil
 	}
 	if len(c.Further) > MaxFurther && len(c.Further) > len(current.Further) {
-		return Outcome{}, Invalidf("/identities: a contact holds at most %d further handles, and this one has %d: remove some with DELETE /contacts/{id}/identities", MaxFurther, len(current.Further))
+		return Outcome{}, InvalidAt("/identities", "a contact holds at most %d further handles, and this one has %d", MaxFurther, len(current.Further)).Advise(RemoveIdentities)
 	}
 	b.replace(current, &c, changed, actor, now)
-	return Outcome{status, &c}, nil
+	return Outcome{status, c.ID, &c}, nil
 }
 
-func (b *Book) replace(current, next *Contact, changed []string, actor ID, now Time) {
-	next.UpdatedAt = max(now, current.UpdatedAt) // never decreases, whatever the clock does
-	b.put(b.pages[current.ID], next, Event{ContactUpdated, next.ID, actor, next.UpdatedAt, changed})
+// keepSpelling leaves out a phone that is sent as the contact has held it since the first
+// release, while others share the number: in today's form no request would find the
+// contact any more (contract §3, Shared from before).
+func (b *Book) keepSpelling(current *Contact, w *ContactWrite) *ContactWrite {
+	if len(b.sharers) == 0 || !w.Phone.Has() {
+		return w
+	}
+	i := slices.IndexFunc(w.Sent, func(i Identity) bool {
+		return i.Kind == KindPhone && i.Value == w.Phone.Value && i.spelled() == current.Phone
+	})
+	if i < 0 || len(b.sharers[w.Sent[i].Claim()]) == 0 {
+		return w
+	}
+	kept := *w
+	kept.Phone = Field[string]{}
+	return &kept
+}
+
+func (b *Book) replace(current, next *Contact, changed []string, actor Actor, now Time) {
+	next.UpdatedAt = max(now, current.UpdatedAt) // never decreases, even if the clock does
+	b.put(b.entries[current.ID], next, Event{Type: ContactUpdated, Subject: next.ID, Actor: actor, At: next.UpdatedAt, Changed: changed})
 	if !sameIdentities(current, next) {
 		b.release(current)
 		b.hold(next)
@@ -258,25 +405,49 @@ func (b *Book) replace(current, next *Contact, changed []string, actor ID, now T
 }
 
 // put records the contact's new state (nil when deleted) and the event.
-func (b *Book) put(p *Page, c *Contact, e Event) {
-	if p.Now == p.Stored { // contacts are never changed in place, so this is its first change
-		b.changed = append(b.changed, p)
+func (b *Book) put(e *Entry, c *Contact, event Event) {
+	if was := e.Now; was != nil && was.Unread && (c == nil || !sameIdentities(was, c)) {
+		panic("desk: handles change of a contact whose further identities were not read")
 	}
-	if p.Now = c; c != nil {
-		b.pages[c.ID] = p
+	if e.Now == e.Stored { // contacts are never changed in place, so this is the first change
+		b.changed = append(b.changed, e)
 	}
-	b.events = append(b.events, e)
+	if e.Now = c; c != nil {
+		b.entries[c.ID] = e
+	}
+	b.events = append(b.events, event)
 }
 
 func (b *Book) hold(c *Contact) {
-	for _, i := range c.Claims() {
-		b.holders[i] = c.ID
-	}
+	c.each(func(i Identity) bool {
+		if i.Refused() != nil {
+			return true
+		}
+		claim := i.Claim()
+		switch holder, held := b.holders[claim]; {
+		case !held:
+			b.holders[claim] = c.ID
+		case holder != c.ID && !slices.Contains(b.sharers[claim], c.ID):
+			if b.sharers == nil {
+				b.sharers = map[Claim][]ID{}
+			}
+			b.sharers[claim] = append(b.sharers[claim], c.ID)
+		}
+		return true
+	})
 }
 
 func (b *Book) release(c *Contact) {
-	for _, i := range c.Claims() {
-		delete(b.holders, i)
+	for _, claim := range c.Claims() {
+		others := b.sharers[claim]
+		switch {
+		case len(others) > 0 && b.holders[claim] != c.ID:
+			b.sharers[claim] = slices.DeleteFunc(others, func(id ID) bool { return id == c.ID })
+		case len(others) > 0:
+			b.holders[claim], b.sharers[claim] = others[0], others[1:]
+		default:
+			delete(b.holders, claim)
+		}
 	}
 }
 
@@ -284,27 +455,27 @@ func sameIdentities(a, b *Contact) bool {
 	return a.ExternalID == b.ExternalID && a.Email == b.Email && a.Phone == b.Phone && slices.Equal(a.Further, b.Further)
 }
 
-// Claims returns what flushing the page does to the workspace's identities: those
-// the contact no longer holds and those it newly holds. Released ones go first,
-// on all pages, since another contact of the group may have taken them.
-func (p *Page) Claims() (released, taken []Identity) {
+// Claims returns how flushing the entry changes the workspace's claims: those that the
+// contact gives up and those that it gets. The store deletes the released claims of all
+// entries first, because another contact of the group may have taken them.
+func (e *Entry) Claims() (released, taken []Claim) {
 	switch {
-	case p.Stored == nil && p.Now == nil:
+	case e.Stored == nil && e.Now == nil:
 		return nil, nil
-	case p.Stored == nil:
-		return nil, p.Now.Claims()
-	case p.Now == nil:
-		return p.Stored.Claims(), nil
-	case sameIdentities(p.Stored, p.Now):
+	case e.Stored == nil:
+		return nil, e.Now.Claims()
+	case e.Now == nil:
+		return e.Stored.Claims(), nil
+	case sameIdentities(e.Stored, e.Now):
 		return nil, nil
 	}
-	before, after := p.Stored.Claims(), p.Now.Claims()
+	before, after := e.Stored.Claims(), e.Now.Claims()
 	return without(before, after), without(after, before)
 }
 
-// without returns the identities of list that are not among others.
-func without(list, others []Identity) (rest []Identity) {
-	known := make(map[Identity]bool, len(others))
+// without returns the claims of list that are not among others.
+func without(list, others []Claim) (rest []Claim) {
+	known := make(map[Claim]bool, len(others))
 	for _, i := range others {
 		known[i] = true
 	}

@@ -19,13 +19,13 @@ import (
 // operations name, and takes back what Changed says.
 type shelf struct {
 	rows   map[desk.ID]desk.Contact
-	claims map[desk.Identity]desk.ID
+	claims map[desk.Claim]desk.ID
 	events []desk.Event
 	made   int
 }
 
 func newShelf() *shelf {
-	return &shelf{rows: map[desk.ID]desk.Contact{}, claims: map[desk.Identity]desk.ID{}}
+	return &shelf{rows: map[desk.ID]desk.Contact{}, claims: map[desk.Claim]desk.ID{}}
 }
 
 func (s *shelf) newID() desk.ID { s.made++; return id(s.made) }
@@ -62,32 +62,32 @@ func stored(c *desk.Contact) *desk.Contact {
 	return &fresh
 }
 
-// flush stores what a Book changed: releases first, on all pages, then the rows
+// flush stores what a Book changed: releases first, on all entries, then the rows
 // and what they take. It fails where a database would.
 func (s *shelf) flush(t tester, b *desk.Book) {
 	t.Helper()
-	for _, p := range b.Changed() {
-		released, _ := p.Claims()
+	for _, e := range b.Changed() {
+		released, _ := e.Claims()
 		for _, i := range released {
-			if p.Stored == nil || s.claims[i] != p.Stored.ID {
+			if e.Stored == nil || s.claims[i] != e.Stored.ID {
 				t.Fatalf("%s is released, and %s holds it", i, s.claims[i])
 			}
 			delete(s.claims, i)
 		}
 	}
-	for _, p := range b.Changed() {
-		_, taken := p.Claims()
+	for _, e := range b.Changed() {
+		_, taken := e.Claims()
 		for _, i := range taken {
 			if holder, held := s.claims[i]; held {
 				t.Fatalf("%s is taken, and %s holds it", i, holder)
 			}
-			s.claims[i] = p.Now.ID
+			s.claims[i] = e.Now.ID
 		}
 		switch {
-		case p.Now != nil:
-			s.rows[p.Now.ID] = *stored(p.Now)
-		case p.Stored != nil:
-			delete(s.rows, p.Stored.ID)
+		case e.Now != nil:
+			s.rows[e.Now.ID] = *stored(e.Now)
+		case e.Stored != nil:
+			delete(s.rows, e.Stored.ID)
 		}
 	}
 	s.events = append(s.events, b.Events()...)
@@ -97,7 +97,7 @@ func (s *shelf) flush(t tester, b *desk.Book) {
 // check holds the claims to the contacts': no two hold the same, and none is lost.
 func (s *shelf) check(t tester) {
 	t.Helper()
-	want := map[desk.Identity]desk.ID{}
+	want := map[desk.Claim]desk.ID{}
 	for id, row := range s.rows {
 		for _, i := range row.Claims() {
 			if other, twice := want[i]; twice {
@@ -315,7 +315,7 @@ func answer(o desk.Outcome, err error) string {
 
 // state is all that can be seen of a Book from outside.
 type state struct {
-	pages   []desk.Page
+	entries []desk.Entry
 	rows    []string
 	events  []desk.Event
 	holders map[desk.Identity]string
@@ -323,9 +323,9 @@ type state struct {
 
 func stateOf(t tester, b *desk.Book) state {
 	s := state{events: slices.Clone(b.Events()), holders: map[desk.Identity]string{}}
-	for _, p := range b.Changed() {
-		s.pages = append(s.pages, *p)
-		s.rows = append(s.rows, show(p.Stored), show(p.Now))
+	for _, e := range b.Changed() {
+		s.entries = append(s.entries, *e)
+		s.rows = append(s.rows, show(e.Stored), show(e.Now))
 	}
 	for _, i := range pool {
 		if c := holderOf(t, b, i); c != nil {
@@ -391,7 +391,7 @@ func TestBook_holders_agree(t *testing.T) {
 		b := s.open(opsOf(steps)...)
 		for _, step := range steps {
 			_, _ = b.Apply(step.op, actor, step.now, s.newID)
-			want := map[desk.Identity]desk.ID{}
+			want := map[desk.Claim]desk.ID{}
 			for n := range s.made + 1 {
 				c := byID(b, id(n))
 				if c == nil {
@@ -435,7 +435,7 @@ func checkContact(t tester, c *desk.Contact) {
 	}
 }
 
-// TestBook_claims_replay: what the pages release and take, replayed onto the
+// TestBook_claims_replay: what the entries release and take, replayed onto the
 // stored claims with all deletes before all inserts, neither deletes what is not
 // there nor inserts what is, and gives the claims that the contacts then have.
 // shelf.flush is that replay.
@@ -447,14 +447,14 @@ func TestBook_claims_replay(t *testing.T) {
 		for _, step := range steps {
 			_, _ = b.Apply(step.op, actor, step.now, s.newID)
 		}
-		seen := map[*desk.Page]bool{}
-		for _, p := range b.Changed() {
-			if seen[p] {
-				t.Fatal("a page is there twice")
+		seen := map[*desk.Entry]bool{}
+		for _, e := range b.Changed() {
+			if seen[e] {
+				t.Fatal("an entry is there twice")
 			}
-			seen[p] = true
-			if p.Stored != nil && p.Now != nil && p.Stored.ID != p.Now.ID {
-				t.Fatalf("a page is of %s and %s", p.Stored.ID, p.Now.ID)
+			seen[e] = true
+			if e.Stored != nil && e.Now != nil && e.Stored.ID != e.Now.ID {
+				t.Fatalf("an entry is of %s and %s", e.Stored.ID, e.Now.ID)
 			}
 		}
 		s.flush(t, b)
@@ -527,18 +527,18 @@ func TestBook_events(t *testing.T) {
 			want := desk.Event{Subject: o.Contact.ID, Actor: actor, At: o.Contact.UpdatedAt}
 			switch o.Status {
 			case desk.StatusCreated:
-				want.Kind = desk.ContactCreated
+				want.Type = desk.ContactCreated
 				if old != nil || o.Contact.CreatedAt != step.now || o.Contact.UpdatedAt != step.now {
 					t.Fatalf("created %s over %s at %d", show(o.Contact), show(old), step.now)
 				}
 			case desk.StatusDeleted:
-				want.Kind = desk.ContactDeleted
+				want.Type = desk.ContactDeleted
 				if old != o.Contact || byID(b, old.ID) != nil {
 					t.Fatalf("deleted %s, it was %s", show(o.Contact), show(old))
 				}
 				want.At = max(step.now, old.UpdatedAt)
 			default:
-				want.Kind, want.Changed = desk.ContactUpdated, differences(old, o.Contact)
+				want.Type, want.Changed = desk.ContactUpdated, differences(old, o.Contact)
 				if want.Changed == nil {
 					if o.Contact != old || len(happened) != 0 {
 						t.Fatalf("%v changed nothing: %s, %s, %+v", step, show(old), show(o.Contact), happened)
@@ -576,7 +576,7 @@ func differences(a, b *desk.Contact) (changed []string) {
 	add(a.Phone != b.Phone, "phone")
 	add(a.Note != b.Note, "note")
 	add(a.Owner != b.Owner, "owner")
-	fields := handles("external_id", b.ExternalID, "email", desk.FoldEmail(b.Email), "phone", b.Phone)
+	fields := handles("external_id", b.ExternalID, "email", desk.CanonicalEmail(b.Email), "phone", b.Phone)
 	left := slices.DeleteFunc(slices.Clone(a.Further), func(i desk.Identity) bool { return slices.Contains(fields, i) })
 	add(!slices.Equal(left, b.Further), "identities")
 	before, after := members(a.Attributes), members(b.Attributes)
@@ -587,6 +587,7 @@ func differences(a, b *desk.Contact) (changed []string) {
 		_, there := before[key]
 		add(!there, "attributes."+key)
 	}
+	slices.Sort(changed)
 	return changed
 }
 
@@ -675,7 +676,7 @@ func verdict(s *shelf, op *desk.Op) (string, []desk.Identity) {
 	c := s.rows[op.Target]
 	for _, i := range op.Remove {
 		switch {
-		case slices.Contains(handles("external_id", c.ExternalID, "email", desk.FoldEmail(c.Email), "phone", c.Phone), i):
+		case slices.Contains(handles("external_id", c.ExternalID, "email", desk.CanonicalEmail(c.Email), "phone", c.Phone), i):
 			return "invalid_request", nil
 		case slices.Contains(c.Further, i):
 			return "updated", nil

@@ -26,13 +26,21 @@ var (
 		{Key: "tier", Type: desk.SelectAttribute, Options: []string{"gold", "tin"}, Position: 3},
 	}, []desk.Member{ada, grace}, nil, nil)
 
-	actor = desk.ID{0xAC}
+	actor = desk.Actor{Kind: desk.ByKey, ID: desk.ID{0xAC}}
 )
 
 // id is the n-th contact's.
 func id(n int) desk.ID { return desk.ID{0xC0, 14: byte(n >> 8), 15: byte(n)} }
 
 func handle(kind, value string) desk.Identity { return desk.Identity{Kind: kind, Value: value} }
+
+// unclaim writes claims as the identities that have them.
+func unclaim(claims []desk.Claim) (list []desk.Identity) {
+	for _, c := range claims {
+		list = append(list, handle(c.Kind, c.Value))
+	}
+	return list
+}
 
 func handles(pairs ...string) []desk.Identity {
 	var l []desk.Identity
@@ -63,7 +71,7 @@ func external(s string) part {
 }
 
 func email(s string) part {
-	return func(w *desk.ContactWrite) { w.Email = sent(s); sends(w, handle("email", desk.FoldEmail(s))) }
+	return func(w *desk.ContactWrite) { w.Email = sent(s); sends(w, handle("email", desk.CanonicalEmail(s))) }
 }
 
 func phone(s string) part {
@@ -141,8 +149,8 @@ func bookOf(contacts ...desk.ContactWrite) *bench {
 		}
 	}
 	stored := desk.NewBook(settings, len(contacts))
-	for _, p := range b.Changed() {
-		stored.Load(p.Now)
+	for _, e := range b.Changed() {
+		stored.Load(e.Now)
 	}
 	b.Book, b.now = stored, 200
 	return b
@@ -165,14 +173,14 @@ func (b *bench) must(t *testing.T, op *desk.Op) *desk.Contact {
 // refuses applies an op that has to fail, and leave everything as it was.
 func (b *bench) refuses(t *testing.T, op *desk.Op, want desk.ErrorType, details any) {
 	t.Helper()
-	pages, events := len(b.Changed()), len(b.Events())
+	entries, events := len(b.Changed()), len(b.Events())
 	o, err := b.apply(op)
 	var e *desk.Error
 	if !errors.As(err, &e) || e.Type != want || !reflect.DeepEqual(e.Details, details) {
 		t.Errorf("got %v, %v\nwant %s, details %v", explain(err), show(o.Contact), want, details)
 	}
-	if o != (desk.Outcome{}) || len(b.Changed()) != pages || len(b.Events()) != events {
-		t.Errorf("the refusal left %v, %d more pages and %d more events", o, len(b.Changed())-pages, len(b.Events())-events)
+	if o != (desk.Outcome{}) || len(b.Changed()) != entries || len(b.Events()) != events {
+		t.Errorf("the refusal left %v, %d more entries and %d more events", o, len(b.Changed())-entries, len(b.Events())-events)
 	}
 }
 
@@ -195,7 +203,15 @@ func show(c *desk.Contact) string {
 		o = c.Owner.Name
 	}
 	return fmt.Sprintf("%s ext=%q name=%q email=%q phone=%q note=%q attributes=%s owner=%s further=%q %d-%d v%d",
-		c.ID, c.ExternalID, c.Name, c.Email, c.Phone, c.Note, c.Attributes.JSON(), o, c.Further, c.CreatedAt, c.UpdatedAt, c.Version)
+		c.ID, c.ExternalID, c.Name, c.Email, c.Phone, c.Note, c.Attributes.JSON(), o, shown(c.Further), c.CreatedAt, c.UpdatedAt, c.Version)
+}
+
+// shown is an identity's kind and value.
+func shown(list []desk.Identity) (short []struct{ kind, value string }) {
+	for _, i := range list {
+		short = append(short, struct{ kind, value string }{i.Kind, i.Value})
+	}
+	return short
 }
 
 func checkHolds(t *testing.T, c *desk.Contact, pairs ...string) {
@@ -270,10 +286,10 @@ func TestUpsert_creates_what_was_sent(t *testing.T) {
 	checkHolds(t, c, "external_id", "crm-1", "email", "ada@x.example", "phone", "905321111111",
 		"telegram", "a", "telegram", "b", "whatsapp", "905321111111")
 	claims := handles("external_id", "crm-1", "email", "ada@x.example", "phone", "905321111111", "telegram", "a", "telegram", "b")
-	if got := c.Claims(); !slices.Equal(got, claims) {
+	if got := unclaim(c.Claims()); !slices.Equal(got, claims) {
 		t.Errorf("claims %q\nwant   %q", got, claims)
 	}
-	checkEvents(t, b, desk.Event{Kind: desk.ContactCreated, Subject: id(1), Actor: actor, At: 200})
+	checkEvents(t, b, desk.Event{Type: desk.ContactCreated, Subject: id(1), Actor: actor, At: 200})
 }
 
 func checkEvents(t *testing.T, b *bench, want ...desk.Event) {
@@ -339,7 +355,7 @@ func TestChecks_come_in_the_order_of_the_contract(t *testing.T) {
 	t.Parallel()
 	stored := []desk.ContactWrite{write(external("crm-1")), write(external("crm-2"))}
 	nobody, bad := owner("nobody@desk.example"), attr("tier", str("lead"))
-	badTier := []desk.AttributeProblem{{Key: "tier", Message: "expected one of: gold, tin"}}
+	badTier := []desk.AttributeProblem{{Key: "tier", Message: "expected one of: gold, tin; got \"lead\""}}
 	both := handles("external_id", "crm-1", "external_id", "crm-2")
 	for _, c := range []struct {
 		name    string
@@ -423,7 +439,7 @@ func TestWrite_fields(t *testing.T) {
 			strings.Replace(before, `{"telegram" "ada"}`, `{"signal" "a"} {"signal" "b"} {"telegram" "ada"} {"zalo" "c"}`, 1), []string{"identities"}},
 		{"everything null", []part{noExternal, noName, noEmail, noPhone, noNote, noOwner, noFurther, noAttributes},
 			`ext="" name="" email="" phone="" note="" attributes={} owner=nobody further=[]`,
-			[]string{"external_id", "name", "email", "phone", "note", "owner", "identities", "attributes.city"}},
+			[]string{"attributes.city", "email", "external_id", "identities", "name", "note", "owner", "phone"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -435,14 +451,14 @@ func TestWrite_fields(t *testing.T) {
 			got := show(b.must(t, patch(id(1), c.parts...)))
 			if c.want == "" {
 				if got != old || len(b.Changed()) != 0 || len(b.Events()) != 0 {
-					t.Errorf("got %s, %d pages, %d events; want nothing changed", got, len(b.Changed()), len(b.Events()))
+					t.Errorf("got %s, %d entries, %d events; want nothing changed", got, len(b.Changed()), len(b.Events()))
 				}
 				return
 			}
 			if want := fmt.Sprintf("%s %s 100-200 v0", id(1), c.want); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
-			checkEvents(t, b, desk.Event{Kind: desk.ContactUpdated, Subject: id(1), Actor: actor, At: 200, Changed: c.changed})
+			checkEvents(t, b, desk.Event{Type: desk.ContactUpdated, Subject: id(1), Actor: actor, At: 200, Changed: c.changed})
 		})
 	}
 }
@@ -499,7 +515,8 @@ func TestWrite_primary_and_further(t *testing.T) {
 			b := bookOf(stored)
 			got := b.must(t, patch(id(1), c.parts...))
 			checkHolds(t, got, c.holds...)
-			released, _ := b.Changed()[0].Claims()
+			claims, _ := b.Changed()[0].Claims()
+			released := unclaim(claims)
 			if !slices.Equal(sorted(released), sorted(c.freed)) {
 				t.Errorf("released %q, want %q", released, c.freed)
 			}
@@ -547,7 +564,7 @@ func TestWrite_attributes(t *testing.T) {
 		{"null clears the active ones", []part{noAttributes}, `{"old":"kept"}`, nil},
 		{"all that are bad, in request order", []part{attr("tier", str("lead")), attr("score", num("1")), attr("old", desk.Value{}), attr("city", num("1")), attr("nope", desk.Value{}), attr("score2", str(""))}, "",
 			[]desk.AttributeProblem{
-				{Key: "tier", Message: "expected one of: gold, tin"},
+				{Key: "tier", Message: "expected one of: gold, tin; got \"lead\""},
 				{Key: "old", Message: "this workspace attribute is archived"},
 				{Key: "city", Message: "expected text"},
 				{Key: "nope", Message: "no such workspace attribute"},
@@ -616,7 +633,7 @@ func TestEvents_of_a_contact_stand_in_order_of_time(t *testing.T) {
 	b.must(t, at(id(1), erase()))
 	for n, e := range b.Events() {
 		if e.At < 200 {
-			t.Errorf("event %d, %s, is of %d; the one before is of 200", n, e.Kind, e.At)
+			t.Errorf("event %d, %s, is of %d; the one before is of 200", n, e.Type, e.At)
 		}
 	}
 }
@@ -675,32 +692,32 @@ func TestDelete_then_upsert_in_one_Book(t *testing.T) {
 	if err != nil || o.Status != desk.StatusCreated || o.Contact.ID != id(2) || o.Contact.Note != "" {
 		t.Fatalf("%s %s, %v", o.Status, show(o.Contact), err)
 	}
-	checkPages(t, b, [][2][]desk.Identity{
+	checkEntries(t, b, [][2][]desk.Identity{
 		{handles("external_id", "crm-1", "email", "ada@x.example"), nil},
 		{nil, handles("external_id", "crm-1")},
 	})
 	b.must(t, at(id(2), erase()))
-	pages := b.Changed()
-	if len(pages) != 2 || pages[1].Stored != nil || pages[1].Now != nil {
-		t.Errorf("created and deleted, there are %d pages, the last %+v", len(pages), pages[len(pages)-1])
+	entries := b.Changed()
+	if len(entries) != 2 || entries[1].Stored != nil || entries[1].Now != nil {
+		t.Errorf("created and deleted, there are %d entries, the last %+v", len(entries), entries[len(entries)-1])
 	}
-	checkPages(t, b, [][2][]desk.Identity{{handles("external_id", "crm-1", "email", "ada@x.example"), nil}, {}})
+	checkEntries(t, b, [][2][]desk.Identity{{handles("external_id", "crm-1", "email", "ada@x.example"), nil}, {}})
 	checkEvents(t, b,
-		desk.Event{Kind: desk.ContactDeleted, Subject: id(1), Actor: actor, At: 200},
-		desk.Event{Kind: desk.ContactCreated, Subject: id(2), Actor: actor, At: 200},
-		desk.Event{Kind: desk.ContactDeleted, Subject: id(2), Actor: actor, At: 200})
+		desk.Event{Type: desk.ContactDeleted, Subject: id(1), Actor: actor, At: 200},
+		desk.Event{Type: desk.ContactCreated, Subject: id(2), Actor: actor, At: 200},
+		desk.Event{Type: desk.ContactDeleted, Subject: id(2), Actor: actor, At: 200})
 }
 
-// checkPages holds each page's Claims to what it releases and takes.
-func checkPages(t *testing.T, b *bench, want [][2][]desk.Identity) {
+// checkEntries holds each entry's Claims to what it releases and takes.
+func checkEntries(t *testing.T, b *bench, want [][2][]desk.Identity) {
 	t.Helper()
 	if len(b.Changed()) != len(want) {
-		t.Fatalf("%d pages changed, want %d", len(b.Changed()), len(want))
+		t.Fatalf("%d entries changed, want %d", len(b.Changed()), len(want))
 	}
-	for n, p := range b.Changed() {
-		released, taken := p.Claims()
-		if !slices.Equal(released, want[n][0]) || !slices.Equal(taken, want[n][1]) {
-			t.Errorf("page %d releases %q and takes %q\nwant %q and %q", n, released, taken, want[n][0], want[n][1])
+	for n, e := range b.Changed() {
+		released, taken := e.Claims()
+		if !slices.Equal(unclaim(released), want[n][0]) || !slices.Equal(unclaim(taken), want[n][1]) {
+			t.Errorf("entry %d releases %q and takes %q\nwant %q and %q", n, released, taken, want[n][0], want[n][1])
 		}
 	}
 }
@@ -712,15 +729,15 @@ func TestIdentities_move_between_contacts_of_one_Book(t *testing.T) {
 	b.must(t, patch(id(1), noPhone))
 	b.must(t, patch(id(2), phone("905321111111")))
 	b.must(t, upsert(external("crm-1"), further("whatsapp", "905322222222")))
-	checkPages(t, b, [][2][]desk.Identity{
+	checkEntries(t, b, [][2][]desk.Identity{
 		{handles("phone", "905321111111"), handles("phone", "905322222222")},
 		{handles("phone", "905322222222"), handles("phone", "905321111111")},
 	})
-	// And back again: the claims are as stored, while the pages stay changed.
+	// And back again: the claims are as stored, while the entries stay changed.
 	b.must(t, patch(id(1), noFurther))
 	b.must(t, patch(id(2), phone("905322222222")))
 	b.must(t, patch(id(1), phone("905321111111")))
-	checkPages(t, b, [][2][]desk.Identity{{}, {}})
+	checkEntries(t, b, [][2][]desk.Identity{{}, {}})
 }
 
 func TestRemoveIdentity(t *testing.T) {
@@ -761,13 +778,13 @@ func TestRemoveIdentity(t *testing.T) {
 			if len(gone) != 1 || !slices.Contains(c.readings, gone[0]) || after.UpdatedAt != 200 || before.UpdatedAt != 100 {
 				t.Errorf("before %s\nafter  %s", show(before), show(after))
 			}
-			checkEvents(t, b, desk.Event{Kind: desk.ContactUpdated, Subject: id(1), Actor: actor, At: 200, Changed: []string{"identities"}})
+			checkEvents(t, b, desk.Event{Type: desk.ContactUpdated, Subject: id(1), Actor: actor, At: 200, Changed: []string{"identities"}})
 			b.refuses(t, remove(id(1), gone...), desk.NotFound, nil)
 		})
 	}
 	b := bookOf(stored...)
 	b.must(t, remove(id(1), handle("whatsapp", "905321111111"))) // the phone field still holds the claim
-	checkPages(t, b, [][2][]desk.Identity{{}})
+	checkEntries(t, b, [][2][]desk.Identity{{}})
 	if c := b.must(t, upsert(further("whatsapp", "905321111111"))); c.ID != id(1) {
 		t.Errorf("the phone leads to %s", c.ID)
 	}
@@ -818,5 +835,35 @@ func TestOp_says_what_to_load(t *testing.T) {
 		if ids, identities := c.op.IDs(), c.op.Identities(); !slices.Equal(ids, c.ids) || !slices.Equal(identities, c.identities) {
 			t.Errorf("%s: %s, %q", c.name, ids, identities)
 		}
+	}
+}
+
+// TestUpsert_fixed_external_ids: an external id is not taken on by a match.
+func TestUpsert_fixed_external_ids(t *testing.T) {
+	t.Parallel()
+	fixed := desk.NewSettings(desk.Workspace{ID: desk.ID{1}, FixedExternalIDs: true}, 1, nil, nil, nil, nil)
+	b := desk.NewBook(fixed, 2)
+	b.Load(&desk.Contact{ID: id(1), ExternalID: "crm-1", Email: "ada@x.example"})
+	b.Load(&desk.Contact{ID: id(2), Phone: "905321111111"})
+	try := func(op *desk.Op) error {
+		_, err := b.Apply(op, actor, 100, func() desk.ID { return id(9) })
+		return err
+	}
+	err := try(upsert(external("crm-9"), email("Ada@X.example"), further("telegram", "a")))
+	var e *desk.Error
+	if !errors.As(err, &e) || e.Type != desk.IdentityConflict || !slices.Equal(e.Details.([]desk.Identity), handles("external_id", "crm-9", "email", "ada@x.example")) {
+		t.Errorf("another external id: %v", err)
+	}
+	for what, op := range map[string]*desk.Op{
+		"the same":       upsert(external("crm-1"), email("ada@x.example")),
+		"the first":      upsert(external("crm-2"), phone("905321111111")),
+		"without a word": upsert(email("ada@x.example"), name("Ada")),
+	} {
+		if err := try(op); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := try(patch(id(1), external("crm-3"))); err != nil {
+		t.Errorf("a patch: %v", err)
 	}
 }

@@ -5,52 +5,116 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 )
 
-// A ChannelKind names what a channel talks to.
+// A ChannelKind is the kind of a channel's provider.
 type ChannelKind string
 
-// The kinds. All of them are chat apps, and have templates.
+// The kinds. All are chat apps, and have templates.
 const (
-	SandboxChannel  ChannelKind = "sandbox"  // plays a provider without leaving the machine
+	SandboxChannel  ChannelKind = "sandbox"  // simulates a provider
 	WhatsAppChannel ChannelKind = "whatsapp" // the WhatsApp Cloud API
 )
 
 // A Channel is a connection to a provider (spec, Channel). It is part of the
-// workspace's Settings, and never removed.
+// workspace's Settings, and is never removed.
 type Channel struct {
 	ID         ID
 	Kind       ChannelKind
-	ExternalID string // the provider's handle for it
+	ExternalID string // the provider's id of it
 	Enabled    bool
 	CreatedAt  Time
 	Library    int64                    // version of its templates: grows whenever they change
 	Bindings   map[BindingPlace]Binding // what the workspace configured; never changed in place
 	Account    Account
+	Status     AccountStatus
 }
 
-// An Account is the provider's side of a channel. Of a sandbox channel it is zero.
+// An Account is the provider's data of a channel. It is zero for a sandbox channel.
 type Account struct {
 	BusinessID string // the business account's id (WABA), which owns templates and numbers
 	BaseURL    string // of the provider's API; "": the provider's own
-	Version    string // of the provider's API, as v26.0
+	Version    string // of the provider's API, such as v26.0
 	PerSecond  int    // how many messages a second the number may send; 0: the provider's default
 	Sealed     []byte // its secrets, encrypted
-
-	Blocked      string // why the provider lets it send nothing; "": it does
-	BlockedUntil Time   // 0: until the provider says otherwise
-	StandingAt   Time   // when the provider said that, or that it does no more
 }
 
-// BlockedAt says why the provider lets the account send nothing at a time; "": it does.
-func (a *Account) BlockedAt(now Time) string {
-	if a.BlockedUntil != 0 && a.BlockedUntil <= now {
+// An AccountStatus says whether the provider lets a channel's account send. It is
+// stored with the channel as part of the settings. So it survives a restart, and every
+// node knows it on its next request. The zero AccountStatus means that the provider
+// reported nothing.
+//
+// Read it from a workspace's Settings, as Channel(id).Status, and ask BlockedAt. To
+// change it, see App.noteAccountStatus.
+type AccountStatus struct {
+	Blocked string // why the account may send nothing; "": it may
+	Code    int    // the provider's code for that; 0: none
+	Trace   string // the provider's support finds the call by it; "": unknown
+	Token   bool   // the token is refused, so reading fails too
+	Until   Time   // when the block ends; 0: when the provider reports its end
+	Since   Time   // when the provider reported the block, or its end
+	ByCall  bool   // a failed call reported it, not the provider by itself: the next call is still tried
+}
+
+// BlockedAt returns why the account may not send at a time; "": it may.
+func (s *AccountStatus) BlockedAt(now Time) string {
+	if s.Until != 0 && s.Until <= now {
 		return ""
 	}
-	return a.Blocked
+	return s.Blocked
+}
+
+// Refuses tells whether sends are refused at a time without asking the provider.
+func (s *AccountStatus) Refuses(now Time) bool { return !s.ByCall && s.BlockedAt(now) != "" }
+
+// Next returns the status after a report, and whether it differs. It does not differ if
+// the report is late or repeated, or if a failed call reports what the provider has
+// reported already.
+func (s AccountStatus) Next(news AccountStatus) (AccountStatus, bool) {
+	same := s.Blocked == news.Blocked && s.Code == news.Code
+	if news.ByCall && (same || s.Blocked != "" && !s.ByCall) || !news.ByCall && (s.Since > news.Since || same && s.Since == news.Since) {
+		return s, false
+	}
+	return news, true
+}
+
+// An AccountRefusal is a provider's answer that refuses all calls of an account, not
+// one message. Examples are an expired token and a locked account. Calls go on, because
+// only a call can show that the refusal is over.
+type AccountRefusal struct {
+	Code  int    // the provider's
+	Title string // what it means
+	Trace string // the provider's support finds the call by it
+	Token bool   // the token is refused, so reading fails too
+}
+
+// Error implements error, so that a provider's error can contain an AccountRefusal.
+func (r *AccountRefusal) Error() string {
+	return fmt.Sprintf("the provider refuses the account's calls: code %d, fbtrace_id %q", r.Code, r.Trace)
+}
+
+// Status is the account status after a call with this answer. A nil receiver means that
+// the call succeeded.
+func (r *AccountRefusal) Status(now Time) AccountStatus {
+	if r == nil {
+		return AccountStatus{Since: now, ByCall: true}
+	}
+	return AccountStatus{Blocked: r.Title, Code: r.Code, Trace: r.Trace, Token: r.Token, Since: now, ByCall: true}
+}
+
+// Up tells whether messages can be sent on the channel, as far as parley knows: the
+// channel is enabled, and the provider lets its account send.
+func (c *Channel) Up(now Time) bool { return c.Enabled && c.Status.BlockedAt(now) == "" }
+
+// ChannelSigns are the times at which a channel last worked, by the database's clock;
+// 0: never.
+type ChannelSigns struct {
+	Synced Time // when its templates were fetched
+	Asked  Time // when the provider verified the callback URL
 }
 
 // SupportsTemplates tells whether the channel has a template library.
@@ -65,7 +129,7 @@ func ParseBindingPlace(s string) (place BindingPlace, b Binding, err error) {
 	where, what, found := strings.Cut(s, "=")
 	parts := strings.Split(where, "/")
 	if !found || len(parts) != 3 || slices.Contains(parts, "") {
-		return place, "", Invalidf("%q is no binding: write TEMPLATE/LANGUAGE/ADDRESS=BINDING, as order_update/en_US/header.1=customer_first_name", s)
+		return place, "", InvalidAt("/bind", "%q is no binding: write TEMPLATE/LANGUAGE/ADDRESS=BINDING, as order_update/en_US/header.1=customer_first_name", s)
 	}
 	if what != "guess" {
 		b, err = ParseBinding(what)
@@ -73,8 +137,8 @@ func ParseBindingPlace(s string) (place BindingPlace, b Binding, err error) {
 	return BindingPlace{parts[0], parts[1], parts[2]}, b, err
 }
 
-// Binds returns what fills each variable of a template, in their order: what the
-// workspace configured, else a guess (contract §6).
+// Binds returns the binding of each variable of a template, in their order: the
+// configured one, otherwise a guess (contract §6).
 func (c *Channel) Binds(t *Template) []Binding {
 	bindings := GuessBindings(t.Variables)
 	for i, v := range t.Variables {
@@ -88,7 +152,7 @@ func (c *Channel) Binds(t *Template) []Binding {
 // Channel returns the channel with this id, or nil.
 func (s *Settings) Channel(id ID) *Channel { return s.channels[id] }
 
-// ChannelOf returns the channel of a kind with this handle of the provider's, or nil.
+// ChannelOf returns the channel of a kind with this external id, or nil.
 func (s *Settings) ChannelOf(kind ChannelKind, externalID string) *Channel {
 	for _, c := range s.channels {
 		if c.Kind == kind && c.ExternalID == externalID {
@@ -105,9 +169,9 @@ func (s *Settings) Channels() []*Channel {
 	})
 }
 
-// PickChannel returns the channel with this id, or, when id is nil, the only
-// chat-app channel: of the enabled ones, or of all when none is enabled. It returns
-// NotFound, or AmbiguousChannel naming the channels to choose from (contract §5).
+// PickChannel returns the channel with this id. If id is nil, it returns the only
+// chat-app channel: the only enabled one, or the only one if none is enabled. It
+// returns NotFound, or AmbiguousChannel with the channels to choose from (contract §5).
 func (s *Settings) PickChannel(id *ID) (*Channel, error) {
 	if id != nil {
 		if c := s.channels[*id]; c != nil {
@@ -122,18 +186,19 @@ func (s *Settings) PickChannel(id *ID) (*Channel, error) {
 	}
 	switch len(list) {
 	case 0:
-		return nil, NotFoundf("this workspace has no chat-app channel: add one with parley channel add")
+		return nil, NotFoundf("this workspace has no chat-app channel").Advise(AddChannel)
 	case 1:
 		return list[0], nil
 	}
-	e := Errorf(AmbiguousChannel, "this workspace has %d chat-app channels: say which one with channel_id; details lists them", len(list))
+	e := Errorf(AmbiguousChannel, "this workspace has %d chat-app channels: name one", len(list)).Advise(SeeDetails)
+	e.At = "/channel_id"
 	e.Details = list
 	return nil, e
 }
 
 // NoChannel is the answer for an id that no channel of the workspace has.
 func NoChannel() *Error {
-	return NotFoundf("no channel in this workspace has this id; GET /channels lists them")
+	return NotFoundf("no channel in this workspace has this id").Advise(ListChannels)
 }
 
 // A TemplateSource is one template in the provider's own JSON form.
@@ -141,11 +206,11 @@ type TemplateSource struct{ Name, Language, Source string }
 
 var errNoObject = errors.New("the source of a template is no JSON object")
 
-// DeletedStatus is the provider's word for a template that is gone.
+// DeletedStatus is the provider's status of a deleted template.
 const DeletedStatus = "DELETED"
 
-// WithStatus returns the template with another status, as the provider spells it. Its
-// error is of a source that is no JSON object.
+// WithStatus returns the template with another status, in the provider's spelling. It
+// returns an error if the source is no JSON object.
 func (t TemplateSource) WithStatus(status string) (TemplateSource, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(t.Source), &members); err != nil || members == nil {

@@ -183,21 +183,77 @@ func sendable(s desk.TemplateSource) bool {
 	return err == nil && t.Sendable()
 }
 
-func TestAccount_BlockedAt(t *testing.T) {
+func TestAccountStatus_BlockedAt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		account desk.Account
-		now     desk.Time
-		want    string
+		status desk.AccountStatus
+		now    desk.Time
+		want   string
 	}{
-		{desk.Account{}, 10, ""},
-		{desk.Account{BlockedUntil: 20}, 10, ""},
-		{desk.Account{Blocked: "why"}, 10, "why"},
-		{desk.Account{Blocked: "why", BlockedUntil: 20}, 19, "why"},
-		{desk.Account{Blocked: "why", BlockedUntil: 20}, 20, ""},
+		{desk.AccountStatus{}, 10, ""},
+		{desk.AccountStatus{Until: 20}, 10, ""},
+		{desk.AccountStatus{Blocked: "why"}, 10, "why"},
+		{desk.AccountStatus{Blocked: "why", Until: 20}, 19, "why"},
+		{desk.AccountStatus{Blocked: "why", Until: 20}, 20, ""},
 	} {
-		if got := c.account.BlockedAt(c.now); got != c.want {
-			t.Errorf("%+v at %d: %q, want %q", c.account, c.now, got, c.want)
+		if got := c.status.BlockedAt(c.now); got != c.want || c.status.Refuses(c.now) != (c.want != "") {
+			t.Errorf("%+v at %d: %q, want %q", c.status, c.now, got, c.want)
+		}
+		c.status.ByCall = true
+		if c.status.Refuses(c.now) {
+			t.Errorf("%+v at %d: the next call is not tried", c.status, c.now)
+		}
+	}
+}
+
+func TestAccountStatus_Next(t *testing.T) {
+	t.Parallel()
+	type status = desk.AccountStatus
+	for name, c := range map[string]struct {
+		s, news status
+		changes bool
+	}{
+		"first news":                        {status{}, status{Blocked: "why", Since: 5}, true},
+		"all is well, first":                {status{}, status{Since: 5}, true},
+		"late news":                         {status{Since: 9}, status{Blocked: "why", Since: 5}, false},
+		"the same again":                    {status{Blocked: "why", Since: 5}, status{Blocked: "why", Since: 5}, false},
+		"at the same time, another":         {status{Since: 5}, status{Blocked: "why", Since: 5}, true},
+		"it may again":                      {status{Blocked: "why", Since: 5}, status{Since: 6}, true},
+		"a call fails":                      {status{}, status{Blocked: "token", Code: 190, Since: 5, ByCall: true}, true},
+		"the next call fails, too":          {status{Blocked: "token", Code: 190, Since: 5, ByCall: true}, status{Blocked: "token", Code: 190, Since: 6, ByCall: true}, false},
+		"it fails for something else":       {status{Blocked: "token", Code: 190, Since: 5, ByCall: true}, status{Blocked: "locked", Code: 368, Since: 6, ByCall: true}, true},
+		"a call succeeds":                   {status{Blocked: "token", Code: 190, Since: 5, ByCall: true}, status{Since: 6, ByCall: true}, true},
+		"the next call succeeds, too":       {status{Since: 5, ByCall: true}, status{Since: 6, ByCall: true}, false},
+		"a call says less than news":        {status{Blocked: "why", Since: 5}, status{Blocked: "token", Since: 6, ByCall: true}, false},
+		"a call does not end what news say": {status{Blocked: "why", Since: 5}, status{Since: 6, ByCall: true}, false},
+		"news of what a call said":          {status{Blocked: "token", Since: 5, ByCall: true}, status{Blocked: "why", Since: 6}, true},
+	} {
+		want := c.s
+		if c.changes {
+			want = c.news
+		}
+		if got, changed := c.s.Next(c.news); got != want || changed != c.changes {
+			t.Errorf("%s: %+v, %v", name, got, changed)
+		}
+	}
+}
+
+// TestChannel_Up: it is enabled, and its account may send.
+func TestChannel_Up(t *testing.T) {
+	t.Parallel()
+	expired := &desk.AccountRefusal{Code: 190, Title: "Access token expired", Token: true}
+	c := desk.Channel{Enabled: true}
+	for i, up := range []bool{true, false, false, false} {
+		switch i {
+		case 1:
+			c.Status = expired.Status(5)
+		case 2:
+			c.Status = desk.AccountStatus{Blocked: "a violation"}
+		case 3:
+			c.Status, c.Enabled = desk.AccountStatus{}, false
+		}
+		if c.Up(1) != up {
+			t.Errorf("case %d: up is %v", i, !up)
 		}
 	}
 }

@@ -5,34 +5,34 @@ import (
 	"unicode"
 )
 
-// An OptChange is what an inbound message asks of marketing.
+// An OptChange is how an inbound message changes the marketing choice.
 type OptChange uint8
 
 // The changes.
 const (
-	OptNone    OptChange = iota // it asks nothing: what was so stays so
+	OptNone    OptChange = iota // no change
 	OptOut                      // no marketing from now on
-	OptInAgain                  // marketing as before
+	OptInAgain                  // marketing allowed again
 )
 
 const longestOptWord = len("unsubscribe")
 
-// OptWord reads a message that is only a stop word or a start word (contract §5).
-// Around the word anything but letters and digits may stand: white space,
-// punctuation, emoji. In it, letter case and accents do not matter, and dashes or
-// white space count as one space; any other sign makes it OptNone. A person who
-// writes more than the word is talking to people, who can read it.
+// OptWord recognises a message that is only a stop word or a start word (contract §5).
+// Around the word it ignores everything but letters and digits: white space,
+// punctuation, emoji. In the word it ignores letter case and accents, and counts dashes
+// or white space as one space; with any other sign the result is OptNone. A longer
+// message is for people to read, not a command.
 func OptWord(text string) OptChange {
 	text = strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
-	// A message may be long, and most are no such word: the first dozen letters
-	// decide, and nothing is allocated for the rest.
+	// Most messages are no such word, and may be long. The first dozen letters decide,
+	// and the rest needs no allocation.
 	word, gap := make([]byte, 0, longestOptWord+3), false
 	for _, r := range text {
 		switch {
 		case unicode.IsSpace(r) || unicode.Is(unicode.Dash, r):
 			gap = true
 			continue
-		case unicode.IsMark(r): // an accent that stands by itself
+		case unicode.IsMark(r): // an accent without a letter
 			continue
 		case gap:
 			word, gap = append(word, ' '), false

@@ -5,57 +5,143 @@ import (
 	"slices"
 )
 
-// A Contact is a person the workspace talks with (spec, Contact). An empty string
-// is a null field. A Contact in a Book or an Outcome is never changed in place.
+// A Contact is a person the workspace talks with (spec, Contact). An empty string means
+// null. A Contact in a Book or an Outcome is never changed in place.
 type Contact struct {
 	ID         ID
 	ExternalID string
 	Name       string
-	Email      string // as it was sent
-	Phone      string // digits; the wire shows "+" before them
+	Email      string // as sent
+	Phone      string // digits; answers show "+" before them
 	Note       string
 	Attributes Attributes
-	Owner      *Member    // nil in the shared pool
-	Further    []Identity // beyond the three fields; sorted by kind, then value
+	Owner      *Member    // nil: in the shared pool
+	Further    []Identity // in addition to the three fields; sorted by kind, then value
 	CreatedAt  Time
 	UpdatedAt  Time
-	Version    int64 // counts the stored changes; the store's guard against a lost update
+	Version    int64 // counts the stored changes; stores use it to detect lost updates
+	Apart      Apart
+	Unread     bool // Further was left out, although there are some (Book.ToRead)
 }
 
-// Identities lists everything that finds the contact, in normal form: the fields
+// Apart is used by a store: it says which values of a stored contact are in a table of
+// their own.
+type Apart struct{ Attributes, Further bool }
+
+// Identities lists all identities of the contact, in normal form: the fields
 // external_id, email and phone first, then the further ones by kind and value.
 func (c *Contact) Identities() []Identity {
-	return append(c.primary(), c.Further...)
+	list := c.primary()
+	n := len(list)
+	for _, i := range c.Further {
+		list = append(list, i.normal())
+	}
+	if further := list[n:]; !slices.IsSortedFunc(further, compareIdentities) { // an older release stored them in another order
+		slices.SortStableFunc(further, compareIdentities)
+	}
+	return list
+}
+
+// normal returns the identity of a stored further handle. The first release stored
+// e-mails by another rule.
+func (i Identity) normal() Identity {
+	if i.Kind == KindEmail {
+		return EmailIdentity(i.Value)
+	}
+	return i
 }
 
 func (c *Contact) primary() []Identity {
 	list := make([]Identity, 0, 3+len(c.Further))
-	for _, i := range [3]Identity{
-		{KindExternalID, c.ExternalID}, {KindEmail, FoldEmail(c.Email)}, {KindPhone, c.Phone},
-	} {
-		if i.Value != "" {
+	if c.ExternalID != "" {
+		list = append(list, Identity{Kind: KindExternalID, Value: c.ExternalID})
+	}
+	if c.Email != "" {
+		list = append(list, EmailIdentity(c.Email))
+	}
+	if c.Phone != "" {
+		list = append(list, Identity{Kind: KindPhone, Value: c.Phone})
+	}
+	return list
+}
+
+// Size is the approximate size of the contact in a Book, in bytes.
+func (c *Contact) Size() int {
+	n := len(c.Attributes.json) + len(c.Note) + furtherBytes*len(c.Further)
+	for _, i := range c.Further {
+		n += len(i.Value)
+	}
+	return n
+}
+
+// Claims are the identities that the store keeps unique, each once. A chat account with
+// the canonical number of the contact's phone adds no claim. Handles that today's rules
+// refuse have no claim.
+func (c *Contact) Claims() []Claim {
+	list := make([]Claim, 0, 3+len(c.Further))
+	var known map[Claim]bool // only for contacts that hold many
+	if len(c.Further) > 16 {
+		known = make(map[Claim]bool, 3+len(c.Further))
+	}
+	c.each(func(i Identity) bool {
+		if i.Refused() != nil {
+			return true
+		}
+		claim := i.Claim()
+		if known[claim] || known == nil && slices.Contains(list, claim) {
+			return true
+		}
+		if known != nil {
+			known[claim] = true
+		}
+		list = append(list, claim)
+		return true
+	})
+	return list
+}
+
+// each calls f with the contact's identities, in any order, until it returns false.
+func (c *Contact) each(f func(Identity) bool) {
+	if c.ExternalID != "" && !f(Identity{Kind: KindExternalID, Value: c.ExternalID}) {
+		return
+	}
+	if c.Email != "" && !f(EmailIdentity(c.Email)) {
+		return
+	}
+	if c.Phone != "" && !f(Identity{Kind: KindPhone, Value: c.Phone}) {
+		return
+	}
+	for _, i := range c.Further {
+		if !f(i.normal()) {
+			return
+		}
+	}
+}
+
+// Refused lists the stored handles that today's rules refuse.
+func (c *Contact) Refused() (list []Identity) {
+	if c.Email != "" && EmailIdentity(c.Email).Refused() != nil {
+		list = append(list, Identity{Kind: KindEmail, Value: c.Email})
+	}
+	if i := (Identity{Kind: KindExternalID, Value: c.ExternalID}); i.Refused() != nil {
+		list = append(list, i)
+	}
+	for _, i := range c.Further {
+		if i.normal().Refused() != nil {
 			list = append(list, i)
 		}
 	}
 	return list
 }
 
-// Claims are the identities as the store keeps them unique, each once: a chat
-// account with the digits of a phone number that the contact holds adds none.
-func (c *Contact) Claims() []Identity {
-	list := c.primary()
-	for _, i := range c.Further {
-		claim := i.Claim()
-		if claim != i && (claim.Value == c.Phone || c.holdsFurther(claim)) {
-			continue
-		}
-		list = append(list, claim)
-	}
-	return list
-}
-
-func (c *Contact) holdsFurther(i Identity) bool {
-	_, found := slices.BinarySearchFunc(c.Further, i, compareIdentities)
+// Spells tells whether the contact holds an identity in exactly this spelling, as the
+// first release compared it.
+func (c *Contact) Spells(i Identity) (found bool) {
+	claim := i.Claim()
+	c.each(func(held Identity) bool {
+		found = held.spelled() == i.spelled() && held.Claim() == claim
+		return !found
+	})
 	return found
 }
 
@@ -63,32 +149,37 @@ func compareIdentities(a, b Identity) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Value, b.Value))
 }
 
-// An AttributeWrite is one member of a write's attributes object.
+// An AttributeWrite is one member of the attributes object of a write.
 type AttributeWrite struct {
 	Key   string
 	Value Value
 }
 
-// A ContactWrite is what a POST, a PATCH or a batch row says of a contact. What
-// is absent stays, what is null is cleared; strings are in normal form already,
-// and an empty name or note counts as null.
+// A ContactWrite is the content of a POST, a PATCH or a batch row. An absent field does
+// not change, and null clears it. Strings are in normal form already, and an empty name
+// or note counts as null.
 type ContactWrite struct {
 	ExternalID, Name, Email, Phone, Note Field[string]
 	Owner                                Field[string] // a member's id or e-mail, not resolved yet
 	Identities                           Field[[]Identity]
 	Attributes                           Field[[]AttributeWrite]
 
-	// Sent holds every identity of the write that is not null, in the order in
-	// which the request names them, each once.
+	// MoreUnknown counts unknown attributes beyond those in Attributes. An error has no
+	// space to name more.
+	MoreUnknown int
+
+	// Sent holds every identity of the write that is not null, each once, in the order
+	// of the request.
 	Sent []Identity
 }
 
 // An AttributeProblem says why an attribute could not be stored.
 type AttributeProblem struct{ Key, Message string }
 
-// judge turns the write's attributes into canonical values, or names all that
-// can't be stored, in request order (spec, Errors).
-func (w *ContactWrite) judge(defined map[string]*Attribute) ([]attributeValue, error) {
+// judge returns the write's attributes as canonical values, or an error that names
+// those that can't be stored, in the order of the request (spec, Errors) and within
+// room bytes.
+func (w *ContactWrite) judge(defined map[string]*Attribute, room int) ([]attributeValue, error) {
 	if w.Attributes.Null {
 		var clear []attributeValue
 		for key, a := range defined {
@@ -99,48 +190,80 @@ func (w *ContactWrite) judge(defined map[string]*Attribute) ([]attributeValue, e
 		slices.SortFunc(clear, func(a, b attributeValue) int { return cmp.Compare(a.key, b.key) })
 		return clear, nil
 	}
-	var problems []AttributeProblem
+	problems := details[AttributeProblem]{room: room}
 	changes := make([]attributeValue, 0, len(w.Attributes.Value))
 	for _, a := range w.Attributes.Value {
 		def := defined[a.Key]
 		if def == nil {
-			problems = append(problems, AttributeProblem{a.Key, NoSuchAttribute})
+			problems.add(AttributeProblem{a.Key, NoSuchAttribute}, a.Key, NoSuchAttribute)
 			continue
 		}
 		json, reason := def.Canonical(a.Value)
 		if reason != "" {
-			problems = append(problems, AttributeProblem{a.Key, reason})
+			problems.add(AttributeProblem{a.Key, reason}, a.Key, reason)
 			continue
 		}
 		changes = append(changes, attributeValue{a.Key, json})
 	}
-	if problems == nil {
+	if problems.total += w.MoreUnknown; problems.total == 0 {
 		return changes, nil
 	}
-	e := Errorf(InvalidAttributes, "%d of the attributes can't be stored, so nothing was: details names each with its reason", len(problems))
-	e.Details = problems
-	return nil, e
+	return nil, invalidAttributes(&problems)
 }
 
-// apply returns c with the write laid over it, and what that changed by name.
+func invalidAttributes(problems *details[AttributeProblem]) error {
+	return problems.seen(Errorf(InvalidAttributes, "%d of the attributes can't be stored, so nothing was stored", problems.total))
+}
+
+// MaxAttributeBytes is how much JSON a contact's attributes may have (contract §3).
+const MaxAttributeBytes = 256 << 10
+
+const reasonSize = "the contact's attributes would hold more than 256 KiB"
+
+// checkSize refuses a write after which a contact's attributes would be too large and
+// larger than before. current is nil for a new contact.
+func (w *ContactWrite) checkSize(current *Contact, changes []attributeValue, room int) error {
+	var before Attributes
+	if current != nil {
+		before = current.Attributes
+	}
+	most := len(before.JSON())
+	for _, c := range changes {
+		most += len(c.key) + len(c.json) + len(`"":,`)
+	}
+	if most <= MaxAttributeBytes { // true for nearly all
+		return nil
+	}
+	after, _ := before.merge(changes)
+	if n := len(after.JSON()); n <= MaxAttributeBytes || n <= len(before.JSON()) {
+		return nil
+	}
+	problems := details[AttributeProblem]{room: room}
+	for _, a := range w.Attributes.Value {
+		problems.add(AttributeProblem{a.Key, reasonSize}, a.Key, reasonSize)
+	}
+	return invalidAttributes(&problems)
+}
+
+// apply returns c after the write, and the names of the changed fields, sorted.
 func (c Contact) apply(w *ContactWrite, owner *Member, attributes []attributeValue) (Contact, []string) {
 	var changed []string
 	set := func(name string, field *string, f Field[string], kind string) {
 		if !f.Set || *field == f.Value {
 			return
 		}
-		*field = f.Value // "" when null
+		*field = f.Value // "" for null
 		changed = append(changed, name)
 		if kind == "" || *field == "" {
 			return
 		}
-		// A handle that becomes a primary field is no further one any more.
-		value := *field
+		// A handle that becomes a primary field is no longer a further one.
+		now := Identity{Kind: kind, Value: *field}
 		if kind == KindEmail {
-			value = FoldEmail(value)
+			now = EmailIdentity(*field)
 		}
-		if i := slices.Index(c.Further, Identity{kind, value}); i >= 0 {
-			c.Further = slices.Delete(slices.Clone(c.Further), i, i+1)
+		if slices.ContainsFunc(c.Further, now.Same) {
+			c.Further = slices.DeleteFunc(slices.Clone(c.Further), now.Same)
 		}
 	}
 	set("external_id", &c.ExternalID, w.ExternalID, KindExternalID)
@@ -161,11 +284,12 @@ func (c Contact) apply(w *ContactWrite, owner *Member, attributes []attributeVal
 	for _, key := range keys {
 		changed = append(changed, "attributes."+key)
 	}
+	slices.Sort(changed)
 	return c, changed
 }
 
-// further returns the further identities after a write of f: listed ones are
-// added, null removes all, and the primary fields are not repeated.
+// further returns the further identities after a write of f: listed ones are added,
+// null removes all, and values of the primary fields are left out.
 func (c *Contact) further(f Field[[]Identity]) []Identity {
 	if f.Null {
 		return nil
@@ -173,11 +297,21 @@ func (c *Contact) further(f Field[[]Identity]) []Identity {
 	if len(f.Value) == 0 {
 		return c.Further
 	}
-	list, primary := slices.Clone(c.Further), c.primary()
+	held := make(map[Identity]bool, 3+len(c.Further)+len(f.Value)) // by canonical form
+	c.each(func(i Identity) bool {
+		held[Identity{Kind: i.Kind, Value: i.canonical()}] = true
+		return true
+	})
+	list := slices.Clone(c.Further)
 	for _, i := range f.Value {
-		if at, found := slices.BinarySearchFunc(list, i, compareIdentities); !found && !slices.Contains(primary, i) {
-			list = slices.Insert(list, at, i)
+		canonical := Identity{Kind: i.Kind, Value: i.canonical()}
+		if held[canonical] {
+			continue
 		}
+		held[canonical] = true
+		i.Spelling = ""
+		at, _ := slices.BinarySearchFunc(list, i, compareIdentities)
+		list = slices.Insert(list, at, i)
 	}
 	return list
 }

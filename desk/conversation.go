@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// A ConversationStatus is where a conversation stands (spec, States).
+// A ConversationStatus is the status of a conversation (spec, States).
 type ConversationStatus string
 
 // The statuses.
@@ -20,10 +20,10 @@ func ParseConversationStatus(s string) (ConversationStatus, error) {
 	case StatusOpen, StatusClosed, StatusArchived:
 		return status, nil
 	}
-	return "", Invalidf("status: send open, closed or archived")
+	return "", InvalidAt("/status", "send open, closed or archived")
 }
 
-// An AssignedVia says how a conversation got its holder (contract §5).
+// An AssignedVia says how a conversation was assigned (contract §5).
 type AssignedVia string
 
 // The ways.
@@ -32,8 +32,8 @@ const (
 	ViaOwner  AssignedVia = "owner"  // as the contact's owner
 )
 
-// A Conversation is the thread with one contact on one channel (spec, Conversation).
-// A contact has at most one open conversation on a channel, which the store keeps.
+// A Conversation is the thread with one contact on one channel (spec, Conversation). A
+// contact has at most one open conversation on a channel; the store ensures that.
 type Conversation struct {
 	ID             ID
 	ChannelID      ID
@@ -46,7 +46,7 @@ type Conversation struct {
 	CreatedAt      Time
 }
 
-// NewConversation opens a conversation with a contact, held by the contact's owner.
+// NewConversation opens a conversation with a contact, assigned to the contact's owner.
 func NewConversation(id, channel ID, contact *Contact, now Time) Conversation {
 	c := Conversation{ID: id, ChannelID: channel, ContactID: contact.ID, Status: StatusOpen, CreatedAt: now}
 	if contact.Owner != nil {
@@ -55,7 +55,7 @@ func NewConversation(id, channel ID, contact *Contact, now Time) Conversation {
 	return c
 }
 
-// Assign gives the conversation to a member, even if another holds it, and tells
+// Assign assigns the conversation to a member, even if another has it, and tells
 // whether that changed anything.
 func (c *Conversation) Assign(member ID) bool {
 	if c.AssignedMember == member && c.AssignedVia == ViaMember {
@@ -65,10 +65,21 @@ func (c *Conversation) Assign(member ID) bool {
 	return true
 }
 
-// Unassign returns the conversation to the pool.
+// Unassign makes the conversation unassigned.
 func (c *Conversation) Unassign() { c.AssignedMember, c.AssignedVia = ID{}, "" }
 
-// Note takes a message into the conversation's preview, unless a newer one is there.
+// Changes are the names of the fields that differ from an earlier state, sorted. The
+// newest message is not one of them (contract-events §1).
+func (c *Conversation) Changes(before *Conversation) []string {
+	var changed fields
+	changed.add("assigned_member_id", c.AssignedMember != before.AssignedMember)
+	changed.add("assigned_via", c.AssignedVia != before.AssignedVia)
+	changed.add("contact_id", c.ContactID != before.ContactID)
+	changed.add("status", c.Status != before.Status)
+	return changed
+}
+
+// Note uses a message for the conversation's preview, unless there is a newer one.
 func (c *Conversation) Note(m *Message) {
 	if m.TS >= c.LastMessageAt {
 		c.LastMessageAt, c.Preview = m.TS, Preview(m.Text)
@@ -98,8 +109,7 @@ func Preview(text string) string {
 	return b.String()
 }
 
-// A ConversationFilter narrows the list of conversations; its zero value lets all
-// through.
+// A ConversationFilter narrows the list of conversations; its zero value matches all.
 type ConversationFilter struct {
 	Status     ConversationStatus // "": any
 	Assignee   ID                 // zero: any
@@ -108,14 +118,20 @@ type ConversationFilter struct {
 	Contact    ID // zero: any
 }
 
-// A ConversationPlace is where a conversation stands in the lists: newest first, by
-// last message, then creation, then id.
+// Passes tells whether a conversation matches the filter.
+func (f ConversationFilter) Passes(c *Conversation) bool {
+	return (f.Status == "" || c.Status == f.Status) && (f.Assignee.IsZero() || c.AssignedMember == f.Assignee) &&
+		(!f.Unassigned || c.AssignedMember.IsZero()) && (f.Channel.IsZero() || c.ChannelID == f.Channel) && (f.Contact.IsZero() || c.ContactID == f.Contact)
+}
+
+// A ConversationPlace is the position of a conversation in lists: newest first, by last
+// message, then creation, then id.
 type ConversationPlace struct {
 	LastMessageAt, CreatedAt Time
 	ID                       ID
 }
 
-// Place is the conversation's own.
+// Place is the conversation's position.
 func (c *Conversation) Place() ConversationPlace {
 	return ConversationPlace{c.LastMessageAt, c.CreatedAt, c.ID}
 }
@@ -132,7 +148,7 @@ const (
 	Outbound Direction = "outbound"
 )
 
-// A Delivery is how far an outbound message came; "" of an inbound one.
+// A Delivery is the delivery status of an outbound message; "" for an inbound one.
 type Delivery string
 
 // The deliveries (contract §5).
@@ -144,13 +160,13 @@ const (
 	Read      Delivery = "read"
 )
 
-// reach orders the deliveries. A message only ever moves to one that reaches
-// further: statuses come late, twice and in any order, and the end must not depend
-// on it. One that was delivered after all did not fail, nor does it fail afterwards
-// (a person's other devices may refuse what one has shown).
+// reach orders the deliveries. A message only moves forward in this order: statuses
+// come late, twice and in any order, and the result must not depend on that. A message
+// that was delivered did not fail before, and can't fail afterwards (a person's other
+// devices may refuse what one has shown).
 var reach = map[Delivery]int{Queued: 1, Sent: 2, Failed: 3, Delivered: 4, Read: 5}
 
-// A Failure says why a provider did not take or deliver a message, and what to do.
+// A Failure says why a provider did not accept or deliver a message, and what to do.
 type Failure struct {
 	Code       int // the provider's
 	Title, Fix string
@@ -165,44 +181,49 @@ type Message struct {
 	ExternalID     string // the provider's id; "" when it is not known
 	Text           string
 	Delivery       Delivery
-	Failure        *Failure // what failed, even if the message was delivered after all
+	Failure        *Failure // the failure, even if the message was delivered afterwards
 	TS             Time
 	OptIn          *OptIn // of a template
+	ContactID      ID     // of its conversation; only a Tx fills it in
 }
 
-// An OptIn is the caller's assertion that the person opted in: who made it, when,
-// and with which request (spec, Message).
+// An OptIn is the caller's assertion that the person opted in: which key made it, when,
+// and in which request (spec, Message).
 type OptIn struct {
 	Key     ID
 	At      Time
 	Request ID
 }
 
-// Reach moves the message forward to a status that the provider reports, and tells
-// whether anything changed.
-func (m *Message) Reach(d Delivery, f *Failure) (changed bool) {
+// Reach moves the message forward to a reported status, and returns the names of the
+// fields that changed, sorted.
+func (m *Message) Reach(d Delivery, f *Failure) []string {
+	var changed fields
 	if reach[d] > reach[m.Delivery] {
-		m.Delivery, changed = d, true
+		m.Delivery = d
+		changed.add("delivery_status", true)
 	}
 	if d == Failed && m.Failure == nil && f != nil {
-		m.Failure, changed = f, true
+		m.Failure = f
+		changed.add("failure", true)
 	}
 	return changed
 }
 
-// A MessagePlace is where a message stands in its conversation, newest first.
+// InboundTime returns the time to store for an inbound message. Providers report
+// seconds. If the conversation has a message of the same second already (newest, 0 for
+// none), the result is one millisecond later than that, so the order of arrival is
+// kept.
+func InboundTime(at, newest Time) Time {
+	_, end := at.Second()
+	return min(max(at, newest+1), end-1)
+}
+
+// A MessagePlace is the position of a message in its conversation, newest first.
 type MessagePlace struct {
 	TS Time
 	ID ID
 }
 
-// Place is the message's own.
+// Place is the message's position.
 func (m *Message) Place() MessagePlace { return MessagePlace{m.TS, m.ID} }
-
-// The events of conversations and messages.
-const (
-	ConversationCreated EventKind = "conversation.created"
-	ConversationUpdated EventKind = "conversation.updated"
-	MessageCreated      EventKind = "message.created"
-	MessageUpdated      EventKind = "message.updated"
-)

@@ -84,6 +84,24 @@ func TestConversation_Note(t *testing.T) {
 	}
 }
 
+func TestInboundTime(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ at, newest, want desk.Time }{
+		{5000, 0, 5000},
+		{5000, 5000, 5001},
+		{5000, 5700, 5701},
+		{5000, 5998, 5999},
+		{5000, 5999, 5999}, // its id, which is younger, tells
+		{5300, 0, 5300},
+		{5300, 5100, 5300},
+		{5300, 5300, 5301},
+	} {
+		if got := desk.InboundTime(c.at, c.newest); got != c.want {
+			t.Errorf("of %d, after %d: %d, want %d", c.at, c.newest, got, c.want)
+		}
+	}
+}
+
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 139)
@@ -153,7 +171,7 @@ func TestMessage_Reach(t *testing.T) {
 			if d == desk.Failed {
 				why = undeliverable
 			}
-			if m.Reach(d, why) {
+			if m.Reach(d, why) != nil {
 				changes++
 			}
 		}
@@ -161,7 +179,7 @@ func TestMessage_Reach(t *testing.T) {
 			t.Errorf("%v: %s, %v, %d changes", c.statuses, m.Delivery, m.Failure, changes)
 		}
 	}
-	if m := (desk.Message{Delivery: desk.Sent}); !m.Reach(desk.Failed, nil) || m.Failure != nil {
+	if m := (desk.Message{Delivery: desk.Sent}); m.Reach(desk.Failed, nil) == nil || m.Failure != nil {
 		t.Error("a failure without a reason does not count")
 	}
 }
@@ -182,7 +200,7 @@ func TestMessage_Reach_any_order(t *testing.T) {
 			if d == desk.Failed {
 				why = undeliverable
 			}
-			changed := m.Reach(d, why)
+			changed := m.Reach(d, why) != nil
 			if place(m.Delivery) < place(before.Delivery) {
 				t.Fatalf("from %s back to %s", before.Delivery, m.Delivery)
 			}

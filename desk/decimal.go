@@ -2,15 +2,15 @@ package desk
 
 import "strings"
 
-// MaxDecimalDigits is how many digits a number may have before the point, and how
-// many after it (contract §3), once zeros that say nothing are left out.
+// MaxDecimalDigits is how many digits a number may have before the point, and how many
+// after it (contract §3), without leading and trailing zeros.
 const MaxDecimalDigits = 38
 
 // ParseDecimal reads s, trimmed, as a number in the grammar of JSON (RFC 8259), so
-// "+5", "0x10", ".5" and "1." are none. It returns the one canonical form of that
-// exact decimal, itself a JSON number: without exponent, without trailing zeros
-// after the point, and 0 for every zero. It is false for what is no number and
-// for one with too many digits.
+// "+5", "0x10", ".5" and "1." are refused. It returns the canonical form of that exact
+// decimal, which is a JSON number without exponent, without trailing zeros after the
+// point, and 0 for every zero. It returns false for a text that is no number, and for a
+// number with too many digits.
 func ParseDecimal(s string) (canonical string, ok bool) {
 	s = strings.TrimSpace(s)
 	n, ok := scanNumber(s)
@@ -23,19 +23,19 @@ func ParseDecimal(s string) (canonical string, ok bool) {
 	return n.normal()
 }
 
-// A number is the parts of a JSON number, as they are written.
+// A number is the parts of a JSON number, as written.
 type number struct {
 	negative        bool
 	whole, fraction string
 	hasExponent     bool
-	exponent        int // at most maxExponent from 0, which is as good as any beyond
+	exponent        int // limited to ±maxExponent, beyond which the result is the same
 }
 
-// maxExponent is far beyond the length of any request, so that no fraction of
-// zeros can bring a greater exponent back into range.
+// maxExponent is far more than the length of any request, so a fraction of zeros can't
+// compensate for a greater exponent.
 const maxExponent = 1 << 40
 
-// scanNumber takes s apart. It is false when s is no JSON number.
+// scanNumber splits s into its parts. It returns false if s is no JSON number.
 func scanNumber(s string) (n number, ok bool) {
 	s, n.negative = cutByte(s, '-')
 	n.whole, s = cutDigits(s)

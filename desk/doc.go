@@ -1,29 +1,44 @@
 // Package desk holds parley's rules, and nothing else: functions from values to
-// verdicts. It does no I/O, reads no clock and draws no random numbers, so every
-// rule can be tried in a table and every entrance (one request, a batch row, an
-// import, a page) shares it.
+// verdicts. It does no I/O, reads no clock and draws no random numbers. So every rule
+// can be tested in a table, and every caller (a request, a batch row, a command) uses
+// the same rule.
 //
 //	normal.go        the normal forms of e-mails, ids, names and handles
 //	phone.go         how a phone number is read
+//	canonical.go     the canonical form of each kind of handle, used for matching
+//	variants.go      numbers that have two spellings in three countries
 //	decimal.go       exact numbers
-//	identity.go      what finds a contact, and which identities mean the same
+//	identity.go      identities, and which of them mean the same
 //	attribute.go     workspace attributes: definitions and the values they take
 //	values.go        the attribute values a contact holds
-//	contact.go       the contact record and what a write may say about it
-//	op.go            operations: the one form in which contacts are changed
-//	book.go          Book.Apply: matching, conflicts, owners; every contact write ends here
+//	contact.go       the contact record, and what a write may change
+//	list.go          pages, filters and positions of lists
+//	op.go            operations: every change of a contact is one; look-ups
+//	book.go          Book.Apply: matching, conflicts, owners; all contact writes use it
+//	unread.go        which contacts a Book may hold without their further identities
 //	batch.go         limits and counts of a batch
 //	channel.go       channels, and which one a caller means
 //	template.go      message templates: reading the provider's form, what can't be sent
 //	variables.go     a template's variables: checking values and filling them in
-//	hint.go          what fills a variable, and with what
+//	hint.go          hints: which value is offered for a variable
 //	guess.go         guessing that from a variable's name
-//	conversation.go  conversations and messages, and how far a message came
-//	send.go          a send: request, plan, attempt, and what became of it
+//	conversation.go  conversations and messages, and delivery statuses
+//	send.go          a send: request, plan, attempt and outcome
+//	lease.go         leases: until when one process may work on something
 //	consent.go       stop and start words
 //	workspace.go     workspaces, members, API keys and permissions
+//	change.go        what an edit of the configuration changes, and its events
+//	event.go         events: types, authors, positions
+//	webhook.go       webhooks: endpoints of a workspace that get its events
+//	delivery.go      deliveries to webhooks: schedules, failing endpoints, when to give up
 //	key.go           the text of an API key
 //	error.go         the one error type
+//	id.go            ids of records
+//	time.go          moments
+//	value.go         absent, null or a value; attribute values as they were sent
+//	json.go          texts as JSON
+//	nearest.go       the known name nearest to a misspelt one
+//	advice.go        what an error says to do, which the edges word
 //
 // Values are safe to share between goroutines once built; a Book is not.
 package desk

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -22,7 +23,7 @@ const (
 	InvalidAttributes ErrorType = "invalid_attributes"
 	PayloadTooLarge   ErrorType = "payload_too_large"
 	RateLimited       ErrorType = "rate_limited"
-	Unavailable       ErrorType = "unavailable" // the database can't answer now; a retry may
+	Unavailable       ErrorType = "unavailable" // the database can't answer now; a retry may succeed
 	Internal          ErrorType = "internal"
 )
 
@@ -40,33 +41,52 @@ const (
 	ProviderRejected     ErrorType = "provider_rejected"    // for good
 	ProviderUnavailable  ErrorType = "provider_unavailable" // for now
 	SendInProgress       ErrorType = "send_in_progress"     // the key's send has no answer yet
-	SendOutcomeUnknown   ErrorType = "send_outcome_unknown" // the provider may have taken it
+	SendOutcomeUnknown   ErrorType = "send_outcome_unknown" // the provider may have accepted it
 )
 
-// ErrorTypes lists every error type, so that a test can hold the edges to all of them.
+// The error types of events and webhooks (contract-events).
+const (
+	CursorExpired ErrorType = "cursor_expired"   // the feed can't go on from there
+	WebhookExists ErrorType = "webhook_exists"   // another endpoint has the URL
+	EndpointOff   ErrorType = "webhook_disabled" // a disabled endpoint delivers nothing
+)
+
+// ErrorTypes lists every error type, so that a test can check that the edges handle all
+// of them.
 var ErrorTypes = []ErrorType{
 	Unauthorized, Forbidden, InvalidRequest, TooManyOperations, NotFound, MethodNotAllowed,
 	IdentityConflict, TypeConflict, InvalidAttributes, PayloadTooLarge, RateLimited, Unavailable, Internal,
 	ConversationOpen, OptInRequired, RecipientOptedOut, AmbiguousChannel, ChannelNotUsable, RecipientUnreachable,
 	TemplateNotSendable, InvalidVariables, IdempotencyKeyReused, ProviderRejected, ProviderUnavailable,
-	SendInProgress, SendOutcomeUnknown,
+	SendInProgress, SendOutcomeUnknown, CursorExpired, WebhookExists, EndpointOff,
 }
 
-// An Error is a refusal that a caller can act on. Any other error is Internal,
-// and its text never reaches a caller.
+// An Error is a refusal that a caller can act on. Any other error is Internal, and its
+// text never reaches a caller.
+//
+// At, Message and Advice name no HTTP call, command or flag. Each edge shows the place
+// in its own form (a JSON pointer, a flag, a field of a form), then the message, then
+// its own words for the advice.
 type Error struct {
 	Type       ErrorType
-	Message    string // one sentence for the caller; may change
-	Details    any    // what can be named, as one of the types that the edges know; nil when nothing can
-	RetryAfter int    // seconds to wait before trying again; 0: the edge's default, where there is one
+	At         string // the path of the wrong part of the input, such as /identities/3/value; "" if it is no single part
+	Message    string // what is wrong, in one sentence; may change
+	Advice     Advice // what to do about it, in a form that edges put into words
+	Details    any    // details of one of the types that the edges know; or nil
+	RetryAfter int    // seconds to wait before trying again; 0: the edge's default, if it has one
 	Err        error  // the cause: logged, never sent
 }
 
 func (e *Error) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("%s: %s: %v", e.Type, e.Message, e.Err)
+	text := string(e.Type) + ": "
+	if e.At != "" {
+		text += e.At + ": "
 	}
-	return string(e.Type) + ": " + e.Message
+	text += e.Message
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
 
 // Unwrap gives the cause, for errors.Is and errors.As.
@@ -77,20 +97,82 @@ func Errorf(t ErrorType, format string, args ...any) *Error {
 	return &Error{Type: t, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalidf returns an InvalidRequest error: what was sent is wrong, and where.
+// Invalidf returns an InvalidRequest error about the input as a whole.
 func Invalidf(format string, args ...any) *Error { return Errorf(InvalidRequest, format, args...) }
+
+// How many entries an error's details have at most (contract §2). The first entry is
+// always included.
+const (
+	MaxDetails     = 100
+	MaxDetailBytes = 16 << 10
+)
+
+// A details collects the entries of an error's details that fit, and counts all.
+type details[T any] struct {
+	list  []T
+	total int
+	bytes int
+	room  int // for list, in bytes; 0: MaxDetailBytes
+}
+
+// add counts v, and includes it if there is space. texts are its fields.
+func (d *details[T]) add(v T, texts ...string) {
+	d.total++
+	if d.total > len(d.list)+1 { // an earlier one did not fit
+		return
+	}
+	n := detailFrame
+	for _, t := range texts {
+		n += jsonLength(t)
+	}
+	if d.bytes += n; len(d.list) == 0 || len(d.list) < MaxDetails && d.bytes <= cmp.Or(d.room, MaxDetailBytes) {
+		d.list = append(d.list, v)
+	}
+}
+
+// detailFrame is the length of the field names and the punctuation of an entry.
+const detailFrame = len(`{"address":,"message":},`)
+
+// seen adds the details to an error, and the advice to look at them. The advice says
+// how many entries there are if not all are included.
+func (d *details[T]) seen(e *Error) *Error {
+	e.Details = d.list
+	if len(d.list) == d.total {
+		return e.Advise(SeeDetails)
+	}
+	return e.Advise(SeeFirstDetails, fmt.Sprintf("the first %d of %d", len(d.list), d.total))
+}
+
+// InvalidAt returns an InvalidRequest error about one part of the input.
+func InvalidAt(at, format string, args ...any) *Error {
+	e := Invalidf(format, args...)
+	e.At = at
+	return e
+}
 
 // NotFoundf returns a NotFound error.
 func NotFoundf(format string, args ...any) *Error { return Errorf(NotFound, format, args...) }
 
-// AsError returns err as an Error; one that is none becomes Internal, with err as
-// its cause and a sentence that gives nothing away.
+// Within returns err with at before its place: the input with the error is part of a
+// larger input. An error without a place does not change.
+func Within(at string, err error) error {
+	var e *Error
+	if !errors.As(err, &e) || e.At == "" {
+		return err
+	}
+	moved := *e
+	moved.At = at + e.At
+	return &moved
+}
+
+// AsError returns err as an Error. Any other error becomes Internal, with err as its
+// cause and a message without details.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
 		return e
 	}
-	return &Error{Type: Internal, Message: "parley failed to handle this request; the log names the cause beside the request id", Err: err}
+	return &Error{Type: Internal, Message: "the request failed; the log names the cause beside the request id", Err: err}
 }
 
 // IsType tells whether err is an Error of type t.

@@ -2,9 +2,13 @@ package desk_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"parley/desk"
+
+	"pgregory.net/rapid"
 )
 
 // handleWrite is a write of n further handles, numbered from first.
@@ -24,7 +28,7 @@ func TestAContactHoldsSoManyHandles(t *testing.T) {
 	t.Parallel()
 	book := desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, nil), 1)
 	apply := func(op *desk.Op) (desk.Outcome, error) {
-		return book.Apply(op, desk.ID{}, 1, func() desk.ID { return desk.ID{1} })
+		return book.Apply(op, desk.Actor{}, 1, func() desk.ID { return desk.ID{1} })
 	}
 	for n := 0; n < desk.MaxFurther-1; n += 49 {
 		if _, err := apply(handleWrite(n, min(49, desk.MaxFurther-1-n))); err != nil {
@@ -39,5 +43,30 @@ func TestAContactHoldsSoManyHandles(t *testing.T) {
 	o, err := apply(full)
 	if err != nil || o.Contact.Name != "Ada" || len(o.Contact.Further) != desk.MaxFurther {
 		t.Errorf("a contact at the limit: %v, %d handles", err, len(o.Contact.Further))
+	}
+}
+
+// TestStoredFurther: what FurtherText writes is read as it was, with escapes and without,
+// and anything else is an error or what JSON says.
+func TestStoredFurther(t *testing.T) {
+	t.Parallel()
+	words := []string{"crm", "a,b", "x", "", "[", "]", ",", "😀", "İ", `"`, `\`, "\n", "\x01", `",`, `","`, "u0022"}
+	rapid.Check(t, func(t *rapid.T) {
+		var want []desk.Identity
+		for range rapid.IntRange(0, 5).Draw(t, "n") {
+			word := rapid.Custom(func(t *rapid.T) string {
+				return strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 3).Draw(t, "words"), "")
+			})
+			want = append(want, desk.Identity{Kind: word.Draw(t, "kind"), Value: word.Draw(t, "value")})
+		}
+		text := desk.FurtherText(want)
+		if got, err := desk.StoredFurther(text); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%s is read as %q, %v", text, got, err)
+		}
+	})
+	for text, want := range map[string]int{`["a", "b"]`: 1, `[ "a","b","c","d" ]`: 2, `["a","b"`: -1, `["a","b"]]`: -1, `["a","b";"c","d"]`: -1, `["a"]`: 0, `[]`: 0, `x`: -1, `[`: -1, `["`: -1, `["a",`: -1, `["a","b",]`: -1} {
+		if got, err := desk.StoredFurther(text); (err != nil) != (want < 0) || err == nil && len(got) != want {
+			t.Errorf("%s is read as %q, %v", text, got, err)
+		}
 	}
 }

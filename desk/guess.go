@@ -84,15 +84,15 @@ var vocabulary = []struct {
 	`},
 }
 
-// A sibling is a rule for names that mean something else when the same template has
-// a variable by one of certain other names.
+// A sibling is a rule for names that mean something else if the same template also has
+// a variable with one of certain other names.
 type sibling struct {
 	names, beside []string
 	binding       Binding
 }
 
-// siblings lists these rules: "name" is a first name where "surname" is asked for
-// too. The first that fits decides.
+// siblings lists these rules. For example, "name" is a first name if there is also a
+// "surname". The first rule that matches decides.
 var siblings = []sibling{
 	{[]string{"musteriad", "musteriadi"}, []string{"musterisoyad", "musterisoyadi"}, CustomerFirstName},
 	{[]string{"ad", "adi", "isim"}, []string{"soyad", "soyadi", "soyisim"}, CustomerFirstName},
@@ -105,8 +105,8 @@ var siblings = []sibling{
 	{[]string{"name"}, []string{"vorname"}, CustomerLastName},
 }
 
-// bindingsByWord is the vocabulary to look things up in, made when it is first
-// needed: most commands never guess.
+// bindingsByWord is the vocabulary as a map. It is built on first use, because most
+// commands never guess.
 var bindingsByWord = sync.OnceValue(func() map[string]Binding {
 	bindings := make(map[string]Binding)
 	for _, v := range vocabulary {
@@ -117,18 +117,18 @@ var bindingsByWord = sync.OnceValue(func() map[string]Binding {
 	return bindings
 })
 
-// GuessBindings guesses from the names of a template's variables what fills each,
-// for those that nobody configured (contract §6). variables are all of the template,
-// of both parts, since some names mean less by themselves; the answer has one
-// binding for each, in their order. Letter case, accents and separators do not
-// matter. What the vocabulary doesn't know is Free: a wrong guess greets a customer
-// with another's name, a missing one asks a person to type it.
+// GuessBindings guesses from the names of a template's variables what fills each, for
+// those that are not configured (contract §6). variables are all variables of the
+// template, of both parts, because some names have no clear meaning alone. The result
+// has one binding for each, in their order. Letter case, accents and separators do not
+// matter. A name that is not in the vocabulary is Free: a wrong guess would greet a
+// customer with another person's name, and a missing one only asks a person to type it.
 func GuessBindings(variables []Variable) []Binding {
 	words := make([]string, len(variables))
 	for i, v := range variables {
 		words[i] = foldKey(v.Key)
 	}
-	var near []sibling // the rules whose other variable is there
+	var near []sibling // the rules whose other variable exists
 	for _, s := range siblings {
 		if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(s.beside, word) }) {
 			near = append(near, s)
@@ -141,8 +141,8 @@ func GuessBindings(variables []Variable) []Binding {
 	return guesses
 }
 
-// guessBinding looks for the whole word only: musteritemsilcisi begins with the
-// Turkish customer and is the agent, productname ends in a name and is nobody's.
+// guessBinding compares whole words only. musteritemsilcisi begins with the Turkish
+// word for customer but means the agent, and productname is not a person's name.
 func guessBinding(word string, near []sibling) Binding {
 	for _, s := range near {
 		if slices.Contains(s.names, word) {
@@ -155,9 +155,9 @@ func guessBinding(word string, near []sibling) Binding {
 	return Free
 }
 
-// foldKey is the form in which a variable's name is looked up: what appendFolded
-// leaves of it. customer_first_name, customerFirstName and "Customer-First-Name" are
-// the same.
+// foldKey returns the form in which a variable's name is looked up, as appendFolded
+// makes it. customer_first_name, customerFirstName and "Customer-First-Name" are the
+// same.
 func foldKey(key string) string {
 	b := make([]byte, 0, len(key))
 	for _, r := range key {
@@ -166,10 +166,10 @@ func foldKey(key string) string {
 	return string(b)
 }
 
-// appendFolded appends a Latin letter without its case and accents, as one or two
-// of a-z, or a digit 0-9 as it is. For anything else it appends nothing, so also
-// for an accent that stands by itself. It is the same in every locale: all four
-// Turkish letters I, ı, İ and i become i.
+// appendFolded appends a Latin letter as one or two of a-z, without case and accents,
+// or a digit as it is. It appends nothing for other characters, also not for a single
+// accent. The result does not depend on the locale: all four Turkish letters I, ı, İ
+// and i become i.
 func appendFolded(b []byte, r rune) []byte {
 	if r > unicode.MaxASCII {
 		// The letter comes first, then its accents.

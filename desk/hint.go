@@ -19,7 +19,7 @@ const (
 	CustomerLastName  Binding = "customer_last_name"
 )
 
-// Bindings lists all of them, in the order in which they are shown.
+// Bindings lists all bindings, in the order in which they are shown.
 var Bindings = []Binding{
 	Free, AgentName, AgentFirstName, AgentLastName, CustomerName, CustomerFirstName, CustomerLastName,
 }
@@ -33,7 +33,7 @@ func ParseBinding(s string) (Binding, error) {
 	for i, b := range Bindings {
 		names[i] = string(b)
 	}
-	return "", Invalidf("%q is no binding: use one of %s", s, strings.Join(names, ", "))
+	return "", InvalidAt("/bind", "%q is no binding: use one of %s", s, strings.Join(names, ", "))
 }
 
 // A HintSource says where a hint's value comes from (spec, VariableHint).
@@ -41,23 +41,23 @@ type HintSource string
 
 // The sources.
 const (
-	FromContact HintSource = "contact" // the contact record
-	FromMember  HintSource = "member"  // the teammate's profile
-	FromRequest HintSource = "request" // a name that the caller sent along
+	FromContact HintSource = "contact" // the contact
+	FromMember  HintSource = "member"  // the member
+	FromRequest HintSource = "request" // a name that the caller sent
 )
 
-// A HintValue is a value to offer for a variable. The zero HintValue stands for
-// none: value and source are null.
+// A HintValue is a suggested value for a variable. The zero HintValue means none: value
+// and source are null.
 type HintValue struct {
 	Value  string
 	Source HintSource
 }
 
-// HintValues says what each binding stands for: the agent_* ones when there is an
-// agent, the customer_* ones when the customer has a name, which comes from source.
-// A binding without a value isn't in the map: Free, and the last name of a person
-// who has one word for a name. Values are on one line with single spaces, as a
-// variable takes neither line breaks nor tabs (contract §5).
+// HintValues returns the value of each binding: the agent_* ones if there is an agent,
+// the customer_* ones if the customer has a name, which comes from source. A binding
+// without a value isn't in the map: Free, and the last name of a person with one word
+// as a name. Values are on one line with single spaces, because a variable takes
+// neither line breaks nor tabs (contract §5).
 func HintValues(agent *Member, customer string, source HintSource) map[Binding]HintValue {
 	values := make(map[Binding]HintValue, len(Bindings))
 	put := func(b Binding, value string, source HintSource) {
@@ -76,9 +76,9 @@ func HintValues(agent *Member, customer string, source HintSource) map[Binding]H
 	return values
 }
 
-// FirstName is all but the last word of a name of two or more words, else the whole
-// name (contract §6), with single spaces. Particles such as "van" are words like any
-// other: no rule tells them from first names everywhere.
+// FirstName is all but the last word of a name of two or more words, otherwise the
+// whole name (contract §6), with single spaces. Particles such as "van" are ordinary
+// words: no rule distinguishes them from first names everywhere.
 func FirstName(name string) string {
 	words := strings.Fields(name)
 	if len(words) > 1 {
@@ -87,7 +87,8 @@ func FirstName(name string) string {
 	return strings.Join(words, " ")
 }
 
-// LastName is the last word of a name of two or more words, else empty (contract §6).
+// LastName is the last word of a name of two or more words, otherwise empty (contract
+// §6).
 func LastName(name string) string {
 	words := strings.Fields(name)
 	if len(words) < 2 {
@@ -96,5 +97,6 @@ func LastName(name string) string {
 	return words[len(words)-1]
 }
 
-// oneLine is s with each run of white space as one space, and none around.
+// oneLine returns s on one line: each run of white space becomes one space, and there
+// is none around.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -2,15 +2,15 @@ package desk
 
 import "encoding/hex"
 
-// An ID names a record: a UUID, made by whoever was given the right to make ids.
-// The zero ID names nothing.
+// An ID identifies a record: a UUID. app makes new ones. The zero ID identifies
+// nothing.
 type ID [16]byte
 
 // dashes are the places of '-' in the 36-character form.
 var dashes = [4]int{8, 13, 18, 23}
 
-// ParseID reads the 36-character form in any letter case; anything else is no id
-// that this service ever gave out, which callers treat as an unknown one.
+// ParseID reads the 36-character form in any letter case. Any other text is not an id
+// of this service; callers treat it as an unknown id.
 func ParseID(s string) (ID, bool) {
 	var id ID
 	if len(s) != 36 {
@@ -35,16 +35,7 @@ func ParseID(s string) (ID, bool) {
 	return id, true
 }
 
-// FirstID is the smallest id that can be made at a time: ids begin with their
-// milliseconds (UUIDv7).
-func FirstID(t Time) (id ID) {
-	for i := range 6 {
-		id[i] = byte(t >> (8 * (5 - i)))
-	}
-	return id
-}
-
-// IsZero tells whether the id names nothing.
+// IsZero tells whether the id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // String returns the 36-character lower-case form.
@@ -60,7 +51,7 @@ func (id ID) Append(b []byte) []byte {
 	return b
 }
 
-// MarshalText and UnmarshalText let an id stand in stored JSON.
+// MarshalText writes an id into stored JSON.
 func (id ID) MarshalText() ([]byte, error) { return id.Append(nil), nil }
 
 // UnmarshalText reads what MarshalText wrote.

@@ -3,10 +3,11 @@ package desk
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
-// The kinds of identity that parley knows a normal form for (contract §3). Any
-// other lower-case word is a kind too, with exact values.
+// The kinds of identity for which parley has a normal form (contract §3). Any other
+// lower-case word is a kind too; its values match exactly.
 const (
 	KindExternalID   = "external_id"
 	KindEmail        = "email"
@@ -16,23 +17,72 @@ const (
 )
 
 // How many identities one write may list (contract §3), and how many further ones a
-// contact may hold: every change of a contact goes through all of them.
+// contact may hold. Every change of a contact reads all of them.
 const (
 	MaxIdentities = 50
 	MaxFurther    = 1000
 )
 
-// An Identity is a normalised handle that finds one contact. Value is in normal
-// form: an e-mail in lower case, a phone as digits.
-type Identity struct{ Kind, Value string }
+// furtherBytes is the size of a further identity in a Book, without its text.
+const furtherBytes = 200
 
-// Claim is the form in which an identity is unique in a workspace: phone and
-// whatsapp are one namespace, so they match each other by digits.
-func (i Identity) Claim() Identity {
+// An Identity is a normalised handle that finds one contact. Value is in normal form:
+// an e-mail's canonical form, a phone's digits.
+type Identity struct {
+	Kind, Value string
+
+	// Spelling is the form by which the first release matched the handle, "" if it
+	// equals Value. It distinguishes contacts that share a claim since then.
+	Spelling string
+}
+
+// A Claim is the canonical form of an identity, which is unique in a workspace.
+type Claim struct{ Kind, Value string }
+
+// Claim returns the identity's canonical form. phone and whatsapp are one namespace, so
+// they match each other.
+func (i Identity) Claim() Claim {
 	if i.Kind == KindWhatsApp {
 		i.Kind = KindPhone
 	}
-	return i
+	return Claim{i.Kind, i.canonical()}
+}
+
+func (i Identity) canonical() string {
+	switch i.Kind {
+	case KindEmail:
+		return CanonicalEmail(i.Value)
+	case KindPhone, KindWhatsApp:
+		return CanonicalNumber(i.Value)
+	case KindExternalID:
+		return canonicalID(i.Value)
+	}
+	return i.Value
+}
+
+// Same tells whether two identities of one kind have the same canonical form.
+func (i Identity) Same(other Identity) bool {
+	return i.Kind == other.Kind && (i.Value == other.Value || i.canonical() == other.canonical())
+}
+
+// spelled is the form by which the first release matched the handle.
+func (i Identity) spelled() string {
+	if i.Spelling != "" {
+		return i.Spelling
+	}
+	return i.Value
+}
+
+// Refused returns why today's rules refuse a stored handle, or nil. Such a handle is
+// kept, but has no claim.
+func (i Identity) Refused() error {
+	switch i.Kind {
+	case KindEmail:
+		return checkEmail(i.spelled())
+	case KindExternalID:
+		return checkFormat(i.Value)
+	}
+	return nil
 }
 
 // AddIdentity appends i unless it is there already.
@@ -43,6 +93,25 @@ func AddIdentity(list []Identity, i Identity) []Identity {
 	return append(list, i)
 }
 
+// A SharedClaim is a claim that several contacts hold since an older release.
+type SharedClaim struct {
+	Claim
+	Contacts []ID
+}
+
+// GatherShared joins adjacent rows of one claim, and drops claims with only one
+// contact.
+func GatherShared(rows []SharedClaim) (list []SharedClaim) {
+	for _, row := range rows {
+		if n := len(list); n > 0 && list[n-1].Claim == row.Claim {
+			list[n-1].Contacts = append(list[n-1].Contacts, row.Contacts...)
+		} else {
+			list = append(list, row)
+		}
+	}
+	return slices.DeleteFunc(list, func(s SharedClaim) bool { return len(s.Contacts) < 2 })
+}
+
 // Further identities are stored in the contact's row, as one flat JSON array: kind,
 // value, kind, value.
 
@@ -51,18 +120,47 @@ func StoredFurther(text string) ([]Identity, error) {
 	if text == "" {
 		return nil, nil
 	}
+	if list, ok := plainFurther(text); ok {
+		return list, nil
+	}
 	var words []string
 	if err := json.Unmarshal([]byte(text), &words); err != nil {
 		return nil, err
 	}
 	list := make([]Identity, 0, len(words)/2)
 	for i := 0; i+1 < len(words); i += 2 {
-		list = append(list, Identity{words[i], words[i+1]})
+		list = append(list, Identity{Kind: words[i], Value: words[i+1]})
 	}
 	return list, nil
 }
 
-// FurtherText is the form in which further identities are stored; "" of none.
+// plainFurther is StoredFurther for a text without escapes, which most are: its words
+// need not be copied.
+func plainFurther(text string) (list []Identity, ok bool) {
+	if text[0] != '[' || strings.IndexByte(text, '\\') >= 0 {
+		return nil, false
+	}
+	list = make([]Identity, 0, strings.Count(text, `","`)/2+1)
+	word := func() (w string) {
+		if w, ok = strings.CutPrefix(text[1:], `"`); ok {
+			w, text, ok = strings.Cut(w, `"`)
+		}
+		return w
+	}
+	for text != "]" {
+		i := Identity{Kind: word()}
+		if !ok || !strings.HasPrefix(text, ",") {
+			return nil, false
+		}
+		if i.Value = word(); !ok || text != "]" && !strings.HasPrefix(text, ",") {
+			return nil, false
+		}
+		list = append(list, i)
+	}
+	return list, true
+}
+
+// FurtherText is the stored form of further identities; "" for none.
 func FurtherText(list []Identity) string {
 	if len(list) == 0 {
 		return ""
@@ -77,4 +175,32 @@ func FurtherText(list []Identity) string {
 		sep = ','
 	}
 	return string(append(b, ']'))
+}
+
+// OfProvider tells whether the identity is a provider's own id of a person.
+func (i Identity) OfProvider() bool { return i.Kind == KindWhatsAppUser }
+
+// UserIDs are a provider's ids of the contacts.
+func UserIDs(contacts []*Contact) (values []string) {
+	for _, c := range contacts {
+		for _, i := range c.Further {
+			if i.OfProvider() {
+				values = append(values, i.Value)
+			}
+		}
+	}
+	return values
+}
+
+// ProviderHandles are the claims by which a provider may name the contacts. With them,
+// everything that a provider reported of the contacts is found and erased.
+func ProviderHandles(contacts []*Contact) (values []string) {
+	for _, c := range contacts {
+		for _, claim := range c.Claims() {
+			if claim.Kind == KindPhone || claim.Kind == KindWhatsAppUser {
+				values = append(values, claim.Value)
+			}
+		}
+	}
+	return values
 }

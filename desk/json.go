@@ -2,10 +2,9 @@ package desk
 
 const hexDigits = "0123456789abcdef"
 
-// AppendJSONString appends s as a JSON string with the fewest escapes that RFC
-// 8259 asks for: the quote, the backslash and what is below U+0020. Everything
-// else stands for itself, so one text has one form. s is valid UTF-8; bytes that
-// are none are copied as they are.
+// AppendJSONString appends s as a JSON string with the fewest escapes that RFC 8259
+// requires: the quote, the backslash and characters below U+0020. So each text has one
+// form. s must be valid UTF-8; invalid bytes are copied.
 func AppendJSONString(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
@@ -36,9 +35,38 @@ func AppendJSONString(b []byte, s string) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
+// jsonBytes is the greatest number of bytes that a text can have as a JSON string.
+func jsonBytes(s string) int {
+	n := len(s) + 2
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\' || c == '\n' || c == '\t' || c == '\r' || c == '\b' || c == '\f':
+			n++
+		case c < ' ':
+			n += len(`u0000`)
+		}
+	}
+	return n
+}
+
 func needsEscape(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
 
-// quoteJSON is AppendJSONString to a string of its own. It allocates only that,
+// jsonLength is the length of what AppendJSONString appends.
+func jsonLength(s string) int {
+	n := len(s) + 2
+	for i := range len(s) {
+		switch c := s[i]; {
+		case !needsEscape(c):
+		case c < ' ' && c != '\b' && c != '\t' && c != '\n' && c != '\f' && c != '\r':
+			n += len(`u0000`)
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// quoteJSON is AppendJSONString into a new string. It allocates only that string,
 // unless something is escaped.
 func quoteJSON(s string) string {
 	for i := range len(s) {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// The text of an API key (contract §7): the prefix, 10 characters that name the
-// key, "_", 32 of secret, and 6 of CRC-32 over all before, so that a scanner can
-// tell a real key from a lookalike.
+// The text of an API key (contract §7): the prefix, 10 characters that identify the
+// key, "_", 32 of secret, and 6 of CRC-32 over everything before, so that a scanner can
+// recognise real keys.
 const (
 	keyPrefix    = "prl_live_"
 	publicLength = 10
@@ -19,8 +19,8 @@ const (
 	base62       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// A Credential is what a caller presents: which key it says it is, and the hash
-// of the secret that proves it.
+// A Credential is what a caller presents: the id of a key, and the hash of the secret
+// that proves it.
 type Credential struct {
 	PublicID string
 	hash     [32]byte
@@ -31,9 +31,9 @@ func (c Credential) Proves(k *APIKey) bool {
 	return subtle.ConstantTimeCompare(c.hash[:], k.SecretHash[:]) == 1
 }
 
-// NewKey makes a key's text and its credential from random bytes, of which it
-// uses 42; a byte that would favour some characters is skipped, so give it more.
-// It returns ok false when there were too few.
+// NewKey makes a key's text and its credential from random bytes. It uses 42 of them,
+// and skips bytes that would favour some characters, so pass more. ok is false if there
+// were too few.
 func NewKey(random []byte) (text string, c Credential, ok bool) {
 	var b strings.Builder
 	b.WriteString(keyPrefix)
@@ -56,7 +56,7 @@ func NewKey(random []byte) (text string, c Credential, ok bool) {
 	return text, c, ok
 }
 
-// ParseKey reads the text of a key. It is false for what no key looks like.
+// ParseKey reads the text of a key. It returns false for a text that can't be a key.
 func ParseKey(s string) (Credential, bool) {
 	if len(s) != keyLength || !strings.HasPrefix(s, keyPrefix) {
 		return Credential{}, false
@@ -82,7 +82,7 @@ func isBase62(s string) bool {
 	return true
 }
 
-// Hash is what is stored of the secret.
+// Hash is the stored hash of the secret.
 func (c Credential) Hash() [32]byte { return c.hash }
 
 func keyChecksum(s string) string {

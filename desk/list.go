@@ -1,25 +1,121 @@
 package desk
 
-// The page sizes of a list (contract §2).
+import (
+	"bytes"
+	"cmp"
+	"strings"
+)
+
+// The limits of a page (contract §2).
 const (
 	DefaultLimit = 50
 	MaxLimit     = 200
+
+	// MaxPage is how many bytes the body of a page may have, unless a single record has
+	// more.
+	MaxPage = 4 << 20
+
+	// MaxLooked is how many records are read for one page of a filtered list.
+	MaxLooked = 5000
 )
 
-// A ContactFilter narrows the list of contacts; its zero value lets all through.
+// pageRoom is the size of a page's body without its records: the envelope and a cursor.
+const pageRoom = 4096
+
+// A PageSize counts the records of a page while they are read, so that reading stops at
+// the end of the page.
+type PageSize struct {
+	limit          int // records
+	records, bytes int
+}
+
+// NewPageSize limits a page to a number of records and to MaxPage.
+func NewPageSize(limit int) PageSize { return PageSize{limit: limit} }
+
+// Add tells whether the page has space for another record of this many bytes, and
+// counts it if so. The first record is always accepted.
+func (s *PageSize) Add(bytes int) bool {
+	if s.records == s.limit || s.records > 0 && s.bytes+bytes > MaxPage-pageRoom {
+		return false
+	}
+	s.records++
+	s.bytes += bytes
+	return true
+}
+
+// A ContactFilter narrows the list of contacts; its zero value matches all.
 type ContactFilter struct {
-	Held         []Identity // the contact holds each of these
+	Held         []Identity // the contact holds each of these; app applies it, stores do not
 	Owner        ID         // zero: any
 	UpdatedSince Time       // inclusive
 }
 
-// A ContactPlace is where a contact stands in the export order: oldest change
-// first. A contact only ever moves towards the end, so a walk that starts after
-// the last place seen misses none that existed when it began.
+// Passes tells whether a contact matches the filter without Held.
+func (f ContactFilter) Passes(c *Contact) bool {
+	return (f.Owner.IsZero() || ownerID(c.Owner) == f.Owner) && c.UpdatedAt >= f.UpdatedSince
+}
+
+// A ContactPlace is the position of a contact in the export order: oldest change first.
+// A contact only moves towards the end, so reading on from the last position misses no
+// contact that existed at the start.
 type ContactPlace struct {
 	UpdatedAt Time
 	ID        ID
 }
 
-// Place is the contact's own.
+// After tells whether the position comes after another.
+func (p ContactPlace) After(other ContactPlace) bool {
+	return cmp.Or(cmp.Compare(p.UpdatedAt, other.UpdatedAt), bytes.Compare(p.ID[:], other.ID[:])) > 0
+}
+
+// Place is the contact's position.
 func (c *Contact) Place() ContactPlace { return ContactPlace{c.UpdatedAt, c.ID} }
+
+// recordRoom is the size of a record's JSON without its texts: at least that of the
+// field names, ids and times.
+const recordRoom = 512
+
+// ListBytes is the contact's size in a page: about the length of its JSON, and never
+// less. Values that were read but are not shown count too.
+func (c *Contact) ListBytes() int {
+	n := recordRoom + jsonBytes(c.ExternalID) + jsonBytes(c.Name) + jsonBytes(c.Email) + jsonBytes(c.Note) + len(c.Attributes.JSON())
+	if c.Owner != nil {
+		n += jsonBytes(c.Owner.Name) + jsonBytes(c.Owner.Email)
+	}
+	for _, i := range c.Further {
+		n += len(i.Kind) + len(i.Value)
+	}
+	return n
+}
+
+// ListBytes is the conversation's size in a page.
+func (c *Conversation) ListBytes() int { return recordRoom + jsonBytes(c.Preview) }
+
+// ListBytes is the message's size in a page.
+func (m *Message) ListBytes() int {
+	n := recordRoom + jsonBytes(m.ExternalID) + jsonBytes(m.Text)
+	if m.Failure != nil {
+		n += jsonBytes(m.Failure.Title) + jsonBytes(m.Failure.Fix)
+	}
+	return n
+}
+
+// ListBytes is the template's size in a page.
+func (t *Template) ListBytes() int {
+	n := recordRoom + jsonBytes(t.Name) + jsonBytes(t.Header) + jsonBytes(t.Body)
+	for _, v := range t.Variables {
+		n += recordRoom + 4*jsonBytes(v.Key) // its name is in two lists
+	}
+	return n
+}
+
+// ListBytes is the attribute's size in a page.
+func (a *Attribute) ListBytes() int { return a.jsonLength() }
+
+// ListBytes is the webhook's size in a page.
+func (w *Webhook) ListBytes() int {
+	return recordRoom + jsonBytes(w.URL) + jsonBytes(strings.Join(w.Types, `","`))
+}
+
+// ListBytes is the member's size in a page.
+func (m *Member) ListBytes() int { return recordRoom + jsonBytes(m.Name) + jsonBytes(m.Email) }

@@ -17,25 +17,50 @@ const (
 	MaxNote   = 10_000
 )
 
-// The errors of this file are fragments that read well after a JSON pointer and a
-// colon. None repeats the value: they end up in logs, which hold no personal data.
+// The errors of this file are fragments that follow a JSON pointer and a colon. None
+// repeats the value, because they are logged and logs contain no personal data.
 
-// ParseHandle returns the normal form of an identity's value (contract §3): an
-// e-mail in lower case, a phone or chat account as digits, any other kind as text
-// of 1 to 255 characters. A phone is read in country, see ParsePhone.
-func ParseHandle(kind, value, country string) (string, error) {
+// ParseIdentity returns an identity in its normal form (contract §3): an e-mail in its
+// canonical form, a phone or chat account as digits, any other kind as text of 1 to 255
+// characters. A phone is read in country, see ParsePhone.
+func ParseIdentity(kind, value, country string) (Identity, error) {
+	var err error
 	switch kind {
 	case KindEmail:
-		email, err := ParseEmail(value)
-		return FoldEmail(email), err
+		if value, err = ParseEmail(value); err != nil {
+			return Identity{}, err
+		}
+		return EmailIdentity(value), nil
 	case KindPhone:
-		return ParsePhone(value, country)
+		digits, err := readPhone(value, country)
+		if err != nil {
+			return Identity{}, err
+		}
+		i := Identity{Kind: kind, Value: dropTrunk(digits)}
+		if i.Value != digits {
+			i.Spelling = digits
+		}
+		return i, nil
 	case KindWhatsApp:
-		return parseAccount(value)
+		value, err = parseAccount(value)
 	case KindExternalID:
-		return ParseExternalID(value)
+		value, err = ParseExternalID(value)
+	default:
+		value, err = parseText(value, "an identity's value", 1, MaxHandle)
 	}
-	return parseText(value, "an identity's value", 1, MaxHandle)
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{Kind: kind, Value: value}, nil
+}
+
+// EmailIdentity is the identity of an e-mail as it was sent.
+func EmailIdentity(email string) Identity {
+	i := Identity{Kind: KindEmail, Value: CanonicalEmail(email)}
+	if lower := strings.ToLower(email); lower != i.Value {
+		i.Spelling = lower
+	}
+	return i
 }
 
 // ParseKind accepts the name of an identity's kind, [a-z][a-z0-9_]{0,31}.
@@ -57,9 +82,17 @@ func isWord(s string, limit int) bool {
 	return s != "" && len(s) <= limit
 }
 
-// ParseExternalID returns the caller's own id, trimmed: 1 to 255 characters.
+// ParseExternalID returns the caller's own id, trimmed: 1 to 255 characters, none of
+// them a format character.
 func ParseExternalID(s string) (string, error) {
-	return parseText(s, "an external id", 1, MaxHandle)
+	s, err := parseText(s, "an external id", 1, MaxHandle)
+	if err == nil {
+		err = checkFormat(s)
+	}
+	if err != nil {
+		return "", err
+	}
+	return s, nil
 }
 
 // ParseName returns a name, trimmed: at most 255 characters. An empty one clears.
@@ -68,14 +101,15 @@ func ParseName(s string) (string, error) { return parseText(s, "a name", 0, MaxN
 // ParseNote returns a note, trimmed: at most 10,000 characters. An empty one clears.
 func ParseNote(s string) (string, error) { return parseText(s, "a note", 0, MaxNote) }
 
-// parseText trims s and holds it to a number of characters; what names it.
+// parseText trims s and checks its number of characters. what names the field in
+// errors.
 func parseText(s, what string, least, most int) (string, error) {
 	s = strings.TrimSpace(s)
 	if err := checkStorable(s); err != nil {
 		return "", err
 	}
 	n := len(s)
-	if n > most { // fewer bytes are fewer characters
+	if n > most { // a character has at least one byte
 		n = utf8.RuneCountInString(s)
 	}
 	switch {
@@ -93,8 +127,8 @@ const MaxMessage = 4096
 // ParseMessage returns a message's text, trimmed: 1 to 4,096 characters.
 func ParseMessage(s string) (string, error) { return parseText(s, "a message", 1, MaxMessage) }
 
-// checkStorable refuses what a database refuses in a text, so that no write fails
-// for it later.
+// checkStorable refuses texts that a database refuses, so that no write fails later for
+// that reason.
 func checkStorable(s string) error {
 	if strings.IndexByte(s, 0) >= 0 {
 		return errors.New("the text holds U+0000, which can't be stored")
@@ -106,7 +140,8 @@ func checkStorable(s string) error {
 }
 
 // ParseEmail returns an e-mail as it was sent, trimmed: one @ with something on
-// both sides, no white space or control characters, at most 254 bytes.
+// both sides, no white space, control or format characters, at most 254 bytes, and no
+// dot at the end.
 func ParseEmail(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	if err := checkStorable(s); err != nil {
@@ -124,9 +159,8 @@ func ParseEmail(s string) (string, error) {
 	if local == "" || domain == "" || strings.Contains(domain, "@") {
 		return "", errors.New("an e-mail has one @ with something on both sides")
 	}
+	if err := checkEmail(s); err != nil {
+		return "", err
+	}
 	return s, nil
 }
-
-// FoldEmail returns the lower-case form by which e-mails match. It costs no
-// allocation for one that is in lower-case ASCII already.
-func FoldEmail(email string) string { return strings.ToLower(email) }

@@ -7,24 +7,27 @@ type OpKind uint8
 const (
 	OpUpsert         OpKind = iota // create or update by identity
 	OpAssign                       // set or clear the owner
-	OpDelete                       // erase the contact
+	OpDelete                       // delete the contact
 	OpPatch                        // update by id, never create
-	OpRemoveIdentity               // drop one further identity
+	OpRemoveIdentity               // remove one further identity
 )
 
-// An Op is one change to one contact: the only form in which contacts are
-// written, whichever way the request came in.
+// An Op is one change to one contact. All writes of contacts have this form, for every
+// kind of request.
 type Op struct {
-	Kind   OpKind
-	ByID   bool         // Target names the contact (assign, delete, patch, remove identity)
-	Target ID           // the zero ID is an unknown contact
-	Find   []Identity   // what identifies the contact of an assign or delete, beside Target
-	Write  ContactWrite // upsert, patch
-	Owner  Field[string]
-	Remove []Identity // remove identity: readings of one handle; the first that the contact holds counts
+	Kind        OpKind
+	ByID        bool         // whether Target names the contact (assign, delete, patch, remove identity)
+	Target      ID           // the zero ID finds no contact
+	Find        []Identity   // identifies the contact of an assign or delete, in addition to Target
+	Write       ContactWrite // upsert, patch
+	Owner       Field[string]
+	Brief       bool // whether the caller needs only the outcome's status and id
+	DetailBytes int  // the size limit of an error's details, without the first entry; 0: MaxDetailBytes
+
+	Remove []Identity // remove identity: readings of one handle; the first that the contact holds is removed
 }
 
-// Check refuses an operation that can't be carried out whatever is stored.
+// Check refuses an operation that is invalid independently of stored data.
 func (op *Op) Check() error {
 	switch op.Kind {
 	case OpUpsert:
@@ -33,7 +36,7 @@ func (op *Op) Check() error {
 		}
 	case OpAssign, OpDelete:
 		if op.Kind == OpAssign && !op.Owner.Set {
-			return Invalidf("/owner is missing: give a member's id or e-mail, or null to clear the owner")
+			return InvalidAt("/owner", "missing; give a member's id or e-mail, or null to clear the owner")
 		}
 		if !op.ByID && len(op.Find) == 0 {
 			return Invalidf("name the contact by at least one of id, external_id, email, phone or identities")
@@ -50,7 +53,7 @@ func (op *Op) IDs() []ID {
 	return nil
 }
 
-// Identities are those by which the operation finds or claims a contact.
+// Identities are the identities by which the operation finds or claims a contact.
 func (op *Op) Identities() []Identity {
 	if op.Find != nil {
 		return op.Find
@@ -58,10 +61,20 @@ func (op *Op) Identities() []Identity {
 	return op.Write.Sent
 }
 
-// A Status is what became of an operation, as a batch row says it.
+// A Lookup names the contacts that a Book is to load: by id, and by identity.
+type Lookup struct {
+	IDs        []ID
+	Identities []Identity
+	Most       int // how many bytes of contacts to load; a Book that is Over it lacks some; 0: all
+}
+
+// Lookup names the contacts that the operation can change.
+func (op *Op) Lookup() Lookup { return Lookup{IDs: op.IDs(), Identities: op.Identities()} }
+
+// A Status is the result of an operation, as in a batch row.
 type Status string
 
-// The statuses. An operation that changes nothing is updated, or assigned, too.
+// The statuses. An operation that changes nothing is also updated, or assigned.
 const (
 	StatusCreated  Status = "created"
 	StatusUpdated  Status = "updated"
@@ -69,29 +82,10 @@ const (
 	StatusDeleted  Status = "deleted"
 )
 
-// An Outcome is an accepted operation's answer: the contact as it stood right
-// after it, or, of a deleted one, as it stood before.
+// An Outcome is the answer of an accepted operation: the contact right after it, or,
+// for a deletion, right before it.
 type Outcome struct {
 	Status  Status
-	Contact *Contact
-}
-
-// An EventKind names what happened to a record.
-type EventKind string
-
-// The events of contacts.
-const (
-	ContactCreated EventKind = "contact.created"
-	ContactUpdated EventKind = "contact.updated"
-	ContactDeleted EventKind = "contact.deleted"
-)
-
-// An Event is one accepted change. It names fields, never their values, so that
-// erasing a contact leaves nothing of the person behind.
-type Event struct {
-	Kind    EventKind
-	Subject ID
-	Actor   ID // the key that did it; zero for the command line
-	At      Time
-	Changed []string // of an update; a creation and a deletion are of everything
+	ID      ID
+	Contact *Contact // nil for the caller of a brief operation
 }

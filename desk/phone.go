@@ -43,8 +43,16 @@ func ParseCountry(s string) (string, error) {
 //   - as international digits, which never begin with 0.
 //
 // The digits sent, without the international prefix, number 7 to 15, and so do
-// those returned. country is of ParseCountry; with "" there is no reading in it.
+// those returned. country is of ParseCountry; with "" there is no reading in it. A
+// trunk prefix after the country code is dropped.
 func ParsePhone(s, country string) (string, error) {
+	digits, err := readPhone(s, country)
+	return dropTrunk(digits), err
+}
+
+// readPhone is ParsePhone without dropping the trunk prefix. The first release stored
+// numbers in this form.
+func readPhone(s, country string) (string, error) {
 	digits, plus, err := scanPhone(s)
 	if err != nil {
 		return "", err
@@ -78,13 +86,13 @@ func ParsePhone(s, country string) (string, error) {
 	return "", fmt.Errorf("this is no number of the workspace's default country (%s): write it with + and the country code", country)
 }
 
-// scanPhone takes the digits out of s, and tells whether + leads them.
+// scanPhone extracts the digits of s, and tells whether + precedes them.
 func scanPhone(s string) (digits string, plus bool, err error) {
 	s = strings.TrimSpace(s)
 	if rest, ok := strings.CutPrefix(s, "+"); ok && isDigits(rest) {
-		return rest, true, nil // the form that clients send: nothing to copy
+		return rest, true, nil // the usual form: nothing to copy
 	}
-	b := make([]byte, 0, 32) // 15 digits, and the longest international prefix
+	b := make([]byte, 0, 32) // 15 digits and the longest international prefix
 	n := 0
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -126,8 +134,8 @@ func digitsError(n int) error {
 	return fmt.Errorf("a phone number has %d to %d digits, this one has %d", MinPhoneDigits, MaxPhoneDigits, n)
 }
 
-// parseAccount returns the digits of a chat account: 7 to 15, the first no 0. A
-// leading + is tolerated, separators are not.
+// parseAccount returns the digits of a chat account: 7 to 15, the first not 0. A
+// leading + is allowed, separators are not.
 func parseAccount(s string) (string, error) {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "+")
 	if !isDigits(s) {
@@ -148,8 +156,8 @@ func isDigits(s string) bool {
 	return true
 }
 
-// pickReading returns the first of readings that is a valid number, or else the
-// first as it stands, when it has the form of one.
+// pickReading returns the first of readings that is a valid number, otherwise the first
+// one, if it has the form of a number.
 func pickReading(readings []string) (string, error) {
 	if len(readings) > 1 {
 		if i := slices.IndexFunc(readings, isValidPhone); i >= 0 {
@@ -159,8 +167,8 @@ func pickReading(readings []string) (string, error) {
 	return international(readings[0])
 }
 
-// isValidPhone tells whether digits, country code first, are exactly a valid
-// number: not one that would only be valid with some digit left out.
+// isValidPhone tells whether digits, country code first, are a valid number as a whole,
+// not only after leaving out a digit.
 func isValidPhone(digits string) bool {
 	n, err := phonenumbers.Parse("+"+digits, "")
 	return err == nil && phonenumbers.IsValidNumber(n) && fullDigits(n) == digits
@@ -170,8 +178,8 @@ func fullDigits(n *phonenumbers.PhoneNumber) string {
 	return strings.TrimPrefix(phonenumbers.Format(n, phonenumbers.E164), "+")
 }
 
-// A territory is what reading a number in a country takes, beyond what the phone
-// library tells. Its nil value is no country.
+// A territory is the data for reading a number in a country that the phone library does
+// not provide. nil means no country.
 type territory struct {
 	region    string
 	code      string         // country code, such as 90
@@ -180,8 +188,8 @@ type territory struct {
 	ordinary  []int32        // lengths of ordinary numbers (fixed lines, mobiles) in full
 }
 
-// territories are the countries by ISO code, made when the first number without
-// + comes by.
+// territories are the countries by ISO code. They are built when the first number
+// without + is read.
 var territories = sync.OnceValue(func() map[string]*territory {
 	all, err := phonenumbers.MetadataCollection()
 	if err != nil {
@@ -197,7 +205,7 @@ var territories = sync.OnceValue(func() map[string]*territory {
 	return byRegion
 })
 
-// territoryOf returns the country's territory, or nil when there is none.
+// territoryOf returns the country's territory, or nil if there is none.
 func territoryOf(country string) *territory {
 	if country == "" {
 		return nil
@@ -215,7 +223,7 @@ func newTerritory(m *phonenumbers.PhoneMetadata) *territory {
 	for _, d := range []*phonenumbers.PhoneNumberDesc{m.GetFixedLine(), m.GetMobile()} {
 		t.subscribe = append(slices.Clip(t.subscribe), d.GetPossibleLengthLocalOnly()...)
 		lengths := d.GetPossibleLength()
-		if len(lengths) == 0 { // the library leaves out what the general description says too
+		if len(lengths) == 0 { // the library leaves out lengths that equal the general description
 			lengths = m.GetGeneralDesc().GetPossibleLength()
 		}
 		if lengths[0] > 0 { // -1: there are no such numbers
@@ -225,13 +233,13 @@ func newTerritory(m *phonenumbers.PhoneMetadata) *territory {
 	return t
 }
 
-// withoutPrefix returns what follows an international prefix, the country's own
-// one first, or nil when digits begin with none.
+// withoutPrefix returns the digits after an international prefix, the country's own
+// prefix first, or nil if there is no prefix.
 func (t *territory) withoutPrefix(digits string) []string {
 	var readings []string
 	if t != nil {
 		n := len(t.prefix.FindString(digits))
-		if n > 1 || n == 1 && len(digits) > 1 && digits[1] != '0' { // Samoa's 0 is not half of a 00
+		if n > 1 || n == 1 && len(digits) > 1 && digits[1] != '0' { // Samoa's 0 is not the first half of 00
 			readings = append(readings, digits[n:])
 		}
 	}
@@ -246,18 +254,18 @@ func (t *territory) owns(digits string) bool {
 	return t != nil && strings.HasPrefix(digits, t.code) && isValidPhone(digits)
 }
 
-// A fit is how well digits suit a country's numbering plan.
+// A fit says how well digits match a country's numbering plan.
 type fit uint8
 
 const (
 	unfit     fit = iota
 	lacksArea     // a local number without its area code
-	possible      // has a length that numbers there have
-	valid         // some number there could be this one
+	possible      // has a possible length
+	valid         // matches a number range
 )
 
-// read reads digits as a number dialled in the country. full, with the country
-// code, means something when the number is possible or valid.
+// read reads digits as a number dialled in the country. full, with the country code, is
+// set only if the number is possible or valid.
 func (t *territory) read(digits string) (full string, f fit) {
 	if t == nil {
 		return "", unfit

@@ -5,28 +5,31 @@ import "slices"
 // MaxIdempotencyKey is the longest Idempotency-Key (spec, Limits).
 const MaxIdempotencyKey = 200
 
+// AtIdempotencyKey is the place of a send's key.
+const AtIdempotencyKey = "/idempotency_key"
+
 // CheckIdempotencyKey accepts 1 to 200 printable ASCII characters (contract §5).
 func CheckIdempotencyKey(key string) error {
 	if key == "" {
-		return Invalidf("send an Idempotency-Key header, one unique value per send: a retry with the same value never sends twice")
+		return InvalidAt(AtIdempotencyKey, "missing; send one unique value per send; a retry with the same value never sends twice")
 	}
 	if len(key) > MaxIdempotencyKey {
-		return Invalidf("Idempotency-Key: at most %d characters", MaxIdempotencyKey)
+		return InvalidAt(AtIdempotencyKey, "at most %d characters", MaxIdempotencyKey)
 	}
 	for i := range len(key) {
 		if key[i] < ' ' || key[i] > '~' {
-			return Invalidf("Idempotency-Key: only printable ASCII characters")
+			return InvalidAt(AtIdempotencyKey, "only printable ASCII characters")
 		}
 	}
 	return nil
 }
 
-// A SendRequest is what a caller asks of POST /conversations/outbound, read but not
-// yet checked against what is stored.
+// A SendRequest is the input of POST /conversations/outbound, read but not yet checked
+// against stored data.
 type SendRequest struct {
 	Key            string   // the Idempotency-Key
-	Hash           [32]byte // of the body as a JSON value
-	Phone          string   // digits; or else
+	Hash           [32]byte // of the body's JSON value
+	Phone          Identity // digits; otherwise Contact is set
 	Contact        *ID      // the recipient
 	Channel        *ID
 	Template       string
@@ -37,19 +40,19 @@ type SendRequest struct {
 	Profile        *ContactWrite // of a contact that the send creates
 }
 
-// Contradicts returns the identity of a profile that names another number than the
+// Contradicts returns the identity of a profile with another number than the
 // recipient's, or nil (contract §5).
 func (w *ContactWrite) Contradicts(phone string) *Identity {
 	for _, i := range w.Sent {
-		if i.Claim().Kind == KindPhone && i.Value != phone {
+		if claim := i.Claim(); claim.Kind == KindPhone && claim.Value != CanonicalNumber(phone) {
 			return &i
 		}
 	}
 	return nil
 }
 
-// Address is the number that a send to the contact goes to: its phone, else the
-// first chat account, else the first further phone; "" when it has none.
+// Address is the number to which a send to the contact goes: its phone, else the first
+// chat account, else the first further phone; "" if it has none.
 func (c *Contact) Address() string {
 	if c.Phone != "" {
 		return c.Phone
@@ -62,16 +65,16 @@ func (c *Contact) Address() string {
 	return ""
 }
 
-// MarketingCategory is the category of the templates that a person can opt out of.
+// MarketingCategory is the category of templates from which a person can opt out.
 const MarketingCategory = "MARKETING"
 
-// A Plan is all that an attempt needs once the provider has taken the message. It is
-// stored before the first byte leaves, so that whoever learns of the acceptance,
-// even after a restart, can finish the send.
+// A Plan has everything that is needed after the provider has accepted the message. It
+// is stored before the first byte is sent, so that any process that learns of the
+// acceptance, even after a restart, can finish the send.
 type Plan struct {
 	Channel      ID
-	Contact      ID // the recipient's, or the one that a new contact gets
-	Conversation ID // the one that a new conversation gets
+	Contact      ID // the recipient's, or the id of a new contact
+	Conversation ID // the id of a new conversation
 	Message      ID
 	Template     string
 	Language     string
@@ -79,42 +82,44 @@ type Plan struct {
 	OptIn        OptIn
 	Assignee     ID            // zero: none
 	Number       string        // digits; "" once erased
-	Known        bool          // the contact exists
-	Profile      *ContactWrite // of a new contact
+	Known        bool          // whether the contact exists
+	Profile      *ContactWrite // for a new contact
 }
 
-// A Phase is how far an attempt has come.
+// A Phase is the state of an attempt.
 type Phase string
 
-// The phases. Only a definite refusal, and a person's word, free the key.
+// The phases. Only a definite refusal, or a person's decision, frees the key.
 const (
-	Dispatching Phase = "dispatching" // on its way to the provider, or the process died
-	Done        Phase = "done"        // the provider took it
-	Refused     Phase = "refused"     // it did not
+	Dispatching Phase = "dispatching" // under way, or the process died
+	Done        Phase = "done"        // the provider accepted it
+	Refused     Phase = "refused"     // the provider refused it
 	InDoubt     Phase = "in_doubt"    // nobody knows; never sent again by itself
-	Released    Phase = "released"    // a person said that it was not sent
+	Released    Phase = "released"    // a person decided that it was not sent
 )
 
 // Settled tells whether the phase is final.
 func (p Phase) Settled() bool { return p != Dispatching && p != InDoubt }
 
-// A Refusal is why an attempt did not go out, in a form that can be stored, so that
+// A Refusal is why a message was not sent, in a form that can be stored, so that
 // callers who wait for the attempt on other nodes get the same answer.
 type Refusal struct {
 	Type       ErrorType
 	Message    string
-	Failure    *Failure // what the provider said
+	Advice     Advice   // what to do about it
+	Failure    *Failure // the provider's reason
 	RetryAfter int      // seconds
 
-	StaleTemplate bool // the provider knows the template otherwise, or not at all
+	StaleTemplate bool            // the provider has another version of the template, or none
+	Account       *AccountRefusal // set if all messages of the account would be refused; nil: only this one
 }
 
-// Error makes a refusal what a provider can return.
+// Error implements error, so that a provider can return a refusal.
 func (r *Refusal) Error() string { return string(r.Type) + ": " + r.Message }
 
-// Answer is the refusal as the caller gets it.
+// Answer returns the refusal as an error for the caller.
 func (r *Refusal) Answer() *Error {
-	e := &Error{Type: r.Type, Message: r.Message, RetryAfter: r.RetryAfter}
+	e := &Error{Type: r.Type, Message: r.Message, Advice: r.Advice, RetryAfter: r.RetryAfter}
 	if r.Failure != nil {
 		e.Details = *r.Failure
 	}
@@ -126,61 +131,75 @@ type Attempt struct {
 	ID         ID
 	Key        string // the Idempotency-Key that it holds, or held
 	Hash       [32]byte
-	Actor      ID // the API key that asked
+	Actor      Actor // who requested it
 	Phase      Phase
 	CreatedAt  Time
-	LeaseUntil Time // by the database's clock: until then its process may be at work
-	SettledAt  Time // 0: not settled
+	Lease      Lease // by the database's clock: until then its process may be working on it
+	SettledAt  Time  // 0: not settled
+	Age        int64 // hours of the database's counter since it was settled, when it was read
 	Plan       Plan
 	ExternalID string   // the provider's id of the message
-	Response   []byte   // the stored answer, once done
-	Refusal    *Refusal // once refused
+	Response   []byte   // the stored answer, if done
+	Refusal    *Refusal // if refused
 	Notes      []string // what was left out of a finished send, and why
-	Erased     bool     // the contact was deleted meanwhile: answer, and store no rows
+	Erased     bool     // the contact was deleted meanwhile: answer, but store no rows
 }
 
-// KeyLife is how long an Idempotency-Key lives after success, in milliseconds
-// (contract §5).
-const KeyLife Time = 30 * 24 * 60 * 60 * 1000
+// KeyLife is how long an Idempotency-Key is kept after success, in hours of the
+// database's counter: 30 days (contract §5), and the hour that had begun before.
+const KeyLife = 30*24 + 1
 
-// Expired tells whether the attempt's key may be used anew. Only success starts the
-// clock.
-func (a *Attempt) Expired(now Time) bool { return a.Phase == Done && now >= a.SettledAt+KeyLife }
+// StatusLife is how long a status of a message that is not stored yet is kept, in hours
+// of the counter: a day, and the hour that had begun.
+const StatusLife = 24 + 1
 
-// Concerns tells whether the attempt says something of a contact.
-func (a *Attempt) Concerns(c *Contact) bool {
-	if a.Plan.Contact == c.ID {
-		return true
+// Expired tells whether the attempt's key may be used again. Keys expire only after
+// success.
+func (a *Attempt) Expired() bool { return a.Phase == Done && a.Age >= KeyLife }
+
+// Canonical is the number in canonical form; "" once it is erased.
+func (p *Plan) Canonical() string {
+	if p.Number == "" {
+		return ""
 	}
-	return a.Plan.Number != "" && slices.ContainsFunc(c.Identities(), func(i Identity) bool {
-		return i.Claim() == Identity{KindPhone, a.Plan.Number}
-	})
+	return CanonicalNumber(p.Number)
 }
 
-// Erase drops what an unsettled attempt knows of a person who was deleted. The answer
-// that its key then gives has no text, unless the process that sent it is still there.
+// Numbers are the canonical numbers to which messages to a contact may go.
+func (c *Contact) Numbers() (numbers []string) {
+	for _, claim := range c.Claims() {
+		if claim.Kind == KindPhone {
+			numbers = append(numbers, claim.Value)
+		}
+	}
+	return numbers
+}
+
+// Erase removes from an unsettled attempt what it knows of a deleted person. The later
+// answer of its key has no text, unless the process that sent it is still running.
 func (a *Attempt) Erase() {
 	a.Erased = true
 	a.Plan.Text, a.Plan.Number, a.Plan.Profile = "", "", nil
 }
 
-// Settle ends the attempt. Its plan is of no further use and is dropped, but for the
-// ids and the template.
+// Settle ends the attempt. The rest of its plan is not needed any more and is removed,
+// except for the ids and the template.
 func (a *Attempt) Settle(p Phase, now Time) {
-	a.Phase, a.SettledAt, a.LeaseUntil = p, now, 0
+	a.Phase, a.SettledAt, a.Lease = p, now, 0
 	a.Plan.Text, a.Plan.Number, a.Plan.Profile = "", "", nil
 }
 
-// A StatusNotice is what a provider reports of a message that it has taken.
-type StatusNotice struct {
+// A StatusUpdate is a provider's report on a message that it has accepted.
+type StatusUpdate struct {
 	ExternalID string
-	Attempt    ID // zero when the notice does not carry one
+	Attempt    ID // zero if the provider did not return one
 	Delivery   Delivery
 	Failure    *Failure
+	UserID     string // the provider's id of the recipient, "" if it does not say
 	At         Time
 }
 
-// What details can be, beside the contact rules'.
+// The types of an error's details, in addition to those of the contact rules.
 type (
 	// Languages are those in which a template exists.
 	Languages struct{ Languages []string }
@@ -189,7 +208,7 @@ type (
 		Status  string
 		Reasons []string
 	}
-	// OptedOut says since when a person takes no marketing.
+	// OptedOut says since when a person has opted out of marketing.
 	OptedOut struct{ Since Time }
 	// Unusable says why a channel can't be used.
 	Unusable struct{ Reason string }
@@ -197,10 +216,10 @@ type (
 	InDoubtAttempt struct{ AttemptID ID }
 )
 
-// A SentMessage is the answer to a send that the provider took.
+// A SentMessage is the answer to a send that the provider accepted.
 type SentMessage struct {
 	Conversation Conversation
 	Kind         ChannelKind
-	Existing     bool // the conversation was there before
+	Existing     bool // the conversation existed before
 	Message      Message
 }

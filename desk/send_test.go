@@ -3,6 +3,7 @@ package desk_test
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ func TestCheckIdempotencyKey(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"", strings.Repeat("k", 201), "tab\t", "line\n", "\x00", "\x7f", "ş", "\xff"} {
-		if err := desk.CheckIdempotencyKey(key); !desk.IsType(err, desk.InvalidRequest) || !strings.Contains(err.Error(), "Idempotency-Key") {
+		if err := desk.CheckIdempotencyKey(key); !desk.IsType(err, desk.InvalidRequest) || !strings.Contains(err.Error(), desk.AtIdempotencyKey) {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
@@ -80,12 +81,12 @@ func TestPhase_Settled(t *testing.T) {
 // what the provider said as its details.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
-	r := &desk.Refusal{Type: desk.ProviderUnavailable, Message: "later", Failure: undeliverable, RetryAfter: 30}
+	r := &desk.Refusal{Type: desk.ProviderUnavailable, Message: "later", Advice: desk.Advice{Kind: desk.SeeDetails}, Failure: undeliverable, RetryAfter: 30}
 	var asError *desk.Refusal
 	if err := error(r); !errors.As(err, &asError) || err.Error() != "provider_unavailable: later" {
 		t.Errorf("as an error: %v", err)
 	}
-	want := &desk.Error{Type: desk.ProviderUnavailable, Message: "later", Details: *undeliverable, RetryAfter: 30}
+	want := &desk.Error{Type: desk.ProviderUnavailable, Message: "later", Advice: desk.Advice{Kind: desk.SeeDetails}, Details: *undeliverable, RetryAfter: 30}
 	if got := r.Answer(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
 	}
@@ -96,41 +97,33 @@ func TestRefusal(t *testing.T) {
 
 func TestAttempt_Expired(t *testing.T) {
 	t.Parallel()
-	const month = desk.Time(30 * 24 * 60 * 60 * 1000)
 	for _, c := range []struct {
 		name string
 		at   desk.Attempt
-		now  desk.Time
 		want bool
 	}{
-		{"a moment before", desk.Attempt{Phase: desk.Done, SettledAt: 5}, 5 + month - 1, false},
-		{"after 30 days", desk.Attempt{Phase: desk.Done, SettledAt: 5}, 5 + month, true},
-		{"on its way", desk.Attempt{Phase: desk.Dispatching}, 1 << 50, false},
-		{"in doubt", desk.Attempt{Phase: desk.InDoubt}, 1 << 50, false},
+		{"a moment before", desk.Attempt{Phase: desk.Done, Age: 30 * 24}, false},
+		{"after 30 days and the hour that had begun", desk.Attempt{Phase: desk.Done, Age: 30*24 + 1}, true},
+		{"settled ages ago, by a clock", desk.Attempt{Phase: desk.Done, SettledAt: 1}, false},
+		{"on its way", desk.Attempt{Phase: desk.Dispatching, Age: 1 << 50}, false},
+		{"in doubt", desk.Attempt{Phase: desk.InDoubt, Age: 1 << 50}, false},
 	} {
-		if got := c.at.Expired(c.now); got != c.want {
+		if got := c.at.Expired(); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
 }
 
-func TestAttempt_Concerns(t *testing.T) {
+// TestContact_Numbers: by these, and by the contact's id, attempts are found.
+func TestContact_Numbers(t *testing.T) {
 	t.Parallel()
-	person := &desk.Contact{ID: id(1), Phone: "1", Email: "a@x.example", Further: handles("phone", "2", "whatsapp", "3")}
-	for _, c := range []struct {
-		name string
-		plan desk.Plan
-		want bool
-	}{
-		{"another contact and number", desk.Plan{Contact: id(2), Number: "4"}, false},
-		{"the contact", desk.Plan{Contact: id(1), Number: "4", Known: true}, true},
-		{"the phone", desk.Plan{Contact: id(2), Number: "1"}, true},
-		{"a further phone", desk.Plan{Contact: id(2), Number: "2"}, true},
-		{"the chat account", desk.Plan{Contact: id(2), Number: "3"}, true},
-		{"no number, as a settled one", desk.Plan{Contact: id(2)}, false},
-	} {
-		if got := (&desk.Attempt{Plan: c.plan}).Concerns(person); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
+	person := &desk.Contact{ID: id(1), Phone: "1", Email: "a@x.example", Further: handles("phone", "2", "whatsapp", "3", "whatsapp_user", "4")}
+	if got, want := person.Numbers(), []string{"1", "2", "3"}; !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	for number, want := range map[string]string{"": "", "905321112233": "905321112233"} {
+		if got := (&desk.Plan{Number: number}).Canonical(); got != want {
+			t.Errorf("%q: %q, want %q", number, got, want)
 		}
 	}
 }
@@ -142,14 +135,14 @@ func TestAttempt_Erase_and_Settle(t *testing.T) {
 		Channel: desk.ID{1}, Contact: id(1), Conversation: desk.ID{2}, Message: desk.ID{3}, Template: "hello", Language: "tr",
 		Text: "Merhaba Ayşe", OptIn: desk.OptIn{Key: desk.ID{4}, At: 5}, Number: "1", Profile: &desk.ContactWrite{},
 	}
-	erased := desk.Attempt{Phase: desk.InDoubt, LeaseUntil: 9, Plan: plan}
+	erased := desk.Attempt{Phase: desk.InDoubt, Lease: 9, Plan: plan}
 	erased.Erase()
 	rest := plan
 	rest.Text, rest.Number, rest.Profile = "", "", nil
-	if want := (desk.Attempt{Phase: desk.InDoubt, LeaseUntil: 9, Plan: rest, Erased: true}); !reflect.DeepEqual(erased, want) {
+	if want := (desk.Attempt{Phase: desk.InDoubt, Lease: 9, Plan: rest, Erased: true}); !reflect.DeepEqual(erased, want) {
 		t.Errorf("erased: %+v", erased)
 	}
-	settled := desk.Attempt{Phase: desk.Dispatching, LeaseUntil: 9, Plan: plan, Response: []byte("kept")}
+	settled := desk.Attempt{Phase: desk.Dispatching, Lease: 9, Plan: plan, Response: []byte("kept")}
 	settled.Settle(desk.Done, 8)
 	if want := (desk.Attempt{Phase: desk.Done, SettledAt: 8, Plan: rest, Response: []byte("kept")}); !reflect.DeepEqual(settled, want) {
 		t.Errorf("settled: %+v", settled)

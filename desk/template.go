@@ -13,42 +13,42 @@ import (
 	"unicode/utf8"
 )
 
-// The reasons why a template can't be sent (contract §6). A parameter that the
-// provider requires at send, and that is no variable of the title or the message,
-// counts as a variable that is not plain text.
+// The reasons why a template can't be sent (contract §6). A parameter that the provider
+// requires at send, and that is no variable of the title or the message, counts as a
+// variable that is not plain text.
 const (
 	ReasonNotApproved      = "not_approved"
 	ReasonAuthentication   = "authentication"   // a one-time code, which a button must repeat
-	ReasonHeaderMedia      = "header_media"     // the title is a picture, a place or something yet unknown
-	ReasonBodyMissing      = "body_missing"     // there is nothing to show
+	ReasonHeaderMedia      = "header_media"     // the title is a picture, a place or of an unknown kind
+	ReasonBodyMissing      = "body_missing"     // there is no message
 	ReasonPlaceholders     = "placeholders"     // they can't be filled: misnumbered, misspelt or out of place
 	ReasonButtonVariable   = "button_variable"  // a button's link has a placeholder
 	ReasonButtonParameter  = "button_parameter" // a button needs a code, a form or products
 	ReasonCarousel         = "carousel"
 	ReasonLimitedTimeOffer = "limited_time_offer"
-	ReasonUnknownComponent = "unknown_component" // nobody knows what it needs
+	ReasonUnknownComponent = "unknown_component" // its requirements are unknown
 )
 
-// TemplateReasons lists all of them, in the order in which they are given.
+// TemplateReasons lists all reasons, in the order in which they are given.
 var TemplateReasons = []string{
 	ReasonNotApproved, ReasonAuthentication, ReasonHeaderMedia, ReasonBodyMissing, ReasonPlaceholders,
 	ReasonButtonVariable, ReasonButtonParameter, ReasonCarousel, ReasonLimitedTimeOffer, ReasonUnknownComponent,
 }
 
-// A Template is a message that the provider has reviewed, as the channel's library
-// mirrors it (spec, Template). Once built it is shared and never changed.
+// A Template is a message that the provider has reviewed, as stored in the channel's
+// library (spec, Template). Once built it is shared and never changed.
 type Template struct {
-	Name, Language, Category string // as the provider spells them; Category is "" when it names none
+	Name, Language, Category string // in the provider's spelling; Category is "" if it names none
 
 	Status    string     // of the review, in lower case
-	Header    string     // the title with its placeholders; "" when there is none or it is no text
+	Header    string     // the title with its placeholders; "" if there is none or it is no text
 	Body      string     // the message with its placeholders
-	Variables []Variable // the title's, then the message's, each once per part
-	Named     bool       // parameters travel by name, not by place
-	Reasons   []string   // why it can't be sent, of TemplateReasons and in their order; empty when it can
+	Variables []Variable // those of the title, then those of the message, each once per part
+	Named     bool       // parameters are sent by name, not by position
+	Reasons   []string   // why it can't be sent: some of TemplateReasons, in their order; empty if it can
 }
 
-// Sendable tells whether the template is approved and takes nothing but plain text
+// Sendable tells whether the template is approved and all its variables are plain text
 // (spec, Template).
 func (t *Template) Sendable() bool { return len(t.Reasons) == 0 }
 
@@ -89,13 +89,13 @@ func ParseTemplate(source []byte) (*Template, error) {
 	components, isArray := top["components"].([]any)
 	switch {
 	case !templateName.MatchString(t.Name):
-		return nil, Invalidf("/name: a template's name is 1 to 512 lower-case letters, digits or _")
+		return nil, InvalidAt("/name", "a template's name is 1 to 512 lower-case letters, digits or _")
 	case !templateLanguage.MatchString(t.Language):
-		return nil, Invalidf("/language: a template's language is a code such as tr or en_US")
+		return nil, InvalidAt("/language", "a template's language is a code such as tr or en_US")
 	case t.Status == "":
-		return nil, Invalidf("/status: a template has a review status, such as APPROVED")
+		return nil, InvalidAt("/status", "a template has a review status, such as APPROVED")
 	case !isArray:
-		return nil, Invalidf("/components: a template's components are an array")
+		return nil, InvalidAt("/components", "a template's components are an array")
 	}
 	t.Status = strings.ToLower(t.Status)
 
@@ -125,7 +125,7 @@ func parseObject(source []byte) (map[string]any, error) {
 	}
 	var top any
 	var syntax *json.SyntaxError
-	// The only other error is a number too great for a float: of those none is read.
+	// The only other error is a number too great for a float. The numbers are not read.
 	if err := json.Unmarshal(source, &top); errors.As(err, &syntax) {
 		return nil, Invalidf("the template is not JSON: %v, at byte %d", syntax, syntax.Offset)
 	}
@@ -136,31 +136,30 @@ func parseObject(source []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// textMember reads a text of the object that pointer leads to; "" when it is absent
-// or null.
+// textMember reads a text member of the object at pointer; "" if it is absent or null.
 func textMember(object map[string]any, pointer, name string) (string, error) {
 	text, isText := object[name].(string)
 	if !isText && object[name] != nil {
-		return "", Invalidf("%s/%s: this is a text in every template, and something else here", pointer, name)
+		return "", InvalidAt(pointer+"/"+name, "this is a text in every template, and something else here")
 	}
 	if err := checkStorable(text); err != nil {
-		return "", Invalidf("%s/%s: %v", pointer, name, err)
+		return "", InvalidAt(pointer+"/"+name, "%v", err)
 	}
 	return text, nil
 }
 
-// typeMember reads one of the provider's words in upper case; "" when it is no text.
+// typeMember reads a type or format of the provider in upper case; "" if it is no text.
 func typeMember(object map[string]any, name string) string {
 	word, _ := object[name].(string)
 	return strings.ToUpper(word)
 }
 
-// readComponents takes the title and the message, and adds to found what the
-// components say against sending.
+// readComponents reads the title and the message, and adds to found the reasons for
+// which the components can't be sent.
 func (t *Template) readComponents(components []any, found map[string]bool) (err error) {
 	seen := map[string]bool{}
 	for i, v := range components {
-		c, _ := v.(map[string]any) // what is no object has no type
+		c, _ := v.(map[string]any) // a value that is no object has no type
 		kind, pointer := typeMember(c, "type"), fmt.Sprintf("/components/%d", i)
 		if seen[kind] {
 			found[ReasonUnknownComponent] = true
@@ -229,8 +228,8 @@ func readButtons(component map[string]any, pointer string, found map[string]bool
 	return nil
 }
 
-// isCodeLink tells whether a button's link hands over a one-time code: the provider
-// answers most buttons that were made as OTP in this guise.
+// isCodeLink tells whether a button's link contains a one-time code. The provider
+// returns most OTP buttons in this form.
 func isCodeLink(link string) bool {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -240,23 +239,23 @@ func isCodeLink(link string) bool {
 	return (host == "whatsapp.com" || host == "www.whatsapp.com") && strings.HasPrefix(u.Path, "/otp/")
 }
 
-// placeholder is wider than what the provider lets people write: it has kept older
-// templates through changes of its rules.
+// placeholder matches more than the provider accepts in new templates, because older
+// templates have other placeholders.
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
 
-// placeholderKey is what stands between the braces.
+// placeholderKey is the text between the braces.
 func placeholderKey(match string) string { return strings.Trim(match, "{} \t\n\f\r") }
 
-// readVariables finds the variables of both parts and in which way they travel, and
-// tells whether they can be filled. format is the provider's parameter_format in
-// upper case; without one, the placeholders decide.
+// readVariables finds the variables of both parts and whether they are sent by name,
+// and tells whether they can be filled. format is the provider's parameter_format in
+// upper case; without it, the placeholders decide.
 func (t *Template) readVariables(format string) bool {
 	header, headerOK := variablesOf(PartHeader, t.Header)
 	body, bodyOK := variablesOf(PartBody, t.Body)
 	t.Variables = slices.Concat(header, body)
 	numbered := slices.ContainsFunc(t.Variables, Variable.isNumber)
 	named := slices.ContainsFunc(t.Variables, func(v Variable) bool { return !v.isNumber() })
-	if !named { // the provider puts the n-th parameter where n stands, not in the n-th place
+	if !named { // the provider fills the placeholder n with the n-th parameter, wherever it is
 		slices.SortStableFunc(header, compareNumbers)
 		slices.SortStableFunc(body, compareNumbers)
 		t.Variables = slices.Concat(header, body)
@@ -278,8 +277,8 @@ func (t *Template) readVariables(format string) bool {
 	return fits && (named || isSequence(header) && isSequence(body))
 }
 
-// variablesOf lists the variables of a text in order of first appearance. It is not
-// ok when braces are left that open no placeholder.
+// variablesOf lists the variables of a text in order of first appearance. ok is false
+// if other double braces remain.
 func variablesOf(part Part, text string) (list []Variable, ok bool) {
 	seen := map[string]bool{}
 	for _, match := range placeholder.FindAllString(text, -1) {
@@ -289,7 +288,7 @@ func variablesOf(part Part, text string) (list []Variable, ok bool) {
 		}
 		seen[key] = true
 	}
-	// The space keeps two braces apart that only a placeholder had between them.
+	// The space keeps braces apart that were separated by a placeholder.
 	return list, !strings.Contains(placeholder.ReplaceAllLiteralString(text, " "), "{{")
 }
 
@@ -316,8 +315,8 @@ type Library struct {
 	Templates []*Template // by name, then language, by bytes; each pair once
 }
 
-// NewLibrary returns a library of templates, which come in any order and stay as
-// they are.
+// NewLibrary returns a library of templates. They may be in any order; the list does
+// not change.
 func NewLibrary(version int64, templates []*Template) *Library {
 	return &Library{version, slices.SortedStableFunc(slices.Values(templates), compareTemplates)}
 }
@@ -326,8 +325,7 @@ func compareTemplates(a, b *Template) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Language, b.Language))
 }
 
-// Find returns the template of that name and language, exactly as the provider
-// spells them, or nil when the library has none.
+// Find returns the template with exactly this name and language, or nil.
 func (l *Library) Find(name, language string) *Template {
 	if i, found := l.search(name, language); found {
 		return l.Templates[i]
@@ -335,8 +333,8 @@ func (l *Library) Find(name, language string) *Template {
 	return nil
 }
 
-// Languages lists the languages in which there is a template of that name, by
-// bytes; nil when there is none.
+// Languages lists the languages of the templates with this name, by bytes; nil if there
+// is none.
 func (l *Library) Languages(name string) (languages []string) {
 	for i, _ := l.search(name, ""); i < len(l.Templates) && l.Templates[i].Name == name; i++ {
 		languages = append(languages, l.Templates[i].Language)

@@ -10,7 +10,7 @@ type Time int64
 func TimeOf(t time.Time) Time { return Time(t.UnixMilli()) }
 
 // Append appends the RFC 3339 form in UTC with milliseconds (contract §2). It is
-// written by hand: every contact shows two times.
+// written by hand for speed: every contact has two times.
 func (t Time) Append(b []byte) []byte {
 	at := time.UnixMilli(int64(t)).UTC()
 	year, month, day := at.Date()
@@ -27,7 +27,7 @@ func (t Time) Append(b []byte) []byte {
 	return append(appendDigits(b, at.Nanosecond()/int(time.Millisecond), 100), 'Z')
 }
 
-// appendDigits appends n with as many digits as unit, a power of ten, has.
+// appendDigits appends n with as many digits as unit has; unit is a power of ten.
 func appendDigits(b []byte, n, unit int) []byte {
 	for ; unit > 0; unit /= 10 {
 		b = append(b, byte('0'+n/unit%10))
@@ -37,10 +37,16 @@ func appendDigits(b []byte, n, unit int) []byte {
 
 func (t Time) String() string { return string(t.Append(nil)) }
 
+// Second is the second that contains t: its begin, and the begin of the next.
+func (t Time) Second() (from, before Time) {
+	from = t - t%1000
+	return from, from + 1000
+}
+
 // A day is a day of the calendar, in the years 1 to 9999.
 type day struct{ year, month, day int }
 
-// scanDate reads YYYY-MM-DD, nothing before or after it.
+// scanDate reads YYYY-MM-DD and nothing else.
 func scanDate(s string) (d day, ok bool) {
 	if len(s) != len("YYYY-MM-DD") || s[4] != '-' || s[7] != '-' {
 		return d, false
@@ -62,10 +68,9 @@ func daysIn(year, month int) int {
 	return 31
 }
 
-// ParseTime reads a date-time of RFC 3339 §5.6 and cuts it to milliseconds.
-// time.Parse takes more than that (hours of one digit, a comma before the
-// fraction). A leap second and a time that falls outside of the years 1 to 9999 in
-// UTC are refused.
+// ParseTime reads a date-time of RFC 3339 §5.6 and cuts it to milliseconds. time.Parse
+// accepts more (hours of one digit, a comma before the fraction). A leap second, and a
+// time outside of the years 1 to 9999 in UTC, are refused.
 func ParseTime(s string) (Time, bool) {
 	const shortest = len("YYYY-MM-DDThh:mm:ssZ")
 	if len(s) < shortest || s[10]|0x20 != 't' || s[13] != ':' || s[16] != ':' {
@@ -117,7 +122,7 @@ func scanOffset(s string) (minutes int, ok bool) {
 	return minutes, within(hour, 23) && within(minute, 59)
 }
 
-// scanInt reads a few digits, or returns -1 when s holds anything else.
+// scanInt reads a few digits, or returns -1 if s has another character.
 func scanInt(s string) int {
 	n := 0
 	for i := range len(s) {

@@ -1,34 +1,63 @@
 package desk
 
-// A Field tells apart the three things a JSON member can say. The zero Field is
-// an absent member: keep what is stored.
+import "encoding/json"
+
+// A Field distinguishes the three states of a JSON member: absent, null, or a value.
+// The zero Field is an absent member: the stored value does not change.
 type Field[T any] struct {
 	Set   bool // the member was sent
 	Null  bool // it was sent as null
-	Value T    // what was sent, when Set and not Null
+	Value T    // the value, if Set and not Null
 }
 
 // Has tells whether the field holds a value: sent, and not null.
 func (f Field[T]) Has() bool { return f.Set && !f.Null }
 
-// ValueKind is the JSON type of a Value.
+// ValueKind is the JSON type of a Value, as far as rules need it.
 type ValueKind uint8
 
-// The JSON types.
+// The kinds of value.
 const (
 	NullValue ValueKind = iota
 	BoolValue
 	NumberValue
 	StringValue
-	ArrayValue
-	ObjectValue
+	ListValue  // an array of strings
+	OtherValue // an object, or an array with other elements: no attribute type accepts it
 )
 
-// A Value is a JSON value as a caller sent it for an attribute, before the
-// attribute's type has judged it.
+// A Value is a JSON value that a caller sent for an attribute, before the attribute's
+// type was checked.
 type Value struct {
 	Kind ValueKind
 	Bool bool
-	Text string  // a string's content, or a number's literal exactly as sent
-	List []Value // an array's elements; an object's members are not kept: no type takes one
+	Text string // a string's content, a number exactly as sent, or a list's strings, each followed by ListEnd
 }
+
+// UnmarshalJSON reads a Value from a store. The first release stored the values of a
+// list as an array.
+func (v *Value) UnmarshalJSON(b []byte) error {
+	var stored struct {
+		Kind ValueKind
+		Bool bool
+		Text string
+		List []Value
+	}
+	if err := json.Unmarshal(b, &stored); err != nil {
+		return err
+	}
+	*v = Value{Kind: stored.Kind, Bool: stored.Bool, Text: stored.Text}
+	for _, e := range stored.List {
+		if e.Kind != StringValue {
+			*v = Value{Kind: OtherValue}
+			break
+		}
+		v.Text += e.Text + ListEnd
+	}
+	return nil
+}
+
+// ListEnd ends each string of a list, which is kept as one text. Many short strings
+// would take many times the memory that they have in the request. No string contains
+// ListEnd.
+const ListEnd = "\x00"

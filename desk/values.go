@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Attributes are a contact's attribute values, kept as the canonical JSON object
-// that the API answers: keys sorted by bytes, values as Attribute.Canonical makes
-// them. It is immutable; the zero value holds nothing.
+// Attributes are a contact's attribute values, kept as the canonical JSON object that
+// the API answers: keys sorted by bytes, values as Attribute.Canonical makes them. It
+// is immutable; the zero value is empty.
 type Attributes struct{ json string }
 
-// StoredAttributes takes back what JSON gave, as a store kept it.
+// StoredAttributes returns the values that a store kept as the result of JSON.
 func StoredAttributes(json string) Attributes {
 	if json == "{}" {
 		json = ""
@@ -36,22 +36,19 @@ func (a Attributes) values() []attributeValue {
 		key, after, _ := strings.Cut(rest[1:], `":`) // keys hold no escapes
 		n := canonicalLength(after)
 		list = append(list, attributeValue{key, after[:n]})
-		rest = after[n+1:] // past the comma or the closing brace
+		rest = after[n+1:] // after the comma or the closing brace
 	}
 	return list
 }
 
-// canonicalLength is the length of the canonical value that s begins with: it
-// ends before the first comma or brace that is in no string and no list.
+// canonicalLength is the length of the canonical value at the start of s: it ends
+// before the first comma or brace outside of strings and lists.
 func canonicalLength(s string) int {
-	inString, inList := false, false
+	inList := false
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
-		case inString && c == '\\':
-			i++
 		case c == '"':
-			inString = !inString
-		case inString:
+			i += stringLength(s[i:]) - 1
 		case c == '[':
 			inList = true
 		case c == ']':
@@ -63,7 +60,22 @@ func canonicalLength(s string) int {
 	return len(s)
 }
 
-// merge returns a with changes laid over it, and the keys whose value differs.
+// stringLength is the length of the JSON string at the start of s, with its quotes.
+func stringLength(s string) int {
+	for i := 1; ; {
+		n := strings.IndexByte(s[i:], '"')
+		if n < 0 {
+			return len(s)
+		}
+		escape := strings.IndexByte(s[i:i+n], '\\')
+		if escape < 0 {
+			return i + n + 1
+		}
+		i += escape + 2
+	}
+}
+
+// merge returns a with the changes, and the keys whose value differs.
 func (a Attributes) merge(changes []attributeValue) (Attributes, []string) {
 	list := a.values()
 	var changed []string
@@ -95,14 +107,17 @@ func renderAttributes(list []attributeValue) Attributes {
 	for _, v := range list {
 		n += len(v.key) + len(v.json) + 4
 	}
-	b := make([]byte, 0, n)
+	var b strings.Builder
+	b.Grow(n)
 	sep := byte('{')
 	for _, v := range list {
-		b = append(b, sep, '"')
-		b = append(b, v.key...)
-		b = append(b, '"', ':')
-		b = append(b, v.json...)
+		b.WriteByte(sep)
+		b.WriteByte('"')
+		b.WriteString(v.key)
+		b.WriteString(`":`)
+		b.WriteString(v.json)
 		sep = ','
 	}
-	return Attributes{string(append(b, '}'))}
+	b.WriteByte('}')
+	return Attributes{b.String()}
 }

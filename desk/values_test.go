@@ -173,7 +173,7 @@ func anyValue(t *rapid.T, a desk.Attribute, text *rapid.Generator[string]) (desk
 		chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(a.Options), 0, len(a.Options), rapid.ID[string]).Draw(t, "list")
 		v, meaning := list(), []any{}
 		for _, s := range chosen {
-			v.List, meaning = append(v.List, str(s)), append(meaning, s)
+			v.Text, meaning = v.Text+s+desk.ListEnd, append(meaning, s)
 		}
 		if len(chosen) == 0 {
 			return v, nil

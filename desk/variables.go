@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Part is where in a template a variable stands.
+// A Part is a part of a template with variables.
 type Part string
 
 // The parts that hold variables: the title and the message.
@@ -15,11 +15,11 @@ const (
 	PartBody   Part = "body"
 )
 
-// A Variable is a place in a template that each send fills. One that occurs twice in
-// a part is still one; the same key in title and message is two.
+// A Variable is a placeholder in a template that each send fills. If it occurs twice in
+// a part it is one variable; the same key in title and message is two.
 type Variable struct {
 	Part Part
-	Key  string // exactly as the template spells it, without the braces
+	Key  string // in the template's spelling, without the braces
 }
 
 // Address is the name by which callers fill the variable (spec, Variable addresses).
@@ -32,14 +32,17 @@ func (v Variable) Address() string {
 
 func (v Variable) isNumber() bool { return strings.Trim(v.Key, "0123456789") == "" }
 
-// MaxFilledBody is how many characters (code points) a message has at most once it
-// is filled. The provider counts the filled text, not its parts.
-const MaxFilledBody = 1024
+// How many characters (code points) a filled title and a filled message may have. The
+// provider counts the filled text, not its parts.
+const (
+	MaxFilledTitle = 60
+	MaxFilledBody  = 1024
+)
 
-// TemplateValues is what a send gives for template.variables, before it is judged.
-// The zero TemplateValues gives nothing.
+// TemplateValues is the content of template.variables in a send, before it is checked.
+// The zero TemplateValues has no values.
 type TemplateValues struct {
-	Object bool         // Named is what was given, else List
+	Object bool         // the values are in Named, else in List
 	List   []string     // in the order of the template's variables
 	Named  []NamedValue // in request order, each address once
 }
@@ -47,14 +50,14 @@ type TemplateValues struct {
 // A NamedValue is the value for one variable address.
 type NamedValue struct{ Address, Value string }
 
-// A VariableProblem says why a variable can't be filled. The address of a value that
-// a list has too many is its place in the list, "[3]".
+// A VariableProblem says why a variable can't be filled. The address of a surplus value
+// in a list is its position, such as "[3]".
 type VariableProblem struct{ Address, Message string }
 
-// Values returns the values in the order of t.Variables, exactly as they were given.
-// When they don't fit it returns InvalidVariables with a []VariableProblem: first
-// one for each variable that can't be filled, in the template's order, then the
-// values that belong to none, in request order (contract §5).
+// Values returns the values in the order of t.Variables, exactly as given. If they are
+// not valid it returns InvalidVariables with a []VariableProblem: first the variables
+// that can't be filled, in the template's order, then the values that belong to no
+// variable, in request order (contract §5).
 func (t *Template) Values(in TemplateValues) ([]string, error) {
 	given, named := map[string]string{}, in.Named
 	if !in.Object {
@@ -68,36 +71,39 @@ func (t *Template) Values(in TemplateValues) ([]string, error) {
 		values[i] = given[v.Address()]
 	}
 
-	var problems []VariableProblem
-	longest, tooLong := t.checkLength(values)
+	var problems details[VariableProblem]
+	longestInTitle, titleTooLong := t.checkLength(PartHeader, "title", t.Header, MaxFilledTitle, values)
+	longest, tooLong := t.checkLength(PartBody, "message", t.Body, MaxFilledBody, values)
 	for i, v := range t.Variables {
 		address := v.Address()
 		_, found := given[address]
-		delete(given, address) // what is left at the end belongs to no variable
+		delete(given, address) // values that remain at the end belong to no variable
 		message := checkVariable(values[i])
 		if !found {
 			message = "the value is missing: send one for every variable"
 		} else if i == longest {
 			message = strings.TrimPrefix(message+"; "+tooLong, "; ")
+		} else if i == longestInTitle {
+			message = strings.TrimPrefix(message+"; "+titleTooLong, "; ")
 		}
 		if message != "" {
-			problems = append(problems, VariableProblem{address, message})
+			problems.add(VariableProblem{address, message}, address, message)
 		}
 	}
 	for _, n := range named {
 		if _, left := given[n.Address]; left {
-			problems = append(problems, VariableProblem{n.Address, "the template has no variable for this value: leave it out"})
+			problems.add(VariableProblem{n.Address, noVariable}, n.Address, noVariable)
 		}
 	}
-	if problems != nil {
-		e := Errorf(InvalidVariables, "%d of the template's values can't be sent, so nothing was: details names each with its reason", len(problems))
-		e.Details = problems
-		return nil, e
+	if problems.total > 0 {
+		return nil, problems.seen(Errorf(InvalidVariables, "%d of the template's values can't be sent, so nothing was sent", problems.total))
 	}
 	return values, nil
 }
 
-// nameValues gives the elements of a list the addresses of the variables they are for.
+const noVariable = "the template has no variable for this value: leave it out"
+
+// nameValues gives the elements of a list the addresses of their variables.
 func (t *Template) nameValues(list []string) []NamedValue {
 	named := make([]NamedValue, len(list))
 	for i, value := range list {
@@ -109,8 +115,8 @@ func (t *Template) nameValues(list []string) []NamedValue {
 	return named
 }
 
-// checkVariable says what the provider, or our store, refuses in a value; "" when
-// nothing. Nothing is taken out on the way: the caller's text is the caller's.
+// checkVariable says why the provider, or our store, would refuse a value; "" if it
+// would not. Values are never changed.
 func checkVariable(value string) string {
 	if strings.TrimSpace(value) == "" {
 		return "the value is empty: the provider takes none that is empty or only blanks"
@@ -134,34 +140,34 @@ func checkVariable(value string) string {
 	return "the provider refuses " + strings.Join(refused, ", and ") + " in a value: take them out"
 }
 
-// checkLength holds the filled message to MaxFilledBody. When it is longer, tooLong
-// says so and longest is the index of its longest value, where shortening helps
-// most; -1 when it is not, or when no value can help. It counts without filling: one
-// long value can stand in hundreds of places.
-func (t *Template) checkLength(values []string) (longest int, tooLong string) {
+// checkLength checks the length of a filled part. If it is too long, tooLong says so,
+// and longest is the index of its longest value, which is the best one to shorten.
+// longest is -1 if the part is short enough or no value can help. It counts without
+// filling, because one long value can occur in hundreds of places.
+func (t *Template) checkLength(part Part, name, text string, bound int, values []string) (longest int, tooLong string) {
 	longest = -1
 	most, size := 0, map[string]int{}
 	for i, v := range t.Variables {
-		if v.Part == PartBody {
+		if v.Part == part {
 			n := utf8.RuneCountInString(values[i])
 			if size[v.Key] = n; n > most {
 				longest, most = i, n
 			}
 		}
 	}
-	over := utf8.RuneCountInString(placeholder.ReplaceAllLiteralString(t.Body, "")) - MaxFilledBody
-	for _, match := range placeholder.FindAllString(t.Body, -1) {
+	over := utf8.RuneCountInString(placeholder.ReplaceAllLiteralString(text, "")) - bound
+	for _, match := range placeholder.FindAllString(text, -1) {
 		over += size[placeholderKey(match)]
 	}
 	if over <= 0 {
 		return -1, ""
 	}
-	return longest, fmt.Sprintf("the filled message has %d characters more than the %d that it may have: shorten this value, its longest", over, MaxFilledBody)
+	return longest, fmt.Sprintf("the filled %s has %d characters more than the %d that it may have: shorten this value, its longest", name, over, bound)
 }
 
-// Text is the message as the person reads it: the filled title as *Title* on a line
-// of its own, when there is one, then the filled message (contract §5). values are
-// those that Values returned. A placeholder in a value is plain text.
+// Text is the message as the person reads it: the filled title, if there is one, as
+// *Title* on its own line, then the filled message (contract §5). values are those that
+// Values returned. A placeholder in a value is plain text.
 func (t *Template) Text(values []string) string {
 	body := t.fill(PartBody, t.Body, values)
 	if t.Header == "" {
@@ -181,7 +187,7 @@ func (t *Template) fill(part Part, text string, values []string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(match string) string { return filling[placeholderKey(match)] })
 }
 
-// A Component is what the provider is sent for one part of a template.
+// A Component is the data that the provider gets for one part of a template.
 type Component struct {
 	Part       Part
 	Parameters []Parameter
@@ -189,13 +195,13 @@ type Component struct {
 
 // A Parameter is one value of a Component.
 type Parameter struct {
-	Name string // "" for one that travels by place
+	Name string // "" if it is sent by position
 	Text string
 }
 
-// Components is what the provider is sent for a template: one for each part that has
-// variables, the title's first, and nil when neither has. The provider refuses a
-// component without parameters. values are those that Values returned.
+// Components is the data that the provider gets for a template: one component for each
+// part that has variables, the title's first, and nil if neither has. The provider
+// refuses a component without parameters. values are those that Values returned.
 func (t *Template) Components(values []string) (list []Component) {
 	for i, v := range t.Variables {
 		if len(list) == 0 || list[len(list)-1].Part != v.Part {

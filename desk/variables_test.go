@@ -141,8 +141,11 @@ func TestValues(t *testing.T) {
 		{"all at once, in the template's order", "{{a}}", "{{b}} {{c}} {{d}}", keyed("x", "x", "d", "ok", "c", "a\tb", "header.a", ""),
 			[]string{"header.a", empty, "b", missing, "c", refuses + "tabs in", "x", none}, true},
 
-		{"1024 characters", "{{1}}", "Şş {{1}}", listed(wide(2000), wide(1021)), []string{wide(2000), wide(1021)}, false},
-		{"1025 characters", "{{1}}", "Hi {{1}}", listed(wide(2000), wide(1022)), []string{"1", "1 characters more than the 1024"}, true},
+		{"1024 characters", "{{1}}", "Şş {{1}}", listed(wide(60), wide(1021)), []string{wide(60), wide(1021)}, false},
+		{"1025 characters", "{{1}}", "Hi {{1}}", listed(wide(60), wide(1022)), []string{"1", "1 characters more than the 1024"}, true},
+		{"a title of 60", "Şş {{1}}", "{{1}}", listed(wide(57), "a"), []string{wide(57), "a"}, false},
+		{"a title of 61", "Şş {{1}}", "{{1}}", listed(wide(58), "a"), []string{"header.1", "the filled title has 1 characters more than the 60"}, true},
+		{"both", "{{1}}", "{{1}}", listed(wide(61), wide(1025)), []string{"header.1", "the filled title has 1", "1", "the filled message has 1"}, true},
 		{"the longest is named", "", "{{1}} {{2}} {{3}}", listed(wide(500), wide(501), strings.Repeat("a", 501)), []string{"2", "480 characters more"}, true},
 		{"characters count, not bytes", "", "{{1}} {{2}}", listed(wide(500), strings.Repeat("a", 600)), []string{"2", "77 characters more"}, true},
 		{"a value counts where it stands", "", "{{1}} {{1}}", listed(wide(512)), []string{"1", "1 characters more"}, true},

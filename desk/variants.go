@@ -2,28 +2,27 @@ package desk
 
 import "strings"
 
-// Some numbers are known by two spellings: people dial one, and a chat account that is
-// older than a change of the country's plan has the other. A variant only ever looks a
-// person up; it is no identity.
+// Some numbers have two spellings. People dial one of them; a chat account that is
+// older than a change of the country's numbering plan has the other. Both are one
+// identity.
 
-// A numberTwin says that numbers of a country are known with and without digits after
-// the country's code.
+// A numberTwin says that numbers of a country exist with and without certain digits
+// (the infix) after the country code.
 type numberTwin struct {
 	country, infix string
-	area           int    // how many digits stand between the code and the infix
-	rest           int    // how many stand after it
-	first          string // what the rest may begin with; "": anything
-	oneWay         bool   // only the long spelling leads to the short one: the short may be somebody else's landline
-	short          bool   // the short spelling is the one that people dial
+	area           int    // how many digits are between the country code and the infix
+	rest           int    // how many digits follow it
+	first          string // with which digits the rest may begin; "": any
+	short          bool   // people dial the short spelling
 }
 
 var numberTwins = []numberTwin{
-	{country: "55", infix: "9", area: 2, rest: 8, first: "6789"},     // Brazil: mobiles got a ninth digit; landlines did not
-	{country: "52", infix: "1", rest: 10, short: true},               // Mexico: the 1 of mobiles was abolished
-	{country: "54", infix: "9", rest: 10, oneWay: true, short: true}, // Argentina: the 9 of mobiles called from abroad
+	{country: "55", infix: "9", area: 2, rest: 8, first: "6789"}, // Brazil: mobiles got a ninth digit; landlines did not
+	{country: "52", infix: "1", rest: 10, short: true},           // Mexico: the 1 of mobiles no longer exists
+	{country: "54", infix: "9", rest: 10, short: true},           // Argentina: the 9 of mobiles called from abroad
 }
 
-// split takes a number apart, and tells whether it is a long or a short spelling.
+// split splits a number, and tells whether it is a long or a short spelling.
 func (t numberTwin) split(number string) (head, rest string, long, ok bool) {
 	head, found := strings.CutPrefix(number, t.country)
 	if !found || len(head) < t.area {
@@ -37,23 +36,8 @@ func (t numberTwin) split(number string) (head, rest string, long, ok bool) {
 	return head, rest, long, ok
 }
 
-// NumberVariants returns the other spellings by which the holder of a number, as digits,
-// may be known.
-func NumberVariants(number string) []string {
-	for _, t := range numberTwins {
-		switch head, rest, long, ok := t.split(number); {
-		case !ok:
-		case long:
-			return []string{head + rest}
-		case !t.oneWay:
-			return []string{head + t.infix + rest}
-		}
-	}
-	return nil
-}
-
-// DialledNumber is the spelling of a number that all its variants share: the one that
-// people dial.
+// DialledNumber is the spelling that people dial. All variants of a number have the
+// same one.
 func DialledNumber(number string) string {
 	for _, t := range numberTwins {
 		switch head, rest, _, ok := t.split(number); {

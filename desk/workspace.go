@@ -13,6 +13,10 @@ type Workspace struct {
 	ID      ID
 	Name    string
 	Country string // ISO 3166 alpha-2 in which local phone numbers are read; "" for none
+
+	// FixedExternalIDs: a contact that has an external id gets no other one by a match
+	// (contract §3, Takeover).
+	FixedExternalIDs bool
 }
 
 // A Role is what a member may do in the console.
@@ -28,11 +32,11 @@ const (
 type Member struct {
 	ID    ID
 	Name  string
-	Email string // as it was given; matched without regard to case
+	Email string // as given; matched in any letter case
 	Role  Role
 }
 
-// A Permission is what a key must hold to use an endpoint.
+// A Permission is what a key needs for an endpoint.
 type Permission string
 
 // The permissions (contract §7).
@@ -47,12 +51,15 @@ const (
 	TemplatesRead      Permission = "templates:read"
 	ChannelsRead       Permission = "channels:read"
 	MembersRead        Permission = "members:read"
+	EventsRead         Permission = "events:read"
+	WebhooksRead       Permission = "webhooks:read"
+	WebhooksWrite      Permission = "webhooks:write"
 )
 
-// Permissions lists all of them, in the order in which they are shown.
+// Permissions lists all permissions, in the order in which they are shown.
 var Permissions = []Permission{
 	ContactsRead, ContactsWrite, AttributesRead, AttributesWrite, ConversationsRead, ConversationsWrite,
-	MessagesSend, TemplatesRead, ChannelsRead, MembersRead,
+	MessagesSend, TemplatesRead, ChannelsRead, MembersRead, EventsRead, WebhooksRead, WebhooksWrite,
 }
 
 // ParsePermissions reads "all" or a comma-separated list.
@@ -64,7 +71,7 @@ func ParsePermissions(s string) ([]Permission, error) {
 	for word := range strings.SplitSeq(s, ",") {
 		p := Permission(strings.TrimSpace(word))
 		if !slices.Contains(Permissions, p) {
-			return nil, Invalidf("%q is no permission: use all, or some of %s", p, JoinPermissions(Permissions))
+			return nil, InvalidAt("/permissions", "%q is no permission: use all, or some of %s", p, JoinPermissions(Permissions))
 		}
 		if !slices.Contains(list, p) {
 			list = append(list, p)
@@ -82,10 +89,10 @@ func JoinPermissions(list []Permission) string {
 	return strings.Join(words, ",")
 }
 
-// An APIKey is a credential's record; of the secret itself only a hash is kept.
+// An APIKey is the record of a credential. Only a hash of the secret is stored.
 type APIKey struct {
 	ID          ID
-	PublicID    string // the part of the key that names it
+	PublicID    string // the part of the key that identifies it
 	Name        string
 	Permissions []Permission
 	SecretHash  [32]byte
@@ -99,37 +106,40 @@ func (k *APIKey) Valid(now Time) bool {
 	return k.RevokedAt == 0 && (k.ExpiresAt == 0 || now < k.ExpiresAt)
 }
 
-// Settings are all that a workspace has configured, as one version of it. They
-// are shared between readers: never change one.
+// Settings are the whole configuration of a workspace, in one version. They are shared
+// between readers: never change one.
 type Settings struct {
 	Workspace
 	Version    int64                 // grows with every change of the configuration
 	Attributes map[string]*Attribute // by key, archived ones too
 	members    map[ID]*Member
-	byEmail    map[string]*Member
+	byEmail    map[string][]*Member // by canonical form; members of an older release may share one
 	keys       map[ID]*APIKey
 	byPublicID map[string]*APIKey
 	channels   map[ID]*Channel
+	webhooks   map[ID]*Webhook
 }
 
-// NewSettings gathers a workspace's configuration.
-func NewSettings(w Workspace, version int64, attributes []Attribute, members []Member, keys []APIKey, channels []Channel) *Settings {
+// NewSettings combines a workspace's configuration.
+func NewSettings(w Workspace, version int64, attributes []Attribute, members []Member, keys []APIKey, channels []Channel, webhooks ...Webhook) *Settings {
 	s := &Settings{
 		Workspace:  w,
 		Version:    version,
 		Attributes: make(map[string]*Attribute, len(attributes)),
 		members:    make(map[ID]*Member, len(members)),
-		byEmail:    make(map[string]*Member, len(members)),
+		byEmail:    make(map[string][]*Member, len(members)),
 		keys:       make(map[ID]*APIKey, len(keys)),
 		byPublicID: make(map[string]*APIKey, len(keys)),
 		channels:   make(map[ID]*Channel, len(channels)),
+		webhooks:   make(map[ID]*Webhook, len(webhooks)),
 	}
 	for i := range attributes {
 		s.Attributes[attributes[i].Key] = &attributes[i]
 	}
 	for i := range members {
 		s.members[members[i].ID] = &members[i]
-		s.byEmail[FoldEmail(members[i].Email)] = &members[i]
+		email := CanonicalEmail(members[i].Email)
+		s.byEmail[email] = append(s.byEmail[email], &members[i])
 	}
 	for i := range keys {
 		s.keys[keys[i].ID] = &keys[i]
@@ -138,19 +148,34 @@ func NewSettings(w Workspace, version int64, attributes []Attribute, members []M
 	for i := range channels {
 		s.channels[channels[i].ID] = &channels[i]
 	}
+	for i := range webhooks {
+		s.webhooks[webhooks[i].ID] = &webhooks[i]
+	}
 	return s
 }
 
 // Member returns the member with this id, or nil.
 func (s *Settings) Member(id ID) *Member { return s.members[id] }
 
-// ResolveMember finds a member by id or by e-mail in any case, or returns nil.
+// ResolveMember finds a member by id or by e-mail in any case, or returns nil. If
+// members share an e-mail since an older release, it finds the one with exactly this
+// spelling.
 func (s *Settings) ResolveMember(ref string) *Member {
 	ref = strings.TrimSpace(ref)
 	if id, ok := ParseID(ref); ok {
 		return s.members[id]
 	}
-	return s.byEmail[FoldEmail(ref)]
+	holders := s.byEmail[CanonicalEmail(ref)]
+	if len(holders) == 1 {
+		return holders[0]
+	}
+	lower := strings.ToLower(ref)
+	for _, m := range holders {
+		if strings.ToLower(m.Email) == lower { // as the older release compared them
+			return m
+		}
+	}
+	return nil
 }
 
 // Members lists the members by name, then id.
@@ -170,7 +195,7 @@ func (s *Settings) SortedAttributes() []*Attribute {
 // Key returns the key with this id, or nil.
 func (s *Settings) Key(id ID) *APIKey { return s.keys[id] }
 
-// KeyByPublicID returns the key that a credential names, or nil.
+// KeyByPublicID returns the key with the public id of a credential, or nil.
 func (s *Settings) KeyByPublicID(public string) *APIKey { return s.byPublicID[public] }
 
 // Keys lists the keys by age.
@@ -180,20 +205,12 @@ func (s *Settings) Keys() []*APIKey {
 	})
 }
 
-// A Change is what one edit does to a workspace's configuration; nil fields stay
-// as they are.
-type Change struct {
-	Workspace    *Workspace
-	Attribute    *Attribute
-	Member       *Member
-	RemoveMember *Member // who owns no contact and holds no open conversation any more
-	Key          *APIKey
-	Channel      *Channel // its Library is not written, see Templates
-	Templates    *ChannelLibrary
-}
+// Webhook returns the webhook with this id, or nil.
+func (s *Settings) Webhook(id ID) *Webhook { return s.webhooks[id] }
 
-// A ChannelLibrary is all the templates of a channel, in the place of those it had.
-type ChannelLibrary struct {
-	Channel   ID
-	Templates []TemplateSource // name and language together are distinct
+// Webhooks lists the webhooks, oldest first.
+func (s *Settings) Webhooks() []*Webhook {
+	return slices.SortedFunc(maps.Values(s.webhooks), func(a, b *Webhook) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), bytes.Compare(a.ID[:], b.ID[:]))
+	})
 }

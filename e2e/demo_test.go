@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"parley/store/postgres/pgtest"
 )
 
 // demo starts parley demo and waits until it has printed all.
@@ -169,6 +171,39 @@ func TestDemo(t *testing.T) {
 	if again.Key == key || again.WorkspaceID != workspace {
 		t.Errorf("without demo.json: %+v; want another key to the same workspace", again)
 	}
+}
+
+// The demo keeps to its own: it refuses a place that holds workspaces but not the demo's,
+// and opens its own again when a workspace was added to it.
+func TestDemoPlace(t *testing.T) {
+	t.Parallel()
+	databases := map[string][]string{"sqlite": nil, "postgres": {"--database", pgtest.Database(t)}}
+	for store, where := range databases {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			yours := newDir(t)
+			flags := append([]string{"--data", yours}, where...)
+			if r := parley(t, nil, append([]string{"workspace", "create", "--name", "Ours"}, flags...)...); r.code != 0 {
+				t.Fatal(r.stderr)
+			}
+			r := parley(t, nil, append([]string{"demo", "--listen", "127.0.0.1:0"}, flags...)...)
+			if r.code != 1 || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, "holds workspaces of yours") || r.stdout != "" {
+				t.Errorf("demo in an installation of ours: exit %d: %s%s", r.code, r.stdout, r.stderr)
+			}
+			r = parley(t, nil, append([]string{"workspace", "list", "--json"}, flags...)...)
+			if strings.Count(r.stdout, "workspace_id") != 1 {
+				t.Errorf("the refused demo has left something: %s", r.stdout)
+			}
+			if _, err := os.Stat(filepath.Join(yours, "demo.json")); err == nil {
+				t.Error("the refused demo has left demo.json")
+			}
+		})
+	}
+
+	dir := newDir(t)
+	demo(t, dir, "Ctrl-C").stop(t)
+	newWorkspace(t, dir)
+	demo(t, dir, "Ctrl-C").stop(t)
 }
 
 // wantDemo checks what the demo workspace holds, and counts its messages.

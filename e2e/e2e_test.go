@@ -1,6 +1,6 @@
-// Package e2e_test drives the built binary from outside, as an operator and an API
-// client do: processes, signals, files and HTTP. It proves that the parts are
-// wired; a rule is proved where it lives.
+// Package e2e_test tests the built binary from outside, as an operator and an API
+// client use it: processes, signals, files and HTTP. It tests that the parts work
+// together; a rule is tested in its own package.
 //
 //	e2e_test.go      building the binary, starting and stopping it, calling it
 //	scripts_test.go  the commands of testdata/*.txtar, one script for each command
@@ -8,26 +8,34 @@
 //	storage_test.go  the data directory, the secret key, a database of the future
 //	demo_test.go     the demo, and the curl lines that it prints
 //	readme_test.go   the examples of README.md and docs/
-//	settings_test.go requests that are under way while a workspace changes
+//	mcp_test.go      assistants, over stdio and HTTP
+//	receivers_test.go the programs of docs/events.md: receivers of webhooks, a reader of the feed
+//	settings_test.go requests under way while a workspace changes
 //	nodes_test.go    many servers on one PostgreSQL database
 //	migrate_test.go  an installation moved from SQLite to PostgreSQL
+//	events_test.go   the feed of events: the command, expiry, a restore
 //
-// and the campaigns, which a flag makes long:
+// and long tests, whose length a flag sets:
 //
 //	client_test.go       a client for load: connections, walks, figures
+//	generated_test.go    clients generated from the API description, and linters of it
 //	legislators_test.go  the main job on real input
+//	eventsource_test.go  a stream of events that is cut again and again
 //	race_test.go         clients racing on the same people
 //	kill_test.go         kills in the middle of writes
 //	fault_test.go        sends that are broken at every step
+//	fault_other_test.go  the same where there are no signals
 //	send_test.go         many calls with the same keys, and with the same people
 //	fuzz_test.go         requests made from the API description, then damaged
 //	disk_test.go         a disk that is full, failing, read-only or locked
 //	whatsapp_test.go     a WhatsApp number, with a simulator as the provider
 //	outage_test.go       a PostgreSQL that stops under load
 //	durable_test.go      the syncs behind an answer, counted
-//	neighbours_test.go   batches beside singles, revocations, slow clients
+//	memory_test.go       requests that use much memory, and how long others wait
+//	bodies_test.go       bodies that are announced and not sent, or that stop
+//	neighbours_test.go   batches and single requests together, revocations, slow clients
 //	start_test.go        from start to ready
-//	speed_test.go        sends beside creates, templates beside a bare server
+//	speed_test.go        the speed of sends and templates
 package e2e_test
 
 import (
@@ -178,8 +186,13 @@ func (p *process) kill() {
 // terminate asks the process to end, without waiting.
 func (p *process) terminate(t testing.TB) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatalf("SIGTERM: %v", err)
+	p.signal(t, syscall.SIGTERM)
+}
+
+func (p *process) signal(t testing.TB, s os.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatalf("%v: %v", s, err)
 	}
 }
 
@@ -222,15 +235,21 @@ var addressField = regexp.MustCompile(` address=(\S+)`)
 func serveWith(t testing.TB, env []string, args ...string) *server {
 	t.Helper()
 	s := &server{process: launch(t, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
-	waitFor(t, "the first line of the log", func() bool { return s.ended() || strings.Contains(s.stderr.String(), "\n") })
-	line, _, _ := strings.Cut(s.stderr.String(), "\n")
-	match := addressField.FindStringSubmatch(line)
-	if match == nil {
-		t.Fatalf("the first line of the log names no address: %s", s.stderr.String())
-	}
-	s.url = "http://" + match[1]
+	s.url = s.address(t)
 	waitFor(t, "/healthz", func() bool { return s.status(t, "/healthz") == http.StatusOK })
 	return s
+}
+
+// address returns the URL that the first line of a server's log names.
+func (p *process) address(t testing.TB) string {
+	t.Helper()
+	waitFor(t, "the first line of the log", func() bool { return p.ended() || strings.Contains(p.stderr.String(), "\n") })
+	line, _, _ := strings.Cut(p.stderr.String(), "\n")
+	match := addressField.FindStringSubmatch(line)
+	if match == nil {
+		t.Fatalf("the first line of the log names no address: %s", p.stderr.String())
+	}
+	return "http://" + match[1]
 }
 
 func (p *process) ended() bool {

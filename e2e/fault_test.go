@@ -26,6 +26,7 @@ import (
 	"parley/desk"
 	"parley/sandbox"
 	"parley/store/sqlite"
+	"parley/work"
 
 	"github.com/google/uuid"
 )
@@ -114,7 +115,7 @@ func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call 
 		}
 	}
 	if f.before == "unassign" {
-		m, err := n.app.AddMember(ctx, ws, "Leaving", call.Key+"@desk.example", "agent")
+		m, err := n.app.AddMember(ctx, n.operator(t, ws), "Leaving", call.Key+"@desk.example", "agent")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,12 +177,12 @@ func (n *node) settle(t *testing.T, p app.Principal, f sendFault, call faultCall
 			taken := takenOf(t, call.Dir, call.Number)
 			if taken > 0 && f.suffix != "0003" && time.Since(doubtful) < patience/2 {
 				<-time.After(5 * time.Millisecond) // its status will tell
-				if err := n.app.LookForNotices(t.Context()); err != nil {
+				if err := n.app.LookForInbound(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				continue
 			}
-			if _, err := n.app.Release(t.Context(), e.Details.(desk.InDoubtAttempt).AttemptID, taken > 0); err != nil {
+			if _, err := n.app.Release(t.Context(), n.operator(t, p.Workspace()), e.Details.(desk.InDoubtAttempt).AttemptID, taken > 0); err != nil {
 				t.Fatalf("release: %v", err)
 			}
 			released = true
@@ -211,7 +212,7 @@ func (n *node) lapse(t *testing.T, p app.Principal, key string) {
 			if err != nil || stored == nil || stored.Phase.Settled() {
 				return err
 			}
-			stored.LeaseUntil = 1
+			stored.Lease = 1
 			return tx.PutAttempt(stored)
 		})
 	}
@@ -269,7 +270,7 @@ const faultEnv = "FAULT_CALL"
 
 func (n *node) send(ctx context.Context, p app.Principal, call faultCall) (app.SendAnswer, error) {
 	r := &desk.SendRequest{
-		Key: call.Key, Hash: n.app.BodyHash([]byte(call.Number)), Phone: call.Number,
+		Key: call.Key, Hash: n.app.BodyHash([]byte(call.Number)), Phone: desk.Identity{Kind: desk.KindPhone, Value: call.Number},
 		Template: "order_ready", Language: "en_US", Variables: desk.TemplateValues{List: []string{"A-17"}}, OptInConfirmed: true,
 	}
 	if call.Assignee != "" {
@@ -285,9 +286,9 @@ func (n *node) send(ctx context.Context, p app.Principal, call faultCall) (app.S
 
 // A node is an App on the directory, as another process would be.
 type node struct {
-	app      *app.App
-	store    *sqlite.Store
-	provider app.Provider
+	app   *app.App
+	store *sqlite.Store
+	*brokenProvider
 	counting atomic.Pointer[countingProvider] // in its place, when set
 	dir      string
 
@@ -306,7 +307,8 @@ func openNode(t testing.TB, dir string, f sendFault) *node {
 	ran := make(chan struct{})
 	go func() {
 		defer close(ran)
-		n.app.Run(ctx)
+		work.Run(ctx, n.app, 0, slog.New(slog.DiscardHandler))
+		n.app.Close()
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -326,7 +328,7 @@ func newNode(dir string, f sendFault) (*node, error) {
 	n := &node{store: store, dir: dir, fault: f}
 	newID := func() desk.ID { return desk.ID(uuid.Must(uuid.NewV7())) }
 	played := sandbox.New(sandbox.Config{Library: store, Now: time.Now, NewID: newID, Pace: 20 * time.Millisecond})
-	n.provider = &brokenProvider{played, n}
+	n.brokenProvider = &brokenProvider{played, n}
 	firstByte := patience
 	if f.how == "stop" {
 		firstByte = stopped / 2
@@ -348,23 +350,17 @@ func (n *node) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
 	if c := n.counting.Load(); c != nil {
 		return c.Send(ctx, d)
 	}
-	return n.provider.Send(ctx, d)
+	return n.brokenProvider.Send(ctx, d)
 }
 
-func (n *node) Templates(ctx context.Context, at app.Access) ([]desk.TemplateSource, error) {
-	return n.provider.Templates(ctx, at)
-}
-
-func (n *node) Read(notice app.Notice) ([]app.Happening, *app.Notice, error) {
-	return n.provider.Read(notice)
-}
-
-func (n *node) Check(ctx context.Context, at app.Access) ([]app.Problem, error) {
-	return n.provider.Check(ctx, at)
-}
-
-func (n *node) Subscribe(ctx context.Context, at app.Access) error {
-	return n.provider.Subscribe(ctx, at)
+// operator is the command line in a workspace.
+func (n *node) operator(t *testing.T, ws desk.ID) app.Principal {
+	t.Helper()
+	p, err := n.app.Operator(t.Context(), ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // workspace makes what the sends need, and leaves its ids for the other processes.
@@ -376,15 +372,15 @@ func (n *node) workspace(t *testing.T) (ws, channel desk.ID) {
 		t.Fatal(err)
 	}
 	name, all := "test", "all"
-	key, _, err := n.app.CreateKey(ctx, w.ID, app.KeyEdit{Name: &name, Permissions: &all})
+	key, _, err := n.app.CreateKey(ctx, n.operator(t, w.ID), app.KeyEdit{Name: &name, Permissions: &all})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := n.app.AddSandbox(ctx, w.ID, "")
+	at, _, err := n.app.AddChannel(ctx, n.operator(t, w.ID), app.NewChannel{Kind: desk.SandboxChannel})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = n.app.PutSandboxTemplate(ctx, c.ID, []byte(`{"name":"order_ready","language":"en_US","status":"APPROVED","category":"UTILITY",
+	_, err = n.app.PutTemplate(ctx, n.operator(t, w.ID), at.Channel.ID, []byte(`{"name":"order_ready","language":"en_US","status":"APPROVED","category":"UTILITY",
 		"components":[{"type":"BODY","text":"Your order {{1}} is ready."}]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -392,7 +388,7 @@ func (n *node) workspace(t *testing.T) (ws, channel desk.ID) {
 	if err := os.WriteFile(filepath.Join(n.dir, "key"), []byte(key), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return w.ID, c.ID
+	return w.ID, at.Channel.ID
 }
 
 func (n *node) principal(t testing.TB, _ desk.ID) app.Principal {
@@ -454,8 +450,8 @@ type brokenStore struct {
 	n *node
 }
 
-func (s *brokenStore) Book(ctx context.Context, ws desk.ID, ops []*desk.Op) (*desk.Book, error) {
-	book, err := s.Store.Book(ctx, ws, ops)
+func (s *brokenStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.Book, error) {
+	book, err := s.Store.Book(ctx, ws, l)
 	return book, errors.Join(err, s.n.at("planned"))
 }
 
@@ -491,13 +487,13 @@ func (tx *watchedTx) PutAttempt(at *desk.Attempt) error {
 
 // A brokenProvider writes down which messages the sandbox takes, before it says so.
 type brokenProvider struct {
-	app.Provider
+	*sandbox.Sandbox
 	n *node
 }
 
 func (p *brokenProvider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
 	_ = p.n.at("calling")
-	r, err := p.Provider.Send(ctx, d)
+	r, err := p.Sandbox.Send(ctx, d)
 	var refusal *desk.Refusal
 	if errors.As(err, &refusal) {
 		return r, err
@@ -510,14 +506,21 @@ func (p *brokenProvider) Send(ctx context.Context, d app.Dispatch) (app.Receipt,
 	if err := errors.Join(writeErr, log.Close()); err != nil {
 		panic(err)
 	}
-	// A real provider reports what it took whatever becomes of us: it brings its
-	// notices itself.
-	for _, n := range r.Notices {
-		if err := p.n.app.Keep(ctx, d.Workspace, n); err != nil {
-			panic(err)
+	// A real provider reports what it took whatever becomes of us: what the receipt
+	// brings is stored apart from it.
+	kept := p.n.store.InTx(ctx, d.Workspace, func(tx app.Tx) error {
+		for _, later := range r.Later {
+			due := tx.Now() + desk.Time(later.Wait.Milliseconds())
+			if err := tx.PutInbound(app.InboundItem{Channel: d.Channel.ID, ID: d.Attempt, Due: due, Body: later.Body}); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err := errors.Join(kept, p.n.app.LookForInbound(ctx)); err != nil {
+		panic(err)
 	}
-	r.Notices = nil
+	r.Later = nil
 	p.meanwhile(ctx, d)
 	_ = p.n.at("taken")
 	if p.n.fault.point == "status-first" {
@@ -540,8 +543,10 @@ func (p *brokenProvider) meanwhile(ctx context.Context, d app.Dispatch) {
 	case "delete":
 		_, err = p.n.app.Write(ctx, principal, &desk.Op{Kind: desk.OpDelete, Find: []desk.Identity{{Kind: desk.KindPhone, Value: d.Number}}})
 	case "unassign":
+		var operator app.Principal
+		operator, err = p.n.app.Operator(ctx, principal.Workspace())
 		for _, m := range principal.Settings.Members() {
-			err = errors.Join(err, p.n.app.RemoveMember(ctx, m.ID))
+			err = errors.Join(err, p.n.app.RemoveMember(ctx, operator, m.ID))
 		}
 	}
 	if err != nil {
@@ -625,7 +630,8 @@ func faultMain(text string) int {
 		if n.fault.how == "stop" {
 			<-ctx.Done() // or it might be stopped in the middle of a transaction, which stops everybody
 		}
-		n.app.Run(ctx)
+		work.Run(ctx, n.app, 0, slog.New(slog.DiscardHandler))
+		n.app.Close()
 	}()
 	p, err := n.authenticate()
 	if err != nil {

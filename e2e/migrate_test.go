@@ -9,6 +9,8 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -50,7 +52,7 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 		}
 		must(t, dir, "template", "put", "--channel", w.channel, "--file", file)
 	}
-	s := serve(t, dir)
+	s := serve(t, dir, "--webhook-allow", "127.0.0.0/8")
 	c := s.client(t, w.key, 1)
 	for _, attribute := range lines(t, "attributes.jsonl") {
 		c.must(t, 201, "POST", "/attributes", attribute)
@@ -87,6 +89,16 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	}
 	w.send(t, s, 422, "refused", "+12025550001", "hello")
 	w.send(t, s, 503, "lost", "+12025550003", "hello") // in doubt
+	// A receiver that answers every delivery with an error, and says why.
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "restarting", http.StatusServiceUnavailable)
+	}))
+	defer receiver.Close()
+	hook := decode[struct{ Data struct{ ID string } }](t, c.must(t, 201, "POST", "/webhooks", `{"url":"`+receiver.URL+`"}`)).Data.ID
+	c.must(t, 201, "POST", "/contacts", `{"external_id":"delivered"}`)
+	waitFor(t, "a delivery to fail", func() bool {
+		return strings.Contains(string(c.must(t, 200, "GET", "/webhooks/"+hook+"/deliveries", "")), "restarting")
+	})
 	conversations := decode[struct{ Data []struct{ ID string } }](t, c.must(t, 200, "GET", "/conversations", "")).Data
 	c.must(t, 200, "PUT", "/conversations/"+conversations[0].ID+"/status", `{"status":"closed"}`)
 	c.must(t, 200, "PUT", "/conversations/"+conversations[1].ID+"/assignee", `{"member":"`+members[0]+`"}`)
@@ -167,16 +179,16 @@ func openSource(t *testing.T, dir string) *sql.DB {
 }
 
 // leaveReports puts rows into the tables that a server empties by itself: what was heard
-// and is due in a hundred years, a report on a message that is not known, and a webhook.
+// and is due in a hundred years, a report on a message that is not known, and a callback.
 func leaveReports(t *testing.T, db *sql.DB) {
 	t.Helper()
 	for _, statement := range []string{
-		`INSERT INTO notices (workspace_id, due_at, id, channel_id, body)
+		`INSERT INTO inbound_items (workspace_id, due_at, id, channel_id, body)
 			SELECT workspace_id, 4900000000000, randomblob(16), id, randomblob(100000) FROM channels`,
 		`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure)
 			SELECT workspace_id, id, 'x', 4900000000000, 'delivered', randomblob(16), '' FROM channels`,
-		`INSERT INTO webhooks (workspace_id, at, id, channel_id, body) SELECT workspace_id, 4900000000000, id, id, randomblob(4 << 20) FROM channels`,
-		`INSERT INTO webhook_people (workspace_id, value, at, id) SELECT workspace_id, '12025550199', 4900000000000, id FROM channels`,
+		`INSERT INTO callbacks (workspace_id, received_at, id, channel_id, body) SELECT workspace_id, 4900000000000, id, id, randomblob(4 << 20) FROM channels`,
+		`INSERT INTO callback_people (workspace_id, value, received_at, id) SELECT workspace_id, '12025550199', 4900000000000, id FROM channels`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -219,7 +231,7 @@ func TestMigrate(t *testing.T) {
 	var attempts []string
 	db := openSource(t, dir)
 	waitFor(t, "what the sandbox reports of messages", func() (quiet bool) {
-		err := db.QueryRowContext(t.Context(), `SELECT count(*) = 0 FROM notices`).Scan(&quiet)
+		err := db.QueryRowContext(t.Context(), `SELECT count(*) = 0 FROM inbound_items`).Scan(&quiet)
 		return quiet && err == nil
 	})
 	for _, w := range workspaces {
@@ -266,7 +278,7 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("it answers %v: %s", err, r.stdout)
 		}
 		for _, table := range answer.Tables {
-			if table.Rows == 0 {
+			if table.Rows == 0 && table.Name != "event_floors" { // no event has expired; TestEventRetention copies that
 				t.Errorf("nothing of the table %s was there to be copied", table.Name)
 			}
 		}

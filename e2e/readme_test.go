@@ -47,7 +47,7 @@ func examples(document string) (list []example) {
 // to ids, times and cursors; and where it shows an id twice, they have one twice.
 func TestREADME(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"sh", "sed", "curl"} {
+	for _, tool := range []string{"sh", "sed", "awk", "curl", "python3"} {
 		if _, err := exec.LookPath(tool); err != nil || runtime.GOOS == "windows" {
 			t.Skipf("no %s here", tool)
 		}
@@ -65,10 +65,13 @@ func TestREADME(t *testing.T) {
 
 	// What go run would build again is built already, and the demo listens elsewhere.
 	home := t.TempDir()
+	if err := os.CopyFS(filepath.Join(home, "docs"), os.DirFS("../docs")); err != nil {
+		t.Fatal(err)
+	}
 	p := demo(t, filepath.Join(home, "parley-data"), "Ctrl-C")
 	address := regexp.MustCompile(`http://(\S+)/v1`).FindStringSubmatch(p.stdout.String())[1]
 	pasted := script.String()
-	for old, replacement := range map[string]string{`go run ./cmd/parley "$@"`: `command parley "$@"`, "127.0.0.1:8480": address} {
+	for old, replacement := range map[string]string{`go run ./cmd/parley "$@"`: `command parley "$@"`, "127.0.0.1:8480": address, "8900": freePort(t)} {
 		if !strings.Contains(pasted, old) {
 			t.Fatalf("the README's examples do not hold %s any more", old)
 		}
@@ -109,6 +112,7 @@ type masker struct{ ids map[string]int }
 
 var (
 	anyID     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	anyEvent  = regexp.MustCompile(`evt_[0-9a-v]{32}`)
 	anyTime   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 	anyCursor = regexp.MustCompile(`"next_cursor":"[\w-]+"`)
 )
@@ -120,6 +124,7 @@ func (m *masker) mask(t *testing.T, text string) string {
 		text = compact(t, text)
 	}
 	text = anyTime.ReplaceAllString(text, "TIME")
+	text = anyEvent.ReplaceAllString(text, "EVENT")
 	text = anyCursor.ReplaceAllString(text, `"next_cursor":"CURSOR"`)
 	return anyID.ReplaceAllStringFunc(text, func(id string) string {
 		if m.ids == nil {

@@ -47,7 +47,7 @@ func TestScriptsPostgres(t *testing.T) {
 	t.Parallel()
 	pgtest.Database(t) // or skip once, here
 	var files []string
-	for _, name := range []string{"attempt", "channel", "key", "member", "sandbox", "template", "workspace"} {
+	for _, name := range []string{"attempt", "channel", "events", "key", "mcp", "member", "sandbox", "template", "webhook", "workspace"} {
 		files = append(files, filepath.Join("testdata", name+".txtar"))
 	}
 	runScripts(t, files, pgtest.Database)

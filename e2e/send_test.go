@@ -23,6 +23,7 @@ import (
 	"parley/api"
 	"parley/app"
 	"parley/desk"
+	"parley/web"
 )
 
 var sendKeys = flag.Int("send-keys", 200, "how many idempotency keys TestSendRetries uses")
@@ -65,14 +66,16 @@ func TestSendRetries(t *testing.T) {
 	const retries, atOnce = 8, 16 // keys that are under way at a time
 	dir := t.TempDir()
 	n := openNode(t, dir, sendFault{})
-	counting := &countingProvider{Provider: n.provider, taken: map[string]int{}}
+	counting := &countingProvider{Provider: n.brokenProvider, taken: map[string]int{}}
 	n.counting.Store(counting)
 	_, _ = n.workspace(t)
 	key, err := os.ReadFile(filepath.Join(dir, "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(api.New(api.Config{App: n.app, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}).Handler())
+	edge := web.New(web.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), NewID: n.app.NewID, Ready: n.app.Ready, Drain: n.app.Drain})
+	api.New(api.Config{App: n.app, Web: edge})
+	server := httptest.NewServer(edge.Handler())
 	t.Cleanup(server.Close)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: retries * atOnce}}
 	t.Cleanup(client.CloseIdleConnections)

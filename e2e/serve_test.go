@@ -7,7 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -115,6 +119,34 @@ func TestDrain(t *testing.T) {
 	if got := s.want(t, 200, key, "GET", "/contacts?external_id=late", ""); !strings.Contains(got, "late") {
 		t.Errorf("the contact written while draining is lost: %s", got)
 	}
+}
+
+// A hang-up drains as SIGTERM does, but one that whoever started the server had ignored
+// does nothing.
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		return // it has no such signal
+	}
+	// Whoever runs the tests may have it ignored, and children inherit that; a signal that
+	// is handled here has its default in a child.
+	hangUps := make(chan os.Signal, 1)
+	signal.Notify(hangUps, syscall.SIGHUP)
+	defer signal.Stop(hangUps)
+	s := serve(t, newDir(t))
+	s.signal(t, syscall.SIGHUP)
+	if code := s.wait(t); code != 0 {
+		t.Errorf("exit code %d after SIGHUP; its log:\n%s", code, s.stderr.String())
+	}
+
+	dir := newDir(t)
+	p := launchProgram(t, "sh", nil, "-c", `trap '' HUP; exec "$0" serve --data "$1" --listen 127.0.0.1:0 --drain-wait 1ms`, binary, dir)
+	s = &server{process: p, url: p.address(t)}
+	s.signal(t, syscall.SIGHUP)
+	if got := s.status(t, "/readyz"); got != http.StatusOK {
+		t.Errorf("/readyz after an ignored SIGHUP: status %d", got)
+	}
+	s.stop(t)
 }
 
 func TestDrainFinishesWhatIsInFlight(t *testing.T) {

@@ -42,7 +42,7 @@ func refused(t *testing.T, env []string, args []string, words ...string) {
 func TestAnotherSecretKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	given, made := newDir(t), newDir(t)
-	if r := parley(t, []string{oneKey}, "workspace", "list", "--data", given); r.code != 0 {
+	if r := parley(t, []string{oneKey}, "workspace", "create", "--name", "A", "--data", given); r.code != 0 {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
 	}
 	if _, err := os.Stat(filepath.Join(given, "secret.key")); err == nil {
@@ -51,7 +51,7 @@ func TestAnotherSecretKeyIsRefused(t *testing.T) {
 	if r := parley(t, []string{oneBase64}, "workspace", "list", "--data", given); r.code != 0 {
 		t.Errorf("the same key in base64: exit %d: %s", r.code, r.stderr)
 	}
-	must(t, made, "workspace", "list")
+	must(t, made, "workspace", "create", "--name", "A")
 	for name := range opening("") {
 		t.Run(name, func(t *testing.T) { // not in parallel: a server locks before it looks at the key
 			refused(t, []string{anotherKey}, opening(given)[name], "secret key", "PARLEY_SECRET_KEY")

@@ -45,7 +45,7 @@ type whatsApp struct {
 	ws, key  string
 	channel  string
 	printed  buffer // by all commands
-	hook     string // the path of the webhooks
+	hook     string // the path of the callbacks
 	children []*process
 }
 
@@ -206,11 +206,20 @@ func TestWhatsApp(t *testing.T) {
 			w := newWhatsApp(t, database, templatesOf(500))
 			hooked := w.server
 			if store == "postgres" {
-				hooked = w.serve(t) // webhooks come to another node
+				hooked = w.serve(t) // callbacks come to another node
 			}
 			c := w.server.client(t, w.key, 4)
 
-			// What does not fit together is not stored.
+			// What does not fit together is not stored, and leaves no subscription behind.
+			w.sim.Configure(func(set *whatsapptest.Settings) {
+				set.Unsubscribed, set.Phone = true, whatsapptest.Template{"status": "PENDING"}
+			})
+			w.command(t, 1, w.add()...)
+			w.sim.Configure(func(set *whatsapptest.Settings) {
+				if set.Phone = nil; !set.Unsubscribed {
+					t.Error("channel add refused the number, and yet subscribed the app")
+				}
+			})
 			w.command(t, 1, w.add("--token-env", "WA_WRONG")...)
 			w.command(t, 1, w.add("--waba-id", w.sim.IDs().PhoneNumberID)...)
 			w.command(t, 1, w.add("--app-secret-env", "WA_WRONG")...)
@@ -220,6 +229,10 @@ func TestWhatsApp(t *testing.T) {
 			}
 
 			w.connect(t, hooked)
+			w.command(t, 1, w.add()...)
+			if flag := "--phone-number-id: the channel " + w.channel + " of this workspace has it already"; !strings.Contains(w.printed.String(), flag) {
+				t.Errorf("the same number again: no %q", flag)
+			}
 			w.command(t, 0, "channel", "check", w.channel)
 			w.command(t, 0, "channel", "list", "--workspace", w.ws)
 			type templates struct {
@@ -441,7 +454,7 @@ func TestWhatsAppLosesAnswers(t *testing.T) {
 	t.Logf("%d sends, %d of unknown outcome, settled at most %v after their status; %d calls held back", *whatsAppSends, unknown.Load(), slowest, held.Load())
 }
 
-// TestWhatsAppSignatures: webhooks with one bit flipped, in the body or in the signature,
+// TestWhatsAppSignatures: callbacks with one bit flipped, in the body or in the signature,
 // are refused and change nothing; intact they are taken, and changing nothing again when
 // they come twice.
 func TestWhatsAppSignatures(t *testing.T) {
@@ -468,7 +481,7 @@ func TestWhatsAppSignatures(t *testing.T) {
 		bodies = append(bodies, d.Body)
 	}
 	if len(bodies) < 40 {
-		t.Fatalf("%d webhooks", len(bodies))
+		t.Fatalf("%d callbacks", len(bodies))
 	}
 	post := func(body []byte, signature string) int {
 		request, err := http.NewRequestWithContext(t.Context(), "POST", w.server.url+w.hook, bytes.NewReader(body))
@@ -482,7 +495,7 @@ func TestWhatsAppSignatures(t *testing.T) {
 		}
 		defer response.Body.Close()
 		if answer, err := io.ReadAll(response.Body); err != nil || len(answer) > 0 {
-			t.Errorf("a webhook is answered %q, %v", answer, err)
+			t.Errorf("a callback is answered %q, %v", answer, err)
 		}
 		return response.StatusCode
 	}
@@ -509,14 +522,14 @@ func TestWhatsAppSignatures(t *testing.T) {
 		}
 	}
 	if after := state(); after != before {
-		t.Errorf("refused webhooks have changed something:\n%s\nwas\n%s", after, before)
+		t.Errorf("refused callbacks have changed something:\n%s\nwas\n%s", after, before)
 	}
 	for _, body := range bodies {
 		if got := post(body, whatsapptest.Sign(waAppSecret, body)); got != http.StatusOK {
-			t.Fatalf("an intact webhook: %d %s", got, body)
+			t.Fatalf("an intact callback: %d %s", got, body)
 		}
 	}
-	waitFor(t, "the webhooks to be taken in", func() bool {
+	waitFor(t, "the callbacks to be taken in", func() bool {
 		for i := range 10 {
 			all := c.bubbles(t, fmt.Sprintf("+90532111%04d", i))
 			if len(all) != 2 || all[0].DeliveryStatus != "read" && all[1].DeliveryStatus != "read" {
@@ -535,7 +548,7 @@ func TestWhatsAppSignatures(t *testing.T) {
 	// One more, to know when all have been taken in: they are in order.
 	w.sim.SetWebhook(w.server.url+w.hook, waVerify)
 	w.sim.Inbound(whatsapptest.Inbound{From: "905329999999", Text: "the last"}).Wait()
-	waitFor(t, "the last webhook", func() bool { return len(c.bubbles(t, "+905329999999")) == 1 })
+	waitFor(t, "the last callback", func() bool { return len(c.bubbles(t, "+905329999999")) == 1 })
 	if after := state(); !strings.HasPrefix(after, then[:strings.LastIndex(then, "\n")+1]) {
 		t.Errorf("replays have changed something:\n%s\nwas\n%s", after, then)
 	}
@@ -602,7 +615,7 @@ func TestWhatsAppRefusals(t *testing.T) {
 }
 
 // TestCrossCheck has an independent program at the simulator's other end: it parses the
-// webhooks with its signature check on, and sends a template with its own client. What it
+// callbacks with its signature check on, and sends a template with its own client. What it
 // agrees with, a mistake of ours can't be.
 func TestCrossCheck(t *testing.T) {
 	t.Parallel()

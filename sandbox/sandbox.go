@@ -1,15 +1,14 @@
-// Package sandbox plays a provider without leaving the machine, so that a newcomer
-// sends a template in the first minute and a test provokes every outcome. It stands
-// behind the same interface as a real one, app.Provider, and the code around it does
-// not know the difference.
+// Package sandbox simulates a provider inside the process. A newcomer can send a
+// template in the first minute, and a test can provoke every outcome. It implements
+// app.Provider like a real provider, so app treats it like one.
 //
-// What becomes of a message is written in the last digits of the number (contract §5):
+// The last digits of the number decide what happens to a message (contract §5):
 //
-//	0001  refused for good
-//	0002  refused for now
-//	0003  taken, but the answer is lost, and no status ever comes
-//	0004  taken, and fails after it was sent
-//	0005  taken, after three seconds
+//	0001  refused permanently
+//	0002  refused temporarily
+//	0003  accepted, but the answer is lost, and no status ever comes
+//	0004  accepted, and fails after it was sent
+//	0005  accepted after three seconds
 //	else  sent, delivered, read
 package sandbox
 
@@ -25,9 +24,12 @@ import (
 	"parley/desk"
 )
 
-// A Library holds the templates of the provider that the sandbox plays.
+// A Library holds the templates of the simulated provider.
 type Library interface {
 	SandboxTemplates(ctx context.Context, ws, channel desk.ID) ([]desk.TemplateSource, error)
+
+	// PutSandboxTemplate replaces a template with the same name and language.
+	PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error
 }
 
 // Config is what a Sandbox is built from. All but Pace are required.
@@ -49,13 +51,13 @@ func New(c Config) *Sandbox {
 	return &Sandbox{c}
 }
 
-// slow is how long a number ending 0005 takes.
+// slow is how long a send to a number ending 0005 takes.
 const slow = 3 * time.Second
 
-// errLost stands for a connection that broke after the provider took the message.
+// errLost simulates a connection that broke after the provider accepted the message.
 var errLost = errors.New("sandbox: the answer was lost")
 
-// Send takes the message, or does what the number's last digits say.
+// Send accepts the message, or does what the number's last digits ask for.
 func (s *Sandbox) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
 	ends := func(digits string) bool { return strings.HasSuffix(d.Number, digits) }
 	switch {
@@ -63,8 +65,8 @@ func (s *Sandbox) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error)
 		return app.Receipt{}, app.NotSent()
 	case ends("0001"):
 		return app.Receipt{}, &desk.Refusal{
-			Type: desk.ProviderRejected, Message: "the provider refused this message for good: details says why, and what to do",
-			Failure: &undeliverable,
+			Type: desk.ProviderRejected, Message: "the provider refused this message for good",
+			Advice: desk.Advice{Kind: desk.SeeDetails}, Failure: &undeliverable,
 		}
 	case ends("0002"):
 		return app.Receipt{}, &desk.Refusal{
@@ -87,14 +89,14 @@ func (s *Sandbox) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error)
 	if ends("0004") {
 		steps = []step{{desk.Failed, 1}}
 	}
-	n, err := s.notice(d.Channel.ID, story{externalID, d.Attempt, desk.TimeOf(s.c.Now()), steps})
-	return app.Receipt{ExternalID: externalID, Notices: []app.Notice{n}}, err
+	later, err := s.later(story{externalID, d.Attempt, desk.TimeOf(s.c.Now()), steps}, steps[0].After)
+	return app.Receipt{ExternalID: externalID, Later: []app.Later{later}}, err
 }
 
-// undeliverable is what a provider says of a person whom it can't, or won't, reach.
+// undeliverable is the failure for a person whom a provider can't reach.
 var undeliverable = desk.Failure{Code: 131026, Title: "Message undeliverable", Fix: "Check the number or reach the person another way."}
 
-// A story is a message that the sandbox took, and the statuses that are still to come.
+// A story is a message that the sandbox accepted, with its future statuses.
 type story struct {
 	ExternalID string    `json:"external_id"`
 	Attempt    desk.ID   `json:"attempt_id"`
@@ -102,24 +104,20 @@ type story struct {
 	Steps      []step    `json:"steps"`
 }
 
-// A step is a status, and when it comes, counted in paces since the message was taken.
+// A step is a status and its time, counted in paces since the message was accepted.
 type step struct {
 	Status desk.Delivery `json:"status"`
 	After  int           `json:"after"`
 }
 
-// notice is the one that is due with the story's next step.
-func (s *Sandbox) notice(channel desk.ID, st story) (app.Notice, error) {
+// later returns the item for the rest of the story, due after this many paces.
+func (s *Sandbox) later(st story, paces int) (app.Later, error) {
 	body, err := json.Marshal(st)
-	return app.Notice{Channel: channel, ID: s.c.NewID(), Due: s.due(st, st.Steps[0]), Body: body}, err
+	return app.Later{Wait: s.c.Pace * time.Duration(paces), Body: body}, err
 }
 
-func (s *Sandbox) due(st story, next step) desk.Time {
-	return st.TakenAt + desk.Time(s.c.Pace.Milliseconds())*desk.Time(next.After)
-}
-
-// Read tells the statuses that are due with the notice, and keeps the later ones.
-func (s *Sandbox) Read(n app.Notice) (told []app.Happening, rest *app.Notice, err error) {
+// Read returns the statuses that are due with the inbound item, and an item for the rest.
+func (s *Sandbox) Read(n app.InboundItem) (told []app.Update, rest *app.Later, err error) {
 	var st story
 	if err := json.Unmarshal(n.Body, &st); err != nil {
 		return told, nil, err
@@ -128,28 +126,57 @@ func (s *Sandbox) Read(n app.Notice) (told []app.Happening, rest *app.Notice, er
 	if later < 0 {
 		later = len(st.Steps)
 	}
+	paces := 0 // up to the last status that is due
 	for _, now := range st.Steps[:later] {
-		status := desk.StatusNotice{ExternalID: st.ExternalID, Attempt: st.Attempt, Delivery: now.Status, At: s.due(st, now)}
+		paces = now.After
+		at := st.TakenAt + desk.Time(s.c.Pace.Milliseconds())*desk.Time(paces)
+		status := desk.StatusUpdate{ExternalID: st.ExternalID, Attempt: st.Attempt, Delivery: now.Status, At: at}
 		if now.Status == desk.Failed {
 			status.Failure = &undeliverable
 		}
-		told = append(told, app.Happening{Status: &status})
+		told = append(told, app.Update{Status: &status})
 	}
 	if st.Steps = st.Steps[later:]; len(st.Steps) == 0 {
 		return told, nil, nil
 	}
-	next, err := s.notice(n.Channel, st)
-	next.ID = n.ID // so that a story which two processes read at once stays one
+	next, err := s.later(st, st.Steps[0].After-paces)
 	return told, &next, err
 }
 
-// Templates returns the library that template put has written.
+// Templates returns a channel's library.
 func (s *Sandbox) Templates(ctx context.Context, at app.Access) ([]desk.TemplateSource, error) {
 	return s.c.Library.SandboxTemplates(ctx, at.Workspace, at.Channel.ID)
 }
 
-// Check finds nothing wrong: there is nothing that could be.
+// PutTemplate writes into a channel's library; see app.Simulator.
+func (s *Sandbox) PutTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error {
+	return s.c.Library.PutSandboxTemplate(ctx, ws, channel, t)
+}
+
+// Check returns no problems, because a sandbox channel has none.
 func (*Sandbox) Check(context.Context, app.Access) ([]app.Problem, error) { return nil, nil }
 
-// Subscribe has nothing to do: the sandbox gives its notices along with its receipts.
-func (*Sandbox) Subscribe(context.Context, app.Access) error { return nil }
+// CheckAccount refuses accounts and secrets, because a sandbox channel has none.
+func (*Sandbox) CheckAccount(c *desk.Channel, s *app.Secrets) error {
+	if c.Account.PerSecond != 0 || s != nil && *s != (app.Secrets{}) {
+		return desk.Invalidf("a sandbox channel has no token, no secrets and no limits: only its bindings, and whether it is enabled, can be changed")
+	}
+	if c.ExternalID == "" {
+		c.ExternalID = "sandbox-" + c.ID.String()
+	}
+	if _, err := desk.ParseExternalID(c.ExternalID); err != nil {
+		return desk.InvalidAt("/external_id", "%v", err)
+	}
+	return nil
+}
+
+// Identities returns the identity of a chat account; see app.Provider.
+func (*Sandbox) Identities(number, _ string) []desk.Identity {
+	if number == "" {
+		return nil
+	}
+	return []desk.Identity{{Kind: desk.KindWhatsApp, Value: number}}
+}
+
+// Limits returns none.
+func (*Sandbox) Limits(*desk.Channel, string) app.Limits { return app.Limits{} }

@@ -28,6 +28,10 @@ func (l library) SandboxTemplates(_ context.Context, _, channel desk.ID) ([]desk
 	return l, nil
 }
 
+func (library) PutSandboxTemplate(context.Context, desk.ID, desk.ID, desk.TemplateSource) error {
+	return errors.New("this library is read only")
+}
+
 func newSandbox(now func() time.Time) *sandbox.Sandbox {
 	made := byte(0)
 	return sandbox.New(sandbox.Config{
@@ -62,7 +66,7 @@ func TestSend_refuses(t *testing.T) {
 		if r.Message == "" || r.Failure == nil || r.Failure.Code == 0 || r.Failure.Title == "" || r.Failure.Fix == "" {
 			t.Errorf("%s does not say why, and what to do: %+v", number, r)
 		}
-		if receipt.ExternalID != "" || receipt.Notices != nil {
+		if receipt.ExternalID != "" || receipt.Later != nil {
 			t.Errorf("%s: %+v", number, receipt)
 		}
 	}
@@ -73,8 +77,8 @@ func TestSend_loses_the_answer(t *testing.T) {
 	t.Parallel()
 	receipt, err := newSandbox(still).Send(t.Context(), dispatch("905321110003"))
 	unknown(t, err)
-	if receipt.Notices != nil {
-		t.Errorf("%d notices", len(receipt.Notices))
+	if receipt.Later != nil {
+		t.Errorf("%d inbound items", len(receipt.Later))
 	}
 }
 
@@ -95,8 +99,8 @@ func TestSend_too_late(t *testing.T) {
 		late.By = began.Add(-time.Millisecond)
 		receipt, err := newSandbox(still).Send(t.Context(), late)
 		var r *desk.Refusal
-		if !errors.As(err, &r) || r.Type != desk.Unavailable || receipt.Notices != nil {
-			t.Errorf("%s: %v, %d notices", number, err, len(receipt.Notices))
+		if !errors.As(err, &r) || r.Type != desk.Unavailable || receipt.Later != nil {
+			t.Errorf("%s: %v, %d inbound items", number, err, len(receipt.Later))
 		}
 	}
 }
@@ -121,15 +125,14 @@ func TestSend_takes(t *testing.T) {
 			t.Parallel()
 			s := newSandbox(still)
 			receipt, err := s.Send(t.Context(), dispatch(number))
-			if err != nil || receipt.ExternalID == "" || len(receipt.Notices) != 1 {
+			if err != nil || receipt.ExternalID == "" || len(receipt.Later) != 1 {
 				t.Fatalf("%+v, %v", receipt, err)
 			}
 			var got []told
-			for next := &receipt.Notices[0]; next != nil; {
-				n := *next
-				if n.Channel != (desk.ID{0xCA}) || n.ID.IsZero() {
-					t.Errorf("notice %+v", n)
-				}
+			due := desk.TimeOf(began)
+			for next := &receipt.Later[0]; next != nil; {
+				due += desk.Time(next.Wait.Milliseconds())
+				n := app.InboundItem{Body: next.Body}
 				happened, rest, err := s.Read(n)
 				if err != nil {
 					t.Fatal(err)
@@ -140,13 +143,13 @@ func TestSend_takes(t *testing.T) {
 				}
 				for _, h := range happened {
 					status := *h.Status
-					if status.At != n.Due || status.ExternalID != receipt.ExternalID || status.Attempt != (desk.ID{0xA7}) {
-						t.Errorf("due at %s: %+v", n.Due, status)
+					if status.At != due || status.ExternalID != receipt.ExternalID || status.Attempt != (desk.ID{0xA7}) {
+						t.Errorf("due at %s: %+v", due, status)
 					}
 					got = append(got, told{time.Duration(status.At-desk.TimeOf(began)) * time.Millisecond, status.Delivery, status.Failure != nil})
 				}
-				if rest != nil && rest.Due <= n.Due {
-					t.Fatalf("after %s comes %s", n.Due, rest.Due)
+				if rest != nil && rest.Wait <= 0 {
+					t.Fatalf("the rest comes after %v", rest.Wait)
 				}
 				next = rest
 			}
@@ -190,12 +193,12 @@ func TestSend_slowly(t *testing.T) {
 					t.Errorf("it took %v", took)
 				}
 				if !c.taken {
-					if unknown(t, err); receipt.Notices != nil {
-						t.Errorf("%d notices", len(receipt.Notices))
+					if unknown(t, err); receipt.Later != nil {
+						t.Errorf("%d inbound items", len(receipt.Later))
 					}
 					return
 				}
-				if err != nil || receipt.ExternalID == "" || len(receipt.Notices) != 1 || receipt.Notices[0].Due != desk.TimeOf(start.Add(c.took+pace)) {
+				if err != nil || receipt.ExternalID == "" || len(receipt.Later) != 1 || receipt.Later[0].Wait != pace {
 					t.Errorf("%+v, %v", receipt, err)
 				}
 			})
@@ -206,11 +209,11 @@ func TestSend_slowly(t *testing.T) {
 func TestRead_refuses(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "nonsense", `{"steps":1}`, `[]`} {
-		if told, rest, err := newSandbox(still).Read(app.Notice{Body: []byte(body)}); err == nil || told != nil || rest != nil {
+		if told, rest, err := newSandbox(still).Read(app.InboundItem{Body: []byte(body)}); err == nil || told != nil || rest != nil {
 			t.Errorf("%q: %+v, %+v, %v", body, told, rest, err)
 		}
 	}
-	if told, rest, err := newSandbox(still).Read(app.Notice{Body: []byte(`{}`)}); err != nil || told != nil || rest != nil {
+	if told, rest, err := newSandbox(still).Read(app.InboundItem{Body: []byte(`{}`)}); err != nil || told != nil || rest != nil {
 		t.Errorf("a story at its end: %+v, %+v, %v", told, rest, err)
 	}
 }
@@ -218,7 +221,7 @@ func TestRead_refuses(t *testing.T) {
 func TestPace_has_a_default(t *testing.T) {
 	t.Parallel()
 	s := sandbox.New(sandbox.Config{Now: still, NewID: func() desk.ID { return desk.ID{1} }})
-	if r, err := s.Send(t.Context(), dispatch("905321110000")); err != nil || r.Notices[0].Due != desk.TimeOf(began.Add(time.Second)) {
+	if r, err := s.Send(t.Context(), dispatch("905321110000")); err != nil || r.Later[0].Wait != time.Second {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

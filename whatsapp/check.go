@@ -16,27 +16,27 @@ import (
 	"parley/desk"
 )
 
-// Subscribe has the provider send the webhooks of the channel's business account to
-// the app that the token belongs to.
+// Subscribe makes Meta send the callbacks of the channel's business account to the app
+// that the token belongs to.
 func (p *Provider) Subscribe(ctx context.Context, at app.Access) error {
 	var answer struct {
 		Success looseBool `json:"success"`
 	}
 	_, err := p.get(ctx, call{at: at, method: http.MethodPost, path: []string{at.Channel.Account.BusinessID, "subscribed_apps"}}, &answer)
 	if err == nil && !bool(answer.Success) {
-		err = errors.New("it does not say that it worked")
+		err = errors.New("the answer does not confirm the subscription")
 	}
 	if err != nil {
-		return plain(err, "subscribe to the business account's webhooks")
+		return plain(err, "subscribe to the business account's callbacks")
 	}
 	return nil
 }
 
-// Check says what is wrong with a channel. Once the token turns out to be of no use it
-// asks nothing more.
+// Check returns the problems of a channel. If the token does not work, it skips the
+// remaining steps.
 func (p *Provider) Check(ctx context.Context, at app.Access) ([]app.Problem, error) {
 	c := &checker{p: p, ctx: ctx, at: at, business: at.Channel.Account.BusinessID, number: at.Channel.ExternalID}
-	for _, step := range []func() error{c.token, c.account, c.phone, c.health, c.membership, c.webhooks, c.templates} {
+	for _, step := range []func() error{c.token, c.account, c.phone, c.health, c.membership, c.callbacks, c.templates} {
 		if err := step(); err != nil {
 			return c.problems, plain(err, "check the channel")
 		}
@@ -47,7 +47,7 @@ func (p *Provider) Check(ctx context.Context, at app.Access) ([]app.Problem, err
 	return c.problems, nil
 }
 
-// A checker collects problems. A step's error means that it could not find out.
+// A checker collects problems. A step returns an error if it could not find out.
 type checker struct {
 	p        *Provider
 	ctx      context.Context
@@ -56,22 +56,27 @@ type checker struct {
 	number   string
 
 	problems []app.Problem
-	useless  bool   // nothing works with the token
-	bare     bool   // the app secret is wrong, so that no call may be proved by it
-	lost     bool   // there is no such business account for this token
-	app      string // the app's id; "" when the provider does not tell
+	useless  bool   // the token does not work
+	bare     bool   // the app secret is wrong, so calls must not carry a proof made with it
+	lost     bool   // the token can't see the business account
+	app      string // the app's id; "" if Meta does not return it
 }
 
 func (c *checker) blocking(format string, args ...any) {
 	c.problems = append(c.problems, app.Problem{Text: fmt.Sprintf(format, args...), Blocking: true})
 }
 
+// advise adds advice to the last problem. Its argument is the channel's id.
+func (c *checker) advise(kind desk.AdviceKind) {
+	c.problems[len(c.problems)-1].Advice = desk.Advice{Kind: kind, Arg: c.at.Channel.ID.String()}
+}
+
 func (c *checker) warn(format string, args ...any) {
 	c.problems = append(c.problems, app.Problem{Text: fmt.Sprintf(format, args...)})
 }
 
-// get asks for fields of something. A refusal that lasts is no error but the first
-// result.
+// get requests fields of an object. A permanent refusal is the first result, not an
+// error.
 func (c *checker) get(v any, fields string, path ...string) (*graphError, error) {
 	k := call{at: c.at, path: path, bare: c.bare}
 	if fields != "" {
@@ -91,19 +96,20 @@ func (c *checker) ask(k call, v any) (*graphError, error) {
 		return nil, err
 	case e.meaning().fix == fixToken:
 		c.useless = true
-		c.blocking("WhatsApp does not accept the access token (code %d): make a new one for the system user and store it with parley channel edit", e.code)
+		c.blocking("WhatsApp does not accept the access token (code %d): make a new one for the system user", e.code)
+		c.advise(desk.StoreToken)
 	}
 	return e, nil
 }
 
-// exists tells whether something answers when it is asked for one of its fields.
+// exists tells whether an object has a field.
 func (c *checker) exists(field string, path ...string) bool {
 	var found map[string]any
 	_, err := c.p.get(c.ctx, call{at: c.at, path: path, query: url.Values{"fields": {field}}, bare: c.bare}, &found)
 	return err == nil
 }
 
-// A debugged token is what the provider tells of a token.
+// debugged is Meta's description of a token.
 type debugged struct {
 	Data struct {
 		AppID    text            `json:"app_id"`
@@ -114,22 +120,22 @@ type debugged struct {
 	} `json:"data"`
 }
 
-// soon is how long before its end a token is worth a word.
+// soon is how long before a token expires the check warns.
 const soon = 7 * 24 * time.Hour
 
-// token asks the token of itself, and then the app, which it names, of the token: that
-// proves the app secret.
+// token checks the access token by itself, and then with the credentials of its app,
+// which checks the app secret, too.
 func (c *checker) token() error {
 	var d debugged
 	k := call{at: c.at, path: []string{"debug_token"}, query: url.Values{"input_token": {c.at.Secrets.Token.Reveal()}}}
 	e, err := c.ask(k, &d)
-	if err == nil && e != nil && e.code == 100 && !c.useless { // perhaps the proof by the app secret
+	if err == nil && e != nil && e.code == 100 && !c.useless { // perhaps the proof made with the app secret is wrong
 		k.bare = true
 		if e, err = c.ask(k, &d); e == nil && err == nil {
 			c.bare = true
 		}
 	}
-	if err != nil || c.useless || e != nil { // a token need not be allowed to ask
+	if err != nil || c.useless || e != nil { // not every token may make this call
 		return err
 	}
 	c.app = string(d.Data.AppID)
@@ -140,7 +146,7 @@ func (c *checker) token() error {
 		switch {
 		case errors.As(err, &e) && slices.Contains([]int{1, 100, 101, 190}, e.code):
 			c.bare = true
-		case e != nil && !e.forNow(): // an app need not be allowed to ask either
+		case e != nil && !e.forNow(): // not every app may make this call
 		case err != nil:
 			return err
 		default:
@@ -148,7 +154,8 @@ func (c *checker) token() error {
 		}
 	}
 	if c.bare {
-		c.blocking("the app secret is not that of the app which the access token belongs to (%s), so that no webhook can be trusted: store the right one with parley channel edit", cmp.Or(c.app, "unknown"))
+		c.blocking("the app secret is not the secret of the access token's app (%s), so callbacks can't be verified", cmp.Or(c.app, "unknown"))
+		c.advise(desk.StoreAppSecret)
 	}
 	c.validity(&d)
 	if !c.useless {
@@ -157,7 +164,7 @@ func (c *checker) token() error {
 	return nil
 }
 
-// validity judges until when the token lives.
+// validity checks when the token expires.
 func (c *checker) validity(d *debugged) {
 	expires, _ := d.Data.Expires.number()
 	left := time.Unix(expires, 0).Sub(c.p.now())
@@ -165,16 +172,19 @@ func (c *checker) validity(d *debugged) {
 	switch {
 	case expires > 0 && left <= 0:
 		c.useless = true
-		c.blocking("the access token expired on %s: make one that never expires, for a system user, and store it with parley channel edit", on)
+		c.blocking("the access token expired on %s: make one that never expires, for a system user", on)
+		c.advise(desk.StoreToken)
 	case !bool(d.Data.Valid):
 		c.useless = true
-		c.blocking("the access token is not valid (any more): make a new one for the system user and store it with parley channel edit")
+		c.blocking("the access token is not valid (any more): make a new one for the system user")
+		c.advise(desk.StoreToken)
 	case expires > 0 && left <= soon:
-		c.warn("the access token expires on %s: make one that never expires, for a system user, and store it with parley channel edit", on)
+		c.warn("the access token expires on %s: make one that never expires, for a system user", on)
+		c.advise(desk.StoreToken)
 	}
 }
 
-// permissions judges what the token may do, and with which business account.
+// permissions checks what the token may do, and with which business accounts.
 func (c *checker) permissions(d *debugged) {
 	targets := map[text][]text{}
 	for _, raw := range list(d.Data.Granular) {
@@ -222,8 +232,8 @@ func (c *checker) account() error {
 // says quotes an error.
 func says(e *graphError) string { return fmt.Sprintf(" (code %d, %s)", e.code, e.failure().Title) }
 
-// proof adds the app secret to what is to be checked: an app that requires a proof by
-// it answers a wrong one as it answers any wrong parameter.
+// proof adds the app secret to the values to check: if an app requires a proof made with
+// it, Meta answers a wrong proof like any other wrong parameter.
 func (c *checker) proof(e *graphError) string {
 	if c.app == "" && e.code == 100 && e.subcode != subcodeMissing {
 		return ", and the app secret"
@@ -231,7 +241,7 @@ func (c *checker) proof(e *graphError) string {
 	return ""
 }
 
-// What a number's status means for sending. A word that is not here is not judged.
+// What a number's status means for sending. Other statuses are ignored.
 var (
 	silent    = []text{"PENDING", "OFFLINE", "DISCONNECTED", "BANNED", "DELETED", "MIGRATED", "UNVERIFIED", "UNLINKED"}
 	endangers = []text{"FLAGGED", "RESTRICTED", "RATE_LIMITED"}
@@ -284,8 +294,8 @@ func (c *checker) phone() error {
 	return nil
 }
 
-// health asks for fields that not every version knows: without an answer there is
-// nothing to say.
+// health requests fields that older versions of the API do not have. If there is no
+// answer, it reports no problem.
 func (c *checker) health() error {
 	var n struct {
 		Health struct {
@@ -330,7 +340,7 @@ func (c *checker) health() error {
 	return nil
 }
 
-// membership looks for the number among those of the business account.
+// membership checks that the number belongs to the business account.
 func (c *checker) membership() error {
 	if c.lost || c.number == "" {
 		return nil
@@ -365,8 +375,8 @@ func (c *checker) membership() error {
 	return nil
 }
 
-// webhooks looks for our own app among those that the business account reports to.
-func (c *checker) webhooks() error {
+// callbacks checks that the business account sends callbacks to our app.
+func (c *checker) callbacks() error {
 	if c.lost {
 		return nil
 	}
@@ -378,7 +388,7 @@ func (c *checker) webhooks() error {
 		return err
 	}
 	if e != nil {
-		c.blocking("whether webhooks come can't be seen%s: %s", says(e), e.failure().Fix)
+		c.blocking("the business account does not show which apps get its callbacks%s: %s", says(e), e.failure().Fix)
 		return nil
 	}
 	apps := list(s.Data)
@@ -396,12 +406,14 @@ func (c *checker) webhooks() error {
 	if len(apps) > 0 {
 		others = ", but to other apps"
 	}
-	c.blocking("WhatsApp does not report the business account %s to the access token's app%s, so that no status and no customer's message arrives: parley channel edit, with --token-env, subscribes the app again",
+	c.blocking("WhatsApp sends no callbacks of the business account %s to the access token's app%s, so statuses and customers' messages do not arrive: storing the access token again subscribes the app",
 		c.business, others)
+	c.advise(desk.StoreToken)
+	c.problems[len(c.problems)-1].Unsubscribed = true
 	return nil
 }
 
-// templates tries whether they can be listed.
+// templates checks that the templates can be listed.
 func (c *checker) templates() error {
 	if c.lost {
 		return nil

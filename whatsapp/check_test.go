@@ -81,6 +81,11 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	set := func(name, to string) func(graph) { return func(g graph) { g[name] = to } }
+	// stored are the problems that end when a secret is stored anew.
+	stored := map[string]desk.AdviceKind{
+		"does not accept the access token": desk.StoreToken, "the access token expire": desk.StoreToken, "the access token is not valid": desk.StoreToken,
+		"the app secret is not the secret of": desk.StoreAppSecret, "to the access token's app": desk.StoreToken,
+	}
 	const debug, phone, health = "GET debug_token", "GET " + numberID + " id", "GET " + numberID + " health_status"
 	for _, c := range []struct {
 		name string
@@ -96,7 +101,7 @@ func TestCheck(t *testing.T) {
 		{"token refused later", set("GET "+waba+" id", "190"), []string{block + "does not accept the access token"}},
 		{"no permission", edit(debug, `"whatsapp_business_messaging"`, `"email"`), []string{block + "lacks the permission whatsapp_business_messaging"}},
 		{"another account's", edit(debug, waba, "7"), []string{block + "whatsapp_business_messaging does not extend to the business account " + waba, block + "whatsapp_business_management"}},
-		{"wrong app secret", set(debug+" by the app", "190"), []string{block + "the app secret is not that of the app"}},
+		{"wrong app secret", set(debug+" by the app", "190"), []string{block + "the app secret is not the secret of the access token"}},
 		{"wrong app secret, and a proof is required", func(g graph) {
 			for key := range maps.Clone(g) {
 				if strings.HasPrefix(key, "GET") {
@@ -104,7 +109,7 @@ func TestCheck(t *testing.T) {
 					g[key] = "100"
 				}
 			}
-		}, []string{block + "the app secret is not that of the app"}},
+		}, []string{block + "the app secret is not the secret of the access token"}},
 		{"no account", set("GET "+waba+" id", "100 33"), []string{block + "there is no business account " + waba}},
 		{"wrong app secret, and nothing goes without", func(g graph) {
 			for key := range g {
@@ -134,7 +139,7 @@ func TestCheck(t *testing.T) {
 		{"blocked", set(health, `{"health_status":{"can_send_message":"BLOCKED","entities":[7,{"entity_type":"WABA","errors":[{"error_description":"No payment.","possible_solution":"Add a card."}]}]}}`),
 			[]string{block + "WABA: No payment. Add a card."}},
 		{"limited", set(health, `{"health_status":{"can_send_message":"LIMITED"}}`), []string{warn + "limits what the number may send"}},
-		{"not subscribed", set("GET "+waba+"/subscribed_apps", `{"data":[]}`), []string{block + "to the access token's app, so that no status"}},
+		{"not subscribed", set("GET "+waba+"/subscribed_apps", `{"data":[]}`), []string{block + "to the access token's app, so statuses"}},
 		{"another app subscribed", edit("GET "+waba+"/subscribed_apps", appID, "1"), []string{block + "to the access token's app, but to other apps"}},
 		{"templates forbidden", set("GET "+waba+"/message_templates name", "200"), []string{block + "may not list the templates (code 200"}},
 	} {
@@ -142,14 +147,24 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			g := healthy(t)
 			c.do(g)
-			problems, err := newProvider().Check(t.Context(), g.serve(t))
+			at := g.serve(t)
+			problems, err := newProvider().Check(t.Context(), at)
 			if err != nil || len(problems) != len(c.want) {
 				t.Fatalf("%+v, %v", problems, err)
 			}
 			for i, p := range problems {
 				kind, words, _ := strings.Cut(c.want[i], ": ")
-				if !strings.Contains(p.Text, words) || p.Blocking != (kind == "block") {
+				if !strings.Contains(p.Text, words) || p.Blocking != (kind == "block") || p.Unsubscribed != strings.HasPrefix(words, "to the access token's app") {
 					t.Errorf("%+v", p)
+				}
+				var advice desk.Advice
+				for words, kind := range stored {
+					if strings.Contains(p.Text, words) {
+						advice = desk.Advice{Kind: kind, Arg: at.Channel.ID.String()}
+					}
+				}
+				if p.Advice != advice {
+					t.Errorf("%s: the advice is %+v, want %+v", p.Text, p.Advice, advice)
 				}
 				if strings.Contains(p.Text, token) || strings.Contains(p.Text, appSecret) {
 					t.Errorf("%s", p.Text)

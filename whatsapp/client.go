@@ -23,12 +23,6 @@ import (
 	"parley/app"
 )
 
-// Where the API is, unless the channel says otherwise.
-const (
-	defaultBase    = "https://graph.facebook.com"
-	defaultVersion = "v26.0"
-)
-
 // The bounds of one request.
 const (
 	connectTimeout = 5 * time.Second
@@ -38,10 +32,10 @@ const (
 
 // newClient returns a client that never sends a message twice.
 //
-// HTTP/2 is off, since Go repeats a request there after errors that do not prove that
-// the server left it alone. Redirects are answers. Nobody must ever add a header
-// Idempotency-Key or X-Idempotency-Key: net/http takes it for the leave to repeat a
-// POST whose connection died.
+// HTTP/2 is off, because Go's client repeats a request there after errors that do not
+// prove that the server ignored it. Redirects are not followed. Never add a header
+// Idempotency-Key or X-Idempotency-Key: with it, net/http repeats a POST whose
+// connection died.
 func newClient() *http.Client {
 	dialer := &net.Dialer{Timeout: connectTimeout}
 	protocols := new(http.Protocols)
@@ -59,27 +53,27 @@ func newClient() *http.Client {
 			Protocols:              protocols,
 			TLSHandshakeTimeout:    connectTimeout,
 			MaxIdleConnsPerHost:    100,
-			IdleConnTimeout:        30 * time.Second, // a request on a connection that just died is in doubt
+			IdleConnTimeout:        30 * time.Second, // if a connection has just died, a request on it is in doubt
 			MaxResponseHeaderBytes: 256 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// A flight is a request on its way. It knows whether a byte of it has left, and
-// decides whether one still may.
+// A flight is a request under way. It records whether a byte of it was sent, and decides
+// whether the first byte may still be sent.
 type flight struct {
 	now func() time.Time
-	by  time.Time // the first byte must not leave later; zero: whenever
+	by  time.Time // the first byte must not be sent later; zero: no limit
 
 	mu      sync.Mutex
-	started bool // the first byte was handed to the system
-	over    bool // it must not start any more
-	late    bool // since it was too late
+	started bool // the first byte was passed to the system
+	over    bool // the request must not start any more
+	late    bool // because it was too late
 	cut     bool // writing ended before the request's end
 }
 
-// start tells whether a byte may leave.
+// start tells whether a byte may be sent.
 func (f *flight) start() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +84,7 @@ func (f *flight) start() bool {
 	return f.started
 }
 
-// ground ends a flight that has not started, and tells whether it did.
+// ground cancels a flight that has not started, and tells whether it did so.
 func (f *flight) ground(late bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +96,7 @@ func (f *flight) ground(late bool) bool {
 	return true
 }
 
-// incomplete tells whether the server can't have the whole request, for certain.
+// incomplete tells whether the server certainly does not have the whole request.
 func (f *flight) incomplete() bool {
 	if f.ground(false) {
 		return true
@@ -118,9 +112,9 @@ func (f *flight) wasLate() bool {
 	return f.late
 }
 
-// trace follows the request. net/http says that a request was written before it has
-// flushed the last of it, so success proves nothing; a failure proves that the last
-// part of the body never left.
+// trace watches the request. net/http reports a request as written before it has
+// flushed the last part, so success proves nothing. A failure proves that the last part
+// of the body was never sent.
 func (f *flight) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
@@ -152,7 +146,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// board puts a flight on the conn that lies under c.
+// board makes a flight the current one of the conn that c wraps.
 func board(c net.Conn, f *flight) {
 	for c != nil {
 		switch layer := c.(type) {
@@ -165,7 +159,7 @@ func board(c net.Conn, f *flight) {
 			c = nil
 		}
 	}
-	f.start() // nothing holds it back, so it counts as gone
+	f.start() // nothing can stop this connection's writes, so the request counts as sent
 }
 
 // A call is one request to the API.
@@ -176,12 +170,12 @@ type call struct {
 	query  url.Values
 	body   []byte    // JSON
 	bearer string    // instead of the channel's token
-	bare   bool      // without a proof of the app secret
+	bare   bool      // without a proof made with the app secret
 	by     time.Time // see flight
 	most   int64     // bytes of the answer; default maxAnswer
 }
 
-// An answer is what came back, whatever its status.
+// An answer is an HTTP response, with any status.
 type answer struct {
 	status int
 	header http.Header
@@ -189,10 +183,10 @@ type answer struct {
 	whole  bool // the body is not cut short
 }
 
-// A failure is a call without an answer. It holds neither the URL nor the body.
+// A failure is the error of a call without an answer. It contains no URL and no body.
 type failure struct {
-	certain bool // that the server does not have the request
-	late    bool // the first byte would have left too late
+	certain bool // the server certainly does not have the request
+	late    bool // the first byte would have been sent too late
 	err     error
 }
 
@@ -279,10 +273,10 @@ func sign(secret string, message []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// The provider says how much of an hour's allowance is used, in percent, and for how
-// many minutes it takes no more calls, on answers of every kind.
+// Headers of any answer can contain how much of the hourly call limit is used, in
+// percent, and for how many minutes further calls are refused.
 
-// usage is the highest percentage that an answer names; 0 when it names none.
+// usage is the highest percentage in an answer's headers, or 0.
 func (a answer) usage() (percent float64) {
 	a.eachUsage(func(u map[string]any) {
 		for _, name := range []string{"call_count", "total_cputime", "total_time"} {
@@ -293,10 +287,10 @@ func (a answer) usage() (percent float64) {
 	return percent
 }
 
-// maxWait is the longest wait that an answer is believed.
+// maxWait bounds the wait that an answer asks for.
 const maxWait = 24 * time.Hour
 
-// wait is how long the answer asks to wait; 0 when it doesn't.
+// wait is how long the answer asks to wait, or 0.
 func (a answer) wait(now time.Time) time.Duration {
 	var longest time.Duration
 	a.eachUsage(func(u map[string]any) {
@@ -312,7 +306,7 @@ func (a answer) wait(now time.Time) time.Duration {
 	return min(longest, maxWait)
 }
 
-// eachUsage calls f with every usage report of the headers; what is none is passed over.
+// eachUsage calls f with every usage report in the headers. It skips malformed ones.
 func (a answer) eachUsage(f func(map[string]any)) {
 	for _, value := range a.header.Values("X-App-Usage") {
 		var report map[string]any
@@ -337,9 +331,9 @@ func (a answer) eachUsage(f func(map[string]any)) {
 	}
 }
 
-// decodeObject reads what of a JSON object fits into v, and tells whether it is one.
-// What has another type than expected is left out, and the rest read: the provider
-// changes its shapes, and nothing of what still fits must be lost.
+// decodeObject reads a JSON object into v, and tells whether raw is one. It skips members
+// that have another type than expected and reads the rest, because the provider changes
+// its formats sometimes.
 func decodeObject(data []byte, v any) bool {
 	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
 		return false
@@ -349,9 +343,9 @@ func decodeObject(data []byte, v any) bool {
 	return err == nil || errors.As(err, &other)
 }
 
-// A text is a JSON string, or a number as it is written; anything else reads as "".
-// The provider writes the same ids and times now as strings, now as numbers greater
-// than a float can hold.
+// A text is a JSON string or number, as it is written. Any other value becomes "". The
+// provider writes ids and times sometimes as strings, and sometimes as numbers that do
+// not fit into a float.
 type text string
 
 // UnmarshalJSON never fails.
@@ -369,13 +363,13 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// number reads a whole number; not ok when it is none.
+// number reads an integer; ok is false if the text is none.
 func (t text) number() (int64, bool) {
 	n, err := strconv.ParseInt(string(t), 10, 64)
 	return n, err == nil
 }
 
-// list reads a JSON array's elements; nil when it is none.
+// list returns the elements of a JSON array, or nil if raw is none.
 func list(raw json.RawMessage) (elements []json.RawMessage) {
 	if json.Unmarshal(raw, &elements) != nil {
 		return nil
@@ -390,6 +384,6 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for the allowance: %w", context.Cause(ctx))
+		return fmt.Errorf("waiting because of the call limit: %w", context.Cause(ctx))
 	}
 }

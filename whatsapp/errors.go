@@ -11,25 +11,25 @@ import (
 	"parley/desk"
 )
 
-// A class says what an error code asks for.
+// A class is a kind of error code: what has to be done about it.
 type class byte
 
 // The classes.
 const (
-	recipient class = 'R' // this person will not get it: for good
-	form      class = 'F' // the message or its template must be corrected: for good
-	account   class = 'A' // the account, the number or the token must be put in order
-	throttled class = 'T' // too much, for now
-	transient class = 'X' // a fault at the provider
+	recipient class = 'R' // this person can't get the message: permanent
+	form      class = 'F' // the message or its template must be corrected: permanent
+	account   class = 'A' // the account, the number or the token must be corrected
+	throttled class = 'T' // too many calls: temporary
+	transient class = 'X' // a fault at the provider: temporary
 )
 
-// A meaning is what we know of an error code.
+// A meaning explains an error code.
 type meaning struct {
 	class      class
 	title, fix string
 }
 
-// Sentences that several codes share.
+// Fixes that several codes share.
 const (
 	fixToken      = "Make a new access token for the system user and store it in the channel."
 	fixPermission = "Give the token's system user this permission, and the business account as an asset."
@@ -41,8 +41,8 @@ const (
 	fixDetails    = "Correct what the title says, in the provider's business tools."
 )
 
-// meanings lists the codes, of answers and of webhooks alike. What the provider means
-// by a code is stable; its titles are not.
+// meanings lists the codes of answers and of callbacks. The provider's titles change, but
+// the meaning of a code does not.
 var meanings = map[int]meaning{
 	0:      {account, "Authentication failed", fixToken},
 	1:      {transient, "Unknown API error", "Try once more; if it stays, look at the provider's status page."},
@@ -69,7 +69,7 @@ var meanings = map[int]meaning{
 	130497: {recipient, "The account may not message this country", "Reach people of this country in another way."},
 	131000: {transient, "Something went wrong", "Try again later; if it stays, ask the provider's support."},
 	131005: {account, "Access denied", fixPermission},
-	131008: {form, "Required parameter is missing", "Fetch the templates again with parley channel sync, then give every variable a value."},
+	131008: {form, "Required parameter is missing", "Give every variable of the template a value; the channel's templates may have to be fetched again."},
 	131009: {form, "Parameter value is not valid", "Correct the value that the title names."},
 	131016: {transient, "Service unavailable", fixLater},
 	131021: {recipient, "Recipient cannot be sender", "Send to another number than the business's own."},
@@ -93,12 +93,12 @@ var meanings = map[int]meaning{
 	131062: {form, "A phone number is needed", "Find out the person's phone number: this message can't go to a user id."},
 	131063: {form, "Marketing templates are switched off", "Switch them on for the account, or send a utility template."},
 	131064: {throttled, "Messaging limited after wrong template categories", "Correct the templates' categories; the limit ends by itself."},
-	132000: {form, "Number of parameters does not match", "Fetch the templates again with parley channel sync, then give every variable a value, without line breaks."},
-	132001: {form, "Template does not exist in this language", "Choose a template that is approved in this language; parley channel sync fetches those there are."},
+	132000: {form, "Number of parameters does not match", "Give every variable of the template a value without line breaks; the channel's templates may have to be fetched again."},
+	132001: {form, "Template does not exist in this language", "Choose a template that is approved in this language."},
 	132005: {form, "Filled text too long", "Shorten the values."},
 	132007: {form, "Content breaks a rule", "Change the values: the provider's content rules forbid something in them."},
 	132008: {form, "Parameter value is not valid", "Correct the value that the title names."},
-	132012: {form, "Parameter format does not match", "Fetch the templates again with parley channel sync: this one needs another kind of value."},
+	132012: {form, "Parameter format does not match", "This template needs another kind of value; the channel's templates may have to be fetched again."},
 	132015: {form, "Template is paused", "Improve the template, or wait until the provider lets it go on."},
 	132016: {form, "Template is disabled", "Make a new template: this one was paused too often."},
 	132018: {form, "Template validation error", "Take line breaks, tabs and runs of more than four spaces out of the values."},
@@ -123,7 +123,7 @@ var meanings = map[int]meaning{
 	2494100: {transient, "Number in maintenance", "Try again in a minute."},
 }
 
-// ranges are the codes that have a meaning in common.
+// ranges are codes with a common meaning.
 var ranges = []struct {
 	from, to int
 	meaning
@@ -135,7 +135,7 @@ var ranges = []struct {
 	{2593000, 2593999, meaning{form, "Synchronisation error", fixDetails}},
 }
 
-// missingObject is what code 100 means with the subcode 33.
+// missingObject is the meaning of code 100 with subcode 33.
 var missingObject = meaning{account, "The id does not exist, or the token may not use it", "Check the channel's ids, and that the business account is an asset of the token's system user."}
 
 const subcodeMissing = 33
@@ -155,8 +155,8 @@ func meaningOf(code, subcode int) (m meaning, listed bool) {
 	return m, false
 }
 
-// A graphError is an error as answers and webhooks give it. An answer has it under
-// "error", with message and type; a webhook has it flat, with a title.
+// A graphError is an error in an answer or a callback. In an answer it is the member
+// "error", with message and type; in a callback it has a title instead.
 type graphError struct {
 	Code        text          `json:"code"`
 	Subcode     text          `json:"error_subcode"`
@@ -166,13 +166,13 @@ type graphError struct {
 	Data        errorData     `json:"error_data"`
 	Transient   looseBool     `json:"is_transient"`
 	Trace       text          `json:"fbtrace_id"`
-	status      int           // of HTTP; 0 in a webhook
+	status      int           // of HTTP; 0 in a callback
 	code        int           // 0 is a code too
 	subcode     int           // 0: none
 	wait        time.Duration // as the headers ask
 }
 
-// errorData is an object with details, or now and then just a string.
+// errorData is an object with details, or sometimes just a string.
 type errorData struct{ details string }
 
 func (d *errorData) UnmarshalJSON(b []byte) error {
@@ -199,7 +199,7 @@ func (b *looseBool) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// parseError reads an error object; nil when it is none, or has no code.
+// parseError reads an error object. It returns nil if raw is none or has no code.
 func parseError(raw []byte) *graphError {
 	e := &graphError{}
 	if !decodeObject(raw, e) {
@@ -214,7 +214,7 @@ func parseError(raw []byte) *graphError {
 	return e
 }
 
-// errorOf reads the error that an answer gives; nil when it gives none.
+// errorOf returns the error in an answer, or nil.
 func errorOf(a answer, now time.Time) *graphError {
 	var body struct {
 		Error json.RawMessage `json:"error"`
@@ -229,7 +229,7 @@ func errorOf(a answer, now time.Time) *graphError {
 	return e
 }
 
-// numbered is how titles used to begin in messages.
+// numbered matches how messages used to begin: with the code.
 var numbered = regexp.MustCompile(`^\(#\d+\)\s*`)
 
 func (e *graphError) title() string {
@@ -246,7 +246,7 @@ func (e *graphError) details() string {
 	return string(e.UserMessage)
 }
 
-// meaning is what the error asks for, also when its code is not listed.
+// meaning explains the error, even if its code is not listed.
 func (e *graphError) meaning() meaning {
 	m, listed := meaningOf(e.code, e.subcode)
 	if listed {
@@ -259,7 +259,7 @@ func (e *graphError) meaning() meaning {
 	return m
 }
 
-// forNow tells whether the same call may do another time.
+// forNow tells whether the same call may succeed later.
 func (e *graphError) forNow() bool {
 	c := e.meaning().class
 	return c == throttled || c == transient
@@ -270,8 +270,8 @@ func (e *graphError) failure() *desk.Failure {
 	return &f
 }
 
-// Failure explains an error code. title and details are the provider's own words; they
-// are shown as far as they hold no number that could be a person's.
+// Failure explains an error code. title and details are the provider's texts. They are
+// shown only if they contain no number that could be a person's.
 func Failure(code int, title, details string) desk.Failure { return failureOf(code, 0, title, details) }
 
 func failureOf(code, subcode int, title, details string) desk.Failure {
@@ -293,14 +293,14 @@ func failureOf(code, subcode int, title, details string) desk.Failure {
 	return desk.Failure{Code: code, Title: m.title, Fix: m.fix}
 }
 
-// maxShown is how many characters of the provider's words are shown.
+// maxShown is how many characters of the provider's texts are shown.
 const maxShown = 300
 
-// secretLike are words that could be a token, or a part of one.
+// secretLike matches words that could be a token or a part of one.
 var secretLike = regexp.MustCompile(`[A-Za-z0-9_|-]{20,}|EAA[A-Za-z0-9]+`)
 
-// presentable returns the provider's words on one line, without what could be a secret,
-// or "" when they hold digits that could be a phone number.
+// presentable returns the provider's text on one line, without words that could be a
+// secret. It returns "" if the text contains digits that could be a phone number.
 func presentable(words string) string {
 	words = secretLike.ReplaceAllString(words, "…")
 	digits := 0
@@ -317,14 +317,14 @@ func presentable(words string) string {
 	return oneLine(words, maxShown)
 }
 
-// oneLine makes each run of white space and control characters one space, and cuts
-// what is longer than most characters.
+// oneLine replaces each run of white space and control characters by one space, and cuts
+// the text after most characters.
 func oneLine(s string, most int) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	return cut(s, most)
 }
 
-// cut shortens s to so many characters, and shows that by its last one.
+// cut shortens s to this many characters. The last one then shows that it was cut.
 func cut(s string, most int) string {
 	n := 0
 	end := 0 // of most-1 characters
@@ -339,7 +339,7 @@ func cut(s string, most int) string {
 	return s
 }
 
-// How many seconds a refusal for now asks to wait, unless the provider says more.
+// How many seconds to wait after a temporary refusal, unless the provider asks for more.
 const (
 	retryPair      = 4
 	retryThrottled = 30
@@ -348,7 +348,7 @@ const (
 	retrySpam      = 24 * 60 * 60
 )
 
-// refusal is what an error means for a send that was certainly not taken.
+// refusal is the refusal of a message that was certainly not accepted.
 func (e *graphError) refusal() *desk.Refusal {
 	m := e.meaning()
 	r := refusalOf(m.class, e.wait)
@@ -360,35 +360,70 @@ func (e *graphError) refusal() *desk.Refusal {
 	}
 	r.Failure = e.failure()
 	r.StaleTemplate = staleTemplate[e.code]
+	r.Account = e.account()
 	return r
 }
 
-// staleTemplate are the codes that a template answers which was changed at the provider
-// since it was fetched.
+// account is the refusal of the whole account, or nil if the error concerns this call only.
+func (e *graphError) account() *desk.AccountRefusal {
+	m := e.meaning()
+	if m.class != account {
+		return nil
+	}
+	return &desk.AccountRefusal{Code: e.code, Title: m.title, Trace: presentableTrace(string(e.Trace)), Token: m.fix == fixToken}
+}
+
+// As lets errors.As find a *desk.AccountRefusal.
+func (e *graphError) As(target any) bool {
+	into, ok := target.(**desk.AccountRefusal)
+	if !ok {
+		return false
+	}
+	refused := e.account()
+	if refused != nil {
+		*into = refused
+	}
+	return refused != nil
+}
+
+// maxTrace is more than the length of the provider's traces.
+const maxTrace = 64
+
+// presentableTrace returns a text that looks like a trace of the provider, and "" for any
+// other text.
+func presentableTrace(trace string) string {
+	if len(trace) > maxTrace || strings.ContainsFunc(trace, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return ""
+	}
+	return trace
+}
+
+// staleTemplate are the codes for a template that has changed at the provider since it
+// was fetched.
 var staleTemplate = map[int]bool{132000: true, 132001: true, 132012: true, 132015: true, 132016: true}
 
-// refusalOf makes a refusal of a class; wait is what the provider asks for.
+// refusalOf returns a refusal of a class. wait is how long the provider asks to wait.
 func refusalOf(c class, wait time.Duration) *desk.Refusal {
 	switch c {
 	case recipient:
-		return &desk.Refusal{Type: desk.ProviderRejected, Message: "WhatsApp will not deliver this message to this person, and nothing was sent: details says why, and what to do"}
+		return &desk.Refusal{Type: desk.ProviderRejected, Message: "WhatsApp will not deliver this message to this person, and nothing was sent"}
 	case account:
 		return &desk.Refusal{
 			Type: desk.ProviderUnavailable, RetryAfter: max(retryAccount, seconds(wait)),
-			Message: "WhatsApp takes nothing from this channel until its account is put in order, and nothing was sent: details says why, and what to do",
+			Message: "WhatsApp takes nothing from this channel until its account is put in order, and nothing was sent",
 		}
 	case throttled:
 		return &desk.Refusal{
 			Type: desk.ProviderUnavailable, RetryAfter: max(retryThrottled, seconds(wait)),
-			Message: "WhatsApp takes no more messages for now, and nothing was sent: details says why; send it again later, with the same Idempotency-Key",
+			Message: "WhatsApp takes no more messages for now, and nothing was sent: send it again later, with the same Idempotency-Key",
 		}
 	case transient:
 		return &desk.Refusal{
 			Type: desk.ProviderUnavailable, RetryAfter: max(retryTransient, seconds(wait)),
-			Message: "WhatsApp had a fault, and nothing was sent: details says which; send it again later, with the same Idempotency-Key",
+			Message: "WhatsApp had a fault, and nothing was sent: send it again later, with the same Idempotency-Key",
 		}
 	}
-	return &desk.Refusal{Type: desk.ProviderRejected, Message: "WhatsApp refused this message as it is, and nothing was sent: details says why, and what to correct"}
+	return &desk.Refusal{Type: desk.ProviderRejected, Message: "WhatsApp refused this message as it is, and nothing was sent"}
 }
 
 // seconds rounds up.

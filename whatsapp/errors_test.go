@@ -66,8 +66,11 @@ func TestFailure_codes(t *testing.T) {
 				want.RetryAfter = 24 * 60 * 60
 			}
 			f := r.Failure
-			if r.Type != want.Type || r.RetryAfter != want.RetryAfter || f.Code != code || f.Title == "" || !strings.HasSuffix(f.Fix, ".") || !strings.Contains(r.Message, "details") {
+			if r.Type != want.Type || r.RetryAfter != want.RetryAfter || f.Code != code || f.Title == "" || !strings.HasSuffix(f.Fix, ".") {
 				t.Errorf("%d, class %c: %+v %+v", code, class, r, f)
+			}
+			if (r.Account != nil) != (class == 'A') || r.Account != nil && (r.Account.Code != code || r.Account.Token != slices.Contains([]int{0, 102, 104, 190}, code)) {
+				t.Errorf("%d, class %c: says of the account %+v", code, class, r.Account)
 			}
 		}
 	}

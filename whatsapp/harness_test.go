@@ -16,10 +16,10 @@ import (
 	"parley/whatsapp"
 )
 
-// A Provider is what package app expects of one that reports by webhooks.
+// A Provider is what package app expects of one that reports by callbacks.
 var _ interface {
 	app.Provider
-	app.WebhookReader
+	app.CallbackProvider
 } = (*whatsapp.Provider)(nil)
 
 // What the fixtures name.

@@ -9,8 +9,8 @@ import (
 	"parley/desk"
 )
 
-// An inbound message, as far as it is shown. Of the parts, the one that Type names is
-// there.
+// An inbound message, without the fields that are not shown. Only the part that Type
+// names is set.
 type inbound struct {
 	ID        text `json:"id"`
 	From      text `json:"from"`
@@ -74,7 +74,7 @@ type reply struct {
 	Title text `json:"title"`
 }
 
-// system is news of the person, not from them.
+// system is a report about the person, not a message of theirs.
 type system struct {
 	Type    text `json:"type"`
 	WaID    text `json:"wa_id"`
@@ -84,14 +84,9 @@ type system struct {
 }
 
 // inbound reads one message.
-func (r *reader) inbound(v *personal, m *inbound) (h app.Happening, ok bool) {
+func (r *reader) inbound(v *personal, m *inbound) (h app.Update, ok bool) {
 	in := &app.InboundMessage{
 		ExternalID: externalIDOf(m.ID), Number: numberOf(m.From), UserID: cmp.Or(userIDOf(m.UserID), userIDOf(m.From)), At: r.at(m.Timestamp),
-	}
-	// Seconds are too coarse for an answer that is given at once, which must not stand
-	// before its question.
-	if r.came/1000 == in.At/1000 {
-		in.At = r.came
 	}
 	who := v.find(in.Number, in.UserID)
 	switch m.Type {
@@ -112,7 +107,7 @@ func (r *reader) inbound(v *personal, m *inbound) (h app.Happening, ok bool) {
 	return h, true
 }
 
-// move reads a change of number or of id; nil when it is of something else.
+// move reads a change of number or of id. It returns nil for any other report.
 func (s *system) move(from *app.InboundMessage) *app.Move {
 	switch s.Type {
 	case "user_changed_number", "customer_changed_number", "user_changed_user_id":
@@ -124,8 +119,7 @@ func (s *system) move(from *app.InboundMessage) *app.Move {
 	return nil
 }
 
-// text is the message as a person reads it. What is more than words is named in
-// brackets.
+// text is the message as text. It names content other than text in brackets.
 func (m *inbound) text() string {
 	switch m.Type {
 	case "text":
@@ -170,12 +164,12 @@ func (m *inbound) text() string {
 	return named(with("unknown type", m.Type), "")
 }
 
-// named puts what a message is in brackets, and then its words, if any.
+// named returns the kind of content in brackets, followed by the text, if any.
 func named(what string, words text) string {
 	return strings.TrimSpace("[" + what + "] " + string(words))
 }
 
-// with adds which one, if that is known.
+// with adds a detail to the kind of content, if it is known.
 func with(what string, which text) string {
 	if which == "" {
 		return what
@@ -202,7 +196,7 @@ func (m *inbound) location() string {
 	return named("location", text(place+where))
 }
 
-// contacts names the people whose cards were sent.
+// contacts returns the names on the contact cards that were sent.
 func (m *inbound) contacts() string {
 	var names []string
 	for _, raw := range list(m.Contacts) {
@@ -234,7 +228,7 @@ func (i *interactive) text() string {
 	return named(with("unknown reply", i.Type), "")
 }
 
-// order lists what was ordered.
+// order lists the items of an order.
 func (m *inbound) order() string {
 	var items []string
 	for _, raw := range list(m.Order.Products) {
@@ -253,7 +247,7 @@ func (m *inbound) order() string {
 	return order
 }
 
-// storable makes a text one that desk.ParseMessage accepts.
+// storable changes a text so that desk.ParseMessage accepts it.
 func storable(s string) string {
 	s = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", ""))
 	if s == "" {
@@ -262,5 +256,5 @@ func storable(s string) string {
 	return cut(s, desk.MaxMessage)
 }
 
-// name makes a name one that desk.ParseName accepts.
+// name changes a name so that desk.ParseName accepts it.
 func name(s string) string { return oneLine(strings.ToValidUTF8(s, ""), desk.MaxName) }

@@ -13,15 +13,15 @@ import (
 	"parley/desk"
 )
 
-// The message as the provider reads it. A part of a template that has no variables is
-// left out: it is not known that an empty list is taken.
+// The message in the provider's format. A component without variables is left out,
+// because it is unknown whether the provider accepts an empty list.
 type (
 	message struct {
 		Product       string   `json:"messaging_product"`
 		RecipientType string   `json:"recipient_type"`
 		To            string   `json:"to"`
 		Type          string   `json:"type"`
-		CallbackData  string   `json:"biz_opaque_callback_data"` // comes back with every status
+		CallbackData  string   `json:"biz_opaque_callback_data"` // returned with every status
 		Template      template `json:"template"`
 	}
 	template struct {
@@ -44,8 +44,8 @@ type (
 	}
 )
 
-// messageOf writes a dispatch as a message. The + keeps the provider from reading the
-// number as one of the business's own country.
+// messageOf converts a dispatch to a message. Without the +, the provider could take the
+// number for one of the business's own country.
 func messageOf(d app.Dispatch) message {
 	m := message{
 		Product: "whatsapp", RecipientType: "individual", To: "+" + d.Number, Type: "template",
@@ -65,14 +65,13 @@ func messageOf(d app.Dispatch) message {
 	return m
 }
 
-// Send hands a template message to the provider, once. See app.Provider for what its
-// results mean.
+// Send sends a template message, once. For its results see app.Provider.
 func (p *Provider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
 	if p.now().After(d.By) {
 		return app.Receipt{}, app.NotSent()
 	}
 	body, err := json.Marshal(messageOf(d))
-	if err != nil { // strings always can be
+	if err != nil { // strings can always be encoded
 		return app.Receipt{}, app.NotSent()
 	}
 	a, err := p.do(ctx, call{at: d.Access, method: http.MethodPost, path: []string{d.Channel.ExternalID, "messages"}, body: body, by: d.By})
@@ -81,31 +80,48 @@ func (p *Provider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error
 	case errors.As(err, &failed) && failed.late:
 		return app.Receipt{}, app.NotSent()
 	case errors.As(err, &failed) && failed.certain:
-		p.log.WarnContext(ctx, "WhatsApp was not reached", "attempt_id", d.Attempt, "err", failed.err)
+		p.log.InfoContext(ctx, "WhatsApp was not reached", "attempt_id", d.Attempt, "err", failed.err)
 		return app.Receipt{}, &desk.Refusal{
 			Type: desk.ProviderUnavailable, RetryAfter: retryTransient,
-			Message: "WhatsApp could not be reached, so nothing was sent: send it again later, with the same Idempotency-Key; if it stays so, parley channel check says what is wrong",
+			Message: "WhatsApp could not be reached, so nothing was sent: send it again later, with the same Idempotency-Key",
+			Advice:  desk.Advice{Kind: desk.CheckChannel, Arg: d.Channel.ID.String()},
 		}
 	case err != nil:
 		return app.Receipt{}, err
 	}
 	receipt, e, err := outcome(a, p.now())
 	if e != nil {
-		p.log.LogAttrs(ctx, slog.LevelWarn, "WhatsApp answered with an error", slog.Any("attempt_id", d.Attempt), slog.Int("status", e.status),
-			slog.Int("code", e.code), slog.Int("subcode", e.subcode), slog.String("fbtrace_id", string(e.Trace)))
+		p.log.LogAttrs(ctx, slog.LevelInfo, "WhatsApp answered with an error", slog.Any("attempt_id", d.Attempt), slog.Int("status", e.status),
+			slog.Int("code", e.code), slog.Int("subcode", e.subcode), slog.String("fbtrace_id", presentableTrace(string(e.Trace))))
+	}
+	var refused *desk.Refusal
+	if errors.As(err, &refused) {
+		refused.Advice = adviceOn(refused, d.Channel.ID)
 	}
 	return receipt, err
 }
 
-// unsure are the codes that may follow a message which was taken after all.
+// adviceOn returns what to do about a refusal of a channel's message. The failure's texts
+// say the rest.
+func adviceOn(r *desk.Refusal, channel desk.ID) desk.Advice {
+	switch {
+	case r.StaleTemplate:
+		return desk.Advice{Kind: desk.SyncChannel, Arg: channel.String()}
+	case r.Account != nil:
+		return desk.Advice{Kind: desk.CheckChannel, Arg: channel.String()}
+	}
+	return desk.Advice{Kind: desk.SeeDetails}
+}
+
+// unsure are codes that the provider may return although it accepted the message.
 var unsure = map[int]bool{1: true, 2: true, 131000: true}
 
-// refusedAnyway are those which, by their meaning, come before a message is taken,
-// though their status says that the server failed.
+// refusedAnyway are codes that mean the message was not accepted, although their HTTP
+// status says that the server failed.
 var refusedAnyway = map[int]bool{131016: true, 131045: true, 131057: true, 133000: true, 133004: true}
 
-// outcome says what an answer proves, and which error it gave, if any. Whatever
-// leaves a doubt is an error that is no *desk.Refusal.
+// outcome returns the result that an answer proves, and the answer's error, if any. If
+// the result is unknown, its error is no *desk.Refusal.
 func outcome(a answer, now time.Time) (app.Receipt, *graphError, error) {
 	doubt := func(what string) error { return fmt.Errorf("whatsapp: HTTP %d %s", a.status, what) }
 	if !a.whole {
@@ -121,19 +137,19 @@ func outcome(a answer, now time.Time) (app.Receipt, *graphError, error) {
 	e := errorOf(a, now)
 	switch {
 	case a.status < 400 || a.status == http.StatusRequestTimeout || a.status == 499:
-		return app.Receipt{}, e, doubt("says nothing of the message")
+		return app.Receipt{}, e, doubt("does not show whether the message was accepted")
 	case e == nil && a.status < 500 && edgeRefusals[a.status] != 0:
 		return app.Receipt{}, nil, edgeRefusal(a, now)
 	case e == nil:
-		return app.Receipt{}, nil, doubt("without an error of WhatsApp's")
+		return app.Receipt{}, nil, doubt("without an error object of WhatsApp")
 	case unsure[e.code], a.status >= 500 && !refusedAnyway[e.code]:
 		return app.Receipt{}, e, doubt(fmt.Sprintf("with code %d", e.code))
 	}
 	return app.Receipt{}, e, e.refusal()
 }
 
-// edgeRefusals are the statuses by which something before the API itself turns a
-// request away, with what that asks for.
+// edgeRefusals are the statuses with which something in front of the API, such as a
+// proxy, refuses a request, and their classes.
 var edgeRefusals = map[int]class{
 	http.StatusBadRequest: form, http.StatusUnauthorized: account, http.StatusForbidden: account, http.StatusNotFound: account,
 	http.StatusMethodNotAllowed: account, http.StatusRequestEntityTooLarge: form, http.StatusUnsupportedMediaType: form,
@@ -149,8 +165,8 @@ func edgeRefusal(a answer, now time.Time) *desk.Refusal {
 	return r
 }
 
-// receiptOf reads the answer to a message that was taken; its ExternalID is "" when it
-// does not show one.
+// receiptOf reads the answer to a message that was accepted. If the answer has no message
+// id, ExternalID is "".
 func receiptOf(body []byte) (r app.Receipt) {
 	var taken struct {
 		Contacts json.RawMessage `json:"contacts"`

@@ -152,6 +152,39 @@ func outcome(r app.Receipt, err error) string {
 	return "nothing"
 }
 
+// TestSend_advice: what to do depends on what was refused; no text names an edge's words.
+func TestSend_advice(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		answer http.HandlerFunc
+		want   desk.AdviceKind
+	}{
+		{"this message", fails(400, 131026), desk.SeeDetails},
+		{"the template was changed", fails(404, 132001), desk.SyncChannel},
+		{"the whole account", fails(401, 190), desk.CheckChannel},
+		{"not reached", nil, desk.CheckChannel},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			base := "http://127.0.0.1:1"
+			if c.answer != nil {
+				base = serve(t, c.answer)
+			}
+			d := dispatch(base)
+			_, err := newProvider().Send(t.Context(), d)
+			want := desk.Advice{Kind: c.want, Arg: d.Channel.ID.String()}
+			if c.want == desk.SeeDetails {
+				want.Arg = ""
+			}
+			var refused *desk.Refusal
+			if !errors.As(err, &refused) || refused.Advice != want {
+				t.Errorf("%+v, want %+v", err, want)
+			}
+		})
+	}
+}
+
 func TestSend_outcome(t *testing.T) {
 	t.Parallel()
 	const ok = `{"messages":[{"id":"wamid.1"}]}`
@@ -356,5 +389,17 @@ func TestSend_tls(t *testing.T) {
 	p.Trust(&tls.Config{RootCAs: roots})
 	if _, err := p.Send(t.Context(), dispatch(s.URL)); !reflect.DeepEqual(err, error(app.NotSent())) || proto.Load() != "none" {
 		t.Errorf("too late: %v, %v", err, proto.Load())
+	}
+}
+
+// TestLimits: no bucket reaches further than the app lets places be taken.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []int{0, 1, 1000} {
+		for _, b := range newProvider().Limits(&desk.Channel{Account: desk.Account{PerSecond: rate}}, "somebody").Buckets {
+			if reach := b.Interval * time.Duration(b.Burst); reach <= 0 || reach > app.LongestBucket {
+				t.Errorf("%s reaches %s", b.Name, reach)
+			}
+		}
 	}
 }

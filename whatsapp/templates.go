@@ -18,17 +18,16 @@ const (
 	templateFields = "id,name,language,status,category,sub_category,parameter_format,components,quality_score,rejected_reason,previous_category,correct_category"
 	pageSize       = 100
 	maxPages       = 500
-	maxPage        = 16 << 20 // bytes: a hundred templates, each as long as it may be
+	maxPage        = 16 << 20 // bytes: a hundred templates of the greatest length
 )
 
-// The share of the hour's allowance from which pages are read more slowly, and how
-// slowly.
+// From this share of the hourly call limit on, pages are read more slowly.
 const (
 	slowAt   = 80 // percent
 	slowPace = 2 * time.Second
 )
 
-// Templates returns the account's whole library, or an error: never a part of it.
+// Templates returns the account's whole library, or an error, but never a part of it.
 func (p *Provider) Templates(ctx context.Context, at app.Access) ([]desk.TemplateSource, error) {
 	templates := []desk.TemplateSource{}
 	err := p.pages(ctx, at, "message_templates", templateFields, func(raw json.RawMessage) error {
@@ -37,7 +36,7 @@ func (p *Provider) Templates(ctx context.Context, at app.Access) ([]desk.Templat
 			Language text `json:"language"`
 		}
 		if !decodeObject(raw, &t) {
-			return errors.New("one of them is no JSON object")
+			return errors.New("one of the templates is no JSON object")
 		}
 		templates = append(templates, desk.TemplateSource{Name: string(t.Name), Language: string(t.Language), Source: string(raw)})
 		return nil
@@ -48,8 +47,8 @@ func (p *Provider) Templates(ctx context.Context, at app.Access) ([]desk.Templat
 	return templates, nil
 }
 
-// pages walks through a list of the business account to its end, which is where no
-// next page is named. A page may be empty and not the last.
+// pages reads a list of the business account, page by page. The last page is the one that
+// names no next page. Other pages may be empty, too.
 func (p *Provider) pages(ctx context.Context, at app.Access, edge, fields string, element func(json.RawMessage) error) error {
 	query := url.Values{"fields": {fields}, "limit": {strconv.Itoa(pageSize)}}
 	seen := map[string]bool{}
@@ -66,7 +65,7 @@ func (p *Provider) pages(ctx context.Context, at app.Access, edge, fields string
 		}
 		var elements []json.RawMessage
 		if json.Unmarshal(page.Data, &elements) != nil || elements == nil {
-			return errors.New("an answer holds no list")
+			return errors.New("an answer contains no list")
 		}
 		for _, raw := range elements {
 			if err := element(raw); err != nil {
@@ -76,15 +75,15 @@ func (p *Provider) pages(ctx context.Context, at app.Access, edge, fields string
 		if page.Paging.Next == "" {
 			return nil
 		}
-		// Only the cursor counts: the address would lead from another server to the
-		// provider's own.
+		// Only the cursor is used: the address in the answer is always Meta's, even if
+		// the channel uses another server.
 		next, err := url.Parse(string(page.Paging.Next))
 		if err != nil || next.Query().Get("after") == "" {
 			return errors.New("an answer names a next page without its cursor")
 		}
 		after := next.Query().Get("after")
 		if seen[after] {
-			return errors.New("the pages go round in a circle")
+			return errors.New("a page names an earlier page as the next one")
 		}
 		seen[after] = true
 		query.Set("after", after)
@@ -97,8 +96,8 @@ func (p *Provider) pages(ctx context.Context, at app.Access, edge, fields string
 	return fmt.Errorf("there are more than %d pages", maxPages)
 }
 
-// get reads a JSON object into v. Its error is a *failure, a *graphError or says that
-// the answer is no answer.
+// get reads a JSON object into v. Its error is a *failure, a *graphError, or describes an
+// answer that can't be used.
 func (p *Provider) get(ctx context.Context, c call, v any) (answer, error) {
 	if c.method == "" {
 		c.method = http.MethodGet
@@ -121,12 +120,12 @@ func (p *Provider) get(ctx context.Context, c call, v any) (answer, error) {
 	return a, nil
 }
 
-// Error makes a graphError what get can return. It is for logs, not for people.
+// Error implements error. The text is for logs, not for people.
 func (e *graphError) Error() string {
 	return fmt.Sprintf("whatsapp: code %d, subcode %d, trace %q", e.code, e.subcode, e.Trace)
 }
 
-// plain says of what get returned what could not be done, and what to do.
+// plain turns an error of get into one that says what could not be done, and what to do.
 func plain(err error, what string) *desk.Error {
 	var e *graphError
 	var f *failure

@@ -179,4 +179,13 @@ func TestTemplates_words(t *testing.T) {
 	if !errors.As(err, &e) || e.Type != desk.Unavailable || e.RetryAfter != 420 {
 		t.Errorf("%v", err)
 	}
+
+	_, err = newProvider().Templates(t.Context(), access(serve(t, answers(401, `{"error":{"code":190,"fbtrace_id":"AbC"}}`))))
+	var refused *desk.AccountRefusal
+	if !errors.As(err, &refused) || *refused != (desk.AccountRefusal{Code: 190, Title: "Access token expired or invalid", Trace: "AbC", Token: true}) {
+		t.Errorf("of the account: %+v, %v", refused, err)
+	}
+	if _, err := newProvider().Templates(t.Context(), access(busy)); errors.As(err, &refused) {
+		t.Errorf("an account that is busy: %+v", refused)
+	}
 }

@@ -1,17 +1,16 @@
-// Package whatsapp stands behind channels of the WhatsApp Cloud API: it is their
-// app.Provider.
+// Package whatsapp is the app.Provider of channels on the WhatsApp Cloud API.
 //
-//	client.go     one request and its answer, and whether the request ever left
-//	send.go       a template message, and what an answer proves of it
+//	client.go     one request and its answer, and whether the request was sent
+//	send.go       a template message, and what an answer says about its outcome
 //	errors.go     every error code: what it means, and what to do
 //	templates.go  the template library, page by page
-//	check.go      what is wrong with a channel; subscribing to webhooks
-//	webhook.go    signatures, and what a webhook tells
-//	inbound.go    what people write, as text
+//	account.go    checking an account, its limits, and its callback URL
+//	check.go      the problems of a channel; subscribing to callbacks
+//	callback.go   signatures, and reading a callback
+//	inbound.go    inbound messages, as text
 //
-// A Provider keeps nothing between calls but connections, and is safe for concurrent
-// use. Whatever it says in an error, a refusal or a log line is free of tokens, phone
-// numbers and message texts.
+// A Provider keeps only connections between calls, and is safe for concurrent use. Its
+// errors, refusals and log lines contain no tokens, phone numbers or message texts.
 package whatsapp
 
 import (
@@ -24,7 +23,7 @@ import (
 // Config is what a Provider is built from. Now is required.
 type Config struct {
 	Now func() time.Time
-	Log *slog.Logger // of refused sends, with what the provider's support asks for; default: none
+	Log *slog.Logger // of failed sends, with the ids that the provider's support needs; default: none
 }
 
 // A Provider speaks to the WhatsApp Cloud API; see app.Provider.

@@ -18,15 +18,16 @@ import (
 
 const (
 	contentType = "application/json; charset=utf-8"
+	eventStream = "text/event-stream"
 	requestID   = "X-Request-Id"
 	maxDepth    = 32 // the deepest nesting that a request body may have
 )
 
-// Check tells what about a request and its answer the description does not
-// allow: a status, header or body that it does not list, or a request that it
-// refuses and the server took. A path or method outside the description must be
-// answered with 401, 404 or 405 as the shared errors say. HEAD may be answered
-// like GET, or refused like any other method; its answers have no body.
+// Check returns an error if the description does not allow a request or its answer: a
+// status, header or body that it does not list, or a request that it refuses but the
+// server accepted. A path or method outside the description must be answered with 401,
+// 404 or 405 and the body of the shared errors. HEAD may be answered like GET, or
+// refused like any other method; its answers have no body.
 func (d *Document) Check(req *http.Request, reqBody []byte, status int, header http.Header, body []byte) error {
 	if err := d.check(req, reqBody, status, header, body); err != nil {
 		return fmt.Errorf("%s %s answered %d: %w", req.Method, req.URL.RequestURI(), status, err)
@@ -42,7 +43,7 @@ func (d *Document) check(req *http.Request, reqBody []byte, status int, header h
 		return errors.New("the description does not list this status")
 	}
 	if a == nil {
-		return errors.New("the description has no such operation: only 401, 404 for an unknown path and 405 for a known one fit")
+		return errors.New("the description has no such operation: only 401, 404 for an unknown path and 405 for a known one are allowed")
 	}
 	if err := a.check(header, body, head, status != http.StatusNoContent); err != nil {
 		return err
@@ -51,14 +52,14 @@ func (d *Document) check(req *http.Request, reqBody []byte, status int, header h
 	case status == http.StatusMethodNotAllowed:
 		return found.checkAllow(header.Get("Allow"))
 	case status == http.StatusForbidden && found.op != nil && !head:
-		return checkForbidden(body, found.op.Permission)
+		return checkForbidden(body, found.op.permissions(req.URL.Query()))
 	case status/100 == 2:
 		return found.op.checkRequest(found.values, req.URL.RawQuery, req.Header, reqBody, body)
 	}
 	return nil
 }
 
-// expected is the answer that the description has for a status, or nil.
+// expected is the description's answer with a status, or nil.
 func (d *Document) expected(found route, head bool, status int) *answer {
 	if found.op != nil {
 		if a := found.op.answers[status]; a != nil {
@@ -75,15 +76,15 @@ func (d *Document) expected(found route, head bool, status int) *answer {
 	return d.unrouted[status]
 }
 
-// A route is what the description knows of a request's method and path.
+// A route is what the description says about a request's method and path.
 type route struct {
 	op      *operation
 	values  map[string]string // the path parameters
-	methods []string          // of the most specific path that fits; none when no path does
-	others  []string          // of all paths that fit
-	// Two readings of the path are defensible: an escaped letter of a literal
-	// segment, a segment that holds a slash or dots, or a more specific path
-	// without the method (GET /contacts/batch, where batch may be an id).
+	methods []string          // of the most specific path that matches; empty if no path does
+	others  []string          // of all paths that match
+	// The path can be read in two ways, and both are allowed: a literal segment has an
+	// escaped letter, a segment contains a slash or dots, or a more specific path lacks
+	// the method (GET /contacts/batch, where batch may be an id).
 	loose bool
 }
 
@@ -129,8 +130,8 @@ func (d *Document) find(method string, u *url.URL) route {
 	return found
 }
 
-// match tells whether the path fits, and whether its literal segments are
-// written plainly.
+// match tells whether the path matches, and whether its literal segments contain no
+// escapes.
 func (op *operation) match(segments, escaped []string) (values map[string]string, plain, ok bool) {
 	if len(segments) != len(op.pattern) {
 		return nil, false, false
@@ -152,8 +153,8 @@ func (op *operation) match(segments, escaped []string) (values map[string]string
 	return values, plain, true
 }
 
-// checkAllow holds Allow to the methods of the path. GET brings HEAD, and any
-// path may offer OPTIONS.
+// checkAllow compares the header Allow with the methods of the path. GET implies HEAD,
+// and any path may allow OPTIONS.
 func (r route) checkAllow(allow string) error {
 	listed := strings.Split(strings.ReplaceAll(allow, " ", ""), ",")
 	for _, m := range r.methods {
@@ -169,26 +170,38 @@ func (r route) checkAllow(allow string) error {
 	return nil
 }
 
-func checkForbidden(body []byte, permission string) error {
+// permissions are the permissions that a request needs, for the operation and for its
+// parameters.
+func (op *operation) permissions(query url.Values) []string {
+	list := []string{op.Permission}
+	for name, p := range op.query {
+		if p.permission != "" && query.Has(name) {
+			list = append(list, p.permission)
+		}
+	}
+	return list
+}
+
+func checkForbidden(body []byte, permissions []string) error {
 	var refusal struct {
 		Error struct{ Message string }
 	}
 	if err := json.Unmarshal(body, &refusal); err != nil {
 		return err
 	}
-	if !strings.Contains(refusal.Error.Message, permission) {
-		return fmt.Errorf("the message %q does not name the permission %s", refusal.Error.Message, permission)
+	if !slices.ContainsFunc(permissions, func(p string) bool { return strings.Contains(refusal.Error.Message, p) }) {
+		return fmt.Errorf("the message %q does not name the permission %s", refusal.Error.Message, strings.Join(permissions, " or "))
 	}
 	return nil
 }
 
-// check judges headers and body of an answer. typed is false for the answers
-// that have no Content-Type.
+// check checks headers and body of an answer. typed is false for answers without a
+// Content-Type.
 func (a *answer) check(header http.Header, body []byte, head, typed bool) error {
 	if header.Get(requestID) == "" {
 		return fmt.Errorf("%s is missing", requestID)
 	}
-	if got := header.Get("Content-Type"); typed && got != contentType {
+	if got := header.Get("Content-Type"); typed && got != contentType && (!a.stream || got != eventStream) {
 		return fmt.Errorf("Content-Type is %q", got)
 	}
 	for _, h := range a.headers {
@@ -209,6 +222,9 @@ func (a *answer) check(header http.Header, body []byte, head, typed bool) error 
 		}
 		return nil
 	}
+	if header.Get("Content-Type") == eventStream {
+		return a.checkStream(body)
+	}
 	value, err := read(body)
 	if err != nil {
 		return fmt.Errorf("the body of the answer: %w", err)
@@ -216,43 +232,68 @@ func (a *answer) check(header http.Header, body []byte, head, typed bool) error 
 	return a.schema.Validate(value)
 }
 
-// checkRequest tells why the description refuses a request that the server took.
+// checkStream checks the events of a stream, each as the only one of a page.
+func (a *answer) checkStream(body []byte) error {
+	for block := range strings.SplitSeq(string(body), "\n\n") {
+		fields := map[string]string{}
+		for line := range strings.SplitSeq(block, "\n") {
+			name, value, _ := strings.Cut(line, ": ")
+			if fields[name] != "" {
+				return fmt.Errorf("two lines of %s in one block: %s", name, block)
+			}
+			fields[name] = value
+		}
+		if fields["data"] == "" || fields["event"] == "cursor" {
+			continue
+		}
+		value, err := read([]byte(`{"data":[` + fields["data"] + `],"cursor":"` + fields["id"] + `","more":true}`))
+		if err != nil {
+			return fmt.Errorf("an event of the stream: %w", err)
+		}
+		if err := a.schema.Validate(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRequest returns why the description refuses a request that the server accepted.
 func (op *operation) checkRequest(path map[string]string, rawQuery string, header http.Header, body, answer []byte) error {
 	for name, text := range path {
 		if err := op.path[name].check(text); err != nil {
-			return fmt.Errorf("the server took this: %w", err)
+			return fmt.Errorf("the server accepted this: %w", err)
 		}
 	}
 	if err := op.checkQuery(rawQuery); err != nil {
-		return fmt.Errorf("the server took this: %w", err)
+		return fmt.Errorf("the server accepted this: %w", err)
 	}
 	if err := op.checkHeader(header); err != nil {
-		return fmt.Errorf("the server took this: %w", err)
+		return fmt.Errorf("the server accepted this: %w", err)
 	}
 	if op.body == nil {
 		return nil
 	}
 	value, err := read(body)
 	if err != nil {
-		return fmt.Errorf("the server took this: the body of the request: %w", err)
+		return fmt.Errorf("the server accepted this: the body of the request: %w", err)
 	}
 	if depth(value) > maxDepth {
-		return fmt.Errorf("the server took this: the body is nested deeper than %d", maxDepth)
+		return fmt.Errorf("the server accepted this: the body is nested deeper than %d", maxDepth)
 	}
 	if err := fits(op.body, value); err != nil {
-		return fmt.Errorf("the server took this: %w", err)
+		return fmt.Errorf("the server accepted this: %w", err)
 	}
 	if op.rows != nil {
 		return op.rows.check(value, answer)
 	}
 	if hasNUL(value) {
-		return errors.New("the server took this: a string holds U+0000")
+		return errors.New("the server accepted this: a string holds U+0000")
 	}
 	return nil
 }
 
-// checkQuery judges the query of an operation that defines parameters; the
-// others ignore it.
+// checkQuery checks the query of an operation that defines parameters. Other operations
+// ignore their query.
 func (op *operation) checkQuery(raw string) error {
 	if len(op.query) == 0 {
 		return nil
@@ -281,7 +322,7 @@ func (op *operation) checkQuery(raw string) error {
 	return nil
 }
 
-// checkHeader judges the header lines that the operation defines.
+// checkHeader checks the header lines that the operation defines.
 func (op *operation) checkHeader(header http.Header) error {
 	for name, p := range op.header {
 		lines := header.Values(name)
@@ -289,7 +330,7 @@ func (op *operation) checkHeader(header http.Header) error {
 		case len(lines) > 1:
 			return fmt.Errorf("the header %s is repeated", name)
 		case len(lines) == 1:
-			if err := p.check(strings.Trim(lines[0], " \t")); err != nil { // as HTTP reads it
+			if err := p.check(strings.Trim(lines[0], " \t")); err != nil { // as HTTP servers do
 				return err
 			}
 		case p.required:
@@ -317,8 +358,8 @@ func (p *parameter) check(text string) error {
 	return nil
 }
 
-// fits judges a value as sent and, when that fails, with white space trimmed
-// from its strings: the server trims before it applies the limits.
+// fits checks a value as it was sent and, if that fails, again with white space trimmed
+// from its strings, because the server trims before it applies the limits.
 func fits(schema *jsonschema.Schema, value any) error {
 	err := schema.Validate(value)
 	if err != nil && schema.Validate(trimmed(value)) == nil {
@@ -347,8 +388,8 @@ func trimmed(value any) any {
 	return value
 }
 
-// read reads one JSON text as strictly as the wire rules ask: no duplicate
-// members, no invalid UTF-8, no lone surrogates, nothing after the value.
+// read reads one JSON text as strictly as the API: it allows no duplicate members, no
+// invalid UTF-8, no lone surrogates and nothing after the value.
 func read(text []byte) (any, error) {
 	if !jsontext.Value(text).IsValid() {
 		return nil, fmt.Errorf("not one strict JSON text: %.200q", text)

@@ -52,8 +52,20 @@ func TestDescription(t *testing.T) {
 		{"PUT", "/v1/conversations/{id}/assignee", "conversations:write"},
 		{"GET", "/v1/conversations/{id}/messages", "conversations:read"},
 		{"PUT", "/v1/conversations/{id}/status", "conversations:write"},
+		{"GET", "/v1/events", "events:read"},
+		{"GET", "/v1/me", ""},
 		{"GET", "/v1/members", "members:read"},
 		{"GET", "/v1/templates", "templates:read"},
+		{"GET", "/v1/webhooks", "webhooks:read"},
+		{"POST", "/v1/webhooks", "webhooks:write"},
+		{"DELETE", "/v1/webhooks/{id}", "webhooks:write"},
+		{"GET", "/v1/webhooks/{id}", "webhooks:read"},
+		{"PATCH", "/v1/webhooks/{id}", "webhooks:write"},
+		{"GET", "/v1/webhooks/{id}/deliveries", "webhooks:read"},
+		{"POST", "/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver", "webhooks:write"},
+		{"POST", "/v1/webhooks/{id}/ping", "webhooks:write"},
+		{"POST", "/v1/webhooks/{id}/replay", "webhooks:write"},
+		{"POST", "/v1/webhooks/{id}/rotate", "webhooks:write"},
 	}
 	if got := d.Operations(); !slices.Equal(got, want) {
 		t.Errorf("operations:\n%v\nwant\n%v", got, want)

@@ -1,11 +1,11 @@
-// Package apitest holds the server to its API description. Tests hand it every
-// request and answer they see; it says what the description does not allow.
+// Package apitest checks the server against its API description. Tests pass it every
+// request and answer, and it reports those that the description does not allow.
 //
 //	document.go   Load: reads and compiles openapi.json; Operations
 //	check.go      Check: one request and its answer against the description
-//	rows.go       the part of Check that judges a batch, row by row
-//	mutate.go     Mutator: requests made from the description, then damaged
-//	request.go    a generated request before it becomes bytes
+//	rows.go       the part of Check for a batch, row by row
+//	mutate.go     Mutator: generates requests from the description and damages them
+//	request.go    a generated request before it is encoded
 //
 // The description is compiled once. A Document is safe for concurrent use, a
 // Mutator is not. Nothing here is linked into the binary.
@@ -26,7 +26,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// resource is the name under which the compiler knows the description.
+// resource is the description's name in the compiler.
 const resource = "file:///openapi.json"
 
 // A Document is a compiled API description.
@@ -51,28 +51,30 @@ type operation struct {
 	path    map[string]*parameter
 	query   map[string]*parameter
 	header  map[string]*parameter
-	body    *jsonschema.Schema // nil when the operation takes none
-	rows    *rows              // nil unless the operation is a batch
+	body    *jsonschema.Schema // nil if the operation has none
+	rows    *rows              // nil if the operation is no batch
 	answers map[int]*answer
-	source  map[string]any // as written, for the Mutator
+	source  map[string]any // the JSON, for the Mutator
 }
 
 type parameter struct {
-	name     string
-	required bool
-	integer  bool // the text is read as a number before the schema judges it
-	schema   *jsonschema.Schema
-	source   map[string]any // the schema as written
+	name       string
+	permission string // needed in addition to the operation's
+	required   bool
+	integer    bool // the text is converted to a number before the schema checks it
+	schema     *jsonschema.Schema
+	source     map[string]any // the schema's JSON
 }
 
 type answer struct {
-	schema  *jsonschema.Schema // nil when the answer has no body
+	schema  *jsonschema.Schema // nil if the answer has no body
+	stream  bool               // it may also be an event stream
 	headers []*parameter
 }
 
-// Load reads an OpenAPI 3.1 description. It fails when doc is no valid one, when
-// an operation lacks its x-permission, and when the components lack one of the
-// answers that every other path gives: Unauthorized, NotFound, MethodNotAllowed.
+// Load reads an OpenAPI 3.1 description. It returns an error if doc is not valid, if an
+// operation has no x-permission, or if the components lack one of the answers that apply
+// to any other path: Unauthorized, NotFound, MethodNotAllowed.
 func Load(doc []byte) (*Document, error) {
 	if err := validate(doc); err != nil {
 		return nil, err
@@ -121,15 +123,15 @@ func Load(doc []byte) (*Document, error) {
 	return d, nil
 }
 
-// validate holds doc to the OpenAPI specification itself, which the compiler
-// of its schemas knows nothing of.
+// validate checks doc against the OpenAPI specification. The schema compiler does not do
+// this.
 func validate(doc []byte) error {
 	spec, err := openapi3.NewLoader().LoadFromData(doc)
 	if err != nil {
 		return fmt.Errorf("read the description: %w", err)
 	}
-	// The examples are JSON Schema 2020-12 instances, which this validator does
-	// not judge in full; a test of the description does.
+	// This validator does not fully support JSON Schema 2020-12, so a test of the
+	// description checks the examples instead.
 	if err := spec.Validate(context.Background(), openapi3.DisableExamplesValidation()); err != nil {
 		return fmt.Errorf("the description is no valid OpenAPI document: %w", err)
 	}
@@ -150,8 +152,8 @@ func (d *Document) operation(path, method string) (*operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	permission, _ := source["x-permission"].(string)
-	if permission == "" {
+	permission, ok := source["x-permission"].(string)
+	if !ok {
 		return nil, fmt.Errorf("x-permission is missing")
 	}
 	op := &operation{
@@ -214,7 +216,7 @@ func (d *Document) parameters(op *operation, at string, source map[string]any) e
 	return nil
 }
 
-// parameter reads what a parameter and an answer's header share.
+// parameter reads a parameter, or a header of an answer.
 func (d *Document) parameter(name, at string, source map[string]any) (*parameter, error) {
 	schema, err := d.compile(pointer(at, "schema"))
 	if err != nil {
@@ -225,7 +227,8 @@ func (d *Document) parameter(name, at string, source map[string]any) (*parameter
 		return nil, err
 	}
 	required, _ := source["required"].(bool)
-	return &parameter{name: name, required: required, integer: written["type"] == "integer", schema: schema, source: written}, nil
+	permission, _ := source["x-permission"].(string)
+	return &parameter{name: name, permission: permission, required: required, integer: written["type"] == "integer", schema: schema, source: written}, nil
 }
 
 func (d *Document) answer(at string) (*answer, error) {
@@ -234,7 +237,8 @@ func (d *Document) answer(at string) (*answer, error) {
 		return nil, err
 	}
 	a := &answer{}
-	if _, ok := source["content"]; ok {
+	if content, ok := source["content"].(map[string]any); ok {
+		_, a.stream = content[eventStream]
 		if a.schema, err = d.compile(pointer(at, "content", "application/json", "schema")); err != nil {
 			return nil, err
 		}
@@ -254,8 +258,8 @@ func (d *Document) answer(at string) (*answer, error) {
 	return a, nil
 }
 
-// at follows a JSON pointer and the references on its way, and returns the
-// place where the object stands.
+// at follows a JSON pointer and the references in its path, and returns the place of the
+// object.
 func (d *Document) at(ptr string) (string, map[string]any, error) {
 	var here any = d.root
 	for _, token := range strings.Split(ptr, "/")[1:] {

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// A Mutator makes requests from the description and damages most of them. The
-// same seed and the same calls give the same requests. It is not safe for
-// concurrent use.
+// A Mutator generates requests from the description and damages most of them. The same
+// seed and the same calls give the same requests. It is not safe for concurrent use.
 type Mutator struct {
 	doc     *Document
 	rng     *rand.Rand
@@ -26,12 +25,11 @@ func (d *Document) NewMutator(seed uint64) *Mutator {
 	return &Mutator{doc: d, rng: rand.New(rand.NewPCG(seed, 0x9a71e4)), known: map[string][]string{}}
 }
 
-// keep bounds what is remembered of each kind: the newest win.
+// keep is how many learned values of each kind are kept: the newest.
 const keep = 500
 
-// Learn teaches a value that exists on the server. kind is the name of the
-// parameter or member that it may stand for: id (of a contact), key (of an
-// attribute), owner, assignee, member and agent (a member's id or e-mail address),
+// Learn adds a value that exists on the server. kind is the name of the parameter or
+// member for which it can be used: id (of a contact), key (of an attribute), owner, assignee, member and agent (a member's id or e-mail address),
 // channel_id, contact_id, cursor, external_id, email, phone, value.
 func (m *Mutator) Learn(kind, value string) {
 	if len(m.known[kind]) == keep {
@@ -40,10 +38,9 @@ func (m *Mutator) Learn(kind, value string) {
 	m.known[kind] = append(m.known[kind], value)
 }
 
-// Next returns the next request. target is a path with its query and can always
-// be parsed. header has Authorization only where a mutation damaged it, and then
-// perhaps as an empty list, which means that none is to be sent; otherwise it is
-// left to the caller. header is never nil.
+// Next returns the next request. target is a path with a query, and can always be parsed.
+// header is never nil. It contains Authorization only if a mutation damaged it; an empty
+// list then means that the caller must not send one. Otherwise the caller sets it.
 func (m *Mutator) Next() (method, target string, header http.Header, body []byte) {
 	d := m.draft()
 	m.current, m.applied = d, nil
@@ -54,14 +51,14 @@ func (m *Mutator) Next() (method, target string, header http.Header, body []byte
 	return d.method, target, d.header, body
 }
 
-// Last tells what the request that Next returned last was made from: the
-// operation, and the mutations in the order of their application.
+// Last describes the last request that Next returned: the operation, and the mutations in
+// the order in which they were applied.
 func (m *Mutator) Last() (Operation, []string) { return m.current.op.Operation, m.applied }
 
-// A mutation reports whether it could do anything to the request.
+// A mutation changes a request, and reports whether it could.
 type mutation struct {
 	name   string
-	weight int // those that hide what comes behind them are light
+	weight int // low for mutations that hide the effects of others
 	do     func(*Mutator, *draft) bool
 }
 
@@ -128,9 +125,9 @@ func (m *Mutator) mutate(d *draft) {
 	}
 }
 
-// odd are strings that are easily mishandled: letters whose case folds to
-// another length, combining marks, direction marks, wide and invisible spaces,
-// digits of other scripts, and what JavaScript and SQL treat specially.
+// odd are strings that programs often handle wrongly: letters whose length changes with
+// their case, combining marks, direction marks, wide and invisible spaces, digits of
+// other scripts, and characters that are special in JavaScript and SQL.
 var odd = []string{
 	"İstanbul", "ırmak", "I\u0307", "ß", "ẞ", "ſ", "K", "Ǆ", "ﬀ", "e\u0301", "é", "a\u0300\u0301\u0302\u0303\u0304",
 	"\u202Eabc", "\u200Fשלום", "مرحبا", "\u2066x\u2069", "\u200B", "\uFEFFx", "\u00A0x\u00A0", "\u3000x", "\u0085x", "\u2028", "\u2029",
@@ -166,7 +163,7 @@ func (m *Mutator) node(d *draft, kinds string) *node {
 
 const allKinds = string(scalarNode) + string(stringNode) + string(arrayNode) + string(objectNode)
 
-// membered picks an object with members, and one of them.
+// membered picks an object that has members, and one of its members.
 func (m *Mutator) membered(d *draft) (*node, int) {
 	list := slices.DeleteFunc(m.nodes(d, string(objectNode)), func(n *node) bool { return len(n.members) == 0 })
 	if len(list) == 0 {
@@ -258,7 +255,7 @@ func (m *Mutator) nest(d *draft) bool {
 	}
 	levels := 30 + m.rng.IntN(11)
 	if m.chance(20) {
-		levels = 100_000 // a recursive reader would need a stack for it
+		levels = 100_000 // too deep for a recursive reader's stack
 	}
 	if m.chance(2) {
 		*n = *scalar(strings.Repeat("[", levels) + strings.Repeat("]", levels))
@@ -275,13 +272,13 @@ func (m *Mutator) longString(d *draft) bool {
 	}
 	size := m.pick(254, 255, 256, 4000, 4001, 10_000, 10_001, 70_000)
 	if m.chance(40) {
-		size = 1<<20 + m.rng.IntN(64) // over the limit of a body that is no batch
+		size = 1<<20 + m.rng.IntN(64) // more than the limit of all bodies but batches
 	}
 	n.text = m.fill(size)
 	return true
 }
 
-// fill makes a string of so many characters, which are not always single bytes.
+// fill makes a string of this many characters, sometimes of several bytes each.
 func (m *Mutator) fill(size int) string {
 	return strings.Repeat(m.pickText("a", "a", "7", "é", "😀", "İ", "\u0301", " "), size)
 }
@@ -307,7 +304,7 @@ func (m *Mutator) listAtLimit(d *draft) bool {
 	n := list[m.rng.IntN(len(list))]
 	size := m.pick(0, 1, n.maxItems, n.maxItems+1)
 	if n.maxItems >= 1000 && !m.chance(8) {
-		size = m.pick(0, 1, 2) // a full batch is a hundred times the work of another request
+		size = m.pick(0, 1, 2) // a full batch takes a hundred times as long as another request
 	}
 	some := n.list
 	n.list = make([]*node, size)
@@ -456,7 +453,7 @@ func (m *Mutator) badParameter(d *draft) bool {
 		"2026-02-30T00:00:00Z", "2026-03-01", "2026-03-01T00:00:00", "2026-03-01 00:00:00Z", "0000-00-00T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "1772440212", m.fill(256), odd[m.rng.IntN(len(odd))]))
 }
 
-// queryValue sets a parameter of the operation, sent already or not.
+// queryValue sets or adds a parameter of the operation.
 func (m *Mutator) queryValue(d *draft, value string) bool {
 	if len(d.op.query) == 0 {
 		return false
@@ -510,8 +507,8 @@ func (m *Mutator) oddQuery(d *draft) bool {
 	return true
 }
 
-// badHeader damages a header line that the operation defines. What HTTP itself
-// refuses is left out: the server's library answers that.
+// badHeader damages a header line that the operation defines. It makes no lines that HTTP
+// forbids, because net/http would answer them.
 func (m *Mutator) badHeader(d *draft) bool {
 	if len(d.op.header) == 0 {
 		return false
@@ -543,7 +540,7 @@ func (m *Mutator) swapID(d *draft) bool {
 	return false
 }
 
-// path rewrites the target in front of its query.
+// path changes the path of the target.
 func (d *draft) path(rewrite func(string) string) bool {
 	d.retarget = append(d.retarget, func(target string) string {
 		path, query, found := strings.Cut(target, "?")
@@ -556,8 +553,8 @@ func (d *draft) path(rewrite func(string) string) bool {
 	return true
 }
 
-// slash is the place of one of the path's slashes, not one before from; the end
-// of the path when there is none.
+// slash returns the index of one of the path's slashes at or after from, or the length of
+// the path if there is none.
 func (m *Mutator) slash(path string, from int) int {
 	var places []int
 	for i := from; i < len(path); i++ {
@@ -573,7 +570,7 @@ func (m *Mutator) slash(path string, from int) int {
 
 func (m *Mutator) oddPath(d *draft) bool {
 	return d.path(func(path string) string {
-		at := m.slash(path, len(m.doc.base)) // not before the version: that is no path of the API
+		at := m.slash(path, len(m.doc.base)) // after the version: other paths do not belong to the API
 		next := min(at+1, len(path))
 		if next < len(path) && path[next] != '%' && path[next] != '/' && m.chance(2) { // an ordinary letter, escaped
 			return path[:next] + "%" + hex(path[next:next+1]) + path[next+1:]
@@ -643,12 +640,12 @@ func (m *Mutator) pickText(of ...string) string { return of[m.rng.IntN(len(of))]
 
 func decimal(i int) string { return strconv.Itoa(i) }
 
-// hex is the first byte of s as two digits.
+// hex is the first byte of s as two hexadecimal digits.
 func hex(s string) string {
 	return string("0123456789ABCDEF"[s[0]>>4]) + string("0123456789ABCDEF"[s[0]&15])
 }
 
-// quoteInner is s as it stands between the quotes of a JSON string.
+// quoteInner is the content of s as a JSON string, without the quotes.
 func quoteInner(s string) string {
 	b := text(s).append(nil)
 	return string(b[1 : len(b)-1])

@@ -11,8 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A draft is a request before it becomes bytes, in parts that a mutation can
-// still tell apart.
+// A draft is a request before it is encoded, in parts that mutations can change.
 type draft struct {
 	op       *operation
 	method   string
@@ -20,19 +19,19 @@ type draft struct {
 	query    []pair
 	header   http.Header
 	body     *node
-	// What a mutation does to the finished target and body, in this order.
+	// Changes that mutations make to the encoded target and body, in this order.
 	retarget []func(string) string
 	rebody   []func([]byte) []byte
 }
 
 type segment struct {
-	parameter string // the name of the parameter it stands for, if any
+	parameter string // the name of its parameter, if any
 	text      string // not yet escaped
 }
 
 type pair struct {
 	name, value string // not yet escaped
-	raw         string // when set, stands for both
+	raw         string // if set, used instead of both
 }
 
 // A node is a JSON value with its members in order, which may repeat.
@@ -41,11 +40,11 @@ type node struct {
 	text    string
 	members []member
 	list    []*node
-	// What the schema says of the value, for mutations that go to its limits.
+	// The value's schema, for mutations that use its limits.
 	maxLength, maxItems int
 }
 
-// Scalars and raw text keep their JSON form in text; strings keep their content.
+// In text, scalars and raw text have their JSON form, and strings their content.
 const (
 	scalarNode = '1'
 	stringNode = '"'
@@ -55,7 +54,7 @@ const (
 
 type member struct {
 	name    string
-	rawName string // when set, the name with its quotes as it goes out
+	rawName string // if set, the encoded name with its quotes
 	value   *node
 }
 
@@ -96,7 +95,7 @@ func (n *node) append(b []byte) []byte {
 	return b
 }
 
-// copy is deep, so that a mutation of one does not show in the other.
+// copy returns a deep copy.
 func (n *node) copy() *node {
 	c := *n
 	c.members = slices.Clone(n.members)
@@ -110,7 +109,7 @@ func (n *node) copy() *node {
 	return &c
 }
 
-// walk calls f for n and everything in it, parents first.
+// walk calls f for n and all values in it, parents first.
 func (n *node) walk(f func(*node)) {
 	f(n)
 	for _, m := range n.members {
@@ -121,7 +120,7 @@ func (n *node) walk(f func(*node)) {
 	}
 }
 
-// render makes the request's target and body.
+// render encodes the request's target and body.
 func (d *draft) render(base string) (target string, body []byte) {
 	target = base
 	for _, s := range d.segments {
@@ -147,8 +146,7 @@ func (d *draft) render(base string) (target string, body []byte) {
 	return target, body
 }
 
-// draft builds a request that the description allows, as far as its schemas and
-// examples can tell.
+// draft generates a request that the description's schemas allow.
 func (m *Mutator) draft() *draft {
 	op := m.doc.operations[m.rng.IntN(len(m.doc.operations))]
 	d := &draft{op: op, method: op.Method, header: http.Header{}}
@@ -163,7 +161,7 @@ func (m *Mutator) draft() *draft {
 	for _, name := range slices.Sorted(maps.Keys(op.query)) {
 		p := op.query[name]
 		if name == "cursor" && (len(m.known[name]) == 0 || m.chance(2)) {
-			continue // a made-up one is refused before anything else is read
+			continue // a made-up value would be refused before the rest is read
 		}
 		if p.required || m.chance(3) {
 			d.query = append(d.query, pair{name: name, value: m.generate(p.source, name).text})
@@ -180,14 +178,26 @@ func (m *Mutator) draft() *draft {
 		if err != nil {
 			panic(err) // Load compiled this very place
 		}
-		d.body = m.generate(media["schema"], "")
+		d.body = m.body(op, media["schema"])
 		d.header.Set("Content-Type", "application/json")
 	}
 	return d
 }
 
-// generate makes a value of a schema. name is the member or parameter it stands
-// for, under which the caller may have taught known values.
+// body generates a body that the operation's schema allows. For conditions, such as "one
+// of several members", it generates bodies until one is allowed.
+func (m *Mutator) body(op *operation, schema any) (n *node) {
+	for range 100 {
+		n = m.generate(schema, "")
+		if value, err := read(n.append(nil)); err == nil && op.body.Validate(value) == nil {
+			break
+		}
+	}
+	return n
+}
+
+// generate makes a value of a schema. name is the name of the member or parameter, for
+// which the caller may have added values with Learn.
 func (m *Mutator) generate(schema any, name string) *node {
 	s := m.flat(schema)
 	limit := func(keyword string) int { return number(s[keyword], 0) }
@@ -206,7 +216,7 @@ func (m *Mutator) value(s map[string]any, name string) *node {
 		}
 		return scalar("null")
 	}
-	switch m.typeOf(s) {
+	switch s["type"] {
 	case "null":
 		return scalar("null")
 	case "boolean":
@@ -237,7 +247,7 @@ func (m *Mutator) value(s map[string]any, name string) *node {
 
 func (m *Mutator) object(s map[string]any) *node {
 	n := &node{kind: objectNode}
-	if examples, ok := s["examples"].([]any); ok { // whose members belong together, like kind and value
+	if examples, ok := s["examples"].([]any); ok { // its members belong together, like kind and value
 		if example, ok := examples[m.rng.IntN(len(examples))].(map[string]any); ok && s["properties"] != nil {
 			for _, name := range slices.Sorted(maps.Keys(example)) {
 				v, _ := example[name].(string)
@@ -286,7 +296,7 @@ func (m *Mutator) text(s map[string]any, name string) string {
 		if len(texts) > 0 {
 			example := texts[m.rng.IntN(len(texts))]
 			if s["format"] == "date-time" {
-				return example // other digits may be no time
+				return example // with other digits it may not be a time
 			}
 			return m.vary(example)
 		}
@@ -297,8 +307,8 @@ func (m *Mutator) text(s map[string]any, name string) string {
 	return m.pickText("x", "two words", "Zoë", "value "+decimal(m.rng.IntN(100)))
 }
 
-// vary changes the last digits of an example, so that requests meet each other's
-// identities now and then and are not always about the same person.
+// vary changes the last digits of an example, so that requests concern several people,
+// but sometimes the same one.
 func (m *Mutator) vary(example string) string {
 	b := []byte(example)
 	left := 2
@@ -329,22 +339,8 @@ func (m *Mutator) anything() *node {
 	}
 }
 
-// typeOf picks one of a schema's types, null rarely.
-func (m *Mutator) typeOf(s map[string]any) string {
-	switch t := s["type"].(type) {
-	case string:
-		return t
-	case []any:
-		if pick := t[m.rng.IntN(len(t))].(string); pick != "null" || m.chance(4) {
-			return pick
-		}
-		return t[0].(string)
-	}
-	return ""
-}
-
-// flat resolves a schema's reference and picks one of its alternatives, so that
-// its keywords stand in one object.
+// flat resolves a schema's reference and picks one of its alternatives. It returns one
+// object with all keywords.
 func (m *Mutator) flat(schema any) map[string]any {
 	s, _ := schema.(map[string]any)
 	out := map[string]any{}
@@ -359,7 +355,7 @@ func (m *Mutator) flat(schema any) map[string]any {
 	for _, keyword := range []string{"oneOf", "anyOf"} {
 		if alternatives, ok := s[keyword].([]any); ok {
 			pick := m.flat(alternatives[m.rng.IntN(len(alternatives))])
-			if allowsAll(pick) && !m.chance(8) { // seldom: it makes the whole value arbitrary
+			if (allowsAll(pick) || pick["type"] == "null") && !m.chance(8) { // rarely, because it makes the whole value arbitrary, or clears it
 				pick = m.flat(alternatives[0])
 			}
 			overlay(out, pick)
@@ -369,7 +365,7 @@ func (m *Mutator) flat(schema any) map[string]any {
 	return out
 }
 
-// allowsAll tells whether a schema has no keyword that judges.
+// allowsAll tells whether a schema has no keyword that restricts values.
 func allowsAll(s map[string]any) bool {
 	for keyword := range s {
 		if keyword != "title" && keyword != "description" {
@@ -379,8 +375,8 @@ func allowsAll(s map[string]any) bool {
 	return true
 }
 
-// overlay narrows a schema by another: properties are narrowed one by one,
-// required names are added, every other keyword replaces.
+// overlay merges a schema into another: properties are merged one by one, required names
+// are added, and every other keyword is replaced.
 func overlay(s, by map[string]any) {
 	for keyword, value := range by {
 		switch value := value.(type) {

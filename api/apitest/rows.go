@@ -8,10 +8,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// rows says how a batch answers: element by element. Its request schema lets any
-// element pass, since a bad one fails as its row and not the request; so Check
-// holds the elements that succeeded to the schema of an operation. In the
-// description it is the extension x-rows of the operation.
+// rows describes how a batch is answered: element by element. The schema of a batch
+// allows any element, because an invalid one fails in its row, not the whole request. So
+// Check compares the elements that succeeded with the schema of an operation. In the
+// description this is the extension x-rows.
 type rows struct {
 	operations string // the request's member that holds the elements
 	results    string // the answer's member that holds a row for each
@@ -35,8 +35,8 @@ func (d *Document) rows(extension any) (*rows, error) {
 	return r, err
 }
 
-// check compares the elements of a request with the rows of its answer, which
-// has passed its own schema.
+// check compares the elements of a request with the rows of its answer. The answer has
+// been checked against its own schema before.
 func (r *rows) check(request any, answer []byte) error {
 	elements, _ := request.(map[string]any)[r.operations].([]any)
 	var members map[string]json.RawMessage
@@ -66,10 +66,10 @@ func (r *rows) check(request any, answer []byte) error {
 			continue
 		}
 		if err := fits(r.schema, elements[i]); err != nil {
-			return fmt.Errorf("the server took row %d: %w", i, err)
+			return fmt.Errorf("the server accepted row %d: %w", i, err)
 		}
 		if hasNUL(elements[i]) {
-			return fmt.Errorf("the server took row %d: a string holds U+0000", i)
+			return fmt.Errorf("the server accepted row %d: a string holds U+0000", i)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ type attemptCmd struct {
 	Release attemptReleaseCmd `cmd:"" help:"Settle a send whose outcome nobody knows."`
 }
 
-// An attemptRecord tells nothing of the person whom the message was for but an id.
+// An attemptRecord holds only an id of the recipient, once the attempt is settled.
 type attemptRecord struct {
 	AttemptID  string         `json:"attempt_id"`
 	Key        string         `json:"key"` // the Idempotency-Key
@@ -22,7 +22,8 @@ type attemptRecord struct {
 	CreatedAt  string         `json:"created_at"`
 	SettledAt  *string        `json:"settled_at"`
 	ChannelID  string         `json:"channel_id"`
-	ContactID  string         `json:"contact_id"` // of a new contact, the one that it was to get
+	ContactID  string         `json:"contact_id"` // of a new contact, the id that it would get
+	Address    *string        `json:"address"`    // the number, as long as it is not settled
 	Template   string         `json:"template"`
 	Language   string         `json:"language"`
 	ExternalID *string        `json:"external_id"` // the provider's id of the message
@@ -30,7 +31,7 @@ type attemptRecord struct {
 	Notes      []string       `json:"notes"`
 }
 
-// Of a refusal that is not the provider's, code, title and fix are null.
+// A refusalRecord has a code, title and fix only if the provider refused.
 type refusalRecord struct {
 	Type    string  `json:"type"`
 	Message string  `json:"message"`
@@ -42,10 +43,10 @@ type refusalRecord struct {
 func recordOfAttempt(at *desk.Attempt) attemptRecord {
 	r := attemptRecord{
 		at.ID.String(), at.Key, string(at.Phase), at.CreatedAt.String(), momentOf(at.SettledAt),
-		at.Plan.Channel.String(), at.Plan.Contact.String(), at.Plan.Template, at.Plan.Language, unlessEmpty(at.ExternalID), nil, append([]string{}, at.Notes...),
+		at.Plan.Channel.String(), at.Plan.Contact.String(), addressOf(at), at.Plan.Template, at.Plan.Language, unlessEmpty(at.ExternalID), nil, append([]string{}, at.Notes...),
 	}
 	if at.Refusal != nil {
-		r.Refusal = &refusalRecord{Type: string(at.Refusal.Type), Message: at.Refusal.Message}
+		r.Refusal = &refusalRecord{Type: string(at.Refusal.Type), Message: at.Refusal.Answer().Worded("", advice)}
 		if f := at.Refusal.Failure; f != nil {
 			r.Refusal.Code, r.Refusal.Title, r.Refusal.Fix = &f.Code, &f.Title, &f.Fix
 		}
@@ -53,7 +54,16 @@ func recordOfAttempt(at *desk.Attempt) attemptRecord {
 	return r
 }
 
-// outcome is what a person wants to know beyond the phase.
+// addressOf is the recipient's number of an unsettled attempt. With it, a person finds the
+// message at the provider. Settling removes it, and so does deleting the contact.
+func addressOf(at *desk.Attempt) *string {
+	if at.Phase.Settled() || at.Plan.Number == "" {
+		return nil
+	}
+	return unlessEmpty("+" + at.Plan.Number)
+}
+
+// outcome is the refusal, or the provider's id of the message.
 func (r *attemptRecord) outcome() string {
 	switch {
 	case r.Refusal != nil && r.Refusal.Code != nil:
@@ -67,23 +77,25 @@ func (r *attemptRecord) outcome() string {
 type attemptListCmd struct {
 	Workspace string `help:"The workspace's id." required:"" placeholder:"ID"`
 	InDoubt   bool   `help:"Only those whose outcome nobody knows."`
-	Limit     int    `help:"At most so many; by default ${default}." placeholder:"N" default:"1000"`
+	Limit     int    `help:"List N at most; by default ${default}." placeholder:"N" default:"1000"`
 }
 
 // Help explains the phases, and shows examples.
 func (*attemptListCmd) Help() string {
 	return paragraphs("An attempt is one try to hand one message to the provider. Its phase is one of these:", indented(
 		"dispatching  under way",
-		"done         the provider took the message; OUTCOME is its id of it",
-		"refused      it was certainly not sent, and its Idempotency-Key is free; OUTCOME says why",
-		"in_doubt     nobody knows whether the provider took it; a status of the message settles",
-		"             it, or a person does, with parley attempt release",
-		"released     a person said that it was not sent, and its Idempotency-Key is free",
-	), "What could not be stored with a message that was sent, such as an assignee who was removed meanwhile, is among "+
-		"an attempt's notes. They show with --json only.", examples(
-		`parley attempt list --workspace 01980000-0000-7000-8000-000000000001`,
-		`parley attempt list --workspace 01980000-0000-7000-8000-000000000001 --in-doubt --json`,
-	))
+		"done         the provider accepted the message; OUTCOME is the provider's id of the message",
+		"refused      the message was certainly not sent, and its Idempotency-Key is free;",
+		"             OUTCOME says why",
+		"in_doubt     nobody knows whether the provider accepted the message; a status of the",
+		"             message settles it, or a person does, with parley attempt release",
+		"released     a person said that the message was not sent; its Idempotency-Key is free",
+	), "ADDRESS is the recipient's number. Search for it at the provider. It is shown until the attempt is settled.",
+		"The notes of an attempt say what could not be stored with a message that was sent, such as an assignee who was removed meanwhile. "+
+			"Only --json shows them.", examples(
+			`parley attempt list --workspace 01980000-0000-7000-8000-000000000001`,
+			`parley attempt list --workspace 01980000-0000-7000-8000-000000000001 --in-doubt --json`,
+		))
 }
 
 // Validate refuses an empty list.
@@ -96,31 +108,35 @@ func (c *attemptListCmd) Validate() error {
 
 // Run lists the attempts.
 func (c *attemptListCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		attempts, err := a.Attempts(ctx, idOf(c.Workspace), c.InDoubt, c.Limit)
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+		attempts, err := a.Attempts(ctx, p, c.InDoubt, c.Limit)
 		if err != nil {
-			return s.unknownWorkspace(err, c.Workspace)
+			return err
 		}
 		var records []attemptRecord
 		for _, at := range attempts {
 			records = append(records, recordOfAttempt(at))
 		}
-		return answerList(s, records, []string{"ATTEMPT", "KEY", "PHASE", "TEMPLATE", "CREATED", "OUTCOME"}, func(r attemptRecord) []string {
-			return []string{r.AttemptID, r.Key, r.Phase, r.Template + "/" + r.Language, r.CreatedAt, r.outcome()}
+		return answerList(s, records, []string{"ATTEMPT", "KEY", "PHASE", "TEMPLATE", "ADDRESS", "CREATED", "OUTCOME"}, func(r attemptRecord) []string {
+			return []string{r.AttemptID, r.Key, r.Phase, r.Template + "/" + r.Language, orDash(r.Address), r.CreatedAt, r.outcome()}
 		})
 	})
 }
 
+func (s *session) unknownAttempt(err error, id string) error {
+	return s.unknown(err, "unsettled attempt", id, "attempt list --workspace W --in-doubt")
+}
+
 type attemptReleaseCmd struct {
 	Attempt string `arg:"" help:"The attempt's id."`
-	Sent    bool   `help:"The provider took the message: it is stored, and its key answers so." xor:"outcome" required:""`
-	NotSent bool   `help:"It did not: nothing is stored, and the same call may send it again." xor:"outcome" required:""`
+	Sent    bool   `help:"The provider took the message: the message is stored, and repeating the call returns it." xor:"outcome" required:""`
+	NotSent bool   `help:"The provider did not take it: nothing is stored, and the same call may send it again." xor:"outcome" required:""`
 }
 
 // Help warns, and shows examples.
 func (*attemptReleaseCmd) Help() string {
-	return paragraphs("Look at what the provider shows first. --not-sent frees the Idempotency-Key, so the same call sends again: "+
-		"if the message did go out, the person gets it twice. --sent stores the message and sends nothing.", examples(
+	return paragraphs("Check at the provider first whether it has the message. --not-sent frees the Idempotency-Key, so the same call sends again: "+
+		"if the message was sent before, the person gets it twice. --sent stores the message and sends nothing.", examples(
 		`parley attempt release 01980000-0000-7000-8000-000000000005 --sent`,
 		`parley attempt release 01980000-0000-7000-8000-000000000005 --not-sent --json`,
 	))
@@ -128,10 +144,10 @@ func (*attemptReleaseCmd) Help() string {
 
 // Run settles the attempt.
 func (c *attemptReleaseCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		at, err := a.Release(ctx, idOf(c.Attempt), c.Sent)
+	return s.onRecord(ctx, c.Attempt, s.unknownAttempt, func(a *app.App, p app.Principal) error {
+		at, err := a.Release(ctx, p, idOf(c.Attempt), c.Sent)
 		if err != nil {
-			return s.unknown(err, "unsettled attempt", c.Attempt, "parley attempt list --workspace W --in-doubt")
+			return err
 		}
 		meaning := "was not sent, so its Idempotency-Key may send again"
 		if c.Sent {

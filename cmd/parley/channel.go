@@ -6,24 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"parley/app"
 	"parley/desk"
+	"parley/whatsapp"
 )
 
 type channelCmd struct {
 	Add   channelAddCmd   `cmd:"" help:"Connect a workspace to a provider."`
 	List  channelListCmd  `cmd:"" help:"List a workspace's channels, oldest first."`
-	Edit  channelEditCmd  `cmd:"" help:"Enable or disable a channel, bind variables, replace secrets; the next request already obeys."`
+	Edit  channelEditCmd  `cmd:"" help:"Enable or disable a channel, bind variables, replace secrets; it counts from the next request on."`
 	Check channelCheckCmd `cmd:"" help:"Say what is wrong with a channel."`
 	Sync  channelSyncCmd  `cmd:"" help:"Fetch a channel's templates from its provider now."`
 }
 
 type channelAddCmd struct {
-	Sandbox  channelAddSandboxCmd  `cmd:"" help:"Add a channel that plays a provider and never leaves this machine."`
+	Sandbox  channelAddSandboxCmd  `cmd:"" help:"Add a channel that simulates a provider; nothing leaves this machine."`
 	Whatsapp channelAddWhatsAppCmd `cmd:"" help:"Connect a number of the WhatsApp Cloud API."`
 }
 
@@ -54,8 +56,36 @@ type channelRecord struct {
 	Enabled           bool            `json:"enabled"`
 	SupportsTemplates bool            `json:"supports_templates"`
 	CreatedAt         string          `json:"created_at"`
+	Status            channelStatus   `json:"status"`
 	Blocked           *string         `json:"blocked"`  // why the provider lets it send nothing
 	Bindings          []bindingRecord `json:"bindings"` // those that were configured
+}
+
+// A channelStatus says whether messages can be sent on a channel, as far as is known; when
+// not, why, and since when.
+type channelStatus struct {
+	Up     bool    `json:"up"`
+	Reason *string `json:"reason"` // disabled, blocked or refused
+	Code   *int    `json:"code"`   // the provider's, when it refuses
+	Trace  *string `json:"fbtrace_id"`
+	Since  *string `json:"since"`
+}
+
+func statusOf(c *desk.Channel, now desk.Time) (s channelStatus) {
+	s.Up = c.Up(now)
+	reason := ""
+	switch status := &c.Status; {
+	case !c.Enabled:
+		reason = "disabled"
+	case status.BlockedAt(now) == "":
+	case status.ByCall:
+		reason, s.Since = "refused", momentOf(status.Since)
+		s.Code, s.Trace = &status.Code, unlessEmpty(status.Trace)
+	default:
+		reason, s.Since = "blocked", momentOf(status.Since)
+	}
+	s.Reason = unlessEmpty(reason)
+	return s
 }
 
 type bindingRecord struct {
@@ -73,21 +103,22 @@ func recordOfChannel(c *desk.Channel) channelRecord {
 	slices.SortFunc(bindings, func(a, b bindingRecord) int {
 		return cmp.Or(cmp.Compare(a.Template, b.Template), cmp.Compare(a.Language, b.Language), cmp.Compare(a.Address, b.Address))
 	})
+	now := desk.TimeOf(time.Now())
 	return channelRecord{
 		c.ID.String(), string(c.Kind), c.ExternalID, c.Enabled, c.SupportsTemplates(), c.CreatedAt.String(),
-		unlessEmpty(c.Account.BlockedAt(desk.TimeOf(time.Now()))), bindings,
+		statusOf(c, now), unlessEmpty(c.Status.BlockedAt(now)), bindings,
 	}
 }
 
-// state is what people call enabled.
+// state is the status in a few words.
 func (r *channelRecord) state() string {
 	switch {
-	case !r.Enabled:
-		return "disabled"
-	case r.Blocked != nil:
-		return "blocked"
+	case r.Status.Up:
+		return "enabled"
+	case r.Status.Code != nil:
+		return fmt.Sprintf("refused by the provider (code %d)", *r.Status.Code)
 	}
-	return "enabled"
+	return *r.Status.Reason
 }
 
 // bindings spells the configured bindings as --bind takes them.
@@ -103,25 +134,25 @@ func (r *channelRecord) bindings() string {
 }
 
 func (s *session) unknownChannel(err error, id string) error {
-	return s.unknown(err, "channel", id, "parley channel list --workspace W")
+	return s.unknown(err, "channel", id, "channel list --workspace W")
 }
 
 type channelAddSandboxCmd struct {
 	Workspace  string `help:"The workspace's id." required:"" placeholder:"ID"`
-	ExternalID string `help:"What to call it, one of a kind in the workspace; by default made up." name:"external-id" placeholder:"X"`
+	ExternalID string `help:"The channel's name, unique in the workspace; by default parley chooses one." name:"external-id" placeholder:"X"`
 }
 
 // Help says what a sandbox does, and shows examples.
 func (*channelAddSandboxCmd) Help() string {
-	return paragraphs("What becomes of a message is in the last digits of the number it goes to:", indented(
+	return paragraphs("The last digits of the recipient's number decide what happens to a message:", indented(
 		"0001       refused for good",
 		"0002       refused for now",
-		"0003       taken, but the answer is lost, and no status ever comes; as it was taken,",
-		"           parley attempt release ID --sent settles it",
+		"0003       taken, but the answer is lost, and no status ever comes; settle it with",
+		"           parley attempt release ID --sent",
 		"0004       taken; failed a second later",
 		"0005       taken after three seconds",
 		"any other  taken; delivered after one second, read after three",
-	), "A channel can't be removed, since its conversations lead to it. parley channel edit disables it.", examples(
+	), "A channel can't be removed, because its conversations belong to it. parley channel edit disables it.", examples(
 		`parley channel add sandbox --workspace 01980000-0000-7000-8000-000000000001`,
 		`parley channel add sandbox --workspace 01980000-0000-7000-8000-000000000001 --external-id trial --json`,
 	))
@@ -129,48 +160,57 @@ func (*channelAddSandboxCmd) Help() string {
 
 // Run adds the channel.
 func (c *channelAddSandboxCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		channel, err := a.AddSandbox(ctx, idOf(c.Workspace), c.ExternalID)
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+		added, _, err := a.AddChannel(ctx, p, app.NewChannel{Kind: desk.SandboxChannel, ExternalID: c.ExternalID})
 		if err != nil {
-			return s.unknownWorkspace(err, c.Workspace)
+			return err
 		}
-		id := channel.ID.String()
+		id := added.Channel.ID.String()
 		return s.answer(struct {
 			ChannelID string `json:"channel_id"`
-		}{id}, "Added the sandbox channel %s: %s\n\nNext, a template to send; parley help template put shows a small one:\n  parley template put --channel %s --file template.json\n", channel.ExternalID, id, id)
+		}{id}, "Added the sandbox channel %s: %s\n\nNext, a template to send; parley help template put shows a small one:\n  %s\n",
+			added.Channel.ExternalID, id, s.command("template put --channel %s --file template.json", id))
 	})
 }
 
-// A secretFrom is a flag that names the environment variable which holds a secret: an
-// argument could be read by others, in the list of processes.
+// A secretFrom is a flag that names the environment variable with a secret. A secret is
+// no argument: other users could read it in the list of processes.
 type secretFrom string
 
-// read returns the secret, the empty one when no variable is named.
-func (v secretFrom) read() (app.Secret, error) {
+// variableName is how variables are named by convention. A value in another form is not
+// printed: it may be the secret itself, given by mistake.
+var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
+
+// read returns the secret, the empty one when the flag names no variable.
+func (v secretFrom) read(flag string) (app.Secret, error) {
 	if v == "" {
 		return app.Secret{}, nil
 	}
+	variable := "the environment variable that " + flag + " names"
+	if variableName.MatchString(string(v)) {
+		variable = fmt.Sprintf("the environment variable %s, which %s names,", string(v), flag)
+	}
 	text := strings.TrimSpace(os.Getenv(string(v)))
 	if text == "" {
-		return app.Secret{}, errors.New("an environment variable that a flag names is empty: give the variable's name, not the secret, and export it first, with the secret as its value")
+		return app.Secret{}, fmt.Errorf("%s is empty or not set: give the variable's name, not the secret, and export it first, with the secret as its value", variable)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return app.Secret{}, errors.New("a secret holds a line break, a space or a letter that none has: copy it anew, on one line")
+		return app.Secret{}, fmt.Errorf("%s holds a line break, a space or a letter that no secret has: copy it anew, on one line", variable)
 	}
 	return app.NewSecret(text), nil
 }
 
 type secretFlags struct {
-	AppSecretEnv   secretFrom `help:"The environment variable that holds the Meta app's secret, which signs webhooks." name:"app-secret-env" placeholder:"NAME"`
-	TokenEnv       secretFrom `help:"The one that holds the access token, of a system user with the permissions whatsapp_business_messaging and whatsapp_business_management." name:"token-env" placeholder:"NAME"`
-	VerifyTokenEnv secretFrom `help:"The one that holds the verify token, which you also give to Meta; when a channel is added, by default made up." name:"verify-token-env" placeholder:"NAME"`
+	AppSecretEnv   secretFrom `help:"The environment variable with the Meta app's secret, which signs callbacks." name:"app-secret-env" placeholder:"NAME"`
+	TokenEnv       secretFrom `help:"The environment variable with the access token of a system user who has the permissions whatsapp_business_messaging and whatsapp_business_management." name:"token-env" placeholder:"NAME"`
+	VerifyTokenEnv secretFrom `help:"The environment variable with the verify token, which you also enter at Meta; when a channel is added, by default parley chooses one." name:"verify-token-env" placeholder:"NAME"`
 }
 
 func (f *secretFlags) read() (s app.Secrets, err error) {
 	var errs [3]error
-	s.AppSecret, errs[0] = f.AppSecretEnv.read()
-	s.Token, errs[1] = f.TokenEnv.read()
-	s.VerifyToken, errs[2] = f.VerifyTokenEnv.read()
+	s.AppSecret, errs[0] = f.AppSecretEnv.read("--app-secret-env")
+	s.Token, errs[1] = f.TokenEnv.read("--token-env")
+	s.VerifyToken, errs[2] = f.VerifyTokenEnv.read("--verify-token-env")
 	return s, cmp.Or(errs[:]...)
 }
 
@@ -179,16 +219,16 @@ type channelAddWhatsAppCmd struct {
 	PhoneNumberID string `help:"The id of the number in WhatsApp Manager, not the number itself." name:"phone-number-id" required:"" placeholder:"P"`
 	WabaID        string `help:"The id of the WhatsApp Business Account that the number belongs to." name:"waba-id" required:"" placeholder:"B"`
 	secretFlags   `embed:""`
-	GraphURL      string `help:"Another address of the Graph API, as of a simulator. Default: https://graph.facebook.com." name:"graph-url" placeholder:"URL"`
+	GraphURL      string `help:"Another address of the Graph API, such as a simulator's. Default: https://graph.facebook.com." name:"graph-url" placeholder:"URL"`
 	GraphVersion  string `help:"The version of the Graph API. Default: v26.0." name:"graph-version" placeholder:"V"`
 	PerSecond     int    `help:"How many messages a second the number may send: 80, or 1000 once Meta has raised it. Default: 80." name:"per-second" placeholder:"N"`
 }
 
 // Help says where the values are found, and shows examples.
 func (*channelAddWhatsAppCmd) Help() string {
-	return paragraphs("Token, number and account are checked at Meta first, and nothing is stored when they don't fit together. "+
-		"Secrets are read from the environment, and stored encrypted. Then give Meta's app, under WhatsApp, Configuration, "+
-		"the callback URL and the verify token that this command prints, and subscribe to the fields it names.", examples(
+	return paragraphs("The command checks token, number and account at Meta first. If they don't fit together, it stores nothing. "+
+		"Secrets are read from the environment and stored encrypted. Afterwards, enter the callback URL and the verify token that this command prints "+
+		"in Meta's app, under WhatsApp, Configuration, and subscribe to the fields that it names.", examples(
 		`export WHATSAPP_TOKEN=... WHATSAPP_APP_SECRET=...`,
 		`parley channel add whatsapp --workspace 01980000-0000-7000-8000-000000000001 --phone-number-id 200300400500600 --waba-id 100200300400500 --app-secret-env WHATSAPP_APP_SECRET --token-env WHATSAPP_TOKEN`,
 	))
@@ -208,30 +248,34 @@ func (c *channelAddWhatsAppCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.do(ctx, func(a *app.App) error {
-		channel, secrets, problems, err := a.AddWhatsApp(ctx, idOf(c.Workspace), app.WhatsAppAccount{
-			PhoneNumberID: c.PhoneNumberID, Secrets: secrets,
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+		added, problems, err := a.AddChannel(ctx, p, app.NewChannel{
+			Kind: desk.WhatsAppChannel, ExternalID: c.PhoneNumberID, Secrets: secrets,
 			Account: desk.Account{BusinessID: c.WabaID, BaseURL: c.GraphURL, Version: c.GraphVersion, PerSecond: c.PerSecond},
 		})
-		if err != nil {
-			return s.unknownWorkspace(err, c.Workspace)
+		if e := desk.AsError(err); err != nil && e.At == "/external_id" {
+			e.At = "/phone_number_id" // as this command calls it
 		}
-		id := channel.ID.String()
+		if err != nil {
+			return err
+		}
+		id := added.Channel.ID.String()
+		path := app.CallbackPath(desk.WhatsAppChannel, id)
 		verify, madeUp := "the one in "+string(c.VerifyTokenEnv), ""
 		if c.VerifyTokenEnv == "" {
-			madeUp = secrets.VerifyToken.Reveal()
+			madeUp = added.Secrets.VerifyToken.Reveal()
 			verify = madeUp + " (shown once)"
 		}
 		notes := ""
 		for _, p := range problems {
-			notes += "Note: " + p.Text + "\n"
+			notes += "Note: " + printable(problemText(p)) + "\n"
 		}
 		return s.answer(struct {
 			ChannelID   string `json:"channel_id"`
 			WebhookPath string `json:"webhook_path"`
 			VerifyToken string `json:"verify_token,omitempty"` // when it was made up
-		}{id, app.WebhookPath(channel.ID), madeUp}, "Added the WhatsApp channel of the number %s: %s\n%s\nIn Meta's app, under WhatsApp, Configuration, set\n  Callback URL   your server's public address with the path %s\n  Verify token   %s\nand subscribe to these fields: %s.\n\nThe server must run to answer Meta then. parley channel check %s says what is still missing.\n",
-			channel.ExternalID, id, notes, app.WebhookPath(channel.ID), verify, app.WebhookFields, id)
+		}{id, path, madeUp}, "Added the WhatsApp channel of the number %s: %s\n%s\nIn Meta's app, under WhatsApp, Configuration, set\n  Callback URL   your server's public address with the path %s\n  Verify token   %s\nand subscribe to these fields: %s.\n\nThe server must run to answer Meta then. This says what is still missing:\n  %s\n",
+			added.Channel.ExternalID, id, block(notes), path, verify, whatsapp.CallbackFields, s.command("channel check %s", id))
 	})
 }
 
@@ -249,13 +293,9 @@ func (*channelListCmd) Help() string {
 
 // Run lists the channels.
 func (c *channelListCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		channels, err := a.ChannelsOf(ctx, idOf(c.Workspace))
-		if err != nil {
-			return s.unknownWorkspace(err, c.Workspace)
-		}
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
 		var records []channelRecord
-		for _, channel := range channels {
+		for _, channel := range p.Settings.Channels() {
 			records = append(records, recordOfChannel(channel))
 		}
 		return answerList(s, records, []string{"CHANNEL", "KIND", "EXTERNAL ID", "STATE", "CREATED", "BINDINGS"}, func(r channelRecord) []string {
@@ -269,14 +309,14 @@ type channelEditCmd struct {
 	Enabled     *bool  `help:"Whether messages are sent on it: --enabled=true or --enabled=false."`
 	PerSecond   *int   `help:"How many messages a second a WhatsApp number may send; 0 for the default, 80." name:"per-second" placeholder:"N"`
 	secretFlags `embed:""`
-	Bind        []binding `help:"What fills a variable: ${bindings}, or guess for what its name suggests. ADDRESS is the variable's name, with header. before it in a title. May be repeated." placeholder:"TEMPLATE/LANGUAGE/ADDRESS=BINDING" sep:"none"`
+	Bind        []binding `help:"What fills a variable: ${bindings}, or guess to guess it from the variable's name. ADDRESS is the variable's name; in a title, header. and its name. May be repeated." placeholder:"TEMPLATE/LANGUAGE/ADDRESS=BINDING" sep:"none"`
 }
 
 // Help says what disabling means, and shows examples.
 func (*channelEditCmd) Help() string {
-	return paragraphs("A channel can't be removed, only disabled: nothing is sent on it then, and its conversations stay. "+
-		"Messages still come in.", "A WhatsApp channel's secrets are replaced by those in the environment variables named. "+
-		"Webhooks that the previous app secret signed are still taken.", examples(
+	return paragraphs("A channel can't be removed, only disabled. Nothing is sent on a disabled channel, its conversations stay, and "+
+		"messages still come in.", "A WhatsApp channel's secrets are replaced by those in the environment variables that you name. "+
+		"Callbacks signed with the previous app secret are still accepted.", examples(
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --enabled=false`,
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --token-env WHATSAPP_TOKEN`,
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --bind order_update/en_US/1=customer_first_name --bind order_update/en_US/header.1=free`,
@@ -298,21 +338,21 @@ func (c *channelEditCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.do(ctx, func(a *app.App) error {
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
 		edit := app.ChannelEdit{Enabled: c.Enabled, PerSecond: c.PerSecond, Secrets: secrets, Bindings: map[desk.BindingPlace]desk.Binding{}}
 		for _, b := range c.Bind {
 			edit.Bindings[b.place] = b.what
 		}
-		channel, err := a.EditChannel(ctx, idOf(c.Channel), edit)
+		channel, err := a.EditChannel(ctx, p, idOf(c.Channel), edit)
 		if err != nil {
-			return s.unknownChannel(err, c.Channel)
+			return err
 		}
 		r := recordOfChannel(&channel)
 		note := ""
 		if secrets != (app.Secrets{}) {
 			note = "WhatsApp accepts its new secrets, and reports to it. A new verify token must be entered in Meta's app, too.\n"
 		}
-		return s.answer(r, "The channel %s is now %s; its bindings: %s.\n%s", r.ChannelID, r.state(), r.bindings(), note)
+		return s.answer(r, "The channel %s is now %s; its bindings: %s.\n%s", r.ChannelID, r.state(), r.bindings(), block(note))
 	})
 }
 
@@ -328,18 +368,17 @@ func (*channelCheckCmd) Help() string {
 	)
 }
 
-// Run checks the channel. That something is wrong with it is a failure, so that a
-// script needs to look at the exit code only; with --json the problems are answered
-// all the same.
+// Run checks the channel. A problem is a failure, so a script needs only the exit code.
+// With --json the problems are answered as well.
 func (c *channelCheckCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		problems, err := a.CheckChannel(ctx, idOf(c.Channel))
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
+		problems, err := a.CheckChannel(ctx, p, idOf(c.Channel))
 		if err != nil {
-			return s.unknownChannel(err, c.Channel)
+			return err
 		}
 		texts, working := []string{}, true
-		for _, p := range problems {
-			texts, working = append(texts, p.Text), working && !p.Blocking
+		for _, problem := range problems {
+			texts, working = append(texts, problemText(problem)), working && !problem.Blocking
 		}
 		text := fmt.Sprintf("Nothing is wrong with the channel %s.\n", c.Channel)
 		switch {
@@ -353,7 +392,7 @@ func (c *channelCheckCmd) Run(ctx context.Context, s *session) error {
 		}
 		return errors.Join(err, s.answer(struct {
 			Problems []string `json:"problems"`
-		}{texts}, "%s", text))
+		}{texts}, "%s", block(text)))
 	})
 }
 
@@ -371,10 +410,10 @@ func (*channelSyncCmd) Help() string {
 
 // Run fetches the templates.
 func (c *channelSyncCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		count, unreadable, err := a.SyncChannel(ctx, idOf(c.Channel))
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
+		count, unreadable, err := a.SyncChannel(ctx, p, idOf(c.Channel))
 		if err != nil {
-			return s.unknownChannel(err, c.Channel)
+			return err
 		}
 		return s.answer(struct {
 			Templates  int `json:"templates"`

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"parley/app"
@@ -17,7 +19,16 @@ import (
 
 type demoCmd struct {
 	Listen address `help:"Where to listen, by default ${default}; port 0 picks a free one." placeholder:"HOST:PORT" default:"127.0.0.1:8480" env:"PARLEY_LISTEN"`
+
+	webhookFlags `embed:""`
+	deliverFlags `embed:""`
 }
+
+// Validate refuses times below zero.
+func (c *demoCmd) Validate() error { return c.check() }
+
+// loopback are the networks of this machine, which a demo's webhooks may reach.
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 // Help shows examples.
 func (*demoCmd) Help() string {
@@ -46,13 +57,18 @@ type demoAccess struct {
 
 // Run makes the demo, or reopens it, and serves it.
 func (c *demoCmd) Run(ctx context.Context, s *session) error {
-	serve := &serveCmd{Listen: c.Listen, LogLevel: "warn"} // what it prints should stay in sight
-	var where string                                       // once it has been ready
+	serve := &serveCmd{Listen: c.Listen, LogLevel: "warn", EventRetention: defaultRetention, webhookFlags: c.webhookFlags, deliverFlags: c.deliverFlags} // what it prints should stay in sight
+	serve.Allow = slices.Concat(loopback, serve.Allow)
+	var where string // once it has been ready
 	err := s.serve(ctx, serve, func(in installation, base string) error {
+		file := filepath.Join(in.storage.Dir, demoFile)
+		if err := checkDemoPlace(ctx, in, file); err != nil {
+			return err
+		}
 		if err := in.storage.MakeDir(); err != nil { // for the key
 			return fmt.Errorf("demo: %w; choose another data directory with --data", err)
 		}
-		d, err := openDemo(ctx, in.app, filepath.Join(in.storage.Dir, demoFile))
+		d, err := openDemo(ctx, in.app, file)
 		if err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
@@ -61,13 +77,33 @@ func (c *demoCmd) Run(ctx context.Context, s *session) error {
 			BaseURL     string `json:"base_url"`
 			Key         string `json:"key"`
 			WorkspaceID string `json:"workspace_id"`
-		}{base, d.access.Key, d.access.WorkspaceID}, "%s", demoText(where, base, d))
+		}{base, d.access.Key, d.access.WorkspaceID}, "%s", block(demoText(where, base, d)))
 	})
 	if err != nil || where == "" || s.flags.JSON {
 		return err
 	}
 	_, err = fmt.Fprintf(s.stdout, "Stopped; everything is in %s.\n", where)
 	return err
+}
+
+// checkDemoPlace refuses a place that holds workspaces of which none is the demo's: it is
+// a real installation, and must not get invented people. The demo's workspace is known by
+// the file of an earlier run, or by its name if that run was interrupted.
+func checkDemoPlace(ctx context.Context, in installation, file string) error {
+	workspaces, err := in.app.Workspaces(ctx)
+	if err != nil || len(workspaces) == 0 {
+		return err
+	}
+	access, err := readDemoFile(file)
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	for _, w := range workspaces {
+		if w.Name == demoName || w.ID.String() == access.WorkspaceID {
+			return nil
+		}
+	}
+	return fmt.Errorf("demo: %s holds workspaces of yours, and the demo is not mixed with them: choose a new directory with --data (and leave out --database and PARLEY_DATABASE_URL)", in.storage)
 }
 
 // An openedDemo is what a person needs to try the demo.
@@ -113,21 +149,29 @@ func openDemo(ctx context.Context, a *app.App, file string) (d openedDemo, err e
 // reopenDemo reads the file of an earlier run. Without one, or when its key is no
 // longer valid, the principal is the zero one.
 func reopenDemo(ctx context.Context, a *app.App, file string) (p app.Principal, access demoAccess, err error) {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return p, access, nil
-	}
-	if err != nil {
+	if access, err = readDemoFile(file); err != nil || access.Key == "" {
 		return p, access, err
-	}
-	if err := json.Unmarshal(text, &access); err != nil {
-		return p, access, fmt.Errorf("%s: %w; remove the file to get another key", file, err)
 	}
 	p, err = a.Authenticate(ctx, access.Key)
 	if desk.IsType(err, desk.Unauthorized) {
 		err = nil
 	}
 	return p, access, err
+}
+
+// readDemoFile reads what an earlier run has left; the zero access when none has.
+func readDemoFile(file string) (access demoAccess, err error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return access, nil
+	}
+	if err != nil {
+		return access, err
+	}
+	if err := json.Unmarshal(text, &access); err != nil {
+		return access, fmt.Errorf("%s: %w; remove the file to get another key", file, err)
+	}
+	return access, nil
 }
 
 // makeDemo fills a workspace. Every step finds what an earlier run has left, so a
@@ -137,11 +181,15 @@ func makeDemo(ctx context.Context, a *app.App) (p app.Principal, access demoAcce
 	if err != nil {
 		return p, access, err
 	}
-	if err := addDemoMembers(ctx, a, ws); err != nil {
+	operator, err := a.Operator(ctx, ws)
+	if err != nil {
+		return p, access, err
+	}
+	if err := addDemoMembers(ctx, a, operator); err != nil {
 		return p, access, err
 	}
 	name, all := "demo", "all"
-	key, _, err := a.CreateKey(ctx, ws, app.KeyEdit{Name: &name, Permissions: &all})
+	key, _, err := a.CreateKey(ctx, operator, app.KeyEdit{Name: &name, Permissions: &all})
 	if err != nil {
 		return p, access, err
 	}
@@ -184,28 +232,24 @@ func demoWorkspace(ctx context.Context, a *app.App) (desk.ID, error) {
 	return w.ID, err
 }
 
-func addDemoMembers(ctx context.Context, a *app.App, ws desk.ID) error {
-	members, err := a.MembersOf(ctx, ws)
-	if err != nil {
-		return err
-	}
+func addDemoMembers(ctx context.Context, a *app.App, operator app.Principal) error {
 	there := map[string]bool{}
-	for _, m := range members {
-		there[desk.FoldEmail(m.Email)] = true
+	for _, m := range operator.Settings.Members() {
+		there[desk.CanonicalEmail(m.Email)] = true
 	}
 	for _, m := range demoMembers {
 		if there[m.email] {
 			continue
 		}
-		if _, err := a.AddMember(ctx, ws, m.name, m.email, string(m.role)); err != nil {
+		if _, err := a.AddMember(ctx, operator, m.name, m.email, string(m.role)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// demoFirst returns whoever holds the first person's phone number now. When nobody
-// does any more, somebody gets it: the curl lines need it.
+// demoFirst returns the contact that holds the first person's phone number now. If none
+// does, it creates one, because the curl lines need it.
 func demoFirst(ctx context.Context, a *app.App, p app.Principal) (desk.ID, error) {
 	first := demoPerson(0).Write
 	phone := []desk.Identity{{Kind: desk.KindPhone, Value: first.Phone.Value}}

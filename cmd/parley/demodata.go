@@ -123,7 +123,7 @@ func demoPerson(i int) *desk.Op {
 	holds(desk.KindExternalID, w.ExternalID.Value)
 	if i%9 != 5 {
 		w.Email = set(mailbox + "@" + domain)
-		holds(desk.KindEmail, desk.FoldEmail(w.Email.Value))
+		holds(desk.KindEmail, desk.CanonicalEmail(w.Email.Value))
 	}
 	phone := home.phone(n)
 	if i%11 != 7 {
@@ -167,9 +167,9 @@ func demoValues(i int, company, domain string) []desk.AttributeWrite {
 		{Key: "customer_since", Value: text(fmt.Sprintf("%d-%02d-%02d", 2019+i%6, 1+i*5%12, 1+i*11%28))},
 		{Key: "newsletter", Value: desk.Value{Kind: desk.BoolValue, Bool: i%3 != 0}},
 		{Key: "website", Value: text("https://" + domain)},
-		{Key: "interests", Value: desk.Value{Kind: desk.ArrayValue, List: []desk.Value{
-			text(demoInterests[i%4]), text(demoInterests[(i+1+i/4%2)%4]),
-		}}},
+		{Key: "interests", Value: desk.Value{
+			Kind: desk.ListValue, Text: demoInterests[i%4] + desk.ListEnd + demoInterests[(i+1+i/4%2)%4] + desk.ListEnd,
+		}},
 		{Key: "last_order_at", Value: text(fmt.Sprintf("2026-%02d-%02dT%02d:%02d:00Z", 1+i%9, 1+i*3%28, 8+i%10, i*7%60))},
 	}
 	leftOut := i % len(values)

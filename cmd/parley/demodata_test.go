@@ -8,7 +8,7 @@ import (
 
 func TestDemoPeople(t *testing.T) {
 	t.Parallel()
-	holder := map[desk.Identity]int{}
+	holder := map[desk.Claim]int{}
 	names := map[string]bool{}
 	kinds := map[string]int{}
 	owned := 0
@@ -27,8 +27,8 @@ func TestDemoPeople(t *testing.T) {
 			if claim.Kind == desk.KindPhone {
 				sent = "+" + sent
 			}
-			if value, err := desk.ParseHandle(identity.Kind, sent, demoCountry); err != nil || value != identity.Value {
-				t.Errorf("person %d: %v is not in normal form: %q, %v", i, identity, value, err)
+			if normal, err := desk.ParseIdentity(identity.Kind, sent, demoCountry); err != nil || normal != identity {
+				t.Errorf("person %d: %v is not in normal form: %q, %v", i, identity, normal, err)
 			}
 		}
 		names[op.Write.Name.Value] = true

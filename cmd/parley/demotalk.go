@@ -105,12 +105,16 @@ func addDemoChannel(ctx context.Context, a *app.App, ws desk.ID) (desk.ID, error
 	if err != nil {
 		return id, err
 	}
+	operator, err := a.Operator(ctx, ws) // who sees the channel
+	if err != nil {
+		return id, err
+	}
 	var templates []json.RawMessage
 	if err := json.Unmarshal(demoTemplates, &templates); err != nil {
 		return id, err
 	}
 	for _, source := range templates {
-		if _, err := a.PutSandboxTemplate(ctx, id, source); err != nil {
+		if _, err := a.PutTemplate(ctx, operator, id, source); err != nil {
 			return id, err
 		}
 	}
@@ -122,29 +126,36 @@ func addDemoChannel(ctx context.Context, a *app.App, ws desk.ID) (desk.ID, error
 		}
 		edit.Bindings[place] = b
 	}
-	_, err = a.EditChannel(ctx, id, edit)
+	_, err = a.EditChannel(ctx, operator, id, edit)
 	return id, err
 }
 
 func demoChannelID(ctx context.Context, a *app.App, ws desk.ID) (desk.ID, error) {
-	channels, err := a.ChannelsOf(ctx, ws)
+	operator, err := a.Operator(ctx, ws)
 	if err != nil {
 		return desk.ID{}, err
 	}
-	for _, c := range channels {
+	for _, c := range operator.Settings.Channels() {
 		if c.Kind == desk.SandboxChannel && c.ExternalID == demoChannel {
 			return c.ID, nil
 		}
 	}
-	c, err := a.AddSandbox(ctx, ws, demoChannel)
-	return c.ID, err
+	added, _, err := a.AddChannel(ctx, operator, app.NewChannel{Kind: desk.SandboxChannel, ExternalID: demoChannel})
+	if err != nil {
+		return desk.ID{}, err
+	}
+	return added.Channel.ID, nil
 }
 
 // holdDemoTalks lets the conversations happen. Each message has a key of its own, the
 // same in each run, so that none is there twice. One that a run which was cut short
 // has left on its way is left alone: nobody would answer for it soon.
 func holdDemoTalks(ctx context.Context, a *app.App, p app.Principal, channel desk.ID) error {
-	attempts, err := a.Attempts(ctx, p.Workspace(), false, 1000)
+	operator, err := a.Operator(ctx, p.Workspace())
+	if err != nil {
+		return err
+	}
+	attempts, err := a.Attempts(ctx, operator, false, 1000)
 	if err != nil {
 		return err
 	}
@@ -174,7 +185,7 @@ func holdDemoTalk(ctx context.Context, a *app.App, p app.Principal, channel desk
 			})
 		case !onItsWay[key]:
 			_, err = a.Send(ctx, p, &desk.SendRequest{
-				Key: key, Hash: a.BodyHash([]byte(key)), Phone: phone, Channel: &channel, Template: line.template, Language: line.language,
+				Key: key, Hash: a.BodyHash([]byte(key)), Phone: desk.Identity{Kind: desk.KindPhone, Value: phone}, Channel: &channel, Template: line.template, Language: line.language,
 				Variables: desk.TemplateValues{List: line.values}, OptInConfirmed: true,
 			}, a.NewID())
 		}

@@ -32,7 +32,7 @@ func (c *helpCmd) Run(k *kong.Kong, s *session) error {
 	}
 	return s.answer(struct {
 		Help string `json:"help"`
-	}{text.String()}, "%s", text.String())
+	}{text.String()}, "%s", block(text.String()))
 }
 
 // printHelp is kong's help, but for flags of which one must be chosen.

@@ -15,8 +15,8 @@ import (
 type keyCmd struct {
 	Create keyCreateCmd `cmd:"" help:"Make an API key; it is shown once."`
 	List   keyListCmd   `cmd:"" help:"List a workspace's keys, without their secrets."`
-	Edit   keyEditCmd   `cmd:"" help:"Change a key's name, permissions or expiry; the next request already obeys."`
-	Revoke keyRevokeCmd `cmd:"" help:"Make a key useless for good, from the next request on."`
+	Edit   keyEditCmd   `cmd:"" help:"Change a key's name, permissions or expiry; it counts from the next request on."`
+	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key for good, from the next request on."`
 }
 
 // permissions are a flag's "all" or comma-separated list, as it was given.
@@ -94,7 +94,7 @@ func orNever(moment *string) string {
 }
 
 func (s *session) unknownKey(err error, id string) error {
-	return s.unknown(err, "key", id, "parley key list --workspace W")
+	return s.unknown(err, "key", id, "key list --workspace W")
 }
 
 type keyCreateCmd struct {
@@ -114,11 +114,11 @@ func (*keyCreateCmd) Help() string {
 
 // Run makes the key.
 func (c *keyCreateCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
 		edit := app.KeyEdit{Name: &c.Name, Permissions: (*string)(&c.Permissions), Expires: (*time.Duration)(c.Expires)}
-		text, k, err := a.CreateKey(ctx, idOf(c.Workspace), edit)
+		text, k, err := a.CreateKey(ctx, p, edit)
 		if err != nil {
-			return s.unknownWorkspace(err, c.Workspace)
+			return err
 		}
 		return s.answer(struct {
 			KeyID string `json:"key_id"`
@@ -141,13 +141,9 @@ func (*keyListCmd) Help() string {
 
 // Run lists the keys.
 func (c *keyListCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		keys, err := a.Keys(ctx, idOf(c.Workspace))
-		if err != nil {
-			return s.unknownWorkspace(err, c.Workspace)
-		}
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
 		var records []keyRecord
-		for _, k := range keys {
+		for _, k := range p.Settings.Keys() {
 			records = append(records, recordOfKey(k))
 		}
 		return answerList(s, records, []string{"KEY", "NAME", "PERMISSIONS", "CREATED", "EXPIRES", "REVOKED"}, func(r keyRecord) []string {
@@ -181,11 +177,11 @@ func (c *keyEditCmd) Validate() error {
 
 // Run changes the key.
 func (c *keyEditCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
+	return s.onRecord(ctx, c.Key, s.unknownKey, func(a *app.App, p app.Principal) error {
 		edit := app.KeyEdit{Name: c.Name, Permissions: (*string)(c.Permissions), Expires: (*time.Duration)(c.Expires)}
-		k, err := a.EditKey(ctx, idOf(c.Key), edit)
+		k, err := a.EditKey(ctx, p, idOf(c.Key), edit)
 		if err != nil {
-			return s.unknownKey(err, c.Key)
+			return err
 		}
 		r := recordOfKey(&k)
 		return s.answer(r, "The key %s is now named %s, has the permissions %s, and expires %s.\n", r.KeyID, r.Name,
@@ -204,10 +200,10 @@ func (*keyRevokeCmd) Help() string {
 
 // Run revokes the key.
 func (c *keyRevokeCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		k, err := a.RevokeKey(ctx, idOf(c.Key))
+	return s.onRecord(ctx, c.Key, s.unknownKey, func(a *app.App, p app.Principal) error {
+		k, err := a.RevokeKey(ctx, p, idOf(c.Key))
 		if err != nil {
-			return s.unknownKey(err, c.Key)
+			return err
 		}
 		r := recordOfKey(&k)
 		return s.answer(r, "Revoked the key %s (%s) at %s.\n", r.Name, r.KeyID, orDash(r.RevokedAt))

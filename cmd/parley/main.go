@@ -1,22 +1,27 @@
-// Command parley is the whole product in one binary: the server, and what an
-// operator does beside it. This is the only place that reads flags, environment
-// and signals.
+// Command parley is the whole product in one binary: the server and the operator's
+// commands. Only this package reads flags, environment and signals.
 //
-//	main.go        the list of commands, exit codes, the line that says what went wrong
-//	session.go     what all commands share: opening the installation, answering
+//	main.go        the list of commands, exit codes, the line that reports an error
+//	session.go     what all commands share: opening the installation, printing results
 //	serve.go       parley serve, and running a server
 //	demo.go        parley demo: a filled workspace to look at
 //	demodata.go    the invented people in it
 //	demotalk.go    their conversations, on a sandbox channel
-//	workspace.go   parley workspace create, list, edit
+//	workspace.go   parley workspace create, list, edit, delete, check
 //	member.go      parley member add, list, edit, remove
 //	key.go         parley key create, list, edit, revoke
 //	channel.go     parley channel add, list, edit, check, sync
+//	delivery.go    parley webhook ping, replay, deliveries, redeliver
+//	deliver.go     how events are delivered to webhooks
+//	webhook.go     parley webhook add, list, edit, remove, rotate
 //	template.go    parley template put, list
 //	sandbox.go     parley sandbox inbound
 //	attempt.go     parley attempt list, release
+//	events.go      parley events tail
+//	mcp.go         parley mcp: an assistant's tools, over standard input and output
 //	migrate.go     parley migrate: from SQLite to PostgreSQL
 //	version.go     parley version
+//	words.go       how errors name flags and commands
 //	help.go        parley help
 //
 // A command answers on standard output, logs on standard error, and exits 0 when
@@ -28,6 +33,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"slices"
 	"strings"
@@ -49,19 +55,25 @@ type cli struct {
 
 	Serve     serveCmd     `cmd:"" help:"Serve the API."`
 	Demo      demoCmd      `cmd:"" help:"Make a workspace full of invented people, and serve it."`
-	Workspace workspaceCmd `cmd:"" help:"Workspaces: each is a tenant of its own."`
+	Workspace workspaceCmd `cmd:"" help:"Workspaces: each has its own contacts, members and keys."`
 	Member    memberCmd    `cmd:"" help:"Members: the teammates of a workspace."`
-	Key       keyCmd       `cmd:"" help:"API keys: what programs call the API with."`
-	Channel   channelCmd   `cmd:"" help:"Channels: what messages travel through."`
-	Template  templateCmd  `cmd:"" help:"Templates: what the provider lets a business say first."`
-	Sandbox   sandboxCmd   `cmd:"" help:"Play what happens at a sandbox channel's provider."`
-	Attempt   attemptCmd   `cmd:"" help:"Attempts: what became of each send."`
+	Key       keyCmd       `cmd:"" help:"API keys: programs need one to call the API."`
+	Channel   channelCmd   `cmd:"" help:"Channels: the connections to messaging providers."`
+	Webhook   webhookCmd   `cmd:"" help:"Webhooks: endpoints of yours, to which events are posted."`
+	Template  templateCmd  `cmd:"" help:"Templates: the messages that the provider has reviewed."`
+	Sandbox   sandboxCmd   `cmd:"" help:"Simulate what happens at a sandbox channel's provider."`
+	Attempt   attemptCmd   `cmd:"" help:"Attempts: the outcome of each send."`
+	Events    eventsCmd    `cmd:"" help:"Events: what has changed in a workspace."`
+	MCP       mcpCmd       `cmd:"" name:"mcp" help:"Let an assistant use parley, over standard input and output."`
 	Migrate   migrateCmd   `cmd:"" help:"Copy an installation from SQLite to PostgreSQL."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 	Help      helpCmd      `cmd:"" help:"Explain a command, with examples."`
 }
 
 func main() {
+	// parley has a logger of its own. net/http's client writes to the standard one, with
+	// bytes that a receiver of webhooks sent unasked: they may be personal data.
+	log.SetOutput(io.Discard)
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -78,7 +90,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	chosen, err := parser.Parse(args)
 	if err == nil {
 		chosen.BindTo(ctx, (*context.Context)(nil))
-		err = chosen.Run(&session{c.Shared, stdin, stdout, stderr})
+		err = chosen.Run(&session{flags: c.Shared, typed: typedIn(chosen), stdin: stdin, stdout: stdout, stderr: stderr})
 	}
 	if err == nil {
 		return exitDone
@@ -97,7 +109,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// A usageError is a wrong call that only the command itself could notice.
+// typedIn returns which shared flags the arguments hold. A flag set by the environment
+// does not count.
+func typedIn(chosen *kong.Context) (t typed) {
+	for _, part := range chosen.Path {
+		if part.Flag != nil {
+			t.data = t.data || part.Flag.Name == "data"
+			t.database = t.database || part.Flag.Name == "database"
+		}
+	}
+	return t
+}
+
+// A usageError is a wrong call that the flag parser can't detect.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
@@ -108,7 +132,7 @@ func sentence(err error) string {
 	text := err.Error()
 	var e *desk.Error
 	if errors.As(err, &e) {
-		text = e.Message
+		text = e.Worded(place(e.At), advice)
 		if e.Err != nil {
 			text += " (" + e.Err.Error() + ")"
 		}
@@ -117,6 +141,6 @@ func sentence(err error) string {
 	for line := range strings.Lines(text) {
 		lines = append(lines, strings.TrimSpace(line))
 	}
-	// A database that can't be reached is told line by line, for TLS and again without.
-	return strings.ReplaceAll(strings.Join(slices.Compact(lines), "; "), ":; ", ": ")
+	// The error of a database that can't be reached has a line with TLS and one without.
+	return printable(strings.ReplaceAll(strings.Join(slices.Compact(lines), "; "), ":; ", ": "))
 }

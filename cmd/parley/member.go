@@ -12,7 +12,7 @@ type memberCmd struct {
 	Add    memberAddCmd    `cmd:"" help:"Add a teammate to a workspace."`
 	List   memberListCmd   `cmd:"" help:"List a workspace's members by name."`
 	Edit   memberEditCmd   `cmd:"" help:"Change a member's name, e-mail or role."`
-	Remove memberRemoveCmd `cmd:"" help:"Remove a member; their contacts go to the shared pool, their open conversations to nobody."`
+	Remove memberRemoveCmd `cmd:"" help:"Remove a member; their contacts go to the shared pool, and their open conversations become unassigned."`
 }
 
 // An email is a flag's e-mail address.
@@ -40,13 +40,13 @@ type memberIDRecord struct {
 }
 
 func (s *session) unknownMember(err error, id string) error {
-	return s.unknown(err, "member", id, "parley member list --workspace W")
+	return s.unknown(err, "member", id, "member list --workspace W")
 }
 
 type memberAddCmd struct {
 	Workspace string `help:"The workspace's id." required:"" placeholder:"ID"`
 	Name      string `help:"The member's name." required:"" placeholder:"NAME"`
-	Email     email  `help:"The member's e-mail, one of a kind in the workspace." required:"" placeholder:"EMAIL"`
+	Email     email  `help:"The member's e-mail, unique in the workspace." required:"" placeholder:"EMAIL"`
 	Role      string `help:"${enum}; by default ${default}." enum:"admin,agent" default:"agent" placeholder:"ROLE"`
 }
 
@@ -60,10 +60,10 @@ func (*memberAddCmd) Help() string {
 
 // Run adds the member.
 func (c *memberAddCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		m, err := a.AddMember(ctx, idOf(c.Workspace), c.Name, string(c.Email), c.Role)
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+		m, err := a.AddMember(ctx, p, c.Name, string(c.Email), c.Role)
 		if err != nil {
-			return s.unknownWorkspace(err, c.Workspace)
+			return err
 		}
 		return s.answer(memberIDRecord{m.ID.String()}, "Added %s as %s: %s\n", m.Name, m.Role, m.ID)
 	})
@@ -83,13 +83,9 @@ func (*memberListCmd) Help() string {
 
 // Run lists the members.
 func (c *memberListCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		members, err := a.MembersOf(ctx, idOf(c.Workspace))
-		if err != nil {
-			return s.unknownWorkspace(err, c.Workspace)
-		}
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
 		var records []memberRecord
-		for _, m := range members {
+		for _, m := range p.Settings.Members() {
 			records = append(records, recordOfMember(m))
 		}
 		return answerList(s, records, []string{"MEMBER", "NAME", "E-MAIL", "ROLE"}, func(r memberRecord) []string {
@@ -123,10 +119,10 @@ func (c *memberEditCmd) Validate() error {
 
 // Run changes the member.
 func (c *memberEditCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		m, err := a.EditMember(ctx, idOf(c.Member), app.MemberEdit{Name: c.Name, Email: (*string)(c.Email), Role: c.Role})
+	return s.onRecord(ctx, c.Member, s.unknownMember, func(a *app.App, p app.Principal) error {
+		m, err := a.EditMember(ctx, p, idOf(c.Member), app.MemberEdit{Name: c.Name, Email: (*string)(c.Email), Role: c.Role})
 		if err != nil {
-			return s.unknownMember(err, c.Member)
+			return err
 		}
 		return s.answer(recordOfMember(&m), "The member %s is now %s, %s, %s.\n", m.ID, m.Name, m.Email, m.Role)
 	})
@@ -143,10 +139,10 @@ func (*memberRemoveCmd) Help() string {
 
 // Run removes the member.
 func (c *memberRemoveCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
+	return s.onRecord(ctx, c.Member, s.unknownMember, func(a *app.App, p app.Principal) error {
 		id := idOf(c.Member)
-		if err := a.RemoveMember(ctx, id); err != nil {
-			return s.unknownMember(err, c.Member)
+		if err := a.RemoveMember(ctx, p, id); err != nil {
+			return err
 		}
 		return s.answer(memberIDRecord{id.String()}, "Removed the member %s; the contacts that they owned are in the shared pool, and their open conversations are unassigned.\n", id)
 	})

@@ -46,14 +46,14 @@ func (m *migrationTarget) UnmarshalText(text []byte) error {
 }
 
 type migrateCmd struct {
-	From migrationSource `help:"The data directory to copy, whose database is SQLite. It stays as it is." required:"" placeholder:"sqlite:DIR"`
+	From migrationSource `help:"The data directory to copy, whose database is SQLite. Its data does not change; its schema is upgraded to this release." required:"" placeholder:"sqlite:DIR"`
 	To   migrationTarget `help:"The URL of an empty PostgreSQL database." required:"" placeholder:"URL"`
 }
 
 // Help shows examples.
 func (*migrateCmd) Help() string {
 	return paragraphs(
-		"Stop the server first. When the copy is interrupted, the same command goes on with it. In the end both databases are read again and compared.",
+		"Take a backup and stop the server first. If the copy is interrupted, run the same command again; it continues. At the end both databases are read again and compared.",
 		"The servers on the new database need the same secret key: PARLEY_SECRET_KEY, or the file secret.key in their data directory.",
 		examples(
 			`parley migrate --from sqlite:./parley-data --to 'postgres://parley:PASSWORD@db.example.com/parley?sslmode=verify-full'`,
@@ -156,6 +156,13 @@ func (m *migration) run(ctx context.Context) (tables []migratedTable, fingerprin
 				if err := m.copy(ctx, t, source, target); err != nil {
 					return err
 				}
+			}
+			hour, err := source.Hour()
+			if err == nil {
+				err = target.SetHour(ctx, hour)
+			}
+			if err != nil {
+				return err
 			}
 			for _, t := range sqlite.Tables() {
 				rows, err := m.compare(ctx, t, source, target)

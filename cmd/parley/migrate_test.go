@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"parley/app"
 	"parley/config"
 	"parley/desk"
+	"parley/poster"
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
 
@@ -120,7 +123,7 @@ func TestMigrateResumes(t *testing.T) {
 	tables := m.ask(t, `SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public'`)
 	for _, name := range tables {
 		copied := slices.ContainsFunc(sqlite.Tables(), func(t sqlite.Table) bool { return t.Name == name })
-		if !copied && !slices.Contains([]string{"goose_db_version", "installation", "event_counters", "leases", "pace"}, name) {
+		if !copied && !slices.Contains([]string{"goose_db_version", "installation", "event_counters", "leases", "pace", "uptime", "claim_rules"}, name) {
 			t.Errorf("the table %s is filled by nothing", name)
 		}
 	}
@@ -131,7 +134,7 @@ func TestMigrateResumes(t *testing.T) {
 	}
 }
 
-// A webhook may have megabytes.
+// A callback may have megabytes.
 func TestMigrateLargeRows(t *testing.T) {
 	t.Parallel()
 	m := newMigrationTest(t, 1)
@@ -143,12 +146,12 @@ func TestMigrateLargeRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const webhooks = 5
-	for i := range webhooks {
-		n := app.Notice{ID: desk.ID{byte(i)}, Due: 4_900_000_000_000, Webhook: 7, Skip: i, Body: make([]byte, 4<<20)}
+	const callbacks = 5
+	for i := range callbacks {
+		n := app.InboundItem{ID: desk.ID{byte(i)}, Due: 4_900_000_000_000, ReceivedAt: 7, Skip: i, Body: make([]byte, 4<<20)}
 		_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(n.Body)
 		err := from.InTx(t.Context(), list[0].ID, func(tx app.Tx) error {
-			return errors.Join(tx.PutWebhook(n), tx.PutNotice(n), tx.PutWebhookPeople(n, []string{"12025550143", "TR.1"}))
+			return errors.Join(tx.PutCallback(n), tx.PutInbound(n), tx.PutCallbackPeople(n, []string{"12025550143", "TR.1"}))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -157,9 +160,99 @@ func TestMigrateLargeRows(t *testing.T) {
 	if err := from.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantWords(t, m.migrate(t, exitDone), `"verified":true`, `{"name":"webhooks","rows":5}`, `{"name":"webhook_people","rows":10}`, `{"name":"notices","rows":5}`)
-	if got := m.ask(t, `SELECT sum(length(body)) || ' ' || (SELECT sum(skip) FROM notices) FROM webhooks`); got[0] != fmt.Sprint(webhooks*4<<20, " 10") {
+	wantWords(t, m.migrate(t, exitDone), `"verified":true`, `{"name":"callbacks","rows":5}`, `{"name":"callback_people","rows":10}`, `{"name":"inbound_items","rows":5}`)
+	if got := m.ask(t, `SELECT sum(length(body)) || ' ' || (SELECT sum(skip) FROM inbound_items) FROM callbacks`); got[0] != fmt.Sprint(callbacks*4<<20, " 10") {
 		t.Errorf("the bodies and what is taken in of them: %s", got)
+	}
+}
+
+// Webhooks go on where they are, with their secrets.
+func TestMigrateWebhooks(t *testing.T) {
+	t.Parallel()
+	m := newMigrationTest(t, 1)
+	workspaces := m.parley(t, exitDone, "workspace", "list")
+	var list struct {
+		Data []struct {
+			ID string `json:"workspace_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(workspaces), &list); err != nil {
+		t.Fatal(err)
+	}
+	var added struct {
+		ID string `json:"webhook_id"`
+	}
+	for _, args := range [][]string{{"https://a.example/in", "--types", "contact.*,message.sent", "--disabled"}, {"https://b.example/in"}} {
+		answer := m.parley(t, exitDone, append([]string{"webhook", "add", "--workspace", list.Data[0].ID, "--url"}, args...)...)
+		if err := json.Unmarshal([]byte(answer), &added); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := m.parley(t, exitDone, "webhook", "list", "--workspace", list.Data[0].ID)
+	wantWords(t, m.migrate(t, exitDone), `"verified":true`, `{"name":"webhooks","rows":2}`, `{"name":"webhook_states","rows":2}`)
+	copied := func(args ...string) string {
+		var stdout, stderr bytes.Buffer
+		args = append(args, "--json", "--data", m.dir, "--database", m.database)
+		if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitDone {
+			t.Fatalf("%v: %s", args, stderr.String())
+		}
+		return stdout.String()
+	}
+	if got := copied("webhook", "list", "--workspace", list.Data[0].ID); got != want {
+		t.Errorf("the copy has\n%s\nwant\n%s", got, want)
+	}
+	wantWords(t, copied("webhook", "rotate", added.ID), `"secret":"whsec_`)
+}
+
+// Contacts that have shared an identity since the first release share it in the copy, too:
+// each is found by its own spelling.
+func TestMigrateShared(t *testing.T) {
+	t.Parallel()
+	m := newMigrationTest(t, 1)
+	db, err := sql.Open("sqlite", config.Storage{Dir: m.dir}.Database())
+	if err != nil {
+		t.Fatal(err)
+	}
+	spellings := []string{"5511987654321", "551187654321"}
+	for n, phone := range spellings {
+		_, err := db.ExecContext(t.Context(), `INSERT INTO contacts (workspace_id, id, external_id, name, email, phone, note, attributes, further, created_at, updated_at, version)
+			SELECT id, ?, '', '', '', ?, '', '{}', '', 1, 1, 1 FROM workspaces`, append(make([]byte, 15), byte(n+1)), phone)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.ExecContext(t.Context(), `UPDATE claim_rules SET rules = 'of before'`); err != nil { // the next start makes their claims
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantWords(t, m.migrate(t, exitDone), `"verified":true`, `{"name":"contacts","rows":2}`, `{"name":"claims","rows":2}`)
+	if shares := m.ask(t, `SELECT share::text FROM claims ORDER BY 1`); !slices.Equal(shares, []string{"0", "1"}) {
+		t.Errorf("the shares are %v", shares)
+	}
+	in, err := open(t.Context(), config.Storage{Dir: m.dir, URL: m.database}, slog.New(slog.DiscardHandler), makesNot, poster.Config{}, desk.DefaultDeliveryRules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.store.Close() }()
+	list, err := in.store.Workspaces(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, phone := range spellings {
+		i := desk.Identity{Kind: desk.KindPhone, Value: phone}
+		book, err := in.store.Book(t.Context(), list[0].ID, desk.Lookup{Identities: []desk.Identity{i}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := book.Holder(i); err != nil || c == nil || c.ID != (desk.ID{15: byte(n + 1)}) {
+			t.Errorf("%s is %v, %v", phone, c, err)
+		}
+	}
+	shared, err := in.store.Shared(t.Context(), list[0].ID)
+	if err != nil || len(shared) != 1 || len(shared[0].Contacts) != 2 {
+		t.Errorf("shared: %v, %v", shared, err)
 	}
 }
 
@@ -191,7 +284,13 @@ func TestMigrateRefuses(t *testing.T) {
 	t.Run("another installation's database", func(t *testing.T) {
 		t.Parallel()
 		m, other := newMigrationTest(t, 1), newMigrationTest(t, 0)
-		other.parley(t, exitDone, "workspace", "list", "--database", m.database)
+		there, err := open(t.Context(), config.Storage{Dir: other.dir, URL: m.database}, slog.New(slog.DiscardHandler), makes, poster.Config{}, desk.DefaultDeliveryRules())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := there.store.Close(); err != nil {
+			t.Fatal(err)
+		}
 		wantWords(t, m.migrate(t, exitFailed), "another secret key")
 	})
 	t.Run("a source that changed", func(t *testing.T) {

@@ -8,32 +8,32 @@ import (
 )
 
 type sandboxCmd struct {
-	Inbound sandboxInboundCmd `cmd:"" help:"Play a customer's message into a sandbox channel."`
+	Inbound sandboxInboundCmd `cmd:"" help:"Receive a simulated customer's message on a sandbox channel."`
 }
 
 type sandboxInboundCmd struct {
 	Channel string `help:"The sandbox channel's id." required:"" placeholder:"ID"`
 	From    string `help:"The customer's phone number." required:"" placeholder:"PHONE"`
-	Text    string `help:"What the customer writes." required:"" placeholder:"TEXT"`
-	Name    string `help:"The customer's name, for a contact that this makes." placeholder:"NAME"`
+	Text    string `help:"The text of the message." required:"" placeholder:"TEXT"`
+	Name    string `help:"The customer's name, for a contact that this command creates." placeholder:"NAME"`
 }
 
-// Help tells of stop words, and shows examples.
+// Help explains stop words, and shows examples.
 func (*sandboxInboundCmd) Help() string {
-	return paragraphs("A text that is only a stop word, such as STOP, keeps MARKETING templates from that number on every channel "+
-		"of the workspace. A start word, such as START, lets them through again.", examples(
+	return paragraphs("After a text that is only a stop word, such as STOP, no MARKETING template is sent to that number, on any channel "+
+		"of the workspace. A start word, such as START, allows them again.", examples(
 		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from "+1 202 555 0143" --text "Is my order on its way?"`,
 		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --name "Ada Lovelace" --text STOP`,
 		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --text START --json`,
 	))
 }
 
-// Run plays the message.
+// Run receives the message.
 func (c *sandboxInboundCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		conversation, err := a.ReceiveSandbox(ctx, idOf(c.Channel), c.From, c.Name, c.Text)
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
+		conversation, err := a.ReceiveSimulated(ctx, p, idOf(c.Channel), c.From, c.Name, c.Text)
 		if err != nil {
-			return s.unknownChannel(err, c.Channel)
+			return err
 		}
 		r := struct {
 			ConversationID string `json:"conversation_id"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -14,6 +15,9 @@ import (
 
 	"parley/api"
 	"parley/config"
+	"parley/mcp"
+	"parley/web"
+	"parley/work"
 
 	"github.com/gofrs/flock"
 	"golang.org/x/sync/errgroup"
@@ -37,12 +41,19 @@ func (u *publicURL) UnmarshalText(text []byte) error {
 	return err
 }
 
+// defaultRetention is how long events stay in the feed, if nothing else is said.
+const defaultRetention = 720 * time.Hour
+
 type serveCmd struct {
-	Listen    address       `help:"Where to listen, by default ${default}; port 0 picks a free one." placeholder:"HOST:PORT" default:"127.0.0.1:8480" env:"PARLEY_LISTEN"`
-	PublicURL publicURL     `help:"The address that others reach this server by." name:"public-url" placeholder:"URL"`
-	DrainWait time.Duration `help:"How long to go on serving, with /readyz answering 503, once told to stop; by default ${default}." placeholder:"TIME" default:"0s"`
-	RateLimit int           `help:"How many requests a second each key may make; by default ${default}, which is any number." placeholder:"N" default:"0"`
-	LogLevel  string        `help:"The least that is logged: ${enum}; by default ${default}." enum:"debug,info,warn,error" placeholder:"LEVEL" default:"info"`
+	Listen         address       `help:"Where to listen, by default ${default}; port 0 picks a free one." placeholder:"HOST:PORT" default:"127.0.0.1:8480" env:"PARLEY_LISTEN"`
+	PublicURL      publicURL     `help:"The address at which others reach this server." name:"public-url" placeholder:"URL"`
+	DrainWait      time.Duration `help:"How long to go on serving after the signal to stop, while /readyz answers 503; by default ${default}." placeholder:"TIME" default:"0s"`
+	RateLimit      int           `help:"How many requests a second each key may make; by default ${default}, which means no limit." placeholder:"N" default:"0"`
+	EventRetention time.Duration `help:"How long events stay in the feed; 0 keeps them for ever; by default ${default}." placeholder:"TIME" default:"720h"`
+	LogLevel       string        `help:"The lowest level that is logged: ${enum}; by default ${default}." enum:"debug,info,warn,error" placeholder:"LEVEL" default:"info"`
+
+	webhookFlags `embed:""`
+	deliverFlags `embed:""`
 }
 
 // Help shows examples.
@@ -60,10 +71,13 @@ func (c *serveCmd) Validate() error {
 	if c.DrainWait < 0 {
 		return errors.New("--drain-wait: give a time of 0s or more")
 	}
+	if c.EventRetention < 0 {
+		return errors.New("--event-retention: give a time of 0s or more")
+	}
 	if c.RateLimit < 0 {
 		return errors.New("--rate-limit: give a number of 0 or more")
 	}
-	return nil
+	return c.check()
 }
 
 // Run serves until it is told to stop.
@@ -78,10 +92,20 @@ func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// serve serves the installation until SIGTERM or an interrupt. ready is called
+// stopSignals tell the server to stop. SIGHUP is one of them, unless the server was
+// started with SIGHUP ignored (nohup): then it must outlive its terminal.
+func stopSignals() []os.Signal {
+	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
+}
+
+// serve serves the installation until it is told to stop. ready is called
 // with the base URL of the API before the first request is taken.
 func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installation, base string) error) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	defer func() {
@@ -94,38 +118,52 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	if err != nil {
 		return err
 	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
+	// First of all, so that an address that can't be had leaves no installation behind.
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Listen))
+	if err != nil {
+		return fmt.Errorf("%w; choose another address with --listen, whose port 0 picks a free one", err)
+	}
+	defer func() { _ = listener.Close() }() // which the server has closed already, if it came to serve
+	fresh := errors.Is(exists(ctx, storage), fs.ErrNotExist)
 	tuneGC(storage)
+	if err := makeDir(storage); err != nil {
+		return err
+	}
 	unlock, err := lock(storage)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		return err
-	}
-	log := slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
-	in, err := open(ctx, storage, log)
+	in, err := open(ctx, storage, log, makes, c.config(), c.rules())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.store.Close()) }()
-	server := api.New(api.Config{App: in.app, Log: log, RateLimit: c.RateLimit, Version: versionOf()})
-
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Listen))
+	server := web.New(web.Config{Log: log, NewID: newID, Ready: in.app.Ready, Drain: in.app.Drain, Version: versionOf()})
+	assistants, err := mcp.New(mcp.Config{API: server.Handler(), Description: api.Description(), Version: versionOf()})
 	if err != nil {
-		return fmt.Errorf("%w; choose another address with --listen, whose port 0 picks a free one", err)
+		return err
 	}
+	api.New(api.Config{App: in.app, Web: server, RateLimit: c.RateLimit, MCP: assistants.Handler(), PublicURL: string(c.PublicURL)})
+
 	root := string(c.PublicURL)
 	if root == "" {
 		root = config.LocalURL(listener.Addr())
 	}
 	base := root + "/v1"
 	if err := ready(in, base); err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
-	log.InfoContext(ctx, "parley is ready", "address", listener.Addr().String(), "base_url", base, "version", versionOf())
+	log.InfoContext(ctx, "parley is ready", "address", listener.Addr().String(), "base_url", base, "place", storage.String(), "version", versionOf())
+	if fresh {
+		log.InfoContext(ctx, "a new installation was created: API keys of other installations are refused", "place", storage.String())
+	}
 
 	// Background work outlives the signal: requests are still finished.
 	background, done := context.WithCancel(context.WithoutCancel(ctx))
@@ -137,7 +175,8 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	})
 	group.Go(func() error { return in.store.Run(background) })
 	group.Go(func() error {
-		in.app.Run(background)
+		work.Run(background, in.app, c.EventRetention, log)
+		in.app.Close()
 		return nil
 	})
 	err = group.Wait()
@@ -145,9 +184,8 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	return err
 }
 
-// lock keeps a second server off a SQLite database: each would answer from settings
-// and count requests on its own, and nobody means to start one. Servers that share a
-// PostgreSQL database know of each other.
+// lock prevents a second server on a SQLite database. Each would count requests on its
+// own, and a second one is always a mistake. Servers may share a PostgreSQL database.
 func lock(storage config.Storage) (unlock func() error, err error) {
 	if storage.URL != "" {
 		return func() error { return nil }, nil
@@ -163,11 +201,11 @@ func lock(storage config.Storage) (unlock func() error, err error) {
 	return file.Close, nil
 }
 
-// How a server trades memory for CPU. The heap may grow to four times what is in
-// use before it is collected, but above memoryLimit, in bytes, the collector works
-// harder instead, as far as half the CPU: a burst of large batches leaves no large
-// process behind. SQLite's page caches are not in this heap; beside PostgreSQL there are
-// none, and the heap may take their room.
+// How a server trades memory for CPU. The heap may grow to four times what is in use
+// before it is collected. Above memoryLimit, in bytes, the collector works harder and
+// may use half the CPU, so the process does not stay large after many large batches.
+// SQLite's page caches are not in this heap. With PostgreSQL there are none, so the heap
+// may be larger.
 const (
 	gcPercent   = 300
 	memoryLimit = 96 << 20
@@ -176,8 +214,7 @@ const (
 	memoryLimitPostgres = 256 << 20
 )
 
-// tuneGC applies that, unless the operator has decided by GOGC or GOMEMLIMIT. All
-// such settings are here.
+// tuneGC applies these values, unless the operator has set GOGC or GOMEMLIMIT.
 func tuneGC(storage config.Storage) {
 	percent, limit := gcPercent, int64(memoryLimit)
 	if storage.URL != "" {

@@ -7,16 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"parley/api"
 	"parley/app"
 	"parley/config"
 	"parley/desk"
+	"parley/poster"
 	"parley/sandbox"
 	"parley/store/postgres"
 	"parley/store/sqlite"
@@ -29,21 +34,45 @@ import (
 // shared are the flags that every command takes.
 type shared struct {
 	Data     string `help:"The data directory, by default ${default}." placeholder:"DIR" default:"./parley-data" env:"PARLEY_DATA"`
-	Database string `help:"The URL of a PostgreSQL database; without one it is SQLite in the data directory." placeholder:"URL" env:"PARLEY_DATABASE_URL"`
+	Database string `help:"The URL of a PostgreSQL database; without it, the database is SQLite in the data directory." placeholder:"URL" env:"PARLEY_DATABASE_URL"`
 	JSON     bool   `help:"Answer with one JSON object on standard output." name:"json"`
 }
 
-// A session is one run of the program: the shared flags, and where answers and
-// logs go.
+// A session is one run of the program: the shared flags, and where results and logs go.
 type session struct {
 	flags          shared
+	typed          typed
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	webhooks       poster.Config // how webhooks are reached
 }
 
-// answer prints a command's result: the record with --json, else the text.
+// typed says which shared flags are on the command line, not in the environment.
+type typed struct{ data, database bool }
+
+// command returns a command line for the operator to run next. It repeats the flags that
+// say where the data is, so that it uses the same installation. A password in the
+// database's URL becomes PASSWORD, because the output may be kept in a log.
+func (s *session) command(format string, args ...any) string {
+	line := "parley " + fmt.Sprintf(format, args...)
+	if s.typed.data {
+		line += " --data " + quoted(s.flags.Data)
+	}
+	if s.typed.database {
+		line += " --database " + quoted(config.HidePassword(s.flags.Database))
+	}
+	return line
+}
+
+// answer prints a command's result: the record with --json, else the text, in which
+// texts of the workspace are printable.
 func (s *session) answer(record any, format string, args ...any) error {
 	if !s.flags.JSON {
+		for i, arg := range args {
+			if text, ok := arg.(string); ok {
+				args[i] = printable(text)
+			}
+		}
 		_, err := fmt.Fprintf(s.stdout, format, args...)
 		return err
 	}
@@ -66,15 +95,49 @@ func answerList[T any](s *session, records []T, headings []string, row func(T) [
 	return s.answer(list[T]{append([]T{}, records...)}, "%s", tableOf(headings, rows))
 }
 
+// A block is text of several lines that is printable already. answer prints it as it is.
+type block string
+
 // tableOf is a table for people.
-func tableOf(headings []string, rows [][]string) string {
+func tableOf(headings []string, rows [][]string) block {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, cells := range append([][]string{headings}, rows...) {
-		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+		clean := make([]string, len(cells))
+		for i, cell := range cells {
+			clean[i] = printable(cell)
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(clean, "\t"))
 	}
 	_ = w.Flush() // a builder takes everything
-	return text.String()
+	return block(text.String())
+}
+
+// printable escapes, as in a Go string, the characters that control a terminal: line
+// breaks, escapes, marks of the direction of text. Otherwise a name could change what the
+// operator sees. The two joiners stay, because names in some scripts need them.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case unicode.IsGraphic(r) && r != utf8.RuneError || r == '\u200c' || r == '\u200d':
+			b.WriteRune(r)
+		default:
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:@%+=,", r))
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // orDash fills a table's empty cell.
@@ -85,7 +148,7 @@ func orDash(text *string) string {
 	return *text
 }
 
-// momentOf is the JSON null of a time that never was.
+// momentOf returns null for the zero time.
 func momentOf(t desk.Time) *string {
 	if t == 0 {
 		return nil
@@ -93,7 +156,7 @@ func momentOf(t desk.Time) *string {
 	return unlessEmpty(t.String())
 }
 
-// unlessEmpty is the JSON null of an empty text.
+// unlessEmpty returns null for an empty text.
 func unlessEmpty(text string) *string {
 	if text == "" {
 		return nil
@@ -104,6 +167,7 @@ func unlessEmpty(text string) *string {
 // A store is a database that keeps an installation.
 type store interface {
 	app.Store
+	sandbox.Library
 	// BindSecret keeps the fingerprint of the secret key that the installation is made
 	// with, and refuses any other.
 	BindSecret(ctx context.Context, fingerprint string) error
@@ -123,40 +187,66 @@ type installation struct {
 	app     *app.App
 }
 
-// storage returns where the flags say that the data is. The data directory is made
-// when absent, unless nothing is to be kept in it.
+// storage returns the place of the data. It refuses --data with a SQLite database if the
+// environment names another database: the command could change the wrong one.
 func (s *session) storage() (config.Storage, error) {
 	storage, err := config.NewStorage(s.flags.Data, s.flags.Database)
-	if err != nil {
-		return storage, err
+	if err == nil && storage.URL != "" && s.typed.data && !s.typed.database && storage.HoldsSQLite() {
+		err = usageError(fmt.Sprintf("--data names %s, which holds a SQLite database, and PARLEY_DATABASE_URL names %s: unset PARLEY_DATABASE_URL to use the first, or give --database to use the second",
+			storage.Dir, storage))
 	}
-	if storage.URL != "" && os.Getenv(secretEnv) != "" {
-		return storage, nil
-	}
-	if err := storage.MakeDir(); err != nil {
-		return storage, fmt.Errorf("data directory: %w; choose another with --data", err)
-	}
-	return storage, nil
+	return storage, err
 }
 
-// open opens an installation, which it makes or migrates as needed.
-func open(ctx context.Context, storage config.Storage, log *slog.Logger) (_ installation, err error) {
-	secret, err := storage.Secret(os.Getenv(secretEnv))
+// makeDir creates the data directory if it is missing, unless nothing is stored in it.
+func makeDir(storage config.Storage) error {
+	if storage.URL != "" && os.Getenv(secretEnv) != "" {
+		return nil
+	}
+	if err := storage.MakeDir(); err != nil {
+		return fmt.Errorf("data directory: %w; choose another with --data", err)
+	}
+	return nil
+}
+
+// Whether a command makes the database when there is none (contract §1).
+const (
+	makes    = true
+	makesNot = false
+)
+
+// open opens an installation and migrates it. When there is none, it is made, or, with
+// makesNot, the error wraps fs.ErrNotExist and nothing is left behind.
+func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake bool, webhooks poster.Config, rules desk.DeliveryRules) (_ installation, err error) {
+	if mayMake {
+		err = makeDir(storage)
+	} else {
+		err = exists(ctx, storage)
+	}
 	if err != nil {
 		return installation{}, err
 	}
-	store, err := openStore(ctx, storage)
+	secret, err := storage.Secret(os.Getenv(secretEnv), mayMake)
+	if err != nil {
+		return installation{}, err
+	}
+	store, err := openStore(ctx, storage, log)
 	if err != nil {
 		return installation{}, err
 	}
 	if err := store.BindSecret(ctx, secret.Fingerprint()); err != nil {
 		return installation{}, errors.Join(err, store.Close())
 	}
-	return installation{storage, store, app.New(app.Deps{
+	webhooks.Version = versionOf()
+	posts, err := poster.New(webhooks)
+	if err != nil {
+		return installation{}, errors.Join(err, store.Close())
+	}
+	a := app.New(app.Deps{
 		Store: store,
 		Providers: map[desk.ChannelKind]app.Provider{
 			desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: store, Now: time.Now, NewID: newID}),
-			desk.WhatsAppChannel: whatsapp.New(whatsapp.Config{Now: time.Now}),
+			desk.WhatsAppChannel: whatsapp.New(whatsapp.Config{Now: time.Now, Log: log}),
 		},
 		Answer: api.SendAnswer,
 		Now:    time.Now,
@@ -164,21 +254,51 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger) (_ inst
 		Random: func(b []byte) { _, _ = rand.Read(b) }, // it never fails: it would end the process instead
 		Secret: secret[:],
 		Log:    log,
-	})}, nil
+
+		Poster:         appPoster{posts},
+		Event:          api.Event,
+		Deliveries:     rules,
+		AddressRefused: posts.Refused,
+		PlainHTTP:      len(webhooks.Allow) > 0,
+	})
+	if err := a.SealAnew(ctx); err != nil {
+		return installation{}, errors.Join(err, store.Close())
+	}
+	return installation{storage, store, a}, nil
 }
 
-func openStore(ctx context.Context, storage config.Storage) (store, error) {
+// exists returns fs.ErrNotExist when the place holds no installation.
+func exists(ctx context.Context, storage config.Storage) error {
+	there := storage.HoldsSQLite()
+	if storage.URL != "" {
+		var err error
+		if there, err = postgres.Exists(ctx, storage.URL); err != nil {
+			return unopened(storage, err)
+		}
+	}
+	if !there {
+		return fs.ErrNotExist
+	}
+	return nil
+}
+
+func openStore(ctx context.Context, storage config.Storage, log *slog.Logger) (store, error) {
 	if storage.URL == "" {
-		return sqlite.Open(ctx, sqlite.Config{Path: storage.Database()})
+		return sqlite.Open(ctx, sqlite.Config{Path: storage.Database(), Log: log})
 	}
-	s, err := postgres.Open(ctx, postgres.Config{URL: storage.URL, MaxConns: storage.MaxConns()})
-	if errors.As(err, new(*pgconn.ConnectError)) {
-		return nil, fmt.Errorf("open %s (does the server run, and is the URL in --database or PARLEY_DATABASE_URL right?): %w", storage, err)
-	}
+	s, err := postgres.Open(ctx, postgres.Config{URL: storage.URL, MaxConns: storage.MaxConns(), Log: log})
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", storage, err)
+		return nil, unopened(storage, err)
 	}
 	return s, nil
+}
+
+// unopened says why a PostgreSQL database could not be opened.
+func unopened(storage config.Storage, err error) error {
+	if errors.As(err, new(*pgconn.ConnectError)) {
+		return fmt.Errorf("open %s (does the server run, and is the URL in --database or PARLEY_DATABASE_URL right?): %w", storage, err)
+	}
+	return fmt.Errorf("open %s: %w", storage, err)
 }
 
 func init() {
@@ -190,28 +310,66 @@ func init() {
 func newID() desk.ID { return desk.ID(uuid.Must(uuid.NewV7())) }
 
 // do runs an operator's action on the installation, beside a server or without one.
-func (s *session) do(ctx context.Context, action func(*app.App) error) (err error) {
+func (s *session) do(ctx context.Context, action func(*app.App) error) error {
+	return s.doOn(ctx, makesNot, action)
+}
+
+// doOn is do, which with makes has the installation made when there is none.
+func (s *session) doOn(ctx context.Context, mayMake bool, action func(*app.App) error) error {
+	return s.on(ctx, mayMake, func(in installation, _ *slog.Logger) error { return action(in.app) })
+}
+
+// on opens the installation for an action.
+func (s *session) on(ctx context.Context, mayMake bool, action func(installation, *slog.Logger) error) (err error) {
 	storage, err := s.storage()
 	if err != nil {
 		return err
 	}
-	in, err := open(ctx, storage, slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	log := slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	in, err := open(ctx, storage, log, mayMake, s.webhooks, desk.DefaultDeliveryRules())
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s holds no parley installation: name the right one with --data or --database, or make one with %s",
+			storage, s.command("workspace create --name NAME"))
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.store.Close()) }()
-	return action(in.app)
+	return action(in, log)
 }
 
-// idOf reads an id as it was typed. What is no id is the zero one, which no
-// record has, so it meets the same answer as an unknown id.
+// inWorkspace runs an operator's action in the workspace that has this id.
+func (s *session) inWorkspace(ctx context.Context, id string, action func(*app.App, app.Principal) error) error {
+	return s.do(ctx, func(a *app.App) error {
+		p, err := a.Operator(ctx, idOf(id))
+		if err != nil {
+			return s.unknownWorkspace(err, id)
+		}
+		return action(a, p)
+	})
+}
+
+// onRecord runs an operator's action in the workspace of a member, key, channel, webhook
+// or unsettled attempt. unknown words the error if there is none.
+func (s *session) onRecord(ctx context.Context, id string, unknown func(error, string) error, action func(*app.App, app.Principal) error) error {
+	return s.do(ctx, func(a *app.App) error {
+		p, err := a.OperatorOf(ctx, idOf(id))
+		if err == nil {
+			err = action(a, p)
+		}
+		return unknown(err, id)
+	})
+}
+
+// idOf reads an id. For a text that is no id it returns the zero id. No record has it, so
+// the answer is the same as for an unknown id.
 func idOf(text string) desk.ID {
 	id, _ := desk.ParseID(text)
 	return id
 }
 
-// unknown says which id of a workspace, member and so on led nowhere, in which
-// database, since that may be the mistake, and what shows the right ones.
+// unknown says which id was not found and which command lists the right ones. It names the
+// database, because a wrong database is a common cause.
 func (s *session) unknown(err error, what, id, shownBy string) error {
 	if !desk.IsType(err, desk.NotFound) {
 		return err
@@ -220,9 +378,9 @@ func (s *session) unknown(err error, what, id, shownBy string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("no %s has the id %q in %s; %s shows them", what, id, storage, shownBy)
+	return fmt.Errorf("no %s has the id %q in %s; %s shows them", what, id, storage, s.command("%s", shownBy))
 }
 
 func (s *session) unknownWorkspace(err error, id string) error {
-	return s.unknown(err, "workspace", id, "parley workspace list")
+	return s.unknown(err, "workspace", id, "workspace list")
 }

@@ -45,10 +45,10 @@ func (c *templatePutCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.do(ctx, func(a *app.App) error {
-		t, err := a.PutSandboxTemplate(ctx, idOf(c.Channel), source)
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
+		t, err := a.PutTemplate(ctx, p, idOf(c.Channel), source)
 		if err != nil {
-			return s.unknownChannel(err, c.Channel)
+			return err
 		}
 		verdict := "it can be sent"
 		if !t.Sendable() {
@@ -107,10 +107,10 @@ func (*templateListCmd) Help() string {
 
 // Run lists the templates.
 func (c *templateListCmd) Run(ctx context.Context, s *session) error {
-	return s.do(ctx, func(a *app.App) error {
-		library, err := a.TemplatesOf(ctx, idOf(c.Channel))
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
+		library, err := a.TemplatesOf(ctx, p, idOf(c.Channel))
 		if err != nil {
-			return s.unknownChannel(err, c.Channel)
+			return err
 		}
 		var records []templateRecord
 		for _, t := range library.Templates {

@@ -8,19 +8,21 @@ import (
 	"parley/desk"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const attemptColumns = `a.id, a.key, a.hash, a.actor_id, a.phase, a.created_at, a.lease_until, a.settled_at, a.plan,
-	a.external_id, a.response, a.refusal, a.notes, a.erased`
+const attemptColumns = `a.id, a.key, a.hash, a.actor_kind, a.actor_id, a.phase, a.created_at, a.lease_until, a.settled_at, a.plan,
+	a.external_id, a.response, a.refusal, a.notes, a.erased,
+	CASE WHEN a.settled_at > 0 THEN ` + thisHour + ` - a.settled_hour ELSE 0 END`
 
 func readAttempt(row pgx.Row) (*desk.Attempt, error) {
 	var a desk.Attempt
-	err := row.Scan(into(&a.ID), &a.Key, (*hash)(&a.Hash), into(&a.Actor), (*string)(&a.Phase), (*int64)(&a.CreatedAt), (*int64)(&a.LeaseUntil),
-		(*int64)(&a.SettledAt), document{&a.Plan}, &a.ExternalID, &a.Response, document{&a.Refusal}, document{&a.Notes}, &a.Erased)
+	err := row.Scan(into(&a.ID), &a.Key, (*hash)(&a.Hash), (*string)(&a.Actor.Kind), into(&a.Actor.ID), (*string)(&a.Phase), (*int64)(&a.CreatedAt), (*int64)(&a.Lease),
+		(*int64)(&a.SettledAt), document{&a.Plan}, &a.ExternalID, &a.Response, document{&a.Refusal}, document{&a.Notes}, &a.Erased, &a.Age)
 	return &a, err
 }
 
-// unsettled stands in a query as it stands in the index attempts_unsettled.
+// unsettled must be written in a query exactly as in the index attempts_unsettled.
 const unsettled = `a.phase IN ('dispatching', 'in_doubt')`
 
 const (
@@ -29,10 +31,18 @@ const (
 	JOIN attempts a ON a.workspace_id = k.workspace_id AND a.id = k.attempt_id WHERE k.workspace_id = $1 AND k.key = $2`
 	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 ORDER BY a.id DESC LIMIT $2`
 	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a
-	WHERE ` + unsettled + ` AND a.phase = 'in_doubt' AND a.workspace_id = $1 ORDER BY a.id DESC LIMIT $2`
-	unsettledQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE ` + unsettled + ` AND a.workspace_id = $1 ORDER BY a.id`
-	lapsedQuery    = `SELECT a.workspace_id, a.id FROM attempts a
-	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND a.lease_until < ` + databaseNow + ` - $1::bigint LIMIT $2`
+	WHERE ` + unsettled + ` AND a.phase >= 'in_doubt' AND a.workspace_id = $1 ORDER BY a.phase DESC, a.id DESC LIMIT $2`  // only the index has this order
+	// Each is looked up by its index, see wantedContacts, and locked in the order of
+	// ids.
+	attemptsToQuery = `SELECT ` + attemptColumns + ` FROM (
+		SELECT l.id FROM unnest($2::uuid[]) u (contact) CROSS JOIN LATERAL
+			(SELECT a.id FROM attempts a WHERE ` + unsettled + ` AND a.workspace_id = $1 AND a.contact_id = u.contact OFFSET 0) l
+		UNION SELECT l.id FROM unnest($3::text[]) u (number) CROSS JOIN LATERAL
+			(SELECT a.id FROM attempts a WHERE ` + unsettled + ` AND a.workspace_id = $1 AND a.number = u.number AND a.number <> '' OFFSET 0) l
+		ORDER BY 1) w CROSS JOIN LATERAL (SELECT * FROM attempts WHERE workspace_id = $1 AND id = w.id OFFSET 0) a
+	WHERE ` + unsettled + ``
+	lapsedQuery = `SELECT a.workspace_id, a.id FROM attempts a
+	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND (a.lease_until < ` + databaseNow + ` - $1::bigint OR a.lease_until > ` + databaseNow + ` + $2::bigint) LIMIT $3`
 )
 
 // AttemptOfKey returns the attempt that holds an Idempotency-Key, or nil.
@@ -68,51 +78,59 @@ func (s *Store) Attempts(ctx context.Context, ws desk.ID, inDoubt bool, limit in
 }
 
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching
-// although their lease ended more than margin milliseconds ago.
-func (s *Store) Lapsed(ctx context.Context, margin desk.Time, limit int) (found []app.LapsedAttempt, err error) {
+// although their lease ended more than margin milliseconds ago, or ends later than a
+// lease can.
+func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) (found []app.LapsedAttempt, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		found, err = all(p, "lapsed attempts", func(row pgx.Row) (a app.LapsedAttempt, err error) {
 			err = row.Scan(into(&a.Workspace), into(&a.ID))
 			return a, err
-		}, lapsedQuery, int64(margin), limit)
+		}, lapsedQuery, int64(margin), int64(length+margin), limit)
 		return err
 	})
 	return found, err
 }
 
-// An attempt was made before it was settled, and its id tells when: so of a long log
-// only the old end is read.
 const forgetAttemptsQuery = `WITH forgotten AS (
-		SELECT id, key FROM attempts WHERE workspace_id = $1 AND id < $2 AND settled_at > 0 AND settled_at < $3 ORDER BY id LIMIT $4),
+		SELECT id, key FROM attempts WHERE workspace_id = $1 AND settled_at > 0 AND settled_hour <= ` + thisHour + ` - $2::bigint
+		ORDER BY settled_hour, id LIMIT $3),
 	keys AS (DELETE FROM send_keys k USING forgotten f WHERE k.workspace_id = $1 AND k.key = f.key AND k.attempt_id = f.id)
 	DELETE FROM attempts a USING forgotten f WHERE a.workspace_id = $1 AND a.id = f.id`
 
-// ForgetAttempts deletes up to limit attempts of a workspace that were settled before
-// a time, with the keys that they still hold, and returns how many.
-func (s *Store) ForgetAttempts(ctx context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
-	tag, err := s.exec(ctx, "forget attempts", forgetAttemptsQuery, uuid(ws), uuid(desk.FirstID(before)), int64(before), limit)
+// ForgetAttempts deletes up to limit attempts of a workspace that have been settled for
+// this many hours of the counter, with the keys that they still hold, and returns how
+// many.
+func (s *Store) ForgetAttempts(ctx context.Context, ws desk.ID, hours int64, limit int) (n int, err error) {
+	tag, err := s.exec(ctx, "forget attempts", forgetAttemptsQuery, uuid(ws), hours, limit)
 	return int(tag.RowsAffected()), err
 }
 
-// A response never changes once it is there.
-const putAttemptQuery = `INSERT INTO attempts (workspace_id, id, key, hash, actor_id, phase, created_at, lease_until, settled_at, plan,
-	external_id, response, refusal, notes, erased) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-	ON CONFLICT (workspace_id, id) DO UPDATE SET key = excluded.key, hash = excluded.hash, actor_id = excluded.actor_id,
+// A stored response never changes.
+const putAttemptQuery = `INSERT INTO attempts (workspace_id, id, key, hash, actor_kind, actor_id, phase, created_at, lease_until, settled_at, plan,
+	external_id, response, refusal, notes, erased, contact_id, number, settled_hour)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, CASE WHEN $10::bigint > 0 THEN ` + thisHour + ` ELSE 0 END)
+	ON CONFLICT (workspace_id, id) DO UPDATE SET key = excluded.key, hash = excluded.hash, actor_kind = excluded.actor_kind, actor_id = excluded.actor_id,
 	phase = excluded.phase, created_at = excluded.created_at, lease_until = excluded.lease_until, settled_at = excluded.settled_at,
 	plan = excluded.plan, external_id = excluded.external_id, response = coalesce(attempts.response, excluded.response),
-	refusal = excluded.refusal, notes = excluded.notes, erased = excluded.erased`
+	refusal = excluded.refusal, notes = excluded.notes, erased = excluded.erased, contact_id = excluded.contact_id, number = excluded.number,
+	settled_hour = CASE WHEN attempts.settled_at > 0 AND excluded.settled_at > 0 THEN attempts.settled_hour ELSE excluded.settled_hour END`
 
 func putAttempt(p *pipe, ws desk.ID, a *desk.Attempt) error {
-	p.put(putAttemptQuery, uuid(ws), uuid(a.ID), a.Key, slices.Clone(a.Hash[:]), uuid(a.Actor), string(a.Phase), int64(a.CreatedAt), int64(a.LeaseUntil),
-		int64(a.SettledAt), asJSON(a.Plan), a.ExternalID, a.Response, asJSON(a.Refusal), asJSON(a.Notes), a.Erased)
+	p.put(putAttemptQuery, uuid(ws), uuid(a.ID), a.Key, slices.Clone(a.Hash[:]), string(a.Actor.Kind), uuid(a.Actor.ID), string(a.Phase), int64(a.CreatedAt), int64(a.Lease),
+		int64(a.SettledAt), asJSON(a.Plan), a.ExternalID, a.Response, asJSON(a.Refusal), asJSON(a.Notes), a.Erased,
+		uuid(a.Plan.Contact), a.Plan.Canonical())
 	return p.fail
 }
 
-// eraseAttempts drops what unsettled attempts know of contacts that are deleted.
+// eraseAttempts removes what unsettled attempts know of deleted contacts.
 func eraseAttempts(p *pipe, ws desk.ID, deleted []*desk.Contact) error {
-	attempts, err := all(p, "unsettled attempts", readAttempt, unsettledQuery+forUpdate, uuid(ws))
+	ids, numbers := pgtype.FlatArray[uuid]{}, []string{}
+	for _, d := range deleted {
+		ids, numbers = append(ids, uuid(d.ID)), append(numbers, d.Numbers()...)
+	}
+	attempts, err := all(p, "attempts to contacts", readAttempt, attemptsToQuery+` FOR UPDATE OF a`, uuid(ws), ids, numbers)
 	for _, a := range attempts {
-		if err == nil && !a.Erased && slices.ContainsFunc(deleted, a.Concerns) {
+		if err == nil && !a.Erased {
 			a.Erase()
 			err = putAttempt(p, ws, a)
 		}

@@ -6,13 +6,14 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
 )
 
 func readChannel(row pgx.Row) (v desk.Channel, err error) {
 	var bindings [][4]string
-	err = row.Scan(into(&v.ID), (*string)(&v.Kind), &v.ExternalID, &v.Enabled, (*int64)(&v.CreatedAt), &v.Library, document{&bindings}, document{&v.Account})
+	err = row.Scan(into(&v.ID), (*string)(&v.Kind), &v.ExternalID, &v.Enabled, (*int64)(&v.CreatedAt), &v.Library, document{&bindings}, document{&v.Account}, document{&v.Status})
 	for _, b := range bindings {
 		if v.Bindings == nil {
 			v.Bindings = map[desk.BindingPlace]desk.Binding{}
@@ -31,12 +32,16 @@ func putChannel(p *pipe, ws desk.ID, v *desk.Channel) {
 	if !reflect.ValueOf(v.Account).IsZero() {
 		account = &v.Account
 	}
-	p.put(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account)
-		VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
+	var status *desk.AccountStatus
+	if v.Status != (desk.AccountStatus{}) {
+		status = &v.Status
+	}
+	p.put(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account, status)
+		VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
 		external_id = excluded.external_id, enabled = excluded.enabled, created_at = excluded.created_at, bindings = excluded.bindings,
-		account = excluded.account`,
-		uuid(ws), uuid(v.ID), string(v.Kind), v.ExternalID, v.Enabled, int64(v.CreatedAt), asJSON(bindings), asJSON(account))
-	enter(p, entryChannel, v.ID.String(), ws)
+		account = excluded.account, status = excluded.status`,
+		uuid(ws), uuid(v.ID), string(v.Kind), v.ExternalID, v.Enabled, int64(v.CreatedAt), asJSON(bindings), asJSON(account), asJSON(status))
+	enter(p, stored.Channel, v.ID.String(), ws)
 }
 
 const channelsOfKindQuery = `SELECT workspace_id, id FROM channels WHERE kind = $1 ORDER BY workspace_id, id`
@@ -51,6 +56,34 @@ func (s *Store) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) (list
 		return err
 	})
 	return list, err
+}
+
+const channelSignsQuery = `SELECT coalesce(max(synced_at), 0), coalesce(max(asked_at), 0), ` + databaseNow + `
+	FROM channel_signs WHERE workspace_id = $1 AND channel_id = $2`
+
+// ChannelSigns returns the times at which a channel last worked, and the database's
+// clock.
+func (s *Store) ChannelSigns(ctx context.Context, ws, channel desk.ID) (signs desk.ChannelSigns, now desk.Time, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		signs, err = one(p, "channel signs", func(row pgx.Row) (signs desk.ChannelSigns, err error) {
+			err = row.Scan((*int64)(&signs.Synced), (*int64)(&signs.Asked), (*int64)(&now))
+			return signs, err
+		}, channelSignsQuery, uuid(ws), uuid(channel))
+		return err
+	})
+	return signs, now, err
+}
+
+// NoteChannel stores the current time for one of a channel's signs.
+func (s *Store) NoteChannel(ctx context.Context, ws, channel desk.ID, sign app.ChannelSign) error {
+	query := `INSERT INTO channel_signs (workspace_id, channel_id, synced_at) VALUES ($1, $2, ` + databaseNow + `)
+		ON CONFLICT (workspace_id, channel_id) DO UPDATE SET synced_at = excluded.synced_at`
+	if sign == app.SignAsked {
+		query = `INSERT INTO channel_signs (workspace_id, channel_id, asked_at) VALUES ($1, $2, ` + databaseNow + `)
+		ON CONFLICT (workspace_id, channel_id) DO UPDATE SET asked_at = excluded.asked_at`
+	}
+	_, err := s.exec(ctx, "note a channel's sign", query, uuid(ws), uuid(channel))
+	return err
 }
 
 func replaceTemplates(p *pipe, ws desk.ID, l *desk.ChannelLibrary) {
@@ -73,7 +106,7 @@ func (s *Store) Templates(ctx context.Context, ws, channel desk.ID) (version int
 		p.each(func(row pgx.Row) error {
 			var t desk.TemplateSource
 			err := row.Scan(&version, &t.Name, &t.Language, &t.Source)
-			if t.Name != "" { // else the library is empty
+			if t.Name != "" { // otherwise the library is empty
 				list = append(list, t)
 			}
 			return err
@@ -88,8 +121,8 @@ func (s *Store) Templates(ctx context.Context, ws, channel desk.ID) (version int
 
 const sandboxTemplatesQuery = `SELECT name, language, source FROM sandbox_templates WHERE workspace_id = $1 AND channel_id = $2`
 
-// SandboxTemplates returns the library of a sandbox channel, as the provider that the
-// sandbox plays holds it.
+// SandboxTemplates returns the library of a sandbox channel, as the simulated provider
+// has it.
 func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) (list []desk.TemplateSource, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		list, err = all(p, "sandbox templates", func(row pgx.Row) (t desk.TemplateSource, err error) {
@@ -101,10 +134,29 @@ func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) (list
 	return list, err
 }
 
-// PutSandboxTemplate puts a template there, replacing one of the same name and language.
+// PutSandboxTemplate puts a template into that library, replacing one with the same
+// name and language.
 func (s *Store) PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error {
 	_, err := s.exec(ctx, "sandbox template", `INSERT INTO sandbox_templates (workspace_id, channel_id, name, language, source)
 		VALUES ($1, $2, $3, $4, $5) ON CONFLICT (workspace_id, channel_id, name, language) DO UPDATE SET source = excluded.source`,
 		uuid(ws), uuid(channel), t.Name, t.Language, t.Source)
+	return err
+}
+
+// Resealed tells whether the secrets of the first release were sealed again.
+func (s *Store) Resealed(ctx context.Context) (done bool, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		done, err = one(p, "resealed", func(row pgx.Row) (done bool, err error) {
+			err = row.Scan(&done)
+			return done, err
+		}, `SELECT resealed FROM installation`)
+		return err
+	})
+	return done, err
+}
+
+// SetResealed stores that they were.
+func (s *Store) SetResealed(ctx context.Context) error {
+	_, err := s.exec(ctx, "resealed", `UPDATE installation SET resealed = true`)
 	return err
 }

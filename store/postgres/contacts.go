@@ -5,8 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 
+	"parley/app"
 	"parley/desk"
 
 	"github.com/jackc/pgx/v5"
@@ -14,27 +15,30 @@ import (
 )
 
 const contactColumns = `c.id, c.external_id, c.name, c.email, c.phone, c.note, c.attributes, c.further,
-	c.owner_id, c.created_at, c.updated_at, c.version, w.version`
+	c.owner_id, c.created_at, c.updated_at, c.version, w.settings_version`
 
-// A contactRow is a contact whose owner is yet to be resolved by the settings of the
-// version that was read with it.
+// A contactRow is a contact whose owner is not resolved yet. The settings of the
+// version that was read with it resolve the owner.
 type contactRow struct {
 	desk.Contact
 	owner    desk.ID
 	settings int64
 }
 
-func readContact(row pgx.Row) (*contactRow, error) {
+// readContact reads contactColumns, and what a query adds to them.
+func readContact(row pgx.Row, more ...any) (*contactRow, error) {
 	var c contactRow
 	var attributes, further string
-	err := row.Scan(into(&c.ID), &c.ExternalID, &c.Name, &c.Email, &c.Phone, &c.Note, &attributes, &further,
-		into(&c.owner), (*int64)(&c.CreatedAt), (*int64)(&c.UpdatedAt), &c.Version, &c.settings)
+	err := row.Scan(append([]any{into(&c.ID), &c.ExternalID, &c.Name, &c.Email, &c.Phone, &c.Note, &attributes, &further,
+		into(&c.owner), (*int64)(&c.CreatedAt), (*int64)(&c.UpdatedAt), &c.Version, &c.settings}, more...)...)
 	if err == nil {
 		c.Attributes = desk.StoredAttributes(attributes)
 		c.Further, err = desk.StoredFurther(further)
 	}
 	return &c, err
 }
+
+func readOneContact(row pgx.Row) (*contactRow, error) { return readContact(row) }
 
 // of resolves the owner.
 func (c *contactRow) of(settings *desk.Settings) *desk.Contact {
@@ -44,13 +48,13 @@ func (c *contactRow) of(settings *desk.Settings) *desk.Contact {
 
 const (
 	contactsFrom = ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id WHERE c.workspace_id = $1`
-	contactQuery = `SELECT ` + contactColumns + contactsFrom + ` AND c.id = $2`
+	contactQuery = `SELECT ` + contactColumns + contactsFrom + ` AND c.id >= $2 AND c.id <= $2 ORDER BY c.id` // see contactByID
 )
 
 // Contact returns a contact, or NotFound, and the settings at that moment.
 func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Contact, settings *desk.Settings, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		c, err := one(p, "contact", readContact, contactQuery, uuid(ws), uuid(id))
+		c, err := one(p, "contact", readOneContact, contactQuery, uuid(ws), uuid(id))
 		if err != nil {
 			return err
 		}
@@ -65,31 +69,44 @@ func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Cont
 	return contact, settings, err
 }
 
-// contactsQuery is the list's query with its arguments. There are few of them, so each is
-// prepared once on a connection.
+// contactsQuery is the query of the list with its arguments. There are few variants, so
+// each is prepared once on a connection.
+//
+// The query must leave the planner only one index. If an owner is asked for, the order
+// begins with the owner, and the owner is a range of one value: for a constant,
+// PostgreSQL knows that it does not change the order. By its statistics, an owner may
+// have every contact, and then the list of all contacts would look as cheap.
 func contactsQuery(ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (string, []any) {
-	args := []any{uuid(ws), int64(after.UpdatedAt), uuid(after.ID), int64(f.UpdatedSince), limit}
+	args := []any{uuid(ws), int64(after.UpdatedAt), uuid(after.ID), int64(f.UpdatedSince), limit + 1}
 	bind := func(v any) int { args = append(args, v); return len(args) }
-	var q strings.Builder
-	q.WriteString(`SELECT ` + contactColumns + contactsFrom + ` AND (c.updated_at, c.id) > ($2, $3) AND c.updated_at >= $4`)
+	where, order := ` AND (updated_at, id) > ($2, $3) AND updated_at >= $4`, `updated_at, id`
 	if !f.Owner.IsZero() {
-		fmt.Fprintf(&q, ` AND c.owner_id = $%d`, bind(uuid(f.Owner)))
+		n := bind(uuid(f.Owner))
+		where = fmt.Sprintf(` AND (owner_id, updated_at, id) > ($%d, $2, $3) AND owner_id >= $%d AND owner_id <= $%d AND updated_at >= $4`, n, n, n)
+		order = `owner_id, updated_at, id`
 	}
-	for _, i := range f.Held {
-		i = i.Claim()
-		fmt.Fprintf(&q, ` AND c.id = (SELECT contact_id FROM identities WHERE workspace_id = $1 AND kind = $%d AND value = $%d)`,
-			bind(i.Kind), bind(i.Value))
-	}
-	q.WriteString(` ORDER BY c.updated_at, c.id LIMIT $5`)
-	return q.String(), args
+	return `SELECT ` + contactColumns + `, c.there FROM (` +
+		upToPage(`SELECT *, octet_length(note) + octet_length(attributes) + octet_length(further) AS bytes FROM contacts WHERE workspace_id = $1`+where+
+			` ORDER BY `+order+` LIMIT $5`, `updated_at, id`) +
+		`) c JOIN workspaces w ON w.id = $1 ORDER BY c.updated_at, c.id`, args
 }
 
-// Contacts returns up to limit contacts that pass the filter and stand after the
-// place given, in export order.
-func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (list []*desk.Contact, err error) {
+// upToPage limits a query's rows, which have their size as bytes, to those of a page,
+// and adds how many rows there were. So the server need not send the rest, nor read its
+// large values.
+func upToPage(query, order string) string {
+	return `SELECT * FROM (SELECT *, sum(bytes) OVER (ORDER BY ` + order + `) - bytes AS before, count(*) OVER () AS there
+		FROM (` + query + `) q) q WHERE before < ` + strconv.Itoa(desk.MaxPage)
+}
+
+// Contacts returns up to limit contacts that match the filter and come after the given
+// position, in export order, and the position after which the list continues.
+func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (list []*desk.Contact, next *desk.ContactPlace, err error) {
 	query, args := contactsQuery(ws, f, after, limit)
 	err = s.read(ctx, func(p *pipe) error {
-		rows, err := all(p, "contacts", readContact, query, args...)
+		list, next = nil, nil
+		there := 0
+		rows, err := all(p, "contacts", func(row pgx.Row) (*contactRow, error) { return readContact(row, &there) }, query, args...)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -97,43 +114,65 @@ func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, 
 		if err != nil {
 			return err
 		}
-		list = make([]*desk.Contact, len(rows))
-		for n, row := range rows {
-			list[n] = row.of(settings)
+		size := desk.NewPageSize(limit)
+		for _, row := range rows {
+			c := row.of(settings)
+			if !size.Add(c.ListBytes()) {
+				break
+			}
+			list = append(list, c)
+		}
+		if len(list) < there {
+			place := list[len(list)-1].Place()
+			next = &place
 		}
 		return nil
 	})
-	return list, err
+	return list, next, err
 }
 
-// UpdateContacts loads all that ops can touch, calls apply, and stores what it
-// changed, all or nothing.
-func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book)) error {
-	w := wanted(ops)
+// UpdateContacts loads all contacts that ops can change, calls apply, and stores the
+// changes, all or nothing.
+func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(book *desk.Book, from, to int)) error {
 	return s.write(ctx, ws, false, func(t *tx) error {
-		loaded := putLoad(t.pipe, ws, w)
-		if err := t.open("load contacts"); err != nil {
-			return err
-		}
-		book := bookOf(t.settings, len(ops), *loaded)
-		apply(book)
-		return flushBook(t, book)
+		return app.InParts(len(ops), func(from, to int) (fit int, err error) {
+			most := 0
+			if to-from > 1 {
+				most = desk.MaxBookBytes
+			}
+			loaded := putLoad(t.pipe, ws, wanted(ops[from:to]), most)
+			if t.settings == nil {
+				err = t.open("load contacts")
+			} else {
+				err = t.send("load contacts")
+			}
+			if err != nil || loaded.full {
+				return len(loaded.contacts), err
+			}
+			book := bookOf(t.settings, to-from, loaded)
+			apply(book, from, to)
+			if err := flushBook(t, book); err != nil || book.Ended() {
+				return app.NoMore, err
+			}
+			return 0, nil
+		})
 	})
 }
 
-// FlushesAbreast is two: the one is with the database while the other is with parley. A
-// third has only smaller groups to take, since one commit with events is under way at a time.
+// FlushesAbreast is two: while the database works on one, parley works on the other. A
+// third would only make the groups smaller, because commits with events run one after
+// the other.
 func (s *Store) FlushesAbreast() int { return 2 }
 
-// Book loads all that ops can touch, to try them out: nothing of it is stored, so the
-// settings may be a moment older than the contacts.
-func (s *Store) Book(ctx context.Context, ws desk.ID, ops []*desk.Op) (book *desk.Book, err error) {
-	w := wanted(ops)
+// Book loads the contacts of a look-up. It stores nothing, so the settings may be
+// slightly older than the contacts.
+func (s *Store) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (book *desk.Book, err error) {
+	w := named(l)
 	err = s.read(ctx, func(p *pipe) error {
-		loaded := putLoad(p, ws, w)
+		loaded := putLoad(p, ws, w, l.Most)
 		settings, err := s.currentSettings(p, ws)
 		if err == nil {
-			book = bookOf(settings, len(ops), *loaded)
+			book = bookOf(settings, 1, loaded)
 		}
 		return err
 	})
@@ -146,52 +185,83 @@ type claimed struct {
 	ids           pgtype.FlatArray[uuid]
 }
 
-func wanted(ops []*desk.Op) (w claimed) {
-	w.kinds, w.values, w.ids = []string{}, []string{}, pgtype.FlatArray[uuid]{}
+func wanted(ops []*desk.Op) claimed {
+	w := claimed{[]string{}, []string{}, pgtype.FlatArray[uuid]{}}
 	for _, op := range ops {
-		for _, id := range op.IDs() {
-			w.ids = append(w.ids, uuid(id))
-		}
-		for _, i := range op.Identities() {
-			w.add(i.Claim())
-		}
+		w.name(op.IDs(), op.Identities())
 	}
 	return w
 }
 
-func (w *claimed) add(i desk.Identity) {
+func named(l desk.Lookup) claimed {
+	w := claimed{[]string{}, []string{}, pgtype.FlatArray[uuid]{}}
+	w.name(l.IDs, l.Identities)
+	return w
+}
+
+func (w *claimed) name(ids []desk.ID, identities []desk.Identity) {
+	for _, id := range ids {
+		w.ids = append(w.ids, uuid(id))
+	}
+	for _, i := range identities {
+		w.add(i.Claim())
+	}
+}
+
+func (w *claimed) add(i desk.Claim) {
 	w.kinds, w.values = append(w.kinds, i.Kind), append(w.values, i.Value)
 }
 
 func (w claimed) args(ws desk.ID) []any { return []any{uuid(ws), w.kinds, w.values, w.ids} }
 
-// What is looked up by lists of keys is looked up key by key: LATERAL leaves the planner no
-// other way. Of a table that grows fast its figures are old, and by them it would rather
-// read a whole workspace.
+// Lists of keys are looked up key by key, because LATERAL leaves the planner no other
+// way. The statistics of a fast-growing table are old, and with them the planner would
+// rather read a whole workspace.
+//
+// contactByID leaves the planner only the primary key. For a table that is empty when the
+// plan is made, contacts_updated looks as cheap; it is not in the order of ids, and for a
+// range the planner does not know that there is only one.
 const (
+	contactByID    = ` FROM contacts WHERE workspace_id = $1 AND id >= u.id AND id <= u.id ORDER BY id`
 	wantedContacts = `(SELECT i.contact_id FROM unnest($2::text[], $3::text[]) u (kind, value) CROSS JOIN LATERAL
-			(SELECT contact_id FROM identities WHERE workspace_id = $1 AND kind = u.kind AND value = u.value LIMIT 1) i
+			(SELECT contact_id FROM claims WHERE workspace_id = $1 AND kind = u.kind AND value = u.value OFFSET 0) i
 		UNION SELECT unnest($4::uuid[]) ORDER BY 1) u (id)`
 	loadBookQuery = `SELECT ` + contactColumns + ` FROM ` + wantedContacts + ` CROSS JOIN LATERAL
-		(SELECT * FROM contacts WHERE workspace_id = $1 AND id = u.id LIMIT 1) c JOIN workspaces w ON w.id = $1`
+		(SELECT *` + contactByID + ` LIMIT 1) c JOIN workspaces w ON w.id = $1`
 	lockBookQuery = `SELECT c.id FROM ` + wantedContacts + ` CROSS JOIN LATERAL
-		(SELECT id FROM contacts WHERE workspace_id = $1 AND id = u.id FOR UPDATE) c`
+		(SELECT id` + contactByID + forUpdate + `) c`
 )
 
-// putLoad lets the query wait that loads every contact named, whatever their number.
-func putLoad(p *pipe, ws desk.ID, w claimed) *[]*contactRow {
-	var loaded []*contactRow
-	p.each(func(row pgx.Row) error {
-		c, err := readContact(row)
-		loaded = append(loaded, c)
-		return err
-	}, loadBookQuery, w.args(ws)...)
-	return &loaded
+// A load collects the contacts for a Book.
+type load struct {
+	contacts []*contactRow
+	bytes    int
+	full     bool // there are more than were asked for
 }
 
-func bookOf(settings *desk.Settings, n int, loaded []*contactRow) *desk.Book {
+// putLoad queues the query that loads all named contacts, for any number of them. It
+// keeps no more of them once they are over most bytes, unless that is 0.
+func putLoad(p *pipe, ws desk.ID, w claimed, most int) *load {
+	l := &load{}
+	p.each(func(row pgx.Row) error {
+		if l.full {
+			return nil
+		}
+		c, err := readContact(row)
+		if err != nil {
+			return err
+		}
+		l.contacts = append(l.contacts, c)
+		l.bytes += c.Size()
+		l.full = most > 0 && l.bytes > most
+		return nil
+	}, loadBookQuery, w.args(ws)...)
+	return l
+}
+
+func bookOf(settings *desk.Settings, n int, loaded *load) *desk.Book {
 	book := desk.NewBook(settings, n)
-	for _, c := range loaded {
+	for _, c := range loaded.contacts {
 		book.Load(c.of(settings))
 	}
 	return book
@@ -229,49 +299,51 @@ const (
 	u (id, external_id, name, email, phone, note, attributes, further, owner_id, created_at, updated_at, version)`
 	insertContacts = `INSERT INTO contacts (workspace_id, id, external_id, name, email, phone, note, attributes, further,
 	owner_id, created_at, updated_at, version) SELECT $1, u.*` + contactRows
-	// The rows that are still of the version that was loaded.
-	atVersion = ` CROSS JOIN LATERAL (SELECT ctid AS place FROM contacts WHERE workspace_id = $1 AND id = u.id AND version = u.version LIMIT 1) l
-	WHERE c.ctid = l.place`
+	// The rows that still have the version that was loaded.
+	atVersion = ` CROSS JOIN LATERAL (SELECT ctid AS place` + contactByID + ` LIMIT 1) l
+	WHERE c.ctid = l.place AND c.version = u.version`
 	updateContacts = `WITH done AS (UPDATE contacts c SET external_id = u.external_id, name = u.name, email = u.email, phone = u.phone, note = u.note,
 	attributes = u.attributes, further = u.further, owner_id = u.owner_id, created_at = u.created_at, updated_at = u.updated_at,
 	version = c.version + 1` + contactRows + atVersion + allDone
 	deleteContacts = `WITH done AS (DELETE FROM contacts c USING unnest($2::uuid[], $3::bigint[]) u (id, version)` + atVersion + allDone
-	// An error when rows were missed, whose version another transaction has raised: so the
-	// server itself goes no further, and the commit can be sent along.
+	// This statement fails if rows were missed because another transaction has raised
+	// their version. Then the server stops, so the commit can be sent in the same round
+	// trip.
 	allDone      = ` RETURNING 1) SELECT 1 / (count(*) = cardinality($2::uuid[]))::integer FROM done`
 	lockContacts = `SELECT FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
-	(SELECT FROM contacts WHERE workspace_id = $1 AND id = u.id FOR UPDATE) c`
+	(SELECT` + contactByID + forUpdate + `) c`
 
-	releaseIdentities = `DELETE FROM identities i USING unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id) CROSS JOIN LATERAL
-	(SELECT ctid AS place FROM identities
+	releaseClaims = `DELETE FROM claims i USING unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id) CROSS JOIN LATERAL
+	(SELECT ctid AS place FROM claims
 		WHERE workspace_id = $1 AND kind = u.kind AND value = u.value AND contact_id = u.contact_id LIMIT 1) l
 	WHERE i.ctid = l.place`
-	// Plainly, so that one that is taken is an error: to do nothing would drop a claim, to
-	// update would steal it.
-	takeIdentities = `INSERT INTO identities (workspace_id, kind, value, contact_id)
-	SELECT $1, u.* FROM unnest($2::text[], $3::text[], $4::uuid[]) u`
+	// A plain INSERT, so that a claim that is taken is an error: DO NOTHING would drop
+	// a claim, and DO UPDATE would steal it.
+	takeClaims = `INSERT INTO claims (workspace_id, kind, value, share, contact_id)
+	SELECT $1, u.kind, u.value, 0, u.contact_id FROM unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id)`
 )
 
-// flushBook lets what changed on the Book wait for the commit. Rows are locked in the order of their keys, so that two flushes wait for
-// each other and don't deadlock; a statement that writes many has no order of its own.
+// flushBook queues the Book's changes for the commit. Rows are locked in the order of
+// their keys, so that two flushes wait for each other and don't deadlock; a statement
+// that writes many rows has no order of its own.
 func flushBook(t *tx, book *desk.Book) error {
 	t.events = append(t.events, book.Events()...)
 	var inserted, updated, gone contactTable
 	var released, taken claims
 	var deleted []*desk.Contact
-	for _, p := range book.Changed() {
-		let, took := p.Claims()
-		released.add(let, p.Stored)
-		taken.add(took, p.Now)
+	for _, e := range book.Changed() {
+		let, took := e.Claims()
+		released.add(let, e.Stored)
+		taken.add(took, e.Now)
 		switch {
-		case p.Stored == nil && p.Now == nil: // came and went
-		case p.Now == nil:
-			gone.add(p.Stored, p.Stored.Version)
-			deleted = append(deleted, p.Stored)
-		case p.Stored == nil:
-			inserted.add(p.Now, 1)
+		case e.Stored == nil && e.Now == nil: // created and deleted again
+		case e.Now == nil:
+			gone.add(e.Stored, e.Stored.Version)
+			deleted = append(deleted, e.Stored)
+		case e.Stored == nil:
+			inserted.add(e.Now, 1)
 		default:
-			updated.add(p.Now, p.Stored.Version)
+			updated.add(e.Now, e.Stored.Version)
 		}
 	}
 	if touched := slices.Concat(gone.ids, updated.ids); len(touched) > 1 {
@@ -280,7 +352,8 @@ func flushBook(t *tx, book *desk.Book) error {
 	if len(gone.ids) > 0 {
 		t.put(deleteContacts, uuid(t.ws), gone.ids, gone.versions)
 		eraseConversations(t.pipe, t.ws, gone.ids)
-		eraseWebhooks(t.pipe, t.ws, deleted)
+		eraseCallbacks(t.pipe, t.ws, deleted)
+		eraseResponses(t.pipe, t.ws, gone.ids)
 	}
 	if len(updated.ids) > 0 {
 		t.put(updateContacts, updated.args(t.ws)...)
@@ -289,10 +362,10 @@ func flushBook(t *tx, book *desk.Book) error {
 		t.put(insertContacts, inserted.args(t.ws)...)
 	}
 	if len(released) > 0 {
-		t.put(releaseIdentities, released.args(t.ws)...)
+		t.put(releaseClaims, released.args(t.ws)...)
 	}
 	if len(taken) > 0 {
-		t.put(takeIdentities, taken.args(t.ws)...)
+		t.put(takeClaims, taken.args(t.ws)...)
 	}
 	if deleted == nil {
 		return t.fail
@@ -300,15 +373,15 @@ func flushBook(t *tx, book *desk.Book) error {
 	return eraseAttempts(t.pipe, t.ws, deleted)
 }
 
-// A claim is an identity and who holds it.
+// A claim is a claim with the contact that holds it.
 type claim struct {
-	desk.Identity
+	desk.Claim
 	holder desk.ID
 }
 
 type claims []claim
 
-func (c *claims) add(list []desk.Identity, holder *desk.Contact) {
+func (c *claims) add(list []desk.Claim, holder *desk.Contact) {
 	for _, i := range list {
 		*c = append(*c, claim{i, holder.ID})
 	}
@@ -318,31 +391,8 @@ func (c claims) args(ws desk.ID) []any {
 	slices.SortFunc(c, func(a, b claim) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Value, b.Value)) })
 	var w claimed
 	for _, i := range c {
-		w.add(i.Identity)
+		w.add(i.Claim)
 		w.ids = append(w.ids, uuid(i.holder))
 	}
 	return w.args(ws)
-}
-
-const insertEvents = `WITH counter AS (
-		INSERT INTO event_counters (workspace_id, seq) VALUES ($1, cardinality($2::bigint[]))
-		ON CONFLICT (workspace_id) DO UPDATE SET seq = event_counters.seq + excluded.seq RETURNING seq)
-	INSERT INTO events (workspace_id, seq, at, kind, subject_id, actor_id, changed)
-	SELECT $1, counter.seq - cardinality($2::bigint[]) + u.n, u.at, u.kind, u.subject_id, u.actor_id, u.changed
-	FROM counter, unnest($2::bigint[], $3::text[], $4::uuid[], $5::uuid[], $6::text[])
-		WITH ORDINALITY u (at, kind, subject_id, actor_id, changed, n)`
-
-// putEvents lets the events wait for the commit.
-func putEvents(p *pipe, ws desk.ID, events []desk.Event) {
-	if len(events) == 0 {
-		return
-	}
-	n := len(events)
-	at, kinds, changed := make([]int64, n), make([]string, n), make([]string, n)
-	subjects, actors := make(pgtype.FlatArray[uuid], n), make(pgtype.FlatArray[uuid], n)
-	for i, e := range events {
-		at[i], kinds[i], changed[i] = int64(e.At), string(e.Kind), strings.Join(e.Changed, ",")
-		subjects[i], actors[i] = uuid(e.Subject), uuid(e.Actor)
-	}
-	p.put(insertEvents, uuid(ws), at, kinds, subjects, actors, changed)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 
 	"parley/desk"
 
@@ -12,10 +13,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Lists that run newest first begin before this place.
+// Lists that are newest first begin before this position.
 const endOfTime = desk.Time(math.MaxInt64)
 
 var lastID = desk.ID(bytes.Repeat([]byte{0xff}, len(desk.ID{})))
+
+// newest is the position before the newest conversation.
+var newest = desk.ConversationPlace{LastMessageAt: endOfTime, CreatedAt: endOfTime, ID: lastID}
 
 const conversationColumns = `id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at`
 
@@ -44,97 +48,213 @@ func (s *Store) Conversation(ctx context.Context, ws, id desk.ID) (found *desk.C
 	return found, err
 }
 
-// conversationsQuery is the list's query with its arguments.
-func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) (string, []any) {
-	args := []any{uuid(ws), int64(after.LastMessageAt), int64(after.CreatedAt), uuid(after.ID), limit}
-	query := `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND (last_message_at, created_at, id) < ($2, $3, $4)`
-	for _, by := range []struct {
-		column string
-		id     desk.ID
-	}{{"assigned_member_id", f.Assignee}, {"channel_id", f.Channel}, {"contact_id", f.Contact}} {
-		if !by.id.IsZero() {
-			args = append(args, uuid(by.id))
-			query += fmt.Sprintf(` AND %s = $%d`, by.column, len(args))
-		}
+// fewConversations is how many conversations of one contact are sorted for a page. For
+// a contact with more, the workspace's list is read: an index for each contact's list
+// would be one more to write with every message.
+const fewConversations = 500
+
+const conversationCountQuery = `SELECT count(*) FROM
+	(SELECT FROM conversations WHERE workspace_id = $1 AND contact_id = $2 LIMIT $3) v`
+
+// conversationsQuery is the query of the list with its arguments; few tells that the
+// filter's contact has few conversations. A walk reads a limited number of
+// conversations. If there are more, its last row has no status and is the last one that
+// it has read.
+//
+// The query must leave the planner only one index, see contactsQuery.
+func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int, few bool) (string, []any) {
+	args := []any{uuid(ws), int64(after.LastMessageAt), int64(after.CreatedAt), uuid(after.ID), limit + 1}
+	bind := func(v any) string { args = append(args, v); return fmt.Sprintf("$%d", len(args)) }
+	const from = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1`
+	const order, reverse = ` ORDER BY last_message_at DESC, created_at DESC, id DESC`, ` ORDER BY last_message_at, created_at, id`
+	var member, contact, status, filters string
+	if !f.Assignee.IsZero() {
+		member = bind(uuid(f.Assignee))
+	}
+	if !f.Channel.IsZero() {
+		filters += ` AND channel_id = ` + bind(uuid(f.Channel))
+	}
+	if !f.Contact.IsZero() {
+		contact = bind(uuid(f.Contact))
+		filters += ` AND contact_id = ` + contact
 	}
 	if f.Unassigned {
-		query += ` AND assigned_member_id IS NULL`
+		filters += ` AND assigned_member_id IS NULL`
 	}
-	const ordered = ` ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT $5`
-	switch {
-	case f.Status != "":
-		args = append(args, string(f.Status))
-		query += fmt.Sprintf(` AND status = $%d`, len(args))
-	case f.Contact.IsZero(): // the indexes are ordered within a status
-		each := func(status string) string { return `(` + query + ` AND status = '` + status + `'` + ordered + `)` }
-		query = each("open") + ` UNION ALL ` + each("closed") + ` UNION ALL ` + each("archived")
+	if f.Status != "" {
+		status = bind(string(f.Status))
 	}
-	return query + ordered, args
+	if few {
+		if member != "" {
+			filters += ` AND assigned_member_id = ` + member
+		}
+		if status != "" {
+			filters += ` AND status = ` + status
+		}
+		return `WITH found AS MATERIALIZED (` + from + ` AND contact_id = ` + contact + `)
+			SELECT * FROM found WHERE (last_message_at, created_at, id) < ($2, $3, $4)` + filters + order + ` LIMIT $5`, args
+	}
+	of := func(status, most string) string {
+		if member == "" {
+			return from + ` AND status = ` + status + ` AND (last_message_at, created_at, id) < ($2, $3, $4)` + order + ` LIMIT ` + most
+		}
+		// The values end the scan: by comparing rows alone, PostgreSQL would go on to the
+		// member's last conversation of any status. The first comparison is for the planner.
+		return from + ` AND (assigned_member_id, status, last_message_at, created_at, id) < (` + member + `, ` + status + `, $2, $3, $4)
+			AND assigned_member_id = ` + member + ` AND status = ` + status + ` AND (last_message_at, created_at, id) < ($2, $3, $4)
+			ORDER BY assigned_member_id DESC, status DESC, last_message_at DESC, created_at DESC, id DESC LIMIT ` + most
+	}
+	// The indexes are ordered within a status: a list of all is merged from the three. They
+	// are parameters, so that the index of the open ones, which has no order, does not do.
+	var all [3]string
+	if status == "" {
+		all = [3]string{bind("open"), bind("closed"), bind("archived")}
+	}
+	list := func(most string) string {
+		if status != "" {
+			return of(status, most)
+		}
+		return `SELECT * FROM ((` + of(all[0], most) + `) UNION ALL (` + of(all[1], most) + `) UNION ALL (` + of(all[2], most) + `)) v` +
+			order + ` LIMIT ` + most
+	}
+	if filters == "" {
+		return list(`$5`), args
+	}
+	looked := strconv.Itoa(desk.MaxLooked)
+	return `WITH looked AS MATERIALIZED (` + list(looked) + `)
+		(SELECT * FROM looked WHERE true` + filters + order + ` LIMIT $5)
+		UNION ALL (SELECT id, channel_id, contact_id, '', assigned_member_id, assigned_via, preview, last_message_at, created_at FROM looked
+			WHERE (SELECT count(*) FROM looked) = ` + looked + reverse + ` LIMIT 1)`, args
 }
 
-// Conversations returns up to limit conversations that pass the filter and stand
-// after the place given, newest first.
-func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) (found []*desk.Conversation, err error) {
+// Conversations returns up to limit conversations that match the filter and come after
+// the given position, newest first, and the position after which the list continues.
+func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) (found []*desk.Conversation, next *desk.ConversationPlace, err error) {
 	if after == nil {
-		after = &desk.ConversationPlace{LastMessageAt: endOfTime, CreatedAt: endOfTime, ID: lastID}
+		after = &newest
 	}
-	query, args := conversationsQuery(ws, f, after, limit)
 	err = s.read(ctx, func(p *pipe) error {
+		few := false
+		if !f.Contact.IsZero() {
+			n, err := one(p, "count conversations", func(row pgx.Row) (n int, err error) { return n, row.Scan(&n) },
+				conversationCountQuery, uuid(ws), uuid(f.Contact), fewConversations+1)
+			if few = n <= fewConversations; err != nil {
+				return err
+			}
+		}
+		query, args := conversationsQuery(ws, f, after, limit, few)
 		found, err = all(p, "conversations", readConversation, query, args...)
 		return err
 	})
-	return found, err
+	next = nil
+	if n := len(found); n > 0 && found[n-1].Status == "" {
+		place := found[n-1].Place()
+		found, next = found[:n-1], &place
+	}
+	if len(found) > limit {
+		place := found[limit-1].Place()
+		found, next = found[:limit], &place
+	}
+	return found, next, err
 }
 
-const putConversationQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-	ON CONFLICT (workspace_id, id) DO UPDATE SET channel_id = excluded.channel_id, contact_id = excluded.contact_id,
+const (
+	putConversationQuery  = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)` + replaceConversation
+	putConversationsQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) SELECT $1, u.* FROM unnest($2::uuid[], $3::uuid[], $4::uuid[],
+	$5::text[], $6::uuid[], $7::text[], $8::text[], $9::bigint[], $10::bigint[]) u` + replaceConversation
+	replaceConversation = ` ON CONFLICT (workspace_id, id) DO UPDATE SET channel_id = excluded.channel_id, contact_id = excluded.contact_id,
 	status = excluded.status, assigned_member_id = excluded.assigned_member_id, assigned_via = excluded.assigned_via,
 	preview = excluded.preview, last_message_at = excluded.last_message_at, created_at = excluded.created_at`
+)
 
-// putConversation inserts or replaces a conversation. A second open one of a contact
-// on a channel is an error.
-func putConversation(p *pipe, ws desk.ID, v *desk.Conversation) error {
-	p.put(putConversationQuery, uuid(ws), uuid(v.ID), uuid(v.ChannelID), uuid(v.ContactID), string(v.Status), orNull(v.AssignedMember),
-		string(v.AssignedVia), v.Preview, int64(v.LastMessageAt), int64(v.CreatedAt))
-	return p.fail
+// putConversations inserts or replaces conversations, many in one statement. A second open
+// one of a contact on a channel is an error.
+func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
+	if len(list) == 1 {
+		v := list[0]
+		p.put(putConversationQuery, uuid(ws), uuid(v.ID), uuid(v.ChannelID), uuid(v.ContactID), string(v.Status), orNull(v.AssignedMember),
+			string(v.AssignedVia), v.Preview, int64(v.LastMessageAt), int64(v.CreatedAt))
+	}
+	if len(list) < 2 {
+		return
+	}
+	var ids, channels, contacts pgtype.FlatArray[uuid]
+	var members pgtype.FlatArray[pgtype.UUID]
+	var statuses, vias, previews []string
+	var last, created []int64
+	for _, v := range list {
+		ids, channels, contacts = append(ids, uuid(v.ID)), append(channels, uuid(v.ChannelID)), append(contacts, uuid(v.ContactID))
+		members, statuses = append(members, orNull(v.AssignedMember)), append(statuses, string(v.Status))
+		vias, previews = append(vias, string(v.AssignedVia)), append(previews, v.Preview)
+		last, created = append(last, int64(v.LastMessageAt)), append(created, int64(v.CreatedAt))
+	}
+	p.put(putConversationsQuery, uuid(ws), ids, channels, contacts, statuses, members, vias, previews, last, created)
 }
+
+// contactOfMessage is the contact of the message's conversation.
+const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
 	opt_in_key, opt_in_at, opt_in_request`
 
-func readMessage(row pgx.Row) (*desk.Message, error) {
+// readMessage reads messageColumns, and what a query adds to them.
+func readMessage(row pgx.Row, more ...any) (*desk.Message, error) {
 	var m desk.Message
 	var o desk.OptIn
-	err := row.Scan(into(&m.ConversationID), (*int64)(&m.TS), into(&m.ID), into(&m.ChannelID), (*string)(&m.Direction), &m.ExternalID, &m.Text,
-		(*string)(&m.Delivery), document{&m.Failure}, into(&o.Key), (*int64)(&o.At), into(&o.Request))
+	err := row.Scan(append([]any{into(&m.ConversationID), (*int64)(&m.TS), into(&m.ID), into(&m.ChannelID), (*string)(&m.Direction), &m.ExternalID, &m.Text,
+		(*string)(&m.Delivery), document{&m.Failure}, into(&o.Key), (*int64)(&o.At), into(&o.Request)}, more...)...)
 	if o.At != 0 {
 		m.OptIn = &o
 	}
 	return &m, err
 }
 
+// readOneMessage reads what a query for one message returns.
+func readOneMessage(row pgx.Row) (*desk.Message, error) {
+	var contact desk.ID
+	m, err := readMessage(row, into(&contact))
+	m.ContactID = contact
+	return m, err
+}
+
 const (
-	messagesQuery = `SELECT ` + messageColumns + ` FROM messages
-	WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) < ($3, $4) ORDER BY ts DESC, id DESC LIMIT $5`
 	// A message that is looked for is a late one of its conversation.
-	messageQuery = `SELECT ` + messageColumns + ` FROM messages
+	messageQuery = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = $1 AND conversation_id = $2 AND id = $3 ORDER BY ts DESC LIMIT 1`
-	messageByQuery = `SELECT ` + messageColumns + ` FROM messages
+	newestMessageQuery = `SELECT ts FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND ts >= $3 AND ts < $4 ORDER BY ts DESC LIMIT 1`
+	messageByQuery     = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = $1 AND channel_id = $2 AND external_id = $3 AND external_id <> ''`
 )
 
-// Messages returns up to limit messages of a conversation that stand after the place
-// given, newest first.
-func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) (found []*desk.Message, err error) {
+var messagesQuery = `SELECT ` + messageColumns + `, there FROM (` + upToPage(`SELECT *, octet_length(text) + octet_length(failure) AS bytes FROM messages
+	WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) < ($3, $4) ORDER BY ts DESC, id DESC LIMIT $5`, `ts DESC, id DESC`) + `) m
+	ORDER BY ts DESC, id DESC`
+
+// Messages returns up to limit messages of a conversation that come after the given
+// position, newest first, and the position after which the list continues.
+func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) (found []*desk.Message, next *desk.MessagePlace, err error) {
 	if after == nil {
 		after = &desk.MessagePlace{TS: endOfTime, ID: lastID}
 	}
 	err = s.read(ctx, func(p *pipe) error {
-		found, err = all(p, "messages", readMessage, messagesQuery, uuid(ws), uuid(conversation), int64(after.TS), uuid(after.ID), limit)
+		found, next = nil, nil
+		there := 0
+		rows, err := all(p, "messages", func(row pgx.Row) (*desk.Message, error) { return readMessage(row, &there) },
+			messagesQuery, uuid(ws), uuid(conversation), int64(after.TS), uuid(after.ID), limit+1)
+		size := desk.NewPageSize(limit)
+		for _, m := range rows {
+			if !size.Add(m.ListBytes()) {
+				break
+			}
+			found = append(found, m)
+		}
+		if len(found) < there {
+			place := found[len(found)-1].Place()
+			next = &place
+		}
 		return err
 	})
-	return found, err
+	return found, next, err
 }
 
 const putMessageQuery = `INSERT INTO messages (workspace_id, ` + messageColumns + `)
@@ -143,8 +263,8 @@ const putMessageQuery = `INSERT INTO messages (workspace_id, ` + messageColumns 
 	direction = excluded.direction, external_id = excluded.external_id, text = excluded.text, delivery = excluded.delivery,
 	failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request`
 
-// putMessage inserts or replaces a message. A second one of the same provider's id is
-// an error.
+// putMessage inserts or replaces a message. A second one with the same id at the
+// provider is an error.
 func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 	var o desk.OptIn
 	if m.OptIn != nil {
@@ -155,9 +275,9 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 	return p.fail
 }
 
-// eraseConversations deletes contacts' conversations with all that was said. Each
-// statement sees what was committed before it, so whoever writes into one of them is
-// waited for first.
+// eraseConversations deletes the conversations of contacts with all messages. Each
+// statement sees what was committed before it, so it first waits for transactions that
+// write into one of them.
 func eraseConversations(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {
 	const of = ` FROM conversations WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
 	p.put(`SELECT 1`+of+` ORDER BY id FOR UPDATE`, uuid(ws), contacts)

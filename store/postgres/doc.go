@@ -1,24 +1,31 @@
-// Package postgres keeps parley's data in one PostgreSQL database: the store for any
-// number of machines.
+// Package postgres keeps parley's data in one PostgreSQL database, which any number of
+// servers may share.
 //
 //	open.go           opening: the pool and what is set on its connections
 //	migrate.go        the schema, in migrations/
 //	write.go          the one way to write: transactions, and when they run again
 //	contacts.go       contacts and identities
+//	claims.go         claims rebuilt after an upgrade, and those that contacts share
 //	settings.go       workspaces, attributes, members, keys
+//	workspaces.go     deleting a workspace
 //	channels.go       channels and their templates
 //	conversations.go  conversations and messages
 //	attempts.go       sends and their keys
-//	notices.go        what was heard: notices, early statuses, opt-outs
-//	webhooks.go       bodies of webhooks, and of whom they tell
-//	pace.go           what holds sends back
+//	inbound.go        inbound items, early statuses, opt-outs
+//	callbacks.go      bodies of callbacks, and the people whom they name
+//	events.go         events, and the pages of their feed
+//	webhooks.go       webhooks and their states
+//	deliveries.go     deliveries of events to webhooks, leases that are extended
+//	clock.go          the database's clock, and its counter of hours
+//	gauges.go         values for /metrics
+//	pace.go           the limits of providers, as shared buckets
 //	tx.go             transactions that the caller composes
-//	import.go         taking in everything, for parley migrate
-//	pipe.go           statements: what shares a round trip, binding and reading
-//	errors.go         which errors of PostgreSQL are the machine's
+//	import.go         writing everything, for parley migrate
+//	pipe.go           statements: sharing a round trip, binding and reading
+//	errors.go         which errors of PostgreSQL are faults of the machine
 //
 // A write is a transaction at READ COMMITTED that loads, decides and stores, each in
-// one round trip. Unique keys, row locks and the contacts' versions find out when two
-// of them meet: then one of them runs again. Every key leads with the workspace, so that
-// the tables can be spread over machines by it.
+// one round trip. Unique keys, row locks and the contacts' versions detect when two
+// transactions conflict; then one of them runs again. Every key begins with the
+// workspace, so the tables can be distributed over machines by workspace.
 package postgres

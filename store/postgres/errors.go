@@ -6,24 +6,23 @@ import (
 	"fmt"
 	"net"
 
-	"parley/app"
-	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// SQLSTATEs that are acted on.
+// The SQLSTATEs that the store handles.
 const (
 	uniqueViolation      = "23505"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	lockNotAvailable     = "55P03" // lock_timeout
 	divisionByZero       = "22012" // rows were missed, see allDone
-	readOnlyTransaction  = "25006" // a standby, or a primary that has become one
+	readOnlyTransaction  = "25006" // a standby, or a primary that has become a standby
 )
 
-// machineClasses are the classes of SQLSTATE that speak of the machine rather than of
-// what was asked: they pass, and the same request may then succeed.
+// machineClasses are the classes of SQLSTATE for faults of the machine, not of the
+// request. They end, and the same request may then succeed.
 var machineClasses = map[string]bool{
 	"08": true, // connection
 	"53": true, // disk, memory, connections are used up
@@ -31,19 +30,19 @@ var machineClasses = map[string]bool{
 	"58": true, // the disk, the system
 }
 
-// errConflict is met when another transaction has changed what this one has read. Should
-// no run come through, it is the machine's: it has too much to do.
+// errConflict means that another transaction has changed what this one has read. If no
+// run succeeds, the machine is overloaded.
 var errConflict = errors.New("another transaction came first")
 
-// failed adds what was being done to an error, and makes it Unavailable when it is the
-// machine's.
+// failed adds the failed action to an error, and makes it Unavailable if it is a fault
+// of the machine.
 func failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", doing, err)
 	if byMachine(err) {
-		return unavailable(err)
+		return stored.Unavailable(err)
 	}
 	return err
 }
@@ -62,8 +61,8 @@ func byMachine(err error) bool {
 	}
 }
 
-// conflicts tells whether err comes of another transaction, so that a fresh one may do
-// better.
+// conflicts tells whether another transaction caused err, so that a new try may
+// succeed.
 func conflicts(err error) bool {
 	switch sqlState(err) {
 	case serializationFailure, deadlockDetected, divisionByZero:
@@ -72,28 +71,11 @@ func conflicts(err error) bool {
 	return errors.Is(err, errConflict)
 }
 
-// sqlState returns an error's SQLSTATE, or "" when it is not the server's.
+// sqlState returns an error's SQLSTATE, or "" if it is not from the server.
 func sqlState(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return e.Code
 	}
 	return ""
-}
-
-func unavailable(err error) error {
-	return &desk.Error{
-		Type:    desk.Unavailable,
-		Message: "the database can't answer now: nothing was stored, try again shortly",
-		Err:     err,
-	}
-}
-
-// unknown is the answer when the one to a commit was lost.
-func unknown(err error) error {
-	return &desk.Error{
-		Type:    desk.Unavailable,
-		Message: "the connection to the database was lost during the commit: it is unknown whether this was stored",
-		Err:     fmt.Errorf("%w: %w", app.ErrCommitLost, err),
-	}
 }

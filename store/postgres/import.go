@@ -20,25 +20,26 @@ type Table struct {
 	Key     int      // how many are the key's
 }
 
-// importLock is the advisory lock that lets one process at a time import.
+// importLock is the advisory lock with which only one process at a time imports.
 const importLock = migrationLock + 1
 
-// The table that marks a database whose import is not finished, with whose it is. How
-// far it got, each table says itself: rows come in the order of keys, batch by batch.
+// This table marks a database whose import is not finished, with the fingerprint of the
+// source. The tables themselves show how far the import got: rows come in the order of
+// keys, batch by batch.
 const (
 	makeProgress = `CREATE TABLE IF NOT EXISTS migration_progress (fingerprint text NOT NULL)`
 	dropProgress = `DROP TABLE migration_progress`
 )
 
-// An Import fills the database with what another one holds.
+// An Import fills the database with the content of another one.
 type Import struct {
 	c     *pgxpool.Conn
 	types map[string][]uint32 // of each table's columns
 }
 
-// Import calls f and, when it succeeds, ends the import. Else a later one goes on. It
-// returns InvalidRequest for a database that holds anything else than what an import
-// from the installation with this fingerprint left.
+// Import calls f and, if it succeeds, ends the import. Otherwise a later import
+// continues. It returns InvalidRequest for a database that holds anything other than an
+// unfinished import from the installation with this fingerprint.
 func (s *Store) Import(ctx context.Context, fingerprint string, f func(*Import) error) (err error) {
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -74,10 +75,10 @@ func (s *Store) importing(ctx context.Context) (begun bool, err error) {
 	return begun, err
 }
 
-// takeImportLock waits a moment: the server may not have noticed yet that an import was
-// killed.
+// takeImportLock waits a short time: the server may not have noticed yet that an import
+// was killed.
 func takeImportLock(ctx context.Context, c *pgxpool.Conn) error {
-	_, err := c.Exec(ctx, `SET lock_timeout = '3s'; SET statement_timeout = 0`) // a page of webhooks may have gigabytes
+	_, err := c.Exec(ctx, `SET lock_timeout = '3s'; SET statement_timeout = 0`) // a page of callbacks may have gigabytes
 	if err == nil {
 		_, err = c.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(importLock))
 	}
@@ -87,7 +88,7 @@ func takeImportLock(ctx context.Context, c *pgxpool.Conn) error {
 	return failed("lock", err)
 }
 
-// claim marks the database, unless it has been marked or used for something else.
+// claim marks the database, unless it is marked already or used for something else.
 func (s *Store) claim(ctx context.Context, c *pgxpool.Conn, fingerprint string) error {
 	err := pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, makeProgress); err != nil {
@@ -192,7 +193,8 @@ func (i *Import) Put(ctx context.Context, t Table, rows [][]any) error {
 		if _, err := tx.CopyFrom(ctx, pgx.Identifier{t.Name}, t.Columns, source); err != nil {
 			return err
 		}
-		if t.Name == "events" {
+		switch t.Name {
+		case "events", "event_floors": // both begin with the workspace and a number
 			return putCounters(ctx, tx, rows)
 		}
 		return nil
@@ -200,8 +202,8 @@ func (i *Import) Put(ctx context.Context, t Table, rows [][]any) error {
 	return failed("store "+t.Name, err)
 }
 
-// putCounters sets the number of each workspace's newest event, given events whose
-// columns begin with the workspace and the number.
+// putCounters sets the number of each workspace's newest event, given rows whose columns
+// begin with the workspace and a number that is taken.
 func putCounters(ctx context.Context, tx pgx.Tx, events [][]any) error {
 	batch := &pgx.Batch{}
 	for n, row := range events {
@@ -209,7 +211,7 @@ func putCounters(ctx context.Context, tx pgx.Tx, events [][]any) error {
 			continue // the next one is newer
 		}
 		batch.Queue(`INSERT INTO event_counters (workspace_id, seq) VALUES ($1, $2)
-			ON CONFLICT (workspace_id) DO UPDATE SET seq = excluded.seq`, row[0], row[1])
+			ON CONFLICT (workspace_id) DO UPDATE SET seq = GREATEST(event_counters.seq, excluded.seq)`, row[0], row[1])
 	}
 	return tx.SendBatch(ctx, batch).Close()
 }

@@ -131,3 +131,25 @@ func TestImportSeeks(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryTableIsDecided lists all tables of the schema: what is a workspace's goes when
+// the workspace is deleted, as its key tells; of any other table, somebody has said what
+// it is.
+func TestEveryTableIsDecided(t *testing.T) {
+	t.Parallel()
+	others := map[string]string{
+		"workspaces":       "EraseWorkspace deletes the row last",
+		"directory":        "DeleteWorkspace deletes its entries",
+		"installation":     "of all workspaces",
+		"claim_rules":      "of all workspaces",
+		"uptime":           "of all workspaces",
+		"goose_db_version": "of all workspaces",
+	}
+	s := openAt(t, pgtest.Database(t))
+	of := query(t, s, `SELECT name FROM (`+workspaceTablesQuery+`) t (name, key)`)
+	for _, name := range query(t, s, `SELECT relname::text FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace`) {
+		if slices.Contains(of, name) == (others[name] != "") {
+			t.Errorf("the table %s: its key leads with workspace_id: %v, decided otherwise: %q", name, slices.Contains(of, name), others[name])
+		}
+	}
+}

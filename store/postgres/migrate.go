@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +22,7 @@ const migrationLock = 0x7061726c6579 // "parley"
 
 // migrate brings the schema up to date. Other nodes wait meanwhile: ten may start at
 // once. Since they may still serve the version before, migrations only ever add.
-func migrate(ctx context.Context, config *pgx.ConnConfig) (err error) {
+func migrate(ctx context.Context, config *pgx.ConnConfig, rules string, log *slog.Logger) (err error) {
 	config = config.Copy()
 	for _, bound := range []string{"statement_timeout", "lock_timeout"} { // an index may take hours
 		config.RuntimeParams[bound] = "0"
@@ -60,11 +61,17 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (err error) {
 	if version > newest {
 		return fmt.Errorf("the database was written by a newer parley (schema %d, this one knows %d): install that version or a later one", version, newest)
 	}
-	if version == newest {
-		return nil
+	pending, err := provider.HasPending(ctx) // also one that is missing among those that ran
+	if err != nil {
+		return fmt.Errorf("schema version: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+	if pending {
+		if _, err := provider.Up(ctx); err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
+	}
+	if err := makeClaims(ctx, lock, rules, log); err != nil {
+		return fmt.Errorf("make claims: %w", err)
 	}
 	return nil
 }

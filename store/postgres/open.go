@@ -1,43 +1,50 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"parley/desk"
+	"parley/store/internal/stored"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// connectTimeout bounds the wait for a server that does not answer, unless the URL
-// sets another.
+// connectTimeout limits the wait for a server that does not answer, unless the URL sets
+// another limit.
 const connectTimeout = 5 * time.Second
 
-// parameters are set on every connection, whatever the server's own are.
+// parameters are set on every connection, in place of the server's own.
 var parameters = map[string]string{
 	"application_name":   "parley",
 	"synchronous_commit": "on", // the log is on the disk when COMMIT returns
-	// A node that has hung must not hold up the others for longer.
+	// A node that hangs must not block the others for longer.
 	"statement_timeout":                   "15s",
 	"lock_timeout":                        "10s",
 	"idle_in_transaction_session_timeout": "30s",
-	// Every query has its index, and is to use it from the first import on, of which the
-	// server's figures know nothing yet.
+	// Every query has an index, and must use it from the first import on, when the
+	// server has no statistics yet.
 	"enable_seqscan":    "off",
 	"enable_bitmapscan": "off",
 	"plan_cache_mode":   "force_generic_plan",
-	"jit":               "off", // which would compile a query of a millisecond for a hundred
+	"jit":               "off", // it would compile for a hundred milliseconds to save one
 }
 
 // Config says where the database is.
 type Config struct {
-	URL      string // postgres://user:password@host/database, as libpq reads it
-	MaxConns int32  // connections of this node at most; 0: as the URL says, or by the number of processors
+	URL      string       // postgres://user:password@host/database, as libpq reads it
+	MaxConns int32        // connections of this node at most; 0: as the URL says, or by the number of processors
+	Log      *slog.Logger // of an upgrade; nil: nothing is logged
+
+	rules string // by which claims are made; "": desk.IdentityRules()
 }
 
 // A Store keeps parley's data in a PostgreSQL database; see app.Store for its
@@ -45,8 +52,8 @@ type Config struct {
 type Store struct {
 	pool *pgxpool.Pool
 
-	mu       sync.RWMutex
-	settings map[desk.ID]*desk.Settings // the newest version seen of each workspace
+	settings stored.Settings
+	rules    *stored.Rules
 }
 
 // Open opens the database, migrating it as needed. It fails when a newer parley has
@@ -66,14 +73,38 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	case !strings.Contains(c.URL, "pool_max_conns"):
 		config.MaxConns = int32(max(16, 4*runtime.GOMAXPROCS(0)))
 	}
-	if err := migrate(ctx, config.ConnConfig); err != nil {
+	log, rules := cmp.Or(c.Log, slog.New(slog.DiscardHandler)), cmp.Or(c.rules, desk.IdentityRules())
+	if err := migrate(ctx, config.ConnConfig, rules, log); err != nil {
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, err)
 	}
-	return &Store{pool: pool, settings: map[desk.ID]*desk.Settings{}}, nil
+	return &Store{pool: pool, rules: stored.NewRules(rules, log)}, nil
+}
+
+// Exists tells whether the database at a URL holds an installation. It changes nothing
+// there.
+func Exists(ctx context.Context, url string) (there bool, err error) {
+	config, err := pgxpool.ParseConfig(url) // which knows the pool's own parameters, too
+	if err != nil {
+		return false, err
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	c, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return false, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, err)
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		err = errors.Join(err, c.Close(closing))
+	}()
+	err = c.QueryRow(ctx, `SELECT to_regclass('installation') IS NOT NULL`).Scan(&there)
+	return there, err
 }
 
 // Close closes all connections. No method may be running or be called any more.
@@ -82,16 +113,33 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Run waits for ctx to end: the server looks after itself.
+// Run waits for ctx to end: the server needs no background work.
 func (s *Store) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// Ready tells whether the database answers.
+const rulesQuery = `SELECT rules FROM claim_rules`
+
+// Ready tells whether the database answers, and this process may write to it.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.read(ctx, func(p *pipe) error {
-		p.put(`SELECT 1 FROM installation`)
-		return p.send("ready")
+		s.seeRules(p)
+		if err := p.send("ready"); err != nil {
+			return err
+		}
+		return s.rules.Check()
 	})
+}
+
+// seeRules queues a look at the database's rules.
+func (s *Store) seeRules(p *pipe) {
+	p.each(func(row pgx.Row) error {
+		var rules string
+		err := row.Scan(&rules)
+		if err == nil {
+			s.rules.See(rules)
+		}
+		return err
+	}, rulesQuery)
 }

@@ -12,29 +12,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// databaseMicros is databaseNow in microseconds.
-const databaseMicros = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
-
 const (
-	// lockBuckets makes the buckets that are not there, and locks the others, each when
-	// its turn comes: so whoever names several locks them in the order of their names.
+	// lockBuckets creates the missing buckets and locks the others, in order.
+	// Transactions that lock several buckets do so in the order of their names.
 	lockBuckets = `INSERT INTO pace (workspace_id, bucket, until_us) SELECT $1, u.bucket, 0 FROM unnest($2::text[]) u (bucket)
 	ON CONFLICT (workspace_id, bucket) DO UPDATE SET until_us = excluded.until_us WHERE false`
 	paceQuery = `WITH clock AS MATERIALIZED (SELECT ` + databaseMicros + ` AS now),
 	next AS MATERIALIZED (
-		SELECT b.place, greatest(b.until_us, now) + u.every AS until_us, greatest(b.until_us, now) - now + u.every - u.burst * u.every AS wait
+		SELECT b.place, b.taken + u.every AS until_us, b.taken - now + u.every - u.burst * u.every AS wait
 		FROM clock, unnest($2::text[], $3::bigint[], $4::bigint[]) u (bucket, every, burst) CROSS JOIN LATERAL
-			(SELECT ctid AS place, until_us FROM pace WHERE workspace_id = $1 AND bucket = u.bucket LIMIT 1) b),
+			(SELECT ctid AS place, CASE WHEN until_us > now + $5::bigint + u.burst * u.every THEN now ELSE greatest(until_us, now) END AS taken
+			FROM pace WHERE workspace_id = $1 AND bucket = u.bucket LIMIT 1) b),
 	longest AS (SELECT greatest(max(wait), 0) AS wait FROM next),
 	taken AS (UPDATE pace SET until_us = next.until_us FROM next, longest WHERE pace.ctid = next.place AND longest.wait <= $5)
 	SELECT wait FROM longest`
 	forgetPaceQuery = `DELETE FROM pace p USING
-	(SELECT ctid AS place FROM pace WHERE workspace_id = $1 AND until_us <= ` + databaseMicros + ` FOR UPDATE SKIP LOCKED) l WHERE p.ctid = l.place`
+	(SELECT ctid AS place FROM pace WHERE workspace_id = $1 
+		AND (until_us <= ` + databaseMicros + ` OR until_us > ` + databaseMicros + ` + $2::bigint) FOR UPDATE SKIP LOCKED) l WHERE p.ctid = l.place`
 )
 
 // Pace takes one place in each of the buckets, if none of them makes the caller wait
-// longer than most, and returns how long to wait before going on. Else it takes none;
-// what remains of buckets that it has made holds nothing back.
+// longer than most, and returns how long to wait before going on. Otherwise it takes
+// none; buckets that it has created have no places taken.
 func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []app.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
 	buckets = slices.SortedFunc(slices.Values(buckets), func(a, b app.Bucket) int { return strings.Compare(a.Name, b.Name) })
 	n := len(buckets)
@@ -50,8 +49,9 @@ func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []app.Bucket, most
 	return time.Duration(longest) * time.Microsecond, err == nil && longest <= most.Microseconds(), err
 }
 
-// ForgetPace deletes the buckets of a workspace that hold nothing back any more.
-func (s *Store) ForgetPace(ctx context.Context, ws desk.ID) error {
-	_, err := s.exec(ctx, "forget pace", forgetPaceQuery, uuid(ws))
+// ForgetPace deletes the buckets of a workspace whose places have all passed, or are
+// further ahead than they can be.
+func (s *Store) ForgetPace(ctx context.Context, ws desk.ID, longest time.Duration) error {
+	_, err := s.exec(ctx, "forget pace", forgetPaceQuery, uuid(ws), longest.Microseconds())
 	return err
 }

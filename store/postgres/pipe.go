@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
@@ -15,7 +16,7 @@ import (
 const (
 	// readBound is how long a read may take, with the wait for a connection.
 	readBound = 20 * time.Second
-	// readTries is how many connections that turn out to be dead a read puts up with.
+	// readTries is on how many dead connections a read may fail before it gives up.
 	readTries = 3
 )
 
@@ -34,18 +35,18 @@ func (s *Store) read(ctx context.Context, f func(*pipe) error) error {
 func (s *Store) readOnce(ctx context.Context, f func(*pipe) error) (lost bool, err error) {
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return false, unavailable(err)
+		return false, stored.Unavailable(err)
 	}
 	defer c.Release()
 	err = f(newPipe(ctx, c))
 	if err != nil && c.Conn().IsClosed() {
-		return true, unavailable(err)
+		return true, stored.Unavailable(err)
 	}
 	return false, err
 }
 
-// A pipe is a connection with the statements that wait for the next round trip. The
-// first error sticks.
+// A pipe is a connection with the statements that wait for the next round trip. It
+// keeps the first error.
 type pipe struct {
 	ctx     context.Context
 	c       *pgxpool.Conn
@@ -57,12 +58,12 @@ func newPipe(ctx context.Context, c *pgxpool.Conn) *pipe {
 	return &pipe{ctx: ctx, c: c, waiting: &pgx.Batch{}}
 }
 
-// put lets a statement wait. Its arguments must not change any more.
+// put queues a statement. Its arguments must not change any more.
 func (p *pipe) put(query string, args ...any) *pgx.QueuedQuery {
 	return p.waiting.Queue(query, args...)
 }
 
-// send sends all that waits, in one round trip.
+// send sends all queued statements in one round trip.
 func (p *pipe) send(doing string) error {
 	if p.fail == nil && p.waiting.Len() > 0 {
 		batch := p.waiting
@@ -72,7 +73,7 @@ func (p *pipe) send(doing string) error {
 	return failed(doing, p.fail)
 }
 
-// each lets a query wait, and read its rows when they come.
+// each queues a query, whose rows are read when they come.
 func (p *pipe) each(read func(pgx.Row) error, query string, args ...any) {
 	p.put(query, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -105,29 +106,26 @@ func readTime(row pgx.Row) (at desk.Time, err error) {
 	return at, err
 }
 
-// A uuid is an id on its way to or from the database. NULL is the zero one.
+// A uuid is an id in a statement or a row. NULL is the zero id.
 type uuid desk.ID
 
 func (u uuid) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: u, Valid: true}, nil }
 
 func (u *uuid) ScanUUID(v pgtype.UUID) error { *u = v.Bytes; return nil }
 
-// into is where a scan puts an id.
+// into is the target of a scan for an id.
 func into(id *desk.ID) *uuid { return (*uuid)(id) }
 
-// orNull is an id of which the zero one is NULL.
+// orNull returns an id as a parameter; the zero id is NULL.
 func orNull(id desk.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: !id.IsZero()} }
 
-// A hash is 32 bytes on their way from the database.
+// A hash is 32 bytes from the database.
 type hash [32]byte
 
 func (h *hash) ScanBytes(v []byte) error { copy(h[:], v); return nil }
 
-// stored is how values without columns of their own are kept, so that they come back
-// exactly as they were: what is left out is zero, and null is nil.
-var stored = json.JoinOptions(json.OmitZeroStructFields(true), json.FormatNilSliceAsNull(true))
-
-// A jsonText is a value made into JSON, which is to be done before the value changes.
+// A jsonText is a value as JSON. It is made at once, because the value may change
+// later.
 type jsonText struct {
 	text []byte
 	err  error
@@ -135,7 +133,7 @@ type jsonText struct {
 
 // asJSON is v as JSON, and nil as "".
 func asJSON(v any) jsonText {
-	text, err := json.Marshal(v, stored)
+	text, err := json.Marshal(v, stored.JSON)
 	if string(text) == "null" {
 		text = nil
 	}
@@ -147,7 +145,8 @@ func (j jsonText) TextValue() (pgtype.Text, error) {
 	return pgtype.Text{String: string(j.text), Valid: true}, j.err
 }
 
-// A document is where a scan puts what asJSON made: into what is still nil or zero.
+// A document is the target of a scan for what asJSON made; it fills a nil or zero
+// value.
 type document struct{ into any }
 
 // ScanText implements pgtype.TextScanner.

@@ -82,8 +82,8 @@ func TestKeysLeadWithTheWorkspace(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t))
 	const tables = `SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
-		AND c.relname NOT IN ('workspaces', 'directory', 'installation', 'goose_db_version')`
-	if n := query(t, s, `SELECT count(*)::text FROM (`+tables+`) t`); n[0] != "21" {
+		AND c.relname NOT IN ('workspaces', 'directory', 'installation', 'claim_rules', 'uptime', 'goose_db_version')`
+	if n := query(t, s, `SELECT count(*)::text FROM (`+tables+`) t`); n[0] != "27" {
 		t.Errorf("%s tables of workspaces; is a new one to be shared out, too?", n[0])
 	}
 	without := `SELECT c.relname::text FROM pg_class c WHERE c.oid IN (` + tables + `) AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)`
@@ -136,8 +136,17 @@ func TestTenOpenAtOnce(t *testing.T) {
 	if err := s.BindSecret(t.Context(), "other"); !desk.IsType(err, desk.InvalidRequest) {
 		t.Errorf("another secret key: %v", err)
 	}
-	if n := query(t, s, `SELECT version_id::text FROM goose_db_version ORDER BY id`); !slices.Equal(n, []string{"0", "1", "2", "3", "4"}) {
-		t.Errorf("migrations ran: %v", n)
+	files, err := migrations.ReadDir("migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"0"}
+	for _, f := range files {
+		number, _, _ := strings.Cut(f.Name(), "_")
+		want = append(want, strings.TrimLeft(number, "0"))
+	}
+	if n := query(t, s, `SELECT version_id::text FROM goose_db_version ORDER BY id`); !slices.Equal(n, want) {
+		t.Errorf("migrations ran: %v, want each once: %v", n, want)
 	}
 }
 
@@ -166,10 +175,12 @@ func newID() desk.ID {
 }
 
 func update(s *Store, ws desk.ID, ops ...*desk.Op) (refused, err error) {
-	err = s.UpdateContacts(context.Background(), ws, ops, func(b *desk.Book) {
-		refused = nil
-		for _, op := range ops {
-			if _, err := b.Apply(op, desk.ID{}, 1, newID); err != nil {
+	err = s.UpdateContacts(context.Background(), ws, ops, func(b *desk.Book, from, to int) {
+		if from == 0 {
+			refused = nil
+		}
+		for _, op := range ops[from:to] {
+			if _, err := b.Apply(op, desk.Actor{}, 1, newID); err != nil {
 				refused = err
 			}
 		}
@@ -206,7 +217,7 @@ func TestNodesMakeOneContact(t *testing.T) {
 	}
 	group.Wait()
 	for _, s := range stores {
-		list, err := s.Contacts(t.Context(), ws, desk.ContactFilter{}, desk.ContactPlace{}, 1000)
+		list, _, err := s.Contacts(t.Context(), ws, desk.ContactFilter{}, desk.ContactPlace{}, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +231,7 @@ func TestNodesMakeOneContact(t *testing.T) {
 				claims++
 			}
 		}
-		if n := query(t, s, `SELECT count(*)::text FROM identities i JOIN contacts c ON c.workspace_id = i.workspace_id AND c.id = i.contact_id`); n[0] != fmt.Sprint(claims) {
+		if n := query(t, s, `SELECT count(*)::text FROM claims i JOIN contacts c ON c.workspace_id = i.workspace_id AND c.id = i.contact_id`); n[0] != fmt.Sprint(claims) {
 			t.Errorf("%d identities are in contacts, %s in their table", claims, n[0])
 		}
 		if len(list) == 0 || len(list) > people {
@@ -232,6 +243,30 @@ func TestNodesMakeOneContact(t *testing.T) {
 	}
 	if newest := query(t, stores[0], `SELECT (max(e.seq) = max(c.seq))::text FROM events e, event_counters c`); newest[0] != "true" {
 		t.Error("the counter is not the newest event's number")
+	}
+}
+
+// TestEventsKeepTheActor: an event's row says what kind of caller did it, and who.
+func TestEventsKeepTheActor(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, pgtest.Database(t))
+	ws := newWorkspace(t, s)
+	op := upsertOf(identity("a", 1))
+	err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+		book, err := tx.Book(op.Lookup())
+		if err != nil {
+			return err
+		}
+		_, err = book.Apply(op, desk.Actor{Kind: desk.ByCLI}, 1, func() desk.ID { return desk.ID{5} })
+		e := desk.Event{Type: desk.ConversationUpdated, Subject: desk.ID{1}, Actor: desk.Actor{Kind: desk.ByProvider, ID: desk.ID{2}}, At: 3}
+		return errors.Join(err, tx.Flush(book), tx.Append(e))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"contact.created cli 00000000-0000-0000-0000-000000000000", "conversation.updated provider 02000000-0000-0000-0000-000000000000"}
+	if got := query(t, s, `SELECT kind || ' ' || actor_kind || ' ' || actor_id FROM events ORDER BY seq`); !slices.Equal(got, want) {
+		t.Errorf("events = %q, want %q", got, want)
 	}
 }
 
@@ -309,7 +344,7 @@ func TestEditsCountOnEveryNode(t *testing.T) {
 					known = true
 				default:
 				}
-				err := stores[n%2].UpdateContacts(context.Background(), ws, nil, func(b *desk.Book) {
+				err := stores[n%2].UpdateContacts(context.Background(), ws, nil, func(b *desk.Book, _, _ int) {
 					if known && b.Settings().KeyByPublicID("k").RevokedAt == 0 {
 						t.Error("a flush after the revocation does not know of it")
 					}
@@ -389,7 +424,7 @@ func TestEarlyStatusesAreNotLost(t *testing.T) {
 				if met = m != nil; met || err != nil {
 					return err
 				}
-				return tx.KeepStatus(channel, desk.StatusNotice{ExternalID: external, Delivery: desk.Sent, At: 1})
+				return tx.KeepStatus(channel, desk.StatusUpdate{ExternalID: external, Delivery: desk.Sent, At: 1})
 			})
 			if err != nil {
 				t.Error(err)
@@ -402,28 +437,28 @@ func TestEarlyStatusesAreNotLost(t *testing.T) {
 	}
 }
 
-// TestNodesTakeNoticesOnce: what a node is taking, another passes over without waiting,
+// TestNodesTakeInboundOnce: what a node is taking, another passes over without waiting,
 // and has again when the first fails.
-func TestNodesTakeNoticesOnce(t *testing.T) {
+func TestNodesTakeInboundOnce(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
 	ws := newWorkspace(t, stores[0])
-	var list []app.Notice
+	var list []app.InboundItem
 	for range 3 {
-		list = append(list, app.Notice{Channel: newID(), ID: newID(), Due: 1, Body: []byte("x")})
+		list = append(list, app.InboundItem{Channel: newID(), ID: newID(), Due: 1, Body: []byte("x")})
 	}
-	take := func(s *Store, from []app.Notice, want int, then func() error) error {
+	take := func(s *Store, from []app.InboundItem, want int, then func() error) error {
 		return s.InTx(t.Context(), ws, func(tx app.Tx) error {
-			got, err := tx.TakeNotices(from)
+			got, err := tx.TakeInbound(from)
 			if err != nil || len(got) != want {
-				t.Errorf("took %d notices, want %d, %v", len(got), want, err)
+				t.Errorf("took %d inbound items, want %d, %v", len(got), want, err)
 			}
 			return then()
 		})
 	}
 	done := func() error { return nil }
 	for _, n := range list {
-		if err := stores[0].PutNotice(t.Context(), ws, n); err != nil {
+		if err := stores[0].InTx(t.Context(), ws, func(tx app.Tx) error { return tx.PutInbound(n) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -455,12 +490,12 @@ func TestVersionsAreNotUsedTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := query(t, stores[0], `SELECT version::text FROM workspaces`)
+	before := query(t, stores[0], `SELECT settings_version::text FROM workspaces`)
 	rename(stores[0], "lost")
 	if s, err := stores[0].Settings(t.Context(), ws); err != nil || s.Name != "lost" {
 		t.Fatal(s, err)
 	}
-	query(t, stores[0], `UPDATE workspaces SET name = 'old', version = `+before[0]+` RETURNING ''`)
+	query(t, stores[0], `UPDATE workspaces SET name = 'old', settings_version = `+before[0]+` RETURNING ''`)
 	rename(stores[1], "new")
 	if s, err := stores[0].Settings(t.Context(), ws); err != nil || s.Name != "new" {
 		t.Errorf("a node still knows the edit that was lost: %s, %v", s.Name, err)
@@ -580,9 +615,9 @@ func TestLostAtCommit(t *testing.T) {
 			}
 			runs := 0
 			op := upsertOf(identity("a", 1))
-			err := s.UpdateContacts(t.Context(), ws, []*desk.Op{op}, func(b *desk.Book) {
+			err := s.UpdateContacts(t.Context(), ws, []*desk.Op{op}, func(b *desk.Book, _, _ int) {
 				runs++
-				if _, err := b.Apply(op, desk.ID{}, 1, newID); err != nil {
+				if _, err := b.Apply(op, desk.Actor{}, 1, newID); err != nil {
 					t.Error(err)
 				}
 			})
@@ -688,36 +723,36 @@ func waitForLocks(t *testing.T, s *Store, done chan error) error {
 	return nil
 }
 
-// TestWebhookOfADeletedContact: whoever deletes a contact waits for a webhook of it that is
+// TestCallbackOfADeletedContact: whoever deletes a contact waits for a callback of it that is
 // being taken in, and then deletes that, too.
-func TestWebhookOfADeletedContact(t *testing.T) {
+func TestCallbackOfADeletedContact(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
 	ws := newWorkspace(t, stores[0])
 	if _, err := update(stores[0], ws, upsertOf(identity(desk.KindPhone, 1), identity(desk.KindPhone, 2))); err != nil {
 		t.Fatal(err)
 	}
-	list, err := stores[0].Contacts(t.Context(), ws, desk.ContactFilter{}, desk.ContactPlace{}, 1)
+	list, _, err := stores[0].Contacts(t.Context(), ws, desk.ContactFilter{}, desk.ContactPlace{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := app.Notice{ID: newID(), Due: 5, Webhook: 5, Body: []byte("x")}
+	n := app.InboundItem{ID: newID(), Due: 5, ReceivedAt: 5, Body: []byte("x")}
 	if err := stores[0].InTx(t.Context(), ws, func(tx app.Tx) error {
-		return errors.Join(tx.PutWebhook(n), tx.PutNotice(n))
+		return errors.Join(tx.PutCallback(n), tx.PutInbound(n))
 	}); err != nil {
 		t.Fatal(err)
 	}
 	deleted := make(chan error, 1)
 	err = stores[0].InTx(t.Context(), ws, func(tx app.Tx) error {
-		_, err1 := tx.TakeNotices([]app.Notice{n})
-		_, err2 := tx.Webhook(n)
+		_, err1 := tx.TakeInbound([]app.InboundItem{n})
+		_, err2 := tx.Callback(n)
 		_, err3 := tx.Contact(list[0].ID)
-		err4 := tx.PutWebhookPeople(n, []string{"2", "3"})
+		err4 := tx.PutCallbackPeople(n, []string{"2", "3"})
 		if err := errors.Join(err1, err2, err3, err4); err != nil {
 			return err
 		}
-		if forgotten, err := stores[1].ForgetWebhooks(t.Context(), ws, 6, 10); forgotten != 0 || err != nil {
-			t.Errorf("%d webhooks were forgotten that are being taken in, %v", forgotten, err)
+		if forgotten, err := stores[1].ForgetCallbacks(t.Context(), ws, 0, 10); forgotten != 0 || err != nil {
+			t.Errorf("%d callbacks were forgotten that are being taken in, %v", forgotten, err)
 		}
 		go func() {
 			_, err := update(stores[1], ws, &desk.Op{Kind: desk.OpDelete, ByID: true, Target: list[0].ID})
@@ -728,7 +763,7 @@ func TestWebhookOfADeletedContact(t *testing.T) {
 	if err := errors.Join(err, <-deleted); err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"contacts", "notices", "webhooks", "webhook_people"} {
+	for _, table := range []string{"contacts", "inbound_items", "callbacks", "callback_people"} {
 		if left := query(t, stores[0], `SELECT count(*)::text FROM `+table); left[0] != "0" {
 			t.Errorf("%s rows of %s are left", left[0], table)
 		}
@@ -761,7 +796,7 @@ func TestNodesKeepPaceTogether(t *testing.T) {
 					if ok {
 						taken.Add(1)
 					}
-					if err := stores[n%2].ForgetPace(context.Background(), ws); err != nil {
+					if err := stores[n%2].ForgetPace(context.Background(), ws, 100*time.Hour); err != nil {
 						t.Error(err)
 					}
 				}

@@ -5,23 +5,13 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 )
 
-// maxSettings bounds how many workspaces' settings are kept in memory.
-const maxSettings = 10_000
-
-// The kinds of entry in the directory.
-const (
-	entryKey     = "key" // ref is the key's public id
-	entryKeyID   = "key_id"
-	entryMember  = "member"
-	entryChannel = "channel"
-)
-
-const authenticateQuery = `SELECT w.id, w.version FROM directory d JOIN workspaces w ON w.id = d.workspace_id
+const authenticateQuery = `SELECT w.id, w.settings_version FROM directory d JOIN workspaces w ON w.id = d.workspace_id
 	WHERE d.kind = 'key' AND d.ref = $1`
 
 // Authenticate returns the settings of the workspace that has a key with this
@@ -37,7 +27,7 @@ func (s *Store) Authenticate(ctx context.Context, publicID string) (settings *de
 			return err
 		}
 		if version == 0 {
-			return desk.NotFoundf("no such key")
+			return stored.NoKey()
 		}
 		settings, err = s.settingsAt(p, ws, version)
 		return err
@@ -54,58 +44,49 @@ func (s *Store) Settings(ctx context.Context, ws desk.ID) (settings *desk.Settin
 	return settings, err
 }
 
-// nextVersion is a version that was never there before. A standby that takes over may have
-// missed the last ones, which nodes still remember: to count on from its own would give
-// what they remember a second meaning.
+// nextVersion is a version that was never used before. A standby that takes over may
+// have missed the newest versions, which nodes still have in memory. If it counted on
+// from its own, the same version would mean two things.
 func nextVersion(column string) string {
 	return `greatest(` + column + ` + 1, ` + databaseNow + `)`
 }
 
-// currentSettings reads the version and returns the settings of it.
+// currentSettings reads the version and returns its settings.
 func (s *Store) currentSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	version, err := one(p, "workspace", func(row pgx.Row) (version int64, err error) {
 		err = row.Scan(&version)
 		return version, err
-	}, `SELECT version FROM workspaces WHERE id = $1`, uuid(ws))
+	}, `SELECT settings_version FROM workspaces WHERE id = $1 AND NOT deleted`, uuid(ws))
 	if err != nil {
 		return nil, err
 	}
 	if version == 0 {
-		return nil, errNoWorkspace
+		return nil, stored.NoWorkspace()
 	}
 	return s.settingsAt(p, ws, version)
 }
 
-var errNoWorkspace = desk.NotFoundf("no workspace has this id; parley workspace list shows them")
-
-// settingsAt returns the settings of a version that was just read: from memory when they
-// are of that version, else from the database, which may meanwhile hold a newer one.
-// Transactions ask before they edit, so nothing is kept in memory that may yet be rolled
-// back.
+// settingsAt returns the settings of a version that was just read: from memory if they
+// have that version, otherwise from the database, which may have a newer one by now.
+// Transactions read settings before they edit them, so nothing that may be rolled back
+// is kept in memory.
 func (s *Store) settingsAt(p *pipe, ws desk.ID, version int64) (*desk.Settings, error) {
-	s.mu.RLock()
-	known := s.settings[ws]
-	s.mu.RUnlock()
-	if known != nil && known.Version == version {
+	if known := s.settings.At(ws, version); known != nil {
 		return known, nil
 	}
-	settings, err := loadSettings(p, ws)
+	settings, err := s.loadSettings(p, ws)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.settings) >= maxSettings {
-		clear(s.settings)
-	}
-	s.settings[ws] = settings
+	s.settings.Keep(settings)
 	return settings, nil
 }
 
-// loadSettings reads a workspace's configuration, all of one version, in one round trip.
-// A transaction of the caller's holds the workspace's lock; without one, the queries
-// share a snapshot.
-func loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
+// loadSettings reads a workspace's configuration, all of one version, in one round
+// trip. In a transaction the caller holds the workspace's lock; without one, the
+// queries share a snapshot. With each new version come the rules of identities, see
+// stored.Rules.
+func (s *Store) loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	outside := p.c.Conn().PgConn().TxStatus() == 'I'
 	if outside {
 		p.put(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
@@ -113,8 +94,8 @@ func loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	w := desk.Workspace{ID: ws}
 	var version int64
 	p.each(func(row pgx.Row) error {
-		return row.Scan(&w.Name, &w.Country, &version)
-	}, `SELECT name, country, version FROM workspaces WHERE id = $1`, uuid(ws))
+		return row.Scan(&w.Name, &w.Country, &w.FixedExternalIDs, &version)
+	}, `SELECT name, country, external_ids_fixed, settings_version FROM workspaces WHERE id = $1`, uuid(ws))
 	var attributes []desk.Attribute
 	p.each(func(row pgx.Row) error {
 		var a desk.Attribute
@@ -146,14 +127,21 @@ func loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 		v, err := readChannel(row)
 		channels = append(channels, v)
 		return err
-	}, `SELECT id, kind, external_id, enabled, created_at, library, bindings, account FROM channels WHERE workspace_id = $1`, uuid(ws))
+	}, `SELECT id, kind, external_id, enabled, created_at, library, bindings, account, status FROM channels WHERE workspace_id = $1`, uuid(ws))
+	var webhooks []desk.Webhook
+	p.each(func(row pgx.Row) error {
+		w, err := readWebhook(row)
+		webhooks = append(webhooks, w)
+		return err
+	}, webhooksQuery, uuid(ws))
+	s.seeRules(p)
 	if outside {
 		p.put(`COMMIT`)
 	}
 	if err := p.send("settings"); err != nil {
 		return nil, err
 	}
-	return desk.NewSettings(w, version, attributes, members, keys, channels), nil
+	return desk.NewSettings(w, version, attributes, members, keys, channels, webhooks...), nil
 }
 
 // UpdateSettings stores the change that decide returns.
@@ -163,16 +151,17 @@ func (s *Store) UpdateSettings(ctx context.Context, ws desk.ID, decide func(*des
 			return err
 		}
 		change, err := decide(t.settings)
-		if err != nil || change == (desk.Change{}) {
+		if err != nil || change.IsEmpty() {
 			return err
 		}
+		t.events, t.webhook = change.Events, change.Webhook
 		return flushChange(t.pipe, ws, change)
 	})
 }
 
 func flushChange(p *pipe, ws desk.ID, change desk.Change) error {
 	if w := change.Workspace; w != nil {
-		p.put(`UPDATE workspaces SET name = $2, country = $3 WHERE id = $1`, uuid(ws), w.Name, w.Country)
+		p.put(`UPDATE workspaces SET name = $2, country = $3, external_ids_fixed = $4 WHERE id = $1`, uuid(ws), w.Name, w.Country, w.FixedExternalIDs)
 	}
 	if a := change.Attribute; a != nil {
 		options, err := json.Marshal(a.Options, json.FormatNilSliceAsNull(false))
@@ -189,8 +178,8 @@ func flushChange(p *pipe, ws desk.ID, change desk.Change) error {
 		p.put(`INSERT INTO members (workspace_id, id, name, email, email_folded, role) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (workspace_id, id) DO UPDATE SET name = excluded.name, email = excluded.email,
 			email_folded = excluded.email_folded, role = excluded.role`,
-			uuid(ws), uuid(m.ID), m.Name, m.Email, desk.FoldEmail(m.Email), string(m.Role))
-		enter(p, entryMember, m.ID.String(), ws)
+			uuid(ws), uuid(m.ID), m.Name, m.Email, desk.CanonicalEmail(m.Email), string(m.Role))
+		enter(p, stored.Member, m.ID.String(), ws)
 	}
 	if m := change.RemoveMember; m != nil {
 		if err := removeMember(p, ws, m.ID); err != nil {
@@ -204,8 +193,8 @@ func flushChange(p *pipe, ws desk.ID, change desk.Change) error {
 			created_at = excluded.created_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at`,
 			uuid(ws), uuid(k.ID), k.PublicID, k.Name, desk.JoinPermissions(k.Permissions), k.SecretHash[:],
 			int64(k.CreatedAt), int64(k.ExpiresAt), int64(k.RevokedAt))
-		enter(p, entryKey, k.PublicID, ws)
-		enter(p, entryKeyID, k.ID.String(), ws)
+		enter(p, stored.Key, k.PublicID, ws)
+		enter(p, stored.KeyID, k.ID.String(), ws)
 	}
 	if v := change.Channel; v != nil {
 		putChannel(p, ws, v)
@@ -213,7 +202,8 @@ func flushChange(p *pipe, ws desk.ID, change desk.Change) error {
 	if l := change.Templates; l != nil {
 		replaceTemplates(p, ws, l)
 	}
-	p.put(`UPDATE workspaces SET version = `+nextVersion("version")+` WHERE id = $1`, uuid(ws))
+	putWebhooks(p, ws, change)
+	p.put(`UPDATE workspaces SET settings_version = `+nextVersion("settings_version")+` WHERE id = $1`, uuid(ws))
 	return p.send("settings")
 }
 
@@ -232,39 +222,48 @@ func removeMember(p *pipe, ws, id desk.ID) error {
 		return app.ErrOwns
 	}
 	p.put(`DELETE FROM members WHERE workspace_id = $1 AND id = $2`, uuid(ws), uuid(id))
-	p.put(`DELETE FROM directory WHERE kind = $1 AND ref = $2`, entryMember, id.String())
+	p.put(`DELETE FROM directory WHERE kind = $1 AND ref = $2`, stored.Member, id.String())
 	return nil
 }
 
-// enter makes a record findable from outside its workspace.
+// enter adds a record to the directory, so that it is found without its workspace.
 func enter(p *pipe, kind, ref string, ws desk.ID) {
 	p.put(`INSERT INTO directory (kind, ref, workspace_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, kind, ref, uuid(ws))
 }
 
 // CreateWorkspace stores a new, empty workspace.
 func (s *Store) CreateWorkspace(ctx context.Context, w desk.Workspace) error {
-	_, err := s.exec(ctx, "workspace", `INSERT INTO workspaces (id, name, country, version) VALUES ($1, $2, $3, 1)`,
+	_, err := s.exec(ctx, "workspace", `INSERT INTO workspaces (id, name, country, settings_version) VALUES ($1, $2, $3, 1)`,
 		uuid(w.ID), w.Name, w.Country)
 	return err
 }
 
 // Workspaces lists all workspaces by id.
-func (s *Store) Workspaces(ctx context.Context) (list []desk.Workspace, err error) {
+func (s *Store) Workspaces(ctx context.Context) ([]desk.Workspace, error) {
+	return s.workspaces(ctx, false)
+}
+
+// Deleting returns the workspaces that are marked as deleted.
+func (s *Store) Deleting(ctx context.Context) ([]desk.Workspace, error) {
+	return s.workspaces(ctx, true)
+}
+
+func (s *Store) workspaces(ctx context.Context, deleted bool) (list []desk.Workspace, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		list, err = all(p, "workspaces", func(row pgx.Row) (w desk.Workspace, err error) {
-			err = row.Scan(into(&w.ID), &w.Name, &w.Country)
+			err = row.Scan(into(&w.ID), &w.Name, &w.Country, &w.FixedExternalIDs)
 			return w, err
-		}, `SELECT id, name, country FROM workspaces ORDER BY id`)
+		}, `SELECT id, name, country, external_ids_fixed FROM workspaces WHERE deleted = $1 ORDER BY id`, deleted)
 		return err
 	})
 	return list, err
 }
 
-const workspaceOfQuery = `(SELECT workspace_id FROM directory WHERE kind IN ('member', 'key_id', 'channel') AND ref = $1 LIMIT 1)
+const workspaceOfQuery = `(SELECT workspace_id FROM directory WHERE kind IN ('member', 'key_id', 'channel', 'webhook') AND ref = $1 LIMIT 1)
 	UNION ALL (SELECT a.workspace_id FROM attempts a WHERE ` + unsettled + ` AND a.id = $2 LIMIT 1)`
 
-// WorkspaceOf returns the workspace that the member, key, channel or unsettled
-// attempt with this id belongs to, or NotFound.
+// WorkspaceOf returns the workspace that the member, key, channel, webhook or
+// unsettled attempt with this id belongs to, or NotFound.
 func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		ws, err = one(p, "directory", func(row pgx.Row) (ws desk.ID, err error) {
@@ -274,18 +273,18 @@ func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err er
 		return err
 	})
 	if err == nil && ws.IsZero() {
-		err = desk.NotFoundf("no member, key, channel or unsettled attempt has the id %s", id)
+		err = stored.NoRecord(id)
 	}
 	return ws, err
 }
 
-// BindSecret keeps the fingerprint of the secret key that the installation is made
-// with, and from then on returns InvalidRequest for any other, and for a database into
-// which an installation is still being copied.
+// BindSecret stores the fingerprint of the installation's secret key, and from then on
+// returns InvalidRequest for any other key, and for a database into which an
+// installation is still being copied.
 func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
 	importing, err := s.importing(ctx)
 	if err == nil && importing {
-		return desk.Invalidf("an installation is being copied into this database: wait for parley migrate to end, and when it was interrupted, run it again")
+		return desk.Invalidf("an installation is being copied into this database").Advise(desk.FinishMigration)
 	}
 	if err != nil {
 		return err
@@ -294,17 +293,17 @@ func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
 }
 
 func (s *Store) bind(ctx context.Context, fingerprint string) error {
-	stored, err := s.fingerprint(ctx)
-	if err == nil && stored == "" {
+	bound, err := s.fingerprint(ctx)
+	if err == nil && bound == "" {
 		_, err = s.exec(ctx, "installation", `INSERT INTO installation (one, fingerprint) VALUES (1, $1) ON CONFLICT DO NOTHING`, fingerprint)
 		if err == nil { // another node may have been first
-			stored, err = s.fingerprint(ctx)
+			bound, err = s.fingerprint(ctx)
 		}
 	}
-	if err == nil && stored != fingerprint {
-		err = desk.Invalidf("this installation was made with another secret key (fingerprint %s, not %s): start with that key, from PARLEY_SECRET_KEY or secret.key in the data directory", stored, fingerprint)
+	if err != nil {
+		return err
 	}
-	return err
+	return stored.CheckFingerprint(bound, fingerprint)
 }
 
 func (s *Store) fingerprint(ctx context.Context) (fingerprint string, err error) {

@@ -6,29 +6,31 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// A tx is a transaction on one workspace. What it writes waits for its next read or for
-// the commit, and so costs no round trip of its own.
+// A tx is a transaction on one workspace. Its writes are queued until its next read or
+// the commit, so they cost no round trip of their own.
 type tx struct {
 	*pipe
 	s        *Store
 	ws       desk.ID
 	settings *desk.Settings
 
-	version int64     // of the settings
+	version int64     // version of the settings
 	now     desk.Time // the database's clock at
 	nowAt   time.Time
 
 	events     []desk.Event
+	webhook    *desk.Webhook           // perhaps a new one
 	unheard    map[app.NumberHash]bool // numbers of which nothing was known
 	committing bool
 }
 
-// begin lets the transaction begin with what is sent next.
+// begin makes the transaction begin with the next round trip.
 func (t *tx) begin(alone bool) {
 	t.put(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	lock := lockShared
@@ -39,44 +41,47 @@ func (t *tx) begin(alone bool) {
 	t.each(func(row pgx.Row) error {
 		t.nowAt = time.Now()
 		return row.Scan(&t.version, (*int64)(&t.now))
-	}, `SELECT version, `+databaseNow+` FROM workspaces WHERE id = $1`, uuid(t.ws))
+	}, `SELECT settings_version, `+databaseNow+` FROM workspaces WHERE id = $1 AND NOT deleted`, uuid(t.ws))
 }
 
-// databaseNow is the clock by which leases are measured on all nodes.
-const databaseNow = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
-
-// open sends what waits and returns NotFound when there is no such workspace.
+// open sends what is queued. It returns NotFound if there is no such workspace, and
+// Unavailable if the process may not write any more.
 func (t *tx) open(doing string) (err error) {
 	if err := t.send(doing); err != nil {
 		return err
 	}
 	if t.version == 0 {
-		return errNoWorkspace
+		return stored.NoWorkspace()
 	}
-	t.settings, err = t.s.settingsAt(t.pipe, t.ws, t.version)
-	return err
+	if t.settings, err = t.s.settingsAt(t.pipe, t.ws, t.version); err != nil {
+		return err
+	}
+	return t.s.rules.Check()
 }
 
-// commit stores what waits and the events, and commits, in one round trip. The events
-// come last, since they hold the workspace's counter until the commit.
+// commit stores what is queued and the events, and commits, in one round trip. The
+// events come last, because they lock the workspace's counter until the commit.
 func (t *tx) commit() error {
 	putEvents(t.pipe, t.ws, t.events)
+	if t.webhook != nil {
+		beginWebhook(t)
+	}
 	t.put(`COMMIT`)
 	t.committing = true
 	return t.send("commit")
 }
 
-// lost tells what became of a transaction whose connection is gone: nothing is stored,
-// unless its commit was under way.
+// lost returns the outcome of a transaction whose connection is lost: nothing is
+// stored, unless its commit was under way.
 func (t *tx) lost() (again bool, err error) {
 	if t.committing {
-		return false, unknown(t.fail)
+		return false, stored.CommitLost(t.fail)
 	}
-	return t.ctx.Err() == nil, unavailable(t.fail)
+	return t.ctx.Err() == nil, stored.Unavailable(t.fail)
 }
 
-// InTx runs f in a transaction on one workspace and returns once what it wrote is
-// durable, or with f's error, as it is, and nothing stored.
+// InTx runs f in a transaction on one workspace. It returns once the changes are
+// durable, or it returns f's error unchanged and nothing is stored.
 func (s *Store) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
 	return s.write(ctx, ws, false, func(t *tx) error {
 		if err := t.open("begin"); err != nil {
@@ -86,17 +91,18 @@ func (s *Store) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) erro
 	})
 }
 
-// What a read returns is locked until the transaction ends.
+// A read locks what it returns until the transaction ends.
 const forUpdate = ` FOR UPDATE`
 
 func (t *tx) Settings() *desk.Settings { return t.settings }
 
 func (t *tx) Now() desk.Time { return t.now + desk.Time(time.Since(t.nowAt).Milliseconds()) }
 
-// Book locks the contacts before it loads them: whoever waited for a lock would see the
-// locked rows as they are now, and the identities as they were before.
-func (t *tx) Book(ops ...*desk.Op) (*desk.Book, error) {
-	w := wanted(ops)
+// Book locks the contacts before it loads them. A statement that waits for a lock and
+// loads would see the locked rows as they are now, but the identities as they were
+// before.
+func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
+	w := named(l)
 	locked := map[desk.ID]bool{}
 	t.each(func(row pgx.Row) error {
 		var id desk.ID
@@ -104,23 +110,23 @@ func (t *tx) Book(ops ...*desk.Op) (*desk.Book, error) {
 		locked[id] = true
 		return err
 	}, lockBookQuery, w.args(t.ws)...)
-	loaded := putLoad(t.pipe, t.ws, w)
+	loaded := putLoad(t.pipe, t.ws, w, 0)
 	if err := t.send("load contacts"); err != nil {
 		return nil, err
 	}
-	for _, c := range *loaded {
+	for _, c := range loaded.contacts {
 		if !locked[c.ID] {
 			t.fail = errConflict // an identity has moved between the two
 			return nil, failed("load contacts", t.fail)
 		}
 	}
-	return bookOf(t.settings, len(ops), *loaded), nil
+	return bookOf(t.settings, 1, loaded), nil
 }
 
 func (t *tx) Flush(book *desk.Book) error { return flushBook(t, book) }
 
 func (t *tx) Contact(id desk.ID) (*desk.Contact, error) {
-	c, err := one(t.pipe, "contact", readContact, contactQuery+` FOR UPDATE OF c`, uuid(t.ws), uuid(id))
+	c, err := one(t.pipe, "contact", readOneContact, contactQuery+` FOR UPDATE OF c`, uuid(t.ws), uuid(id))
 	if err != nil || c == nil {
 		return nil, err
 	}
@@ -135,14 +141,29 @@ func (t *tx) OpenConversation(channel, contact desk.ID) (*desk.Conversation, err
 	return one(t.pipe, "open conversation", readConversation, openConversationQuery+forUpdate, uuid(t.ws), uuid(channel), uuid(contact))
 }
 
-func (t *tx) PutConversation(v *desk.Conversation) error { return putConversation(t.pipe, t.ws, v) }
+func (t *tx) HeldConversations(member desk.ID, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, error) {
+	if after == nil {
+		after = &newest
+	}
+	query, args := conversationsQuery(t.ws, desk.ConversationFilter{Assignee: member, Status: desk.StatusOpen}, after, limit-1, false)
+	return all(t.pipe, "held conversations", readConversation, query+forUpdate, args...)
+}
+
+func (t *tx) PutConversation(list ...*desk.Conversation) error {
+	putConversations(t.pipe, t.ws, list)
+	return t.fail
+}
 
 func (t *tx) Message(conversation, id desk.ID) (*desk.Message, error) {
-	return one(t.pipe, "message", readMessage, messageQuery+forUpdate, uuid(t.ws), uuid(conversation), uuid(id))
+	return one(t.pipe, "message", readOneMessage, messageQuery+forUpdate, uuid(t.ws), uuid(conversation), uuid(id))
 }
 
 func (t *tx) MessageBy(channel desk.ID, externalID string) (*desk.Message, error) {
-	return one(t.pipe, "message", readMessage, messageByQuery+forUpdate, uuid(t.ws), uuid(channel), externalID)
+	return one(t.pipe, "message", readOneMessage, messageByQuery+forUpdate, uuid(t.ws), uuid(channel), externalID)
+}
+
+func (t *tx) NewestMessage(conversation desk.ID, from, before desk.Time) (desk.Time, error) {
+	return one(t.pipe, "newest message", readTime, newestMessageQuery, uuid(t.ws), uuid(conversation), int64(from), int64(before))
 }
 
 func (t *tx) PutMessage(m *desk.Message) error { return putMessage(t.pipe, t.ws, m) }
@@ -179,8 +200,8 @@ func (t *tx) OptOut(number app.NumberHash) (app.OptOut, error) {
 	return *o, err
 }
 
-// SetOptOut inserts what was not there to be locked plainly: whoever was faster is then
-// met as a conflict.
+// SetOptOut uses a plain INSERT for a row that did not exist to be locked. If another
+// transaction has inserted it meanwhile, that is a conflict.
 func (t *tx) SetOptOut(number app.NumberHash, o app.OptOut) error {
 	query := `INSERT INTO opt_outs (workspace_id, number_hash, since, at) VALUES ($1, $2, $3, $4)`
 	if !t.unheard[number] {
@@ -191,15 +212,16 @@ func (t *tx) SetOptOut(number app.NumberHash, o app.OptOut) error {
 	return t.fail
 }
 
-// KeepStatus and TakeStatuses exclude each other for a message, which is not there to be
-// locked: else a status could be kept just after its message was stored and has asked.
-func (t *tx) KeepStatus(channel desk.ID, n desk.StatusNotice) error {
+// KeepStatus and TakeStatuses exclude each other for a message by a lock of its own, since
+// the message may not exist yet. Otherwise a status could be kept just after the message
+// was stored and had taken its statuses.
+func (t *tx) KeepStatus(channel desk.ID, n desk.StatusUpdate) error {
 	t.put(statusLock, uuid(t.ws), uuid(channel), n.ExternalID)
 	known := false
 	t.each(func(pgx.Row) error { known = true; return nil }, messageByQuery, uuid(t.ws), uuid(channel), n.ExternalID)
-	t.put(`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure)
-		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
-		uuid(t.ws), uuid(channel), n.ExternalID, int64(n.At), string(n.Delivery), uuid(n.Attempt), asJSON(n.Failure))
+	t.put(`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure, user_id, hour)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, `+thisHour+`) ON CONFLICT DO NOTHING`,
+		uuid(t.ws), uuid(channel), n.ExternalID, int64(n.At), string(n.Delivery), uuid(n.Attempt), asJSON(n.Failure), n.UserID)
 	err := t.send("keep status")
 	if err == nil && known {
 		t.fail = errConflict
@@ -208,26 +230,26 @@ func (t *tx) KeepStatus(channel desk.ID, n desk.StatusNotice) error {
 	return err
 }
 
-func (t *tx) TakeStatuses(channel desk.ID, externalID string) ([]desk.StatusNotice, error) {
+func (t *tx) TakeStatuses(channel desk.ID, externalID string) ([]desk.StatusUpdate, error) {
 	t.put(statusLock, uuid(t.ws), uuid(channel), externalID)
 	return all(t.pipe, "take statuses", readStatus, takeStatusesQuery, uuid(t.ws), uuid(channel), externalID)
 }
 
-func (t *tx) DropStatuses(before desk.Time) error {
-	t.put(`DELETE FROM early_statuses WHERE workspace_id = $1 AND at < $2`, uuid(t.ws), int64(before))
+func (t *tx) DropStatuses(hours int64) error {
+	t.put(`DELETE FROM early_statuses WHERE workspace_id = $1 AND hour <= `+thisHour+` - $2::bigint`, uuid(t.ws), hours)
 	return t.fail
 }
 
-func (t *tx) PutNotice(n app.Notice) error { return putNotice(t.pipe, t.ws, n) }
+func (t *tx) PutInbound(n app.InboundItem) error { return putInbound(t.pipe, t.ws, n) }
 
-// TakeNotices passes over what another transaction is taking. It returns them as they
-// are by now: of a webhook, another process may have taken in a part.
-func (t *tx) TakeNotices(list []app.Notice) (taken []app.Notice, err error) {
+// TakeInbound skips items that another transaction is taking. It returns the others in
+// their present state: another process may have processed a part of a callback.
+func (t *tx) TakeInbound(list []app.InboundItem) (taken []app.InboundItem, err error) {
 	due, ids := make([]int64, len(list)), make(pgtype.FlatArray[uuid], len(list))
 	for i, n := range list {
 		due[i], ids[i] = int64(n.Due), uuid(n.ID)
 	}
-	return all(t.pipe, "take notices", readNotice, takeNoticesQuery, uuid(t.ws), due, ids)
+	return all(t.pipe, "take inbound items", readInbound, takeInboundQuery, uuid(t.ws), due, ids)
 }
 
 func (t *tx) Append(events ...desk.Event) error {

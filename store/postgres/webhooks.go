@@ -2,126 +2,89 @@ package postgres
 
 import (
 	"context"
+	"strings"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const (
-	webhookQuery    = `SELECT body FROM webhooks WHERE workspace_id = $1 AND at = $2 AND id = $3`
-	putWebhookQuery = `INSERT INTO webhooks (workspace_id, at, id, channel_id, body) VALUES ($1, $2, $3, $4, $5)
-	ON CONFLICT (workspace_id, at, id) DO UPDATE SET channel_id = excluded.channel_id, body = excluded.body`
-	putWebhookPeopleQuery = `INSERT INTO webhook_people (workspace_id, value, at, id) SELECT $1, u.value, $2, $3 FROM unnest($4::text[]) u (value)
-	WHERE EXISTS (SELECT FROM webhooks WHERE workspace_id = $1 AND at = $2 AND id = $3) ON CONFLICT DO NOTHING`
-	newestWebhookQuery = `SELECT at FROM webhooks WHERE workspace_id = $1 AND channel_id = $2 ORDER BY at DESC LIMIT 1`
-)
+const webhooksQuery = `SELECT id, url, types, enabled, disabled_reason, sealed, created_at, updated_at FROM webhooks WHERE workspace_id = $1`
 
-func (t *tx) PutWebhook(n app.Notice) error {
-	t.put(putWebhookQuery, uuid(t.ws), int64(n.Webhook), uuid(n.ID), uuid(n.Channel), notNull(n.Body))
-	return t.fail
+func readWebhook(row pgx.Row) (w desk.Webhook, err error) {
+	var types string
+	err = row.Scan(into(&w.ID), &w.URL, &types, &w.Enabled, (*string)(&w.DisabledReason), &w.Sealed, (*int64)(&w.CreatedAt), (*int64)(&w.UpdatedAt))
+	w.Types = stored.Words(types)
+	return w, err
 }
 
-func (t *tx) Webhook(n app.Notice) ([]byte, error) {
-	return one(t.pipe, "webhook", func(row pgx.Row) (body []byte, err error) {
-		err = row.Scan(&body)
-		return body, err
-	}, webhookQuery+forUpdate, uuid(t.ws), int64(n.Webhook), uuid(n.ID))
-}
-
-// PutWebhookPeople holds the webhook, as whoever deletes one does first: of one that is
-// gone, nothing is to be known.
-func (t *tx) PutWebhookPeople(n app.Notice, people []string) error {
-	if len(people) == 0 {
-		return t.fail
+// putWebhooks queues what a change says of webhooks.
+func putWebhooks(p *pipe, ws desk.ID, change desk.Change) {
+	if w := change.Webhook; w != nil {
+		p.put(`INSERT INTO webhooks (workspace_id, id, url, types, enabled, disabled_reason, sealed, created_at, updated_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (workspace_id, id) DO UPDATE SET url = excluded.url,
+			types = excluded.types, enabled = excluded.enabled, disabled_reason = excluded.disabled_reason, sealed = excluded.sealed,
+			created_at = excluded.created_at, updated_at = excluded.updated_at`,
+			uuid(ws), uuid(w.ID), w.URL, strings.Join(w.Types, ","), w.Enabled, string(w.DisabledReason), w.Sealed, int64(w.CreatedAt), int64(w.UpdatedAt))
+		enter(p, stored.Webhook, w.ID.String(), ws)
+		if change.Renew {
+			p.put(`UPDATE webhook_states SET failing_since = 0, failures = 0, probes = 0, held_until = 0
+				WHERE workspace_id = $1 AND webhook_id = $2`, uuid(ws), uuid(w.ID))
+		}
 	}
-	key := []any{uuid(t.ws), int64(n.Webhook), uuid(n.ID)}
-	t.put(`SELECT 1 FROM webhooks WHERE workspace_id = $1 AND at = $2 AND id = $3`+forUpdate, key...)
-	t.put(putWebhookPeopleQuery, append(key, people)...)
-	return t.fail
+	if w := change.RemoveWebhook; w != nil {
+		p.put(`DELETE FROM webhooks WHERE workspace_id = $1 AND id = $2`, uuid(ws), uuid(w.ID))
+		p.put(`DELETE FROM webhook_states WHERE workspace_id = $1 AND webhook_id = $2`, uuid(ws), uuid(w.ID))
+		p.put(`DELETE FROM directory WHERE kind = $1 AND ref = $2`, stored.Webhook, w.ID.String())
+	}
 }
 
-// NewestWebhook returns when the newest webhook of a channel came that is still kept, 0
-// for none.
-func (s *Store) NewestWebhook(ctx context.Context, ws, channel desk.ID) (at desk.Time, err error) {
+// beginWebhook queues the state of a new webhook. The events before it in the pipe have
+// their numbers then.
+func beginWebhook(t *tx) {
+	if at := stored.CreatedAt(t.webhook, t.events); at != nil {
+		t.put(`INSERT INTO webhook_states (workspace_id, webhook_id, seq, tag, failing_since, failures, probes, held_until)
+			SELECT $1, $2, seq - $3, $4, 0, 0, 0, 0 FROM event_counters WHERE workspace_id = $1`,
+			uuid(t.ws), uuid(t.webhook.ID), int64(at.Later), at.Tag)
+	}
+}
+
+const webhookStateColumns = `webhook_id, seq, tag, failing_since, failures, probes, held_until`
+
+// A webhookState is a state with its webhook.
+type webhookState struct {
+	id desk.ID
+	desk.WebhookState
+}
+
+func readWebhookState(row pgx.Row) (s webhookState, err error) {
+	err = row.Scan(into(&s.id), &s.Cursor.Seq, &s.Cursor.Tag, (*int64)(&s.FailingSince), &s.Failures, &s.Probes, (*int64)(&s.HeldUntil))
+	return s, err
+}
+
+// WebhookStates returns the states of a workspace's webhooks.
+func (s *Store) WebhookStates(ctx context.Context, ws desk.ID) (states map[desk.ID]desk.WebhookState, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		at, err = one(p, "newest webhook", readTime, newestWebhookQuery, uuid(ws), uuid(channel))
+		list, err := all(p, "states of webhooks", readWebhookState, `SELECT `+webhookStateColumns+` FROM webhook_states WHERE workspace_id = $1`, uuid(ws))
+		states = make(map[desk.ID]desk.WebhookState, len(list))
+		for _, state := range list {
+			states[state.id] = state.WebhookState
+		}
 		return err
 	})
-	return at, err
+	return states, err
 }
 
-// The rows of people are deleted by a statement of their own: it sees those that were
-// stored before the webhooks were locked.
-const (
-	outdatedWebhooksQuery = `SELECT at, id FROM webhooks WHERE workspace_id = $1 AND at < $2 ORDER BY at, id LIMIT $3 FOR UPDATE SKIP LOCKED`
-	eachWebhook           = ` USING unnest($2::bigint[], $3::uuid[]) u (at, id) CROSS JOIN LATERAL `
-	forgetWebhookPeople   = `DELETE FROM webhook_people p` + eachWebhook +
-		`(SELECT ctid AS place FROM webhook_people WHERE workspace_id = $1 AND at = u.at AND id = u.id OFFSET 0) l WHERE p.ctid = l.place`
-	forgetWebhooks = `DELETE FROM webhooks w` + eachWebhook +
-		`(SELECT ctid AS place FROM webhooks WHERE workspace_id = $1 AND at = u.at AND id = u.id LIMIT 1) l WHERE w.ctid = l.place`
-)
-
-// ForgetWebhooks deletes up to limit webhooks of a workspace that came before a time,
-// the oldest first, with what is known of whom they tell, and returns how many. It passes
-// over one that is being taken in.
-func (s *Store) ForgetWebhooks(ctx context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
-	err = s.write(ctx, ws, false, func(t *tx) error {
-		var at []int64
-		ids := pgtype.FlatArray[uuid]{}
-		t.each(func(row pgx.Row) error {
-			var a int64
-			var id uuid
-			err := row.Scan(&a, &id)
-			at, ids = append(at, a), append(ids, id)
-			return err
-		}, outdatedWebhooksQuery, uuid(ws), int64(before), limit)
-		if n = 0; t.send("webhooks to forget") == nil && at != nil {
-			n = len(at)
-			t.put(forgetWebhookPeople, uuid(ws), at, ids)
-			t.put(forgetWebhooks, uuid(ws), at, ids)
-		}
-		return failed("forget webhooks", t.fail)
-	})
-	return n, err
+func (t *tx) WebhookState(id desk.ID) (desk.WebhookState, error) {
+	s, err := one(t.pipe, "state of a webhook", readWebhookState, `SELECT `+webhookStateColumns+` FROM webhook_states
+		WHERE workspace_id = $1 AND webhook_id = $2`+forUpdate, uuid(t.ws), uuid(id))
+	return s.WebhookState, err
 }
 
-// Of what tells of a person, OFFSET 0 lets the planner do nothing but look it up by the
-// person, see wantedContacts.
-const (
-	toldWebhooks = `(SELECT DISTINCT p.at, p.id FROM unnest($2::text[]) u (value) CROSS JOIN LATERAL
-			(SELECT at, id FROM webhook_people WHERE workspace_id = $1 AND value = u.value OFFSET 0) p ORDER BY 1, 2) p CROSS JOIN LATERAL
-		(SELECT ctid AS place FROM webhooks w WHERE workspace_id = $1 AND at = p.at AND id = p.id
-			AND NOT EXISTS (SELECT FROM notices WHERE workspace_id = $1 AND webhook_at > 0 AND webhook_at = w.at AND id = w.id) FOR UPDATE) l`
-	lockWebhooks       = `SELECT FROM ` + toldWebhooks
-	eraseWebhooksQuery = `WITH gone AS (DELETE FROM webhooks w USING ` + toldWebhooks + ` WHERE w.ctid = l.place RETURNING w.at, w.id)
-	DELETE FROM webhook_people p USING gone CROSS JOIN LATERAL
-		(SELECT ctid AS place FROM webhook_people WHERE workspace_id = $1 AND at = gone.at AND id = gone.id OFFSET 0) l WHERE p.ctid = l.place`
-)
-
-// eraseWebhooks deletes the webhooks that tell of contacts that are deleted, but for
-// those that are still to be taken in. They are locked first, for the second statement
-// to see of whom they tell.
-func eraseWebhooks(p *pipe, ws desk.ID, deleted []*desk.Contact) {
-	people := peopleOf(deleted)
-	if people == nil {
-		return
-	}
-	p.put(lockWebhooks, uuid(ws), people)
-	p.put(eraseWebhooksQuery, uuid(ws), people)
-}
-
-// peopleOf are the values by which a provider may name the contacts.
-func peopleOf(contacts []*desk.Contact) (values []string) {
-	for _, c := range contacts {
-		for _, i := range c.Identities() {
-			switch i.Kind {
-			case desk.KindPhone, desk.KindWhatsApp, desk.KindWhatsAppUser:
-				values = append(values, i.Value)
-			}
-		}
-	}
-	return values
+func (t *tx) PutWebhookState(id desk.ID, state desk.WebhookState) error {
+	t.put(`UPDATE webhook_states SET seq = $3, tag = $4, failing_since = $5, failures = $6, probes = $7, held_until = $8
+		WHERE workspace_id = $1 AND webhook_id = $2`, uuid(t.ws), uuid(id), state.Cursor.Seq, state.Cursor.Tag,
+		int64(state.FailingSince), state.Failures, state.Probes, int64(state.HeldUntil))
+	return t.fail
 }

@@ -7,40 +7,42 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const (
-	// writeBound is how long a write may take in all, with every wait.
+	// writeBound is how long a write may take in all, including every wait.
 	writeBound = 30 * time.Second
 	// writeTries is how often a transaction runs at most.
 	writeTries = 10
-	// aloneFrom is the run from which it has its workspace to itself, so that it can't be
-	// overtaken for ever.
+	// aloneFrom is the run from which a transaction has its workspace to itself, so
+	// that others can't overtake it forever.
 	aloneFrom = 3
 	// tryPause is the unit of the random pause between two runs.
 	tryPause = 4 * time.Millisecond
 )
 
 // Transactions on a workspace hold an advisory lock, shared or alone, from their first
-// statement on. An edit of the settings holds it alone: so a flush never rests on
-// settings that were replaced before it was stored. A shared lock on the workspace's row
-// would do the same, but writes the row each time, and lets newcomers pass whoever waits to
-// have it alone; this lock is a queue.
+// statement on. An edit of the settings holds it alone, so a flush never uses settings
+// that were replaced before it was stored. A shared lock on the workspace's row would
+// do the same, but writes the row each time, and lets newcomers overtake a transaction
+// that waits to hold it alone; this lock has a queue.
 const (
 	lockShared = `SELECT pg_advisory_xact_lock_shared($1)`
 	lockAlone  = `SELECT pg_advisory_xact_lock($1)`
 )
 
-// lockOf is the number of a workspace's lock. Two that share one only wait for each other.
+// lockOf is the number of a workspace's lock. If two workspaces share a number, they
+// only wait for each other.
 func lockOf(ws desk.ID) int64 {
 	return int64(binary.BigEndian.Uint64(ws[:8]) ^ binary.BigEndian.Uint64(ws[8:]))
 }
 
-// write runs do in a transaction on a workspace and returns once what it wrote is durable,
-// or with do's error and nothing stored. When another transaction comes in between, it runs
-// again. The caller's leaving does not count: a write that was taken runs to its end.
+// write runs do in a transaction on a workspace. It returns once the changes are
+// durable, or with do's error and nothing stored. If another transaction conflicts, it
+// runs again. A write is finished even if the caller leaves.
 func (s *Store) write(ctx context.Context, ws desk.ID, alone bool, do func(*tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBound)
 	defer cancel()
@@ -61,9 +63,9 @@ func (s *Store) write(ctx context.Context, ws desk.ID, alone bool, do func(*tx) 
 func (s *Store) transact(ctx context.Context, ws desk.ID, alone bool, do func(*tx) error) (again bool, err error) {
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return false, unavailable(err)
+		return false, stored.Unavailable(err)
 	}
-	defer c.Release() // closes it when its transaction is still open, as after a panic
+	defer c.Release() // closes it if its transaction is still open, for example after a panic
 	t := &tx{pipe: newPipe(ctx, c), s: s, ws: ws}
 	t.begin(alone)
 	if err = do(t); err == nil && t.fail == nil {
@@ -78,35 +80,35 @@ func (s *Store) transact(ctx context.Context, ws desk.ID, alone bool, do func(*t
 	if t.fail == nil { // done, or refused by do
 		return false, err
 	}
-	if err == nil { // do has kept to itself what it met
+	if err == nil { // do did not return the error that it met
 		err = failed("transaction", t.fail)
 	}
 	switch sqlState(t.fail) {
 	case uniqueViolation:
-		return !alone, err // alone, it met what is stored, and always will
+		return !alone, err // a transaction that was alone would meet the same data again
 	case readOnlyTransaction:
 		s.pool.Reset() // the server has become a standby; the URL may lead to another
 	}
 	return conflicts(t.fail), err
 }
 
-// atOnce runs the statements that f puts in one transaction and one round trip. It waits
-// for no other than those that hold the same rows.
+// atOnce runs the statements of f in one transaction and one round trip. It waits only
+// for transactions that hold the same rows.
 func (s *Store) atOnce(ctx context.Context, doing string, f func(*pipe)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBound)
 	defer cancel()
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return unavailable(err)
+		return stored.Unavailable(err)
 	}
-	defer c.Release() // closes it when its transaction is still open
+	defer c.Release() // closes it if its transaction is still open
 	p := newPipe(ctx, c)
 	p.put(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	f(p)
 	p.put(`COMMIT`)
 	err = p.send(doing)
 	if err != nil && c.Conn().IsClosed() && !pgconn.SafeToRetry(p.fail) {
-		return unknown(p.fail)
+		return stored.CommitLost(p.fail)
 	}
 	return err
 }
@@ -117,12 +119,12 @@ func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (pgc
 	defer cancel()
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return pgconn.CommandTag{}, unavailable(err)
+		return pgconn.CommandTag{}, stored.Unavailable(err)
 	}
 	defer c.Release()
 	tag, err := c.Exec(ctx, query, args...)
 	if err != nil && c.Conn().IsClosed() && !pgconn.SafeToRetry(err) {
-		return tag, unknown(err)
+		return tag, stored.CommitLost(err)
 	}
 	return tag, failed(doing, err)
 }

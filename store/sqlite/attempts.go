@@ -2,14 +2,14 @@ package sqlite
 
 import (
 	"context"
-	"slices"
 
 	"parley/app"
 	"parley/desk"
 )
 
-const attemptColumns = `a.id, a.key, a.hash, a.actor_id, a.phase, a.created_at, a.lease_until, a.settled_at, a.plan,
-	a.external_id, r.response, a.refusal, a.notes, a.erased`
+const attemptColumns = `a.id, a.key, a.hash, a.actor_kind, a.actor_id, a.phase, a.created_at, a.lease_until, a.settled_at, a.plan,
+	a.external_id, r.response, a.refusal, a.notes, a.erased,
+	CASE WHEN a.settled_at > 0 THEN ` + thisHour + ` - a.settled_hour ELSE 0 END`
 
 // answered must follow the attempts in a query, for attemptColumns.
 const answered = ` LEFT JOIN send_answers r ON r.workspace_id = a.workspace_id AND r.attempt_id = a.id`
@@ -17,18 +17,19 @@ const answered = ` LEFT JOIN send_answers r ON r.workspace_id = a.workspace_id A
 func readAttempt(s *stmt) *desk.Attempt {
 	a := &desk.Attempt{ID: s.readID(), Key: s.readText()}
 	s.readBytes(a.Hash[:])
-	a.Actor, a.Phase = s.readID(), desk.Phase(s.readText())
-	a.CreatedAt, a.LeaseUntil, a.SettledAt = s.readTime(), s.readTime(), s.readTime()
+	a.Actor, a.Phase = desk.Actor{Kind: desk.ActorKind(s.readText()), ID: s.readID()}, desk.Phase(s.readText())
+	a.CreatedAt, a.Lease, a.SettledAt = s.readTime(), desk.Lease(s.readInt()), s.readTime()
 	s.readJSON(&a.Plan)
 	a.ExternalID, a.Response = s.readText(), s.readBlob()
 	s.readJSON(&a.Refusal)
 	s.readJSON(&a.Notes)
-	a.Erased = s.readInt() != 0
+	a.Erased, a.Age = s.readInt() != 0, s.readInt()
 	return a
 }
 
-// unsettled must stand in a query as it stands in the index attempts_unsettled, or
-// the index is not used.
+// unsettled must be written in a query exactly as in the partial indexes, or SQLite
+// does not use them. Several indexes are possible, so a query names its own: with old
+// statistics of the table SQLite would use another one, and sort.
 const unsettled = `a.phase IN ('dispatching', 'in_doubt')`
 
 const (
@@ -36,11 +37,14 @@ const (
 	attemptOfKeyQuery = `SELECT ` + attemptColumns + ` FROM send_keys k
 	JOIN attempts a ON a.workspace_id = k.workspace_id AND a.id = k.attempt_id` + answered + ` WHERE k.workspace_id = ? AND k.key = ?`
 	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? ORDER BY a.id DESC LIMIT ?`
-	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + `
-	WHERE ` + unsettled + ` AND a.phase = 'in_doubt' AND a.workspace_id = ? ORDER BY a.id DESC LIMIT ?`
-	unsettledQuery = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE ` + unsettled + ` AND a.workspace_id = ?`
-	lapsedQuery    = `SELECT a.workspace_id, a.id FROM attempts a
-	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND a.lease_until < ? LIMIT ?`
+	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_in_doubt` + answered + `
+	WHERE a.phase = 'in_doubt' AND a.workspace_id = ? ORDER BY a.id DESC LIMIT ?`
+	attemptsToContactsQuery = `SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_contact` + answered + `
+	WHERE ` + unsettled + ` AND a.workspace_id = ?1 AND a.contact_id = unhex(j.value, '-')`
+	attemptsToNumbersQuery = `SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_number` + answered + `
+	WHERE ` + unsettled + ` AND a.workspace_id = ?1 AND a.number = j.value`
+	lapsedQuery = `SELECT a.workspace_id, a.id FROM attempts a INDEXED BY attempts_unsettled
+	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND (a.lease_until < ? OR a.lease_until > ?) LIMIT ?`
 )
 
 // AttemptOfKey returns the attempt that holds an Idempotency-Key, or nil.
@@ -76,10 +80,11 @@ func (s *Store) Attempts(ctx context.Context, ws desk.ID, inDoubt bool, limit in
 }
 
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching
-// although their lease ended more than margin milliseconds ago.
-func (s *Store) Lapsed(ctx context.Context, margin desk.Time, limit int) (found []app.LapsedAttempt, err error) {
+// although their lease ended more than margin milliseconds ago, or ends later than a
+// lease can.
+func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) (found []app.LapsedAttempt, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		found, err = all("lapsed attempts", c.stmt(lapsedQuery).time(now()-margin).int(int64(limit)), func(s *stmt) app.LapsedAttempt {
+		found, err = all("lapsed attempts", c.stmt(lapsedQuery).time(s.now()-margin).time(s.now()+length+margin).int(int64(limit)), func(s *stmt) app.LapsedAttempt {
 			return app.LapsedAttempt{Workspace: s.readID(), ID: s.readID()}
 		})
 		return err
@@ -87,9 +92,8 @@ func (s *Store) Lapsed(ctx context.Context, margin desk.Time, limit int) (found 
 	return found, err
 }
 
-// forgotten are the attempts that ForgetAttempts deletes. One was made before it was
-// settled, and its id tells when: so of a long log only the old end is read.
-const forgotten = ` FROM attempts WHERE workspace_id = ?1 AND id < ?2 AND settled_at > 0 AND settled_at < ?3 ORDER BY id LIMIT ?4`
+// forgotten are the attempts that ForgetAttempts deletes.
+const forgotten = ` FROM attempts INDEXED BY attempts_settled WHERE workspace_id = ?1 AND settled_at > 0 AND settled_hour <= ` + thisHour + ` - ?2 ORDER BY settled_hour, id LIMIT ?3`
 
 const (
 	forgetKeysQuery     = `DELETE FROM send_keys WHERE workspace_id = ?1 AND (key, attempt_id) IN (SELECT key, id` + forgotten + `)`
@@ -97,12 +101,13 @@ const (
 	forgetAttemptsQuery = `DELETE FROM attempts WHERE workspace_id = ?1 AND id IN (SELECT id` + forgotten + `)`
 )
 
-// ForgetAttempts deletes up to limit attempts of a workspace that were settled before
-// a time, with the keys that they still hold, and returns how many.
-func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
+// ForgetAttempts deletes up to limit attempts of a workspace that have been settled for
+// this many hours of the counter, with the keys that they still hold, and returns how
+// many.
+func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, hours int64, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {
 		for _, query := range []string{forgetKeysQuery, forgetAnswersQuery, forgetAttemptsQuery} {
-			if err := c.stmt(query).id(ws).id(desk.FirstID(before)).time(before).int(int64(limit)).run(); err != nil {
+			if err := c.stmt(query).id(ws).int(hours).int(int64(limit)).run(); err != nil {
 				return failed("forget attempts", err)
 			}
 		}
@@ -113,14 +118,16 @@ func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, before desk.Time, 
 }
 
 func putAttempt(c conn, ws desk.ID, a *desk.Attempt) error {
-	err := c.stmt(`INSERT INTO attempts (key, hash, actor_id, phase, created_at, lease_until, settled_at, plan,
-		external_id, refusal, notes, erased, workspace_id, id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (workspace_id, id) DO UPDATE SET key = excluded.key, hash = excluded.hash, actor_id = excluded.actor_id,
+	err := c.stmt(`INSERT INTO attempts (key, hash, actor_kind, actor_id, phase, created_at, lease_until, settled_at, plan,
+		external_id, refusal, notes, erased, contact_id, number, workspace_id, id, settled_hour)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, iif(?8 > 0, ` + thisHour + `, 0))
+		ON CONFLICT (workspace_id, id) DO UPDATE SET key = excluded.key, hash = excluded.hash, actor_kind = excluded.actor_kind, actor_id = excluded.actor_id,
 		phase = excluded.phase, created_at = excluded.created_at, lease_until = excluded.lease_until, settled_at = excluded.settled_at,
 		plan = excluded.plan, external_id = excluded.external_id, refusal = excluded.refusal,
-		notes = excluded.notes, erased = excluded.erased`).
-		text(a.Key).bytes(a.Hash[:]).id(a.Actor).text(string(a.Phase)).time(a.CreatedAt).time(a.LeaseUntil).time(a.SettledAt).json(a.Plan).
-		text(a.ExternalID).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).id(ws).id(a.ID).run()
+		notes = excluded.notes, erased = excluded.erased, contact_id = excluded.contact_id, number = excluded.number,
+		settled_hour = iif(attempts.settled_at > 0 AND excluded.settled_at > 0, attempts.settled_hour, excluded.settled_hour)`).
+		text(a.Key).bytes(a.Hash[:]).text(string(a.Actor.Kind)).id(a.Actor.ID).text(string(a.Phase)).time(a.CreatedAt).time(desk.Time(a.Lease)).time(a.SettledAt).json(a.Plan).
+		text(a.ExternalID).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).id(a.Plan.Contact).text(a.Plan.Canonical()).id(ws).id(a.ID).run()
 	if err == nil && a.Response != nil { // which never changes
 		err = c.stmt(`INSERT INTO send_answers (workspace_id, attempt_id, response) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`).
 			id(ws).id(a.ID).bytes(a.Response).run()
@@ -128,11 +135,20 @@ func putAttempt(c conn, ws desk.ID, a *desk.Attempt) error {
 	return failed("store attempt", err)
 }
 
-// eraseAttempts drops what unsettled attempts know of contacts that are deleted.
+// eraseAttempts removes what unsettled attempts know of deleted contacts.
 func eraseAttempts(c conn, ws desk.ID, deleted []*desk.Contact) error {
-	attempts, err := all("unsettled attempts", c.stmt(unsettledQuery).id(ws), readAttempt)
+	var ids, numbers []string
+	for _, d := range deleted {
+		ids, numbers = append(ids, d.ID.String()), append(numbers, d.Numbers()...)
+	}
+	attempts, err := all("attempts to contacts", c.stmt(attemptsToContactsQuery).id(ws).json(ids), readAttempt)
+	if err == nil && numbers != nil {
+		var more []*desk.Attempt
+		more, err = all("attempts to numbers", c.stmt(attemptsToNumbersQuery).id(ws).json(numbers), readAttempt)
+		attempts = append(attempts, more...)
+	}
 	for _, a := range attempts {
-		if err == nil && !a.Erased && slices.ContainsFunc(deleted, a.Concerns) {
+		if err == nil && !a.Erased {
 			a.Erase()
 			err = putAttempt(c, ws, a)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store/internal/stored"
 )
 
 func readChannel(s *stmt) (v desk.Channel) {
@@ -20,6 +21,7 @@ func readChannel(s *stmt) (v desk.Channel) {
 		v.Bindings[desk.BindingPlace{Template: b[0], Language: b[1], Address: b[2]}] = desk.Binding(b[3])
 	}
 	s.readJSON(&v.Account)
+	s.readJSON(&v.Status)
 	return v
 }
 
@@ -32,15 +34,19 @@ func putChannel(c conn, ws desk.ID, v *desk.Channel) error {
 	if !reflect.ValueOf(v.Account).IsZero() {
 		account = &v.Account
 	}
-	err := c.stmt(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account)
-		VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
+	var status *desk.AccountStatus
+	if v.Status != (desk.AccountStatus{}) {
+		status = &v.Status
+	}
+	err := c.stmt(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account, status)
+		VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
 		external_id = excluded.external_id, enabled = excluded.enabled, created_at = excluded.created_at, bindings = excluded.bindings,
-		account = excluded.account`).
-		id(ws).id(v.ID).text(string(v.Kind)).text(v.ExternalID).int(flag(v.Enabled)).time(v.CreatedAt).json(bindings).json(account).run()
+		account = excluded.account, status = excluded.status`).
+		id(ws).id(v.ID).text(string(v.Kind)).text(v.ExternalID).int(flag(v.Enabled)).time(v.CreatedAt).json(bindings).json(account).json(status).run()
 	if err != nil {
 		return err
 	}
-	return enter(c, entryChannel, v.ID.String(), ws)
+	return enter(c, stored.Channel, v.ID.String(), ws)
 }
 
 const channelsOfKindQuery = `SELECT workspace_id, id FROM channels WHERE kind = ? ORDER BY workspace_id, id`
@@ -54,6 +60,31 @@ func (s *Store) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) (list
 		return err
 	})
 	return list, err
+}
+
+const channelSignsQuery = `SELECT synced_at, asked_at FROM channel_signs WHERE workspace_id = ? AND channel_id = ?`
+
+// ChannelSigns returns the times at which a channel last worked, and the database's
+// clock.
+func (s *Store) ChannelSigns(ctx context.Context, ws, channel desk.ID) (signs desk.ChannelSigns, at desk.Time, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		signs, err = one("channel signs", c.stmt(channelSignsQuery).id(ws).id(channel), func(s *stmt) desk.ChannelSigns {
+			return desk.ChannelSigns{Synced: s.readTime(), Asked: s.readTime()}
+		})
+		return err
+	})
+	return signs, s.now(), err
+}
+
+// NoteChannel stores the current time for one of a channel's signs.
+func (s *Store) NoteChannel(_ context.Context, ws, channel desk.ID, sign app.ChannelSign) error {
+	query := `INSERT INTO channel_signs (workspace_id, channel_id, synced_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET synced_at = excluded.synced_at`
+	if sign == app.SignAsked {
+		query = `INSERT INTO channel_signs (workspace_id, channel_id, asked_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET asked_at = excluded.asked_at`
+	}
+	return s.write(func(c conn) error {
+		return failed("note a channel's sign", c.stmt(query).id(ws).id(channel).time(s.now()).run())
+	})
 }
 
 func replaceTemplates(c conn, ws desk.ID, l *desk.ChannelLibrary) error {
@@ -80,7 +111,7 @@ func (s *Store) Templates(ctx context.Context, ws, channel desk.ID) (version int
 		rows := c.stmt(templatesQuery).id(ws).id(channel)
 		for rows.next() {
 			version = rows.readInt()
-			if t := readTemplate(&rows); t.Name != "" { // of an empty library
+			if t := readTemplate(&rows); t.Name != "" { // not an empty library
 				list = append(list, t)
 			}
 		}
@@ -101,8 +132,8 @@ func readTemplate(s *stmt) desk.TemplateSource {
 
 const sandboxTemplatesQuery = `SELECT name, language, source FROM sandbox_templates WHERE workspace_id = ? AND channel_id = ?`
 
-// SandboxTemplates returns the library of a sandbox channel, as the provider that the
-// sandbox plays holds it.
+// SandboxTemplates returns the library of a sandbox channel, as the simulated provider
+// has it.
 func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) (list []desk.TemplateSource, err error) {
 	err = s.read(ctx, templatesRead, func(c conn) error {
 		list, err = all("sandbox templates", c.stmt(sandboxTemplatesQuery).id(ws).id(channel), readTemplate)
@@ -111,10 +142,25 @@ func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) (list
 	return list, err
 }
 
-// PutSandboxTemplate puts a template there, replacing one of the same name and language.
+// PutSandboxTemplate puts a template into that library, replacing one with the same
+// name and language.
 func (s *Store) PutSandboxTemplate(_ context.Context, ws, channel desk.ID, t desk.TemplateSource) error {
 	return s.write(func(c conn) error {
 		return failed("sandbox template", c.stmt(`REPLACE INTO sandbox_templates (workspace_id, channel_id, name, language, source)
 			VALUES (?, ?, ?, ?, ?)`).id(ws).id(channel).text(t.Name).text(t.Language).text(t.Source).run())
 	})
+}
+
+// Resealed tells whether the secrets of the first release were sealed again.
+func (s *Store) Resealed(ctx context.Context) (done bool, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		done, err = one("resealed", c.stmt(`SELECT resealed FROM installation`), func(s *stmt) bool { return s.readInt() != 0 })
+		return err
+	})
+	return done, err
+}
+
+// SetResealed stores that they were.
+func (s *Store) SetResealed(context.Context) error {
+	return s.write(func(c conn) error { return failed("resealed", c.stmt(`UPDATE installation SET resealed = 1`).run()) })
 }

@@ -3,29 +3,33 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
 const (
 	// checkpointFrames is the estimated length of the log, in pages, at which it is
-	// moved into the database and begun anew. A log that stays short is written over
-	// in place, and then a sync costs two thirds of one that makes the file longer
-	// (docs/performance.md); one that is moved too often copies the same pages again
-	// and again.
+	// copied into the database and starts again from its beginning. A short log is
+	// overwritten in place; then a sync costs two thirds of one that makes the file
+	// longer (docs/performance.md). If the log is copied too often, the same pages are
+	// copied again and again.
 	checkpointFrames = 12_000
 	// pageSize is SQLite's own, in bytes.
 	pageSize = 4096
-	// passes is how often the log is moved beside the writers before they wait.
+	// passes is how often the log is copied while others write, before they have to
+	// wait.
 	passes = 3
-	// restartWait is how long writers wait for readers of an old log to end. One that
-	// stays (a backup) is not waited for: the log then grows until it has ended.
+	// restartWait is how long writers wait for readers of an old log to end. They do
+	// not wait longer for a long read (a backup): the log then grows until it has
+	// ended.
 	restartWait = 20 * time.Millisecond
 	// idleCheckpoint is after how long a quiet server empties the log.
 	idleCheckpoint = 30 * time.Second
 )
 
-// Run checkpoints in the background until ctx ends. It marks this process as one
-// that writes steadily and lets others in between.
+// Run makes checkpoints, and clears what deleted people left in pages, in the background
+// until ctx ends. It marks this process as one
+// that writes steadily and lets others write in between.
 func (s *Store) Run(ctx context.Context) (err error) {
 	s.serving.Store(true)
 	c, err := open(s.path, readerCache)
@@ -33,6 +37,9 @@ func (s *Store) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	var scrubs sync.WaitGroup
+	scrubs.Go(func() { s.scrubs(ctx) })
+	defer scrubs.Wait()
 	c.SetBusyTimeout(restartWait)
 	tick := time.NewTicker(idleCheckpoint)
 	defer tick.Stop()
@@ -43,15 +50,15 @@ func (s *Store) Run(ctx context.Context) (err error) {
 		case <-s.checkpoints:
 		case <-tick.C:
 		}
-		// A checkpoint that fails (the disk is full, say) loses nothing: the log keeps
-		// what it holds, and the next one tries again.
+		// A checkpoint that fails (for example, on a full disk) loses nothing: the log
+		// keeps its content, and the next checkpoint tries again.
 		_ = s.empty(c)
 	}
 }
 
-// empty moves the log into the database: most of it beside the writers, in passes
-// that get shorter, then what they added meanwhile while they wait, since a log that
-// is never empty for a moment would grow for ever.
+// empty copies the log into the database: most of it while others write, in passes that
+// get shorter, then the rest while they wait. A log that is never empty would grow
+// forever.
 func (s *Store) empty(c conn) error {
 	for range passes {
 		if _, err := checkpoint(c, "PASSIVE"); err != nil {
@@ -68,14 +75,14 @@ func (s *Store) empty(c conn) error {
 func checkpoint(c conn, mode string) (frames int64, err error) {
 	s := c.stmt("PRAGMA wal_checkpoint(" + mode + ")")
 	if s.next() {
-		s.readInt() // whether it was kept from finishing
+		s.readInt() // whether something prevented it from finishing
 		frames = s.readInt()
 	}
 	return frames, failed("checkpoint", s.done())
 }
 
-// grew notes a commit of some rows, and wakes Run when it is time. A lone row
-// touches several pages, the rows of a large group share theirs.
+// grew counts a commit of some rows, and starts a checkpoint when it is time. A single
+// row changes several pages; the rows of a large group share theirs.
 func (s *Store) grew(rows int) {
 	if s.frames += 8 + rows/6; s.frames < checkpointFrames {
 		return

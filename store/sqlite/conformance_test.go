@@ -2,7 +2,9 @@ package sqlite_test
 
 import (
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"parley/app"
 	"parley/store/sqlite"
@@ -23,4 +25,23 @@ func openTemp(t *testing.T) app.Store {
 		}
 	})
 	return s
+}
+
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	storetest.RunClocks(t, true, func(t *testing.T) (app.Store, func(time.Duration)) {
+		var ahead atomic.Int64
+		s, err := sqlite.Open(t.Context(), sqlite.Config{
+			Path: filepath.Join(t.TempDir(), "parley.db"), Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return s, func(d time.Duration) { ahead.Store(int64(d)) }
+	})
 }

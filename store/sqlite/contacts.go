@@ -2,32 +2,54 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"strings"
 
+	"parley/app"
 	"parley/desk"
 )
 
-const contactColumns = `c.id, c.external_id, c.name, c.email, c.phone, c.note, c.attributes, c.further,
-	c.owner_id, c.created_at, c.updated_at, c.version`
+const contactColumns = `c.id, c.external_id, c.name, c.email, c.phone, c.note, c.attributes, c.further, c.owner_id, c.created_at, c.updated_at, c.version`
 
-// readContact reads contactColumns. settings resolves the owner.
-func readContact(s *stmt, settings *desk.Settings) *desk.Contact {
-	c := &desk.Contact{
+// readContact reads contactColumns, and from c the rare values that are in
+// large_values. settings resolves the owner.
+func readContact(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
+	v := readBrief(c, s, settings)
+	if v.Unread && s.fail == nil {
+		v.Further, s.fail = readFurther(c, settings.ID, v.ID)
+		v.Unread = false
+	}
+	return v
+}
+
+// readBrief is readContact without the further identities if they are in large_values.
+func readBrief(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
+	v := &desk.Contact{
 		ID:         s.readID(),
 		ExternalID: s.readText(),
 		Name:       s.readText(),
 		Email:      s.readText(),
 		Phone:      s.readText(),
 		Note:       s.readText(),
-		Attributes: desk.StoredAttributes(s.readText()),
 	}
-	c.Further, s.fail = desk.StoredFurther(s.readText())
-	c.Owner = settings.Member(s.readID())
-	c.CreatedAt, c.UpdatedAt, c.Version = s.readTime(), s.readTime(), s.readInt()
-	return c
+	attributes, further := s.readText(), s.readText()
+	v.Apart = desk.Apart{Attributes: attributes == apart, Further: further == apart}
+	if v.Apart.Attributes {
+		attributes, s.fail = readLarge(c, settings.ID, v.ID, attributesField)
+	}
+	if s.fail != nil {
+		return v
+	}
+	v.Attributes = desk.StoredAttributes(attributes)
+	if v.Unread = v.Apart.Further; !v.Unread {
+		v.Further, s.fail = desk.StoredFurther(further)
+	}
+	v.Owner = settings.Member(s.readID())
+	v.CreatedAt, v.UpdatedAt, v.Version = s.readTime(), s.readTime(), s.readInt()
+	return v
 }
 
-const contactQuery = `SELECT w.version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
+const contactQuery = `SELECT w.settings_version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
 	WHERE c.workspace_id = ? AND c.id = ?`
 
 // Contact returns a contact, or NotFound, and the settings at that moment.
@@ -36,7 +58,7 @@ func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Cont
 		row := c.stmt(contactQuery).id(ws).id(id)
 		if row.next() {
 			if settings, row.fail = s.settingsAt(c, ws, row.readInt()); row.fail == nil {
-				contact = readContact(&row, settings)
+				contact = readContact(c, &row, settings)
 			}
 		}
 		return failed("contact", row.done())
@@ -47,76 +69,96 @@ func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Cont
 	return contact, settings, err
 }
 
-// contactsQuery is the list's query. There are few of them, so each is prepared once.
+// contactsQuery is the query of the list. There are few variants, so each is prepared
+// once. It names the index: SQLite has no statistics here, and would read a whole
+// workspace in order instead of the contacts of one owner.
 func contactsQuery(f desk.ContactFilter) string {
 	var q strings.Builder
-	q.WriteString(`SELECT w.version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
+	q.WriteString(`SELECT w.settings_version, ` + contactColumns + ` FROM contacts c`)
+	if f.Owner.IsZero() {
+		q.WriteString(` INDEXED BY contacts_updated`)
+	} else {
+		q.WriteString(` INDEXED BY contacts_owned`)
+	}
+	q.WriteString(` JOIN workspaces w ON w.id = c.workspace_id
 	WHERE c.workspace_id = ? AND (c.updated_at, c.id) > (?, ?) AND c.updated_at >= ?`)
 	if !f.Owner.IsZero() {
 		q.WriteString(` AND c.owner_id = ?`)
-	}
-	for range f.Held {
-		q.WriteString(` AND c.id = (SELECT contact_id FROM identities WHERE workspace_id = ? AND kind = ? AND value = ?)`)
 	}
 	q.WriteString(` ORDER BY c.updated_at, c.id LIMIT ?`)
 	return q.String()
 }
 
-// Contacts returns up to limit contacts that pass the filter and stand after the
-// place given, in export order.
-func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (list []*desk.Contact, err error) {
+// Contacts returns up to limit contacts that match the filter and come after the given
+// position, in export order, and the position after which the list continues.
+func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (list []*desk.Contact, next *desk.ContactPlace, err error) {
 	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
 		rows := c.stmt(contactsQuery(f)).id(ws).time(after.UpdatedAt).id(after.ID).time(f.UpdatedSince)
 		if !f.Owner.IsZero() {
 			rows = rows.id(f.Owner)
 		}
-		for _, i := range f.Held {
-			i = i.Claim()
-			rows = rows.id(ws).text(i.Kind).text(i.Value)
-		}
-		rows = rows.int(int64(limit))
-		for rows.next() {
+		rows = rows.int(int64(limit) + 1)
+		size := desk.NewPageSize(limit)
+		for next == nil && rows.next() {
 			var settings *desk.Settings
-			if settings, rows.fail = s.settingsAt(c, ws, rows.readInt()); rows.fail == nil {
-				list = append(list, readContact(&rows, settings))
+			if settings, rows.fail = s.settingsAt(c, ws, rows.readInt()); rows.fail != nil {
+				break
+			}
+			if found := readContact(c, &rows, settings); size.Add(found.ListBytes()) {
+				list = append(list, found)
+			} else {
+				place := list[len(list)-1].Place()
+				next = &place
 			}
 		}
 		return failed("contacts", rows.done())
 	})
-	return list, err
+	return list, next, err
 }
 
-// UpdateContacts loads all that ops can touch, calls apply, and stores what it
-// changed, all or nothing.
-func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book)) error {
-	ids, claims := wanted(ops)
+// UpdateContacts loads all contacts that ops can change, calls apply, and stores the
+// changes, all or nothing.
+func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, apply func(book *desk.Book, from, to int)) error {
+	allIDs, allClaims := wanted(ops)
 	return s.write(func(c conn) error {
-		settings, err := s.currentSettings(c, ws)
+		settings, err := s.toWrite(c, ws)
 		if err != nil {
 			return err
 		}
-		book, err := loadBook(c, settings, len(ops), ids, claims)
-		if err != nil {
-			return err
-		}
-		apply(book)
-		return flushBook(c, ws, book)
+		return app.InParts(len(ops), func(from, to int) (fit int, err error) {
+			ids, claims := allIDs, allClaims
+			if to-from < len(ops) {
+				ids, claims = wanted(ops[from:to])
+			}
+			most := 0
+			if to-from > 1 {
+				most = desk.MaxBookBytes
+			}
+			book, err := loadBook(c, settings, ops[from:to], ids, claims, most)
+			if err != nil || book.Full() && to-from > 1 {
+				return book.Len(), err
+			}
+			apply(book, from, to)
+			if err := flushBook(c, ws, book); err != nil || book.Ended() {
+				return app.NoMore, err
+			}
+			return 0, nil
+		})
 	})
 }
 
 // FlushesAbreast is one: there is one writer.
 func (s *Store) FlushesAbreast() int { return 1 }
 
-// Book loads all that ops can touch, to try them out: nothing of it is stored, so the
-// settings may be a moment older than the contacts.
-func (s *Store) Book(ctx context.Context, ws desk.ID, ops []*desk.Op) (book *desk.Book, err error) {
-	ids, claims := wanted(ops)
-	err = s.read(ctx, int64(pointRead*(1+len(ops))), func(c conn) error {
+// Book loads the contacts of a look-up. It stores nothing, so the settings may be
+// slightly older than the contacts.
+func (s *Store) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (book *desk.Book, err error) {
+	err = s.read(ctx, int64(pointRead*(1+len(l.IDs)+len(l.Identities))), func(c conn) error {
 		settings, err := s.currentSettings(c, ws)
 		if err != nil {
 			return err
 		}
-		book, err = loadBook(c, settings, len(ops), ids, claims)
+		book, err = lookUp(c, settings, l)
 		return err
 	})
 	return book, err
@@ -127,80 +169,125 @@ func (s *Store) Book(ctx context.Context, ws desk.ID, ops []*desk.Op) (book *des
 func wanted(ops []*desk.Op) (ids, claims string) {
 	i, c := []byte{'['}, []byte{'['}
 	for _, op := range ops {
-		for _, id := range op.IDs() {
-			i = append(id.Append(append(i, '"')), '"', ',')
-		}
-		for _, identity := range op.Identities() {
-			identity = identity.Claim()
-			c = append(c, '"')
-			c = append(append(c, identity.Kind...), ':')
-			c = append(c, desk.AppendJSONString(nil, identity.Value)[1:]...)
-			c = append(c, ',')
-		}
+		i, c = appendWanted(i, c, op.IDs(), op.Identities())
 	}
 	return closeArray(i), closeArray(c)
+}
+
+func appendWanted(i, c []byte, ids []desk.ID, identities []desk.Identity) ([]byte, []byte) {
+	for _, id := range ids {
+		i = append(id.Append(append(i, '"')), '"', ',')
+	}
+	for _, identity := range identities {
+		claim := identity.Claim()
+		c = append(c, '"')
+		c = append(append(c, claim.Kind...), ':')
+		c = append(c, desk.AppendJSONString(nil, claim.Value)[1:]...)
+		c = append(c, ',')
+	}
+	return i, c
 }
 
 func closeArray(b []byte) string {
 	return strings.TrimSuffix(string(b), ",") + "]"
 }
 
-const loadBookQuery = `SELECT ` + contactColumns + ` FROM contacts c
+const (
+	loadBookQuery = `SELECT ` + contactColumns + ` FROM contacts c
 	WHERE c.workspace_id = ?1 AND c.id IN (
-		SELECT i.contact_id FROM json_each(?2) j CROSS JOIN identities i
-		ON i.workspace_id = ?1 AND i.kind = substr(j.value, 1, instr(j.value, ':') - 1)
-			AND i.value = substr(j.value, instr(j.value, ':') + 1)
+		SELECT i.contact_id` + wantedClaims + `
 		UNION ALL
 		SELECT unhex(value, '-') FROM json_each(?3))`
+	holdersQuery = `SELECT i.contact_id, i.kind, i.value` + wantedClaims
+	wantedClaims = ` FROM json_each(?2) j CROSS JOIN claims i
+		ON i.workspace_id = ?1 AND i.kind = substr(j.value, 1, instr(j.value, ':') - 1)
+			AND i.value = substr(j.value, instr(j.value, ':') + 1)`
+)
 
-// loadBook loads every contact that is named into a Book for n operations, in one
-// query whatever their number.
-func loadBook(c conn, settings *desk.Settings, n int, ids, claims string) (*desk.Book, error) {
-	book := desk.NewBook(settings, n)
+// loadBook loads all contacts that ops name into a Book, in one query for any number of
+// them. It stops once the Book is over most bytes, unless that is 0. If there are brief
+// operations, it reads further identities from large_values only for contacts that need
+// them.
+func loadBook(c conn, settings *desk.Settings, ops []*desk.Op, ids, claims string, most int) (*desk.Book, error) {
+	brief := slices.ContainsFunc(ops, func(op *desk.Op) bool { return op.Brief })
+	book := desk.NewBook(settings, max(len(ops), 1))
+	full := func() bool { return most > 0 && book.Over(most) }
 	rows := c.stmt(loadBookQuery).id(settings.ID).text(claims).text(ids)
-	for rows.next() {
-		book.Load(readContact(&rows, settings))
+	for !full() && rows.next() {
+		if brief {
+			book.Load(readBrief(c, &rows, settings))
+		} else {
+			book.Load(readContact(c, &rows, settings))
+		}
 	}
-	return book, failed("load contacts", rows.done())
+	if err := rows.done(); err != nil || full() || !book.Unread() {
+		return book, failed("load contacts", err)
+	}
+	holders := map[desk.Claim][]desk.ID{}
+	rows = c.stmt(holdersQuery).id(settings.ID).text(claims)
+	for rows.next() {
+		id, claim := rows.readID(), desk.Claim{Kind: rows.readText(), Value: rows.readText()}
+		if !slices.Contains(holders[claim], id) { // several operations may name the claim
+			holders[claim] = append(holders[claim], id)
+		}
+	}
+	err := rows.done()
+	for _, contact := range book.ToRead(ops, holders) {
+		if err != nil || full() {
+			break
+		}
+		var further []desk.Identity
+		if further, err = readFurther(c, settings.ID, contact.ID); err == nil {
+			book.Read(contact, further)
+		}
+	}
+	return book, failed("load contacts", err)
 }
 
-// flushBook writes what changed on the Book.
+// lookUp loads the contacts that l names.
+func lookUp(c conn, settings *desk.Settings, l desk.Lookup) (*desk.Book, error) {
+	ids, claims := appendWanted([]byte{'['}, []byte{'['}, l.IDs, l.Identities)
+	return loadBook(c, settings, nil, closeArray(ids), closeArray(claims), l.Most)
+}
+
+// flushBook writes the Book's changes.
 func flushBook(c conn, ws desk.ID, book *desk.Book) error {
-	return failed("store contacts", flushPages(c, ws, book.Changed(), book.Events()))
+	return failed("store contacts", flushEntries(c, ws, book.Changed(), book.Events()))
 }
 
-func flushPages(c conn, ws desk.ID, pages []*desk.Page, events []desk.Event) error {
-	if len(pages) == 0 {
+func flushEntries(c conn, ws desk.ID, entries []*desk.Entry, events []desk.Event) error {
+	if len(entries) == 0 {
 		return nil
 	}
 	var deleted []*desk.Contact
-	taken := make([][]desk.Identity, len(pages))
-	for n, p := range pages {
-		released, t := p.Claims()
+	taken := make([][]desk.Claim, len(entries))
+	for n, e := range entries {
+		released, t := e.Claims()
 		taken[n] = t
 		for _, i := range released {
-			if err := c.stmt(`DELETE FROM identities WHERE workspace_id = ? AND kind = ? AND value = ?`).
-				id(ws).text(i.Kind).text(i.Value).run(); err != nil {
+			if err := c.stmt(releaseClaimQuery).id(ws).text(i.Kind).text(i.Value).id(e.Stored.ID).run(); err != nil {
 				return err
 			}
 		}
-		if p.Now == nil && p.Stored != nil {
-			deleted = append(deleted, p.Stored)
+		if e.Now == nil && e.Stored != nil {
+			deleted = append(deleted, e.Stored)
 		}
 	}
-	for n, p := range pages {
-		if err := flushPage(c, ws, p); err != nil {
+	for n, e := range entries {
+		if err := flushEntry(c, ws, e); err != nil {
 			return err
 		}
 		for _, i := range taken[n] {
-			if err := c.stmt(`INSERT INTO identities (workspace_id, kind, value, contact_id) VALUES (?, ?, ?, ?)`).
-				id(ws).text(i.Kind).text(i.Value).id(p.Now.ID).run(); err != nil {
+			if err := c.stmt(takeClaimQuery).id(ws).text(i.Kind).text(i.Value).id(e.Now.ID).run(); err != nil {
 				return err
 			}
 		}
 	}
 	if deleted != nil {
-		if err := eraseWebhooks(c, ws, deleted); err != nil {
+		if err := wantScrub(c); err != nil {
+			return err
+		}
+		if err := eraseCallbacks(c, ws, deleted); err != nil {
 			return err
 		}
 		if err := eraseAttempts(c, ws, deleted); err != nil {
@@ -210,62 +297,37 @@ func flushPages(c conn, ws desk.ID, pages []*desk.Page, events []desk.Event) err
 	return flushEvents(c, ws, events)
 }
 
-func flushPage(c conn, ws desk.ID, p *desk.Page) error {
-	now := p.Now
+func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {
+	now := e.Now
 	switch {
-	case now == nil && p.Stored == nil:
+	case now == nil && e.Stored == nil:
 		return nil
 	case now == nil:
-		if err := eraseConversations(c, ws, p.Stored.ID); err != nil {
+		if err := eraseConversations(c, ws, e.Stored.ID); err != nil {
 			return err
 		}
-		return c.stmt(`DELETE FROM contacts WHERE workspace_id = ? AND id = ?`).id(ws).id(p.Stored.ID).run()
-	case p.Stored == nil:
-		return bindContact(c.stmt(`INSERT INTO contacts (external_id, name, email, phone, note, attributes, further,
-			owner_id, created_at, updated_at, version, workspace_id, id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)`), now).
-			id(ws).id(now.ID).run()
-	default:
-		return bindContact(c.stmt(`UPDATE contacts SET external_id = ?, name = ?, email = ?, phone = ?, note = ?, attributes = ?,
-			further = ?, owner_id = ?, created_at = ?, updated_at = ?, version = version + 1 WHERE workspace_id = ? AND id = ?`), now).
-			id(ws).id(now.ID).run()
+		if err := eraseLarge(c, ws, e.Stored); err != nil {
+			return err
+		}
+		if err := eraseResponses(c, ws, e.Stored.ID); err != nil {
+			return err
+		}
+		return c.stmt(`DELETE FROM contacts WHERE workspace_id = ? AND id = ?`).id(ws).id(e.Stored.ID).run()
 	}
-}
-
-func bindContact(s stmt, c *desk.Contact) stmt {
+	attributes, further, err := storeValues(c, ws, e)
+	if err != nil {
+		return err
+	}
+	query := `UPDATE contacts SET external_id = ?, name = ?, email = ?, phone = ?, note = ?, attributes = ?,
+			further = ?, owner_id = ?, created_at = ?, updated_at = ?, version = version + 1 WHERE workspace_id = ? AND id = ?`
+	if e.Stored == nil {
+		query = `INSERT INTO contacts (external_id, name, email, phone, note, attributes, further,
+			owner_id, created_at, updated_at, version, workspace_id, id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)`
+	}
 	var owner desk.ID
-	if c.Owner != nil {
-		owner = c.Owner.ID
+	if now.Owner != nil {
+		owner = now.Owner.ID
 	}
-	return s.text(c.ExternalID).text(c.Name).text(c.Email).text(c.Phone).text(c.Note).
-		text(c.Attributes.JSON()).text(desk.FurtherText(c.Further)).idOrNull(owner).time(c.CreatedAt).time(c.UpdatedAt)
-}
-
-const newestEventQuery = `SELECT seq FROM events WHERE workspace_id = ? ORDER BY seq DESC LIMIT 1`
-
-// flushEvents numbers the events on from the newest. There is one writer at a time,
-// so the numbers are in commit order without a counter row, which would be one more
-// page to write in every commit.
-func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
-	if len(events) == 0 {
-		return nil
-	}
-	seq, known := c.newest[ws]
-	if !known {
-		row := c.stmt(newestEventQuery).id(ws)
-		if row.next() {
-			seq = row.readInt()
-		}
-		if err := row.done(); err != nil {
-			return err
-		}
-	}
-	c.newest[ws] = seq + int64(len(events))
-	for _, e := range events {
-		seq++
-		if err := c.stmt(`INSERT INTO events (workspace_id, seq, at, kind, subject_id, actor_id, changed) VALUES (?, ?, ?, ?, ?, ?, ?)`).
-			id(ws).int(seq).time(e.At).text(string(e.Kind)).id(e.Subject).id(e.Actor).text(strings.Join(e.Changed, ",")).run(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.stmt(query).text(now.ExternalID).text(now.Name).text(now.Email).text(now.Phone).text(now.Note).
+		text(attributes).text(further).idOrNull(owner).time(now.CreatedAt).time(now.UpdatedAt).id(ws).id(now.ID).run()
 }

@@ -9,10 +9,13 @@ import (
 	"parley/desk"
 )
 
-// Lists that run newest first begin before this place.
+// Lists that are newest first begin before this position.
 const endOfTime = desk.Time(math.MaxInt64)
 
 var lastID = desk.ID(bytes.Repeat([]byte{0xff}, len(desk.ID{})))
+
+// newest is the position before the newest conversation.
+var newest = desk.ConversationPlace{LastMessageAt: endOfTime, CreatedAt: endOfTime, ID: lastID}
 
 const conversationColumns = `id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at`
 
@@ -42,71 +45,174 @@ func (s *Store) Conversation(ctx context.Context, ws, id desk.ID) (found *desk.C
 	return found, err
 }
 
-// byContact names the index, since SQLite, which has no figures, takes a whole
-// workspace to be hardly more rows than one contact.
+// byContact names the index. SQLite has no statistics here, and expects a whole
+// workspace to have hardly more rows than one contact.
 const byContact = ` INDEXED BY conversations_contact`
 
-// conversationsQuery is the list's query, and the ids to bind from its sixth
-// parameter on, before the status.
-func conversationsQuery(f desk.ConversationFilter) (query string, ids []desk.ID) {
-	query = `SELECT ` + conversationColumns + ` FROM conversations`
-	if !f.Contact.IsZero() {
-		query += byContact
+// fewConversations is how many conversations of one contact are sorted for a page. For
+// a contact with more, the workspace's list is read: an index for each contact's list
+// would be one more to write with every message.
+const fewConversations = 500
+
+const conversationCountQuery = `SELECT count(*) FROM
+	(SELECT 1 FROM conversations` + byContact + ` WHERE workspace_id = ? AND contact_id = ? LIMIT ?)`
+
+// walkColumns are the columns by which a walk checks the filters. The index contains
+// all of them.
+const walkColumns = `id, channel_id, contact_id, status, assigned_member_id, last_message_at, created_at`
+
+func readWalked(s *stmt) desk.Conversation {
+	return desk.Conversation{
+		ID: s.readID(), ChannelID: s.readID(), ContactID: s.readID(), Status: desk.ConversationStatus(s.readText()),
+		AssignedMember: s.readID(), LastMessageAt: s.readTime(), CreatedAt: s.readTime(),
 	}
-	query += ` WHERE workspace_id = ?1 AND (last_message_at, created_at, id) < (?2, ?3, ?4)`
-	for _, by := range []struct {
-		column string
-		id     desk.ID
-	}{{"assigned_member_id", f.Assignee}, {"channel_id", f.Channel}, {"contact_id", f.Contact}} {
-		if !by.id.IsZero() {
-			ids = append(ids, by.id)
-			query += fmt.Sprintf(` AND %s = ?%d`, by.column, 5+len(ids))
+}
+
+// A conversationList is the query of a list.
+type conversationList struct {
+	query string
+	walk  bool      // it reads walkColumns of all, also those that do not match the filter
+	ids   []desk.ID // from the sixth parameter on, before the status
+}
+
+// newConversationList chooses the query for a filter. few tells whether the filter's
+// contact, if any, has few conversations. The query names the index: SQLite has no
+// statistics here, and expects a whole workspace to have hardly more rows than one
+// contact.
+func newConversationList(f desk.ConversationFilter, few bool) (l conversationList) {
+	columns, index, where := conversationColumns, `conversations_recent`, ` WHERE workspace_id = ?1 AND (last_message_at, created_at, id) < (?2, ?3, ?4)`
+	by := func(column string, id desk.ID) {
+		if !id.IsZero() {
+			l.ids = append(l.ids, id)
+			where += fmt.Sprintf(` AND %s = ?%d`, column, 5+len(l.ids))
 		}
 	}
-	if f.Unassigned {
-		query += ` AND assigned_member_id IS NULL`
+	if by("assigned_member_id", f.Assignee); !f.Assignee.IsZero() {
+		index = `conversations_held`
 	}
+	if l.walk = !few && (f.Unassigned || !f.Channel.IsZero() || !f.Contact.IsZero()); l.walk {
+		columns = walkColumns
+	}
+	if few {
+		index = `conversations_contact`
+		by("channel_id", f.Channel)
+		by("contact_id", f.Contact)
+		if f.Unassigned {
+			where += ` AND assigned_member_id IS NULL`
+		}
+	}
+	l.query = `SELECT ` + columns + ` FROM conversations INDEXED BY ` + index + where
 	switch {
 	case f.Status != "":
-		query += fmt.Sprintf(` AND status = ?%d`, 6+len(ids))
-	case f.Contact.IsZero(): // the indexes are ordered within a status
-		query = query + ` AND status = 'open' UNION ALL ` + query + ` AND status = 'closed' UNION ALL ` + query + ` AND status = 'archived'`
+		l.query += fmt.Sprintf(` AND status = ?%d`, 6+len(l.ids))
+	case !few: // the indexes are ordered within a status: a list of all is merged from the three
+		l.query = l.query + ` AND status = 'open' UNION ALL ` + l.query + ` AND status = 'closed' UNION ALL ` + l.query + ` AND status = 'archived'`
 	}
-	return query + ` ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT ?5`, ids
+	l.query += ` ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT ?5`
+	return l
 }
 
-// Conversations returns up to limit conversations that pass the filter and stand
-// after the place given, newest first.
-func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) (found []*desk.Conversation, err error) {
+func (l conversationList) bind(c conn, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) stmt {
+	if l.walk {
+		limit = desk.MaxLooked
+	}
+	rows := c.stmt(l.query).id(ws).time(after.LastMessageAt).time(after.CreatedAt).id(after.ID).int(int64(limit) + 1)
+	for _, id := range l.ids {
+		rows = rows.id(id)
+	}
+	if f.Status != "" {
+		rows = rows.text(string(f.Status))
+	}
+	return rows
+}
+
+// Conversations returns up to limit conversations that match the filter and come after
+// the given position, newest first, and the position after which the list continues.
+func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) (found []*desk.Conversation, next *desk.ConversationPlace, err error) {
 	if after == nil {
-		after = &desk.ConversationPlace{LastMessageAt: endOfTime, CreatedAt: endOfTime, ID: lastID}
+		after = &newest
 	}
-	query, ids := conversationsQuery(f)
 	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
-		rows := c.stmt(query).id(ws).time(after.LastMessageAt).time(after.CreatedAt).id(after.ID).int(int64(limit))
-		for _, id := range ids {
-			rows = rows.id(id)
-		}
-		if f.Status != "" {
-			rows = rows.text(string(f.Status))
-		}
-		found, err = all("conversations", rows, readConversation)
-		return err
+		return c.snapshot(func() error {
+			few := false
+			if !f.Contact.IsZero() {
+				n, err := one("count conversations", c.stmt(conversationCountQuery).id(ws).id(f.Contact).int(fewConversations+1), (*stmt).readInt)
+				if few = n <= fewConversations; err != nil {
+					return err
+				}
+			}
+			l := newConversationList(f, few)
+			rows := l.bind(c, ws, f, after, limit)
+			if l.walk {
+				found, next, err = walk(c, rows, ws, f, limit)
+				return err
+			}
+			found, err = all("conversations", rows, readConversation)
+			if len(found) > limit {
+				place := found[limit-1].Place()
+				found, next = found[:limit], &place
+			}
+			return err
+		})
 	})
-	return found, err
+	return found, next, err
 }
 
-// putConversation inserts or replaces a conversation. A second open one of a contact
-// on a channel is an error.
-func putConversation(c conn, ws desk.ID, v *desk.Conversation) error {
-	return failed("store conversation", c.stmt(`INSERT INTO conversations (workspace_id, `+conversationColumns+`)
+// walk reads rows of walkColumns until a page is full or the greatest number of rows
+// was read, and returns those that match the filter.
+func walk(c conn, rows stmt, ws desk.ID, f desk.ConversationFilter, limit int) (found []*desk.Conversation, next *desk.ConversationPlace, err error) {
+	var ids []desk.ID
+	var last desk.ConversationPlace
+	for looked := 0; rows.next(); looked++ {
+		if looked == desk.MaxLooked || len(ids) == limit {
+			next = &last
+			break
+		}
+		v := readWalked(&rows)
+		if last = v.Place(); f.Passes(&v) {
+			ids = append(ids, v.ID)
+		}
+	}
+	if err := rows.done(); err != nil {
+		return nil, nil, failed("conversations", err)
+	}
+	for _, id := range ids {
+		v, err := one("conversation", c.stmt(conversationQuery).id(ws).id(id), readConversation)
+		if err != nil {
+			return nil, nil, err
+		}
+		found = append(found, v)
+	}
+	return found, next, nil
+}
+
+const (
+	putConversationQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET channel_id = excluded.channel_id, contact_id = excluded.contact_id,
 		status = excluded.status, assigned_member_id = excluded.assigned_member_id, assigned_via = excluded.assigned_via,
-		preview = excluded.preview, last_message_at = excluded.last_message_at, created_at = excluded.created_at`).
-		id(ws).id(v.ID).id(v.ChannelID).id(v.ContactID).text(string(v.Status)).idOrNull(v.AssignedMember).text(string(v.AssignedVia)).
-		text(v.Preview).time(v.LastMessageAt).time(v.CreatedAt).run())
+		preview = excluded.preview, last_message_at = excluded.last_message_at, created_at = excluded.created_at`
+	moveConversationQuery = `UPDATE conversations SET assigned_member_id = ?, assigned_via = ?, preview = ?, last_message_at = ?
+		WHERE workspace_id = ? AND id = ?`
+)
+
+// putConversation inserts or replaces a conversation. A second open one of a contact
+// on a channel is an error. was is the stored one, or nil if it is not known: SQLite
+// writes each index that has a column which a statement sets, even to the same value, so
+// a statement that sets few columns writes half as many pages.
+func putConversation(c conn, ws desk.ID, was, v *desk.Conversation) error {
+	var s stmt
+	if was != nil && was.ChannelID == v.ChannelID && was.ContactID == v.ContactID && was.Status == v.Status && was.CreatedAt == v.CreatedAt {
+		s = c.stmt(moveConversationQuery).idOrNull(v.AssignedMember).text(string(v.AssignedVia)).text(v.Preview).time(v.LastMessageAt).id(ws).id(v.ID)
+	} else {
+		s = c.stmt(putConversationQuery).id(ws).id(v.ID).id(v.ChannelID).id(v.ContactID).text(string(v.Status)).
+			idOrNull(v.AssignedMember).text(string(v.AssignedVia)).text(v.Preview).time(v.LastMessageAt).time(v.CreatedAt)
+	}
+	return failed("store conversation", s.run())
 }
+
+// contactOfMessage is the contact of the message's conversation.
+const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
 	opt_in_key, opt_in_at, opt_in_request`
@@ -123,31 +229,48 @@ func readMessage(s *stmt) *desk.Message {
 	return m
 }
 
+// readOneMessage reads what a query for one message returns.
+func readOneMessage(s *stmt) *desk.Message {
+	m := readMessage(s)
+	m.ContactID = s.readID()
+	return m
+}
+
 const (
 	messagesQuery = `SELECT ` + messageColumns + ` FROM messages
 	WHERE workspace_id = ? AND conversation_id = ? AND (ts, id) < (?, ?) ORDER BY ts DESC, id DESC LIMIT ?`
 	// A message that is looked for is a late one of its conversation.
-	messageQuery = `SELECT ` + messageColumns + ` FROM messages
+	messageQuery = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = ? AND conversation_id = ? AND id = ? ORDER BY ts DESC LIMIT 1`
-	messageByQuery = `SELECT ` + messageColumns + ` FROM messages
+	newestMessageQuery = `SELECT ts FROM messages WHERE workspace_id = ? AND conversation_id = ? AND ts >= ? AND ts < ? ORDER BY ts DESC LIMIT 1`
+	messageByQuery     = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = ? AND channel_id = ? AND external_id = ? AND external_id <> ''`
 )
 
-// Messages returns up to limit messages of a conversation that stand after the place
-// given, newest first.
-func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) (found []*desk.Message, err error) {
+// Messages returns up to limit messages of a conversation that come after the given
+// position, newest first, and the position after which the list continues.
+func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) (found []*desk.Message, next *desk.MessagePlace, err error) {
 	if after == nil {
 		after = &desk.MessagePlace{TS: endOfTime, ID: lastID}
 	}
 	err = s.read(ctx, int64(pointRead+limit/4), func(c conn) error { // they lie side by side
-		found, err = all("messages", c.stmt(messagesQuery).id(ws).id(conversation).time(after.TS).id(after.ID).int(int64(limit)), readMessage)
-		return err
+		rows := c.stmt(messagesQuery).id(ws).id(conversation).time(after.TS).id(after.ID).int(int64(limit) + 1)
+		size := desk.NewPageSize(limit)
+		for next == nil && rows.next() {
+			if m := readMessage(&rows); size.Add(m.ListBytes()) {
+				found = append(found, m)
+			} else {
+				place := found[len(found)-1].Place()
+				next = &place
+			}
+		}
+		return failed("messages", rows.done())
 	})
-	return found, err
+	return found, next, err
 }
 
-// putMessage inserts or replaces a message. A second one of the same provider's id is
-// an error.
+// putMessage inserts or replaces a message. A second one with the same id at the
+// provider is an error.
 func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 	var o desk.OptIn
 	if m.OptIn != nil {
@@ -168,7 +291,7 @@ const (
 	eraseConversationsQuery = `DELETE FROM conversations` + byContact + ` WHERE workspace_id = ? AND contact_id = ?`
 )
 
-// eraseConversations deletes a contact's conversations with all that was said.
+// eraseConversations deletes a contact's conversations with all messages.
 func eraseConversations(c conn, ws, contact desk.ID) error {
 	if err := c.stmt(eraseMessagesQuery).id(ws).id(contact).run(); err != nil {
 		return err

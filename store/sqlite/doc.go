@@ -4,23 +4,31 @@
 //	open.go           opening, connections and their pragmas
 //	migrate.go        the schema, in migrations/
 //	write.go          the one way to write: concurrent changes share a commit
-//	turn.go           letting another process in between two commits
+//	turn.go           letting another process write between two commits
 //	checkpoint.go     moving the write-ahead log into the database
+//	scrub.go          clearing what deleted people left in the unused part of pages
 //	contacts.go       contacts and identities
+//	large.go          large values of contacts, in a table of their own
+//	claims.go         claims rebuilt after an upgrade, and those that contacts share
 //	settings.go       workspaces, attributes, members, keys
+//	workspaces.go     deleting a workspace
 //	channels.go       channels and their templates
 //	conversations.go  conversations and messages
 //	attempts.go       sends and their keys
-//	notices.go        what was heard: notices, early statuses, opt-outs
-//	webhooks.go       bodies of webhooks, and of whom they tell
-//	pace.go           what holds sends back
+//	inbound.go        inbound items, early statuses, opt-outs
+//	callbacks.go      bodies of callbacks, and the people whom they name
+//	events.go         events, and the pages of their feed
+//	webhooks.go       webhooks and their states
+//	deliveries.go     deliveries of events to webhooks, leases that are extended
+//	clock.go          the database's clock, and its counter of hours
+//	gauges.go         values for /metrics
+//	pace.go           the limits of providers, as shared buckets
 //	tx.go             transactions that the caller composes
 //	export.go         reading everything, for parley migrate
 //	stmt.go           statements: binding and reading
-//	errors.go         which errors of SQLite are the machine's
+//	errors.go         which errors of SQLite are faults of the machine
 //
-// A Store holds one writing connection, used by one goroutine at a time, and a
-// few reading ones. A commit is durable when it returns: WAL with
-// synchronous=FULL. Any number of processes may open the file; commands work
-// beside a server.
+// A Store has one writing connection, used by one goroutine at a time, and a few
+// reading ones. A commit is durable when it returns: WAL with synchronous=FULL. Any
+// number of processes may open the file, so commands work while a server runs.
 package sqlite

@@ -4,14 +4,14 @@ import (
 	"errors"
 	"fmt"
 
-	"parley/desk"
+	"parley/store/internal/stored"
 
 	"zombiezen.com/go/sqlite"
 )
 
-// machine holds the results that speak of the machine rather than of what was
-// asked: the disk is full, locked, read-only or ill. They pass, and the same
-// request may then succeed.
+// machine holds the results that are faults of the machine, not of the request: the
+// disk is full, locked, read-only or failing. They end, and the same request may then
+// succeed.
 var machine = map[sqlite.ResultCode]bool{
 	sqlite.ResultBusy:      true,
 	sqlite.ResultLocked:    true,
@@ -24,29 +24,20 @@ var machine = map[sqlite.ResultCode]bool{
 	sqlite.ResultProtocol:  true,
 }
 
-// failed adds what was being done to an error of SQLite, and makes it Unavailable
-// when it is the machine's.
+// failed adds the failed action to an error of SQLite, and makes it Unavailable if it
+// is a fault of the machine.
 func failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", doing, err)
 	if byMachine(err) {
-		return unavailable(err)
+		return stored.Unavailable(err)
 	}
 	return err
 }
 
-// byMachine tells whether err is one of SQLite's that speak of the machine, or comes
-// of one.
+// byMachine tells whether err is, or wraps, a fault of the machine.
 func byMachine(err error) bool {
 	return machine[sqlite.ErrCode(err).ToPrimary()] || errors.Is(err, errRolledBack)
-}
-
-func unavailable(err error) error {
-	return &desk.Error{
-		Type:    desk.Unavailable,
-		Message: "the database can't answer now: nothing was stored, try again shortly",
-		Err:     err,
-	}
 }

@@ -16,8 +16,8 @@ type Table struct {
 	Key     int      // how many are the key's
 }
 
-// Tables lists what is copied. What leads to a workspace from outside comes last: until
-// then a server on the other database knows none of it.
+// Tables lists the tables to copy. The directory comes last: before that, a server on
+// the other database finds none of the workspaces.
 func Tables() []Table {
 	table := func(name, key, others string) Table {
 		columns := strings.Fields(key)
@@ -27,40 +27,47 @@ func Tables() []Table {
 		table("members", "workspace_id id", "name email email_folded role"),
 		table("api_keys", "workspace_id id", "public_id name permissions secret_hash created_at expires_at revoked_at"),
 		table("attributes", "workspace_id key", "label description type options position archived"),
-		table("channels", "workspace_id id", "kind external_id enabled created_at library bindings account"),
+		table("channels", "workspace_id id", "kind external_id enabled created_at library bindings account status"),
+		table("channel_signs", "workspace_id channel_id", "synced_at asked_at called_at"),
 		table("templates", "workspace_id channel_id name language", "source"),
 		table("sandbox_templates", "workspace_id channel_id name language", "source"),
-		table("contacts", "workspace_id id", "external_id name email phone note attributes further owner_id created_at updated_at version"),
-		table("identities", "workspace_id kind value", "contact_id"),
+		table(contactsTable, "workspace_id id", "external_id name email phone note attributes further owner_id created_at updated_at version"),
+		table("claims", "workspace_id kind value share", "contact_id"),
 		table("conversations", "workspace_id id", "channel_id contact_id status assigned_member_id assigned_via preview last_message_at created_at"),
 		table("messages", "workspace_id conversation_id ts id", "channel_id direction external_id text delivery failure opt_in_key opt_in_at opt_in_request"),
-		table(attemptsTable, "workspace_id id", "key hash actor_id phase created_at lease_until settled_at plan external_id refusal notes erased "+answerColumn),
+		table(attemptsTable, "workspace_id id", "key hash actor_kind actor_id phase created_at lease_until settled_at settled_hour contact_id number plan external_id refusal notes erased "+answerColumn),
 		table("send_keys", "workspace_id key", "attempt_id"),
 		table("opt_outs", "workspace_id number_hash", "since at"),
-		table("early_statuses", "workspace_id channel_id external_id at delivery attempt_id failure", ""),
-		table("notices", "workspace_id due_at id", "channel_id body webhook_at skip"),
-		table("webhooks", "workspace_id at id", "channel_id body"),
-		table("webhook_people", "workspace_id value at id", ""),
-		table("events", "workspace_id seq", "at kind subject_id actor_id changed"),
-		table("workspaces", "id", "name country version"),
+		table("early_statuses", "workspace_id channel_id external_id at delivery attempt_id failure", "user_id hour"),
+		table("inbound_items", "workspace_id due_at id", "channel_id body received_at skip"),
+		table("callbacks", "workspace_id received_at id", "channel_id body"),
+		table("callback_people", "workspace_id value received_at id", ""),
+		table("events", "workspace_id seq", "at kind subject_id actor_kind actor_id changed subject_key conversation_id contact_id message_ts"),
+		table("event_floors", "workspace_id", "seq tag"),
+		table("webhooks", "workspace_id id", "url types enabled disabled_reason sealed created_at updated_at"),
+		table("webhook_states", "workspace_id webhook_id", "seq tag failing_since failures probes held_until"),
+		table("deliveries", "workspace_id webhook_id id", "seq tag type contact_id status created_at due_at tried_at steps settled_at attempts"),
+		table("delivery_responses", "workspace_id contact_id delivery_id at", "response"),
+		table("workspaces", "id", "name country settings_version deleted external_ids_fixed"),
 		table("directory", "kind ref", "workspace_id"),
 	}
 }
 
-// An attempt's answer has a table of its own here only, send_answers. To others it is
-// one more column.
+// Only here, an attempt's answer has a table of its own, send_answers, and so have a
+// contact's large values. In the export they are columns.
 const (
 	attemptsTable = "attempts"
 	answerColumn  = "response"
+	contactsTable = "contacts"
 )
 
-// pageBytes bounds what a page holds, roughly: a row may have megabytes.
+// pageBytes is the approximate limit of a page's size: a row may have megabytes.
 const pageBytes = 8 << 20
 
 // An Export reads the database while no process writes to it.
 type Export struct{ c conn }
 
-// Export calls f, until whose return nobody can write to the database.
+// Export calls f. Until f returns, nobody can write to the database.
 func (s *Store) Export(ctx context.Context, f func(*Export) error) (err error) {
 	c, err := open(s.path, readerCache)
 	if err != nil {
@@ -118,13 +125,19 @@ func (e *Export) Page(t Table, after []any, limit int) (rows [][]any, err error)
 func pageQuery(t Table, after bool) string {
 	columns := make([]string, len(t.Columns))
 	for i, name := range t.Columns {
-		columns[i] = "t." + name
+		columns[i] = "c." + name
+		switch {
+		case t.Name == contactsTable && name == attributesField:
+			columns[i] = attributesOf
+		case t.Name == contactsTable && name == furtherField:
+			columns[i] = furtherOf
+		}
 	}
 	key := strings.Join(columns[:t.Key], ", ")
-	from, where := t.Name+" t", ""
+	from, where := t.Name+" c", ""
 	if t.Name == attemptsTable {
 		columns[len(columns)-1] = "r." + answerColumn
-		from += " LEFT JOIN send_answers r ON r.workspace_id = t.workspace_id AND r.attempt_id = t.id"
+		from += " LEFT JOIN send_answers r ON r.workspace_id = c.workspace_id AND r.attempt_id = c.id"
 	}
 	if after {
 		where = fmt.Sprintf(" WHERE (%s) > (%s)", key, strings.TrimSuffix(strings.Repeat("?, ", t.Key), ", "))

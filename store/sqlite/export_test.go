@@ -20,9 +20,12 @@ func TestEveryTableIsCopied(t *testing.T) {
 	left := map[string]string{
 		"goose_db_version": "the other database has migrations of its own",
 		"installation":     "BindSecret writes it",
+		"claim_rules":      "opening a database writes it",
+		"large_values":     "columns of contacts",
 		"leases":           "they end by themselves",
 		"pace":             "it ends by itself",
 		"send_answers":     "a column of attempts",
+		"uptime":           "Hour reads it, and SetHour stores it",
 	}
 	c := openStore(t).writer
 	copied := map[string]Table{}
@@ -61,6 +64,46 @@ func TestEveryTableIsCopied(t *testing.T) {
 	}
 }
 
+// TestEveryTableIsDecided lists all tables of the schema: what is a workspace's goes when
+// the workspace is deleted, as its key tells; of any other table, somebody has said what
+// it is.
+func TestEveryTableIsDecided(t *testing.T) {
+	t.Parallel()
+	others := map[string]string{
+		"workspaces":       "EraseWorkspace deletes the row last",
+		"directory":        "DeleteWorkspace deletes its entries",
+		"installation":     "of all workspaces",
+		"goose_db_version": "of all workspaces",
+		"claim_rules":      "of all workspaces",
+		"uptime":           "of all workspaces",
+	}
+	c := openStore(t).writer
+	names, err := all("tables", c.stmt(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`), (*stmt).readText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := workspaceTables(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		of := slices.ContainsFunc(tables, func(t Table) bool { return t.Name == name })
+		if of == (others[name] != "") {
+			t.Errorf("the table %s: its key leads with workspace_id: %v, decided otherwise: %q", name, of, others[name])
+		}
+	}
+	for _, table := range tables {
+		if table.Columns[0] != "workspace_id" {
+			t.Errorf("%s has the key %q", table.Name, table.Columns)
+		}
+		for _, step := range planOf(t, c, eraseQuery(table)) {
+			if strings.HasPrefix(step, "SCAN") {
+				t.Errorf("%s: %s", table.Name, step)
+			}
+		}
+	}
+}
+
 // TestPagesAreSought fails for a page that is found by reading what precedes it.
 func TestPagesAreSought(t *testing.T) {
 	t.Parallel()
@@ -70,7 +113,7 @@ func TestPagesAreSought(t *testing.T) {
 			s.col = 3
 			return s.readText()
 		})
-		if err != nil || len(steps) == 0 || !strings.HasPrefix(steps[0], "SEARCH t USING") ||
+		if err != nil || len(steps) == 0 || !strings.HasPrefix(steps[0], "SEARCH c USING") ||
 			strings.Contains(strings.Join(steps, ""), "TEMP B-TREE") {
 			t.Errorf("%s: %q, %v", table.Name, steps, err)
 		}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -22,7 +24,7 @@ var migrations embed.FS
 
 // migrate brings the schema up to date. Other processes wait meanwhile: ten may
 // start at once.
-func migrate(ctx context.Context, path string) (err error) {
+func migrate(ctx context.Context, path, rules string, log *slog.Logger) (err error) {
 	defer func() { err = explain(path, err) }()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -35,7 +37,9 @@ func migrate(ctx context.Context, path string) (err error) {
 	if err := create(path); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)", path, busyTimeout.Milliseconds()))
+	// goose's driver takes a URL, in which a path's ?, # and % must be escaped.
+	db, err := sql.Open("sqlite", fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)",
+		(&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), busyTimeout.Milliseconds()))
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
@@ -57,13 +61,16 @@ func migrate(ctx context.Context, path string) (err error) {
 	if version > newest {
 		return fmt.Errorf("%s was written by a newer parley (schema %d, this one knows %d): install that version or a later one", path, version, newest)
 	}
-	if version == newest {
-		return nil
+	pending, err := provider.HasPending(ctx) // also one that is missing among those that ran
+	if err != nil {
+		return fmt.Errorf("schema version: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate %s: %w", path, err)
+	if pending {
+		if _, err := provider.Up(ctx); err != nil {
+			return fmt.Errorf("migrate %s: %w", path, err)
+		}
 	}
-	return nil
+	return makeClaims(ctx, path, rules, log)
 }
 
 // create makes the file when there is none, for this user only: SQLite gives the

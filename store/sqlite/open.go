@@ -1,16 +1,18 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/gofrs/flock"
 	"zombiezen.com/go/sqlite"
@@ -20,7 +22,7 @@ const (
 	// busyTimeout is how long a statement waits for another process's lock.
 	busyTimeout = 5 * time.Second
 
-	// Page caches, in KiB: the writer's spares it reading identity pages again for
+	// Page caches, in KiB. The writer's cache saves it reading identity pages again for
 	// each look-up; a reader mostly reads rows once.
 	writerCache = 80 << 10
 	readerCache = 4 << 10
@@ -28,42 +30,54 @@ const (
 
 // Config says where the database is.
 type Config struct {
-	Path string // of the database file; made when absent
+	Path string       // of the database file; made when absent
+	Log  *slog.Logger // of an upgrade; nil: nothing is logged
+
+	// Now is the database's clock, by default the machine's: all its processes are on it.
+	Now func() time.Time
+
+	rules string // by which claims are made; "": desk.IdentityRules()
 }
 
 // A Store keeps parley's data in a SQLite file; see app.Store for its promises.
 type Store struct {
 	path    string
+	clock   func() time.Time
 	writer  conn // used by who leads the queue
 	queue   queue
 	readers chan conn
-	touched atomic.Int64 // pages that readers touched since the caches were last let go, roughly
+	touched atomic.Int64 // approximate number of pages that readers touched since the caches were last emptied
 
 	turn    *flock.Flock
-	serving atomic.Bool // this process writes steadily: it yields instead of claiming
+	serving atomic.Bool // this process writes steadily: it lets others write in between
 	looked  time.Time   // when it last looked whether another process waits
 
-	mu       sync.RWMutex
-	settings map[desk.ID]*desk.Settings // the newest version seen of each workspace
-	edited   bool                       // the open transaction has changed settings; the queue's leader's
+	settings stored.Settings
+	rules    *stored.Rules
+	edited   bool // the open transaction has changed settings; the queue's leader's
 
 	checkpoints chan struct{} // has an element when the log has grown
-	frames      int           // by which it has grown since, roughly; the queue's leader's
+	frames      int           // approximate number of pages by which it has grown since; the queue's leader's
 }
 
 // Open opens the database, making or migrating it as needed. It fails when a newer
 // parley has migrated the file.
 func Open(ctx context.Context, c Config) (_ *Store, err error) {
-	if err := migrate(ctx, c.Path); err != nil {
+	log, rules := cmp.Or(c.Log, slog.New(slog.DiscardHandler)), cmp.Or(c.rules, desk.IdentityRules())
+	if err := migrate(ctx, c.Path, rules, log); err != nil {
 		return nil, err
 	}
 	n := max(4, 2*runtime.GOMAXPROCS(0))
 	s := &Store{
 		path:        c.Path,
+		clock:       c.Now,
 		readers:     make(chan conn, n),
-		settings:    map[desk.ID]*desk.Settings{},
 		checkpoints: make(chan struct{}, 1),
 		turn:        flock.New(turnPath(c.Path)),
+		rules:       stored.NewRules(rules, log),
+	}
+	if s.clock == nil {
+		s.clock = time.Now
 	}
 	defer func() {
 		if err != nil {
@@ -83,7 +97,8 @@ func Open(ctx context.Context, c Config) (_ *Store, err error) {
 	return s, nil
 }
 
-// open makes a connection. busy_timeout comes first: even a pragma may meet a lock.
+// open makes a connection. busy_timeout comes first, because even a pragma may meet a
+// lock.
 func open(path string, cacheKB int) (conn, error) {
 	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate)
 	if err != nil {
@@ -95,6 +110,7 @@ func open(path string, cacheKB int) (conn, error) {
 		"synchronous = FULL", // the log is on the disk when COMMIT returns
 		"wal_autocheckpoint = 0",
 		"temp_store = MEMORY",
+		"secure_delete = ON", // what is deleted is overwritten with zeros (docs/adr/0016)
 		fmt.Sprintf("cache_size = -%d", cacheKB),
 	} {
 		s, _, err := c.PrepareTransient("PRAGMA " + pragma)
@@ -106,13 +122,18 @@ func open(path string, cacheKB int) (conn, error) {
 			return conn{}, errors.Join(failed("pragma "+pragma, err), c.Close())
 		}
 	}
-	return conn{Conn: c, prepared: map[string]*sqlite.Stmt{}, newest: map[desk.ID]int64{}}, nil
+	return conn{Conn: c, prepared: map[string]*sqlite.Stmt{}, newest: map[desk.ID]int64{}, erased: new(bool)}, nil
 }
 
 // Close closes all connections; the last one of all processes empties the log. No
 // method may be running or be called any more.
 func (s *Store) Close() error {
 	var errs []error
+	if s.writer.Conn != nil && *s.writer.erased {
+		ctx, cancel := context.WithTimeout(context.Background(), scrubAtStop)
+		_ = s.scrub(ctx, 0)
+		cancel()
+	}
 	for len(s.readers) > 0 {
 		errs = append(errs, (<-s.readers).Close())
 	}
@@ -129,23 +150,23 @@ func (s *Store) read(ctx context.Context, pages int64, f func(conn) error) error
 	select {
 	case c = <-s.readers:
 	case <-ctx.Done():
-		return unavailable(ctx.Err())
+		return stored.Unavailable(ctx.Err())
 	}
 	defer func() { s.readers <- c }()
 	s.touched.Add(pages)
 	return f(c)
 }
 
-// poolPages is how many pages readers touch before the writer lets all caches go.
-// This SQLite keeps the caches of all connections in one pool. A reader whose share
-// is used up takes the oldest pages of others and never gives them back, until the
-// writer, left with less than its own share of a full pool, throws away each page
-// right after its use: batches after a walk through the contacts took twice as
-// long, for ever. Letting go costs a few milliseconds of reading pages again.
+// poolPages is how many pages readers touch before the writer empties all caches. This
+// build of SQLite keeps the caches of all connections in one pool. A reader that has
+// used up its share takes the oldest pages of others and never gives them back. In the
+// end the writer has less than its own share of a full pool, and drops each page right
+// after its use: after a list of all contacts, batches took twice as long for good.
+// Emptying the caches costs a few milliseconds for reading pages again.
 const poolPages = 16_000
 
-// balance lets the caches go when readers have had their fill. The writer calls it
-// between transactions.
+// balance empties the caches once readers have touched poolPages pages. The writer
+// calls it between transactions.
 func (s *Store) balance() {
 	if s.touched.Load() > poolPages {
 		s.touched.Store(0)
@@ -156,9 +177,21 @@ func (s *Store) balance() {
 // pointRead is about how many pages a look-up of one record touches.
 const pointRead = 4
 
-// Ready tells whether the database answers.
+// Ready tells whether the database answers, and this process may write to it.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.read(ctx, pointRead, func(c conn) error {
-		return failed("ready", c.stmt("SELECT 1 FROM installation").run())
+		if err := s.seeRules(c); err != nil {
+			return err
+		}
+		return s.rules.Check()
 	})
+}
+
+// seeRules looks at the database's rules.
+func (s *Store) seeRules(c conn) error {
+	rules, err := one("rules of claims", c.stmt(rulesQuery), (*stmt).readText)
+	if err == nil {
+		s.rules.See(rules)
+	}
+	return err
 }

@@ -11,10 +11,11 @@ import (
 const paceQuery = `SELECT until_us FROM pace WHERE workspace_id = ? AND bucket = ?`
 
 // Pace takes one place in each of the buckets, if none of them makes the caller wait
-// longer than most, and returns how long to wait before going on. Else it takes none.
+// longer than most, and returns how long to wait before going on. Otherwise it takes
+// none.
 func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []app.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
 	err = s.write(func(c conn) error {
-		now, longest := time.Now().UnixMicro(), int64(0)
+		now, longest := s.clock().UnixMicro(), int64(0)
 		until := make([]int64, len(buckets))
 		for i, b := range buckets {
 			taken, err := one("pace", c.stmt(paceQuery).id(ws).text(b.Name), (*stmt).readInt)
@@ -22,6 +23,9 @@ func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []app.Bucket, most t
 				return err
 			}
 			every := b.Interval.Microseconds()
+			if taken > now+most.Microseconds()+int64(b.Burst)*every {
+				taken = now // the clock was set back since
+			}
 			until[i] = max(taken, now) + every
 			longest = max(longest, until[i]-now-int64(b.Burst)*every)
 		}
@@ -39,9 +43,11 @@ func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []app.Bucket, most t
 	return wait, ok && err == nil, err
 }
 
-// ForgetPace deletes the buckets of a workspace that hold nothing back any more.
-func (s *Store) ForgetPace(_ context.Context, ws desk.ID) error {
+// ForgetPace deletes the buckets of a workspace whose places have all passed, or are
+// further ahead than they can be.
+func (s *Store) ForgetPace(_ context.Context, ws desk.ID, longest time.Duration) error {
 	return s.write(func(c conn) error {
-		return failed("forget pace", c.stmt(`DELETE FROM pace WHERE workspace_id = ? AND until_us <= ?`).id(ws).int(time.Now().UnixMicro()).run())
+		return failed("forget pace", c.stmt(`DELETE FROM pace WHERE workspace_id = ? AND (until_us <= ? OR until_us > ?)`).
+			id(ws).int(s.clock().UnixMicro()).int(s.clock().Add(longest).UnixMicro()).run())
 	})
 }

@@ -5,22 +5,12 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/go-json-experiment/json"
 )
 
-// maxSettings bounds how many workspaces' settings are kept in memory.
-const maxSettings = 10_000
-
-// The kinds of entry in the directory.
-const (
-	entryKey     = "key" // ref is the key's public id
-	entryKeyID   = "key_id"
-	entryMember  = "member"
-	entryChannel = "channel"
-)
-
-const authenticateQuery = `SELECT w.id, w.version FROM directory d JOIN workspaces w ON w.id = d.workspace_id
+const authenticateQuery = `SELECT w.id, w.settings_version FROM directory d JOIN workspaces w ON w.id = d.workspace_id
 	WHERE d.kind = 'key' AND d.ref = ?`
 
 // Authenticate returns the settings of the workspace that has a key with this
@@ -32,7 +22,7 @@ func (s *Store) Authenticate(ctx context.Context, publicID string) (settings *de
 			if err := row.done(); err != nil {
 				return failed("authenticate", err)
 			}
-			return desk.NotFoundf("no such key")
+			return stored.NoKey()
 		}
 		ws, version := row.readID(), row.readInt()
 		if err := row.done(); err != nil {
@@ -53,14 +43,14 @@ func (s *Store) Settings(ctx context.Context, ws desk.ID) (settings *desk.Settin
 	return settings, err
 }
 
-// currentSettings reads the version and returns the settings of it.
+// currentSettings reads the version and returns its settings.
 func (s *Store) currentSettings(c conn, ws desk.ID) (*desk.Settings, error) {
-	row := c.stmt(`SELECT version FROM workspaces WHERE id = ?`).id(ws)
+	row := c.stmt(`SELECT settings_version FROM workspaces WHERE id = ? AND NOT deleted`).id(ws)
 	if !row.next() {
 		if err := row.done(); err != nil {
 			return nil, failed("workspace", err)
 		}
-		return nil, errNoWorkspace
+		return nil, stored.NoWorkspace()
 	}
 	version := row.readInt()
 	if err := row.done(); err != nil {
@@ -69,32 +59,35 @@ func (s *Store) currentSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 	return s.settingsAt(c, ws, version)
 }
 
-var errNoWorkspace = desk.NotFoundf("no workspace has this id; parley workspace list shows them")
+// toWrite is currentSettings for a transaction that is going to write. It returns
+// Unavailable if this process may not write any more.
+func (s *Store) toWrite(c conn, ws desk.ID) (*desk.Settings, error) {
+	settings, err := s.currentSettings(c, ws)
+	if err != nil {
+		return nil, err
+	}
+	return settings, s.rules.Check()
+}
 
-// settingsAt returns the settings of a version that was just read: from memory
-// when they are of that version, else from the database, which may meanwhile hold
-// a newer one. A version that may yet be rolled back is not kept in memory: another
-// edit would then get its number.
+// settingsAt returns the settings of a version that was just read: from memory if they
+// have that version, otherwise from the database, which may have a newer one by now. A
+// version that may be rolled back is not kept in memory, because another edit would
+// then get its number.
 func (s *Store) settingsAt(c conn, ws desk.ID, version int64) (*desk.Settings, error) {
-	s.mu.RLock()
-	known := s.settings[ws]
-	s.mu.RUnlock()
-	if known != nil && known.Version == version {
+	if known := s.settings.At(ws, version); known != nil {
 		return known, nil
 	}
 	settings, err := loadSettings(c, ws)
+	if err == nil { // with each new version come the rules of identities, see stored.Rules
+		err = s.seeRules(c)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if c.Conn == s.writer.Conn && s.edited {
 		return settings, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.settings) >= maxSettings {
-		clear(s.settings)
-	}
-	s.settings[ws] = settings
+	s.settings.Keep(settings)
 	return settings, nil
 }
 
@@ -125,9 +118,9 @@ func (c conn) snapshot(f func() error) error {
 func readSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 	w := desk.Workspace{ID: ws}
 	var version int64
-	row := c.stmt(`SELECT name, country, version FROM workspaces WHERE id = ?`).id(ws)
+	row := c.stmt(`SELECT name, country, external_ids_fixed, settings_version FROM workspaces WHERE id = ?`).id(ws)
 	if row.next() {
-		w.Name, w.Country, version = row.readText(), row.readText(), row.readInt()
+		w.Name, w.Country, w.FixedExternalIDs, version = row.readText(), row.readText(), row.readInt() != 0, row.readInt()
 	}
 	if err := row.done(); err != nil {
 		return nil, failed("workspace", err)
@@ -166,23 +159,27 @@ func readSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 	if err := row.done(); err != nil {
 		return nil, failed("keys", err)
 	}
-	channels, err := all("channels", c.stmt(`SELECT id, kind, external_id, enabled, created_at, library, bindings, account FROM channels
+	channels, err := all("channels", c.stmt(`SELECT id, kind, external_id, enabled, created_at, library, bindings, account, status FROM channels
 		WHERE workspace_id = ?`).id(ws), readChannel)
 	if err != nil {
 		return nil, err
 	}
-	return desk.NewSettings(w, version, attributes, members, keys, channels), nil
+	webhooks, err := all("webhooks", c.stmt(webhooksQuery).id(ws), readWebhook)
+	if err != nil {
+		return nil, err
+	}
+	return desk.NewSettings(w, version, attributes, members, keys, channels, webhooks...), nil
 }
 
 // UpdateSettings stores the change that decide returns.
 func (s *Store) UpdateSettings(_ context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
 	return s.write(func(c conn) error {
-		settings, err := s.currentSettings(c, ws)
+		settings, err := s.toWrite(c, ws)
 		if err != nil {
 			return err
 		}
 		change, err := decide(settings)
-		if err != nil || change == (desk.Change{}) {
+		if err != nil || change.IsEmpty() {
 			return err
 		}
 		s.edited = true
@@ -192,7 +189,7 @@ func (s *Store) UpdateSettings(_ context.Context, ws desk.ID, decide func(*desk.
 
 func flushChange(c conn, ws desk.ID, change desk.Change) error {
 	if w := change.Workspace; w != nil {
-		if err := c.stmt(`UPDATE workspaces SET name = ?, country = ? WHERE id = ?`).text(w.Name).text(w.Country).id(ws).run(); err != nil {
+		if err := c.stmt(`UPDATE workspaces SET name = ?, country = ?, external_ids_fixed = ? WHERE id = ?`).text(w.Name).text(w.Country).int(flag(w.FixedExternalIDs)).id(ws).run(); err != nil {
 			return failed("workspace", err)
 		}
 	}
@@ -211,9 +208,9 @@ func flushChange(c conn, ws desk.ID, change desk.Change) error {
 		err := c.stmt(`INSERT INTO members (workspace_id, id, name, email, email_folded, role) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT (workspace_id, id) DO UPDATE SET name = excluded.name, email = excluded.email,
 			email_folded = excluded.email_folded, role = excluded.role`).
-			id(ws).id(m.ID).text(m.Name).text(m.Email).text(desk.FoldEmail(m.Email)).text(string(m.Role)).run()
+			id(ws).id(m.ID).text(m.Name).text(m.Email).text(desk.CanonicalEmail(m.Email)).text(string(m.Role)).run()
 		if err == nil {
-			err = enter(c, entryMember, m.ID.String(), ws)
+			err = enter(c, stored.Member, m.ID.String(), ws)
 		}
 		if err != nil {
 			return failed("member", err)
@@ -229,10 +226,10 @@ func flushChange(c conn, ws desk.ID, change desk.Change) error {
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`).id(ws).id(k.ID).text(k.PublicID).text(k.Name).text(desk.JoinPermissions(k.Permissions)).
 			bytes(k.SecretHash[:]).time(k.CreatedAt).time(k.ExpiresAt).time(k.RevokedAt).run()
 		if err == nil {
-			err = enter(c, entryKey, k.PublicID, ws)
+			err = enter(c, stored.Key, k.PublicID, ws)
 		}
 		if err == nil {
-			err = enter(c, entryKeyID, k.ID.String(), ws)
+			err = enter(c, stored.KeyID, k.ID.String(), ws)
 		}
 		if err != nil {
 			return failed("key", err)
@@ -248,7 +245,13 @@ func flushChange(c conn, ws desk.ID, change desk.Change) error {
 			return failed("templates", err)
 		}
 	}
-	return failed("workspace", c.stmt(`UPDATE workspaces SET version = version + 1 WHERE id = ?`).id(ws).run())
+	if err := flushEvents(c, ws, change.Events); err != nil {
+		return failed("store events", err)
+	}
+	if err := flushWebhooks(c, ws, change); err != nil {
+		return failed("webhook", err)
+	}
+	return failed("workspace", c.stmt(`UPDATE workspaces SET settings_version = settings_version + 1 WHERE id = ?`).id(ws).run())
 }
 
 const ownsQuery = `SELECT 1 FROM contacts WHERE workspace_id = ?1 AND owner_id = ?2
@@ -265,12 +268,12 @@ func removeMember(c conn, ws, id desk.ID) error {
 	}
 	err := c.stmt(`DELETE FROM members WHERE workspace_id = ? AND id = ?`).id(ws).id(id).run()
 	if err == nil {
-		err = c.stmt(`DELETE FROM directory WHERE kind = ? AND ref = ?`).text(entryMember).text(id.String()).run()
+		err = c.stmt(`DELETE FROM directory WHERE kind = ? AND ref = ?`).text(stored.Member).text(id.String()).run()
 	}
 	return failed("member", err)
 }
 
-// enter makes a record findable from outside its workspace.
+// enter adds a record to the directory, so that it is found without its workspace.
 func enter(c conn, kind, ref string, ws desk.ID) error {
 	return c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`).text(kind).text(ref).id(ws).run()
 }
@@ -285,59 +288,68 @@ func flag(b bool) int64 {
 // CreateWorkspace stores a new, empty workspace.
 func (s *Store) CreateWorkspace(_ context.Context, w desk.Workspace) error {
 	return s.write(func(c conn) error {
-		return failed("workspace", c.stmt(`INSERT INTO workspaces (id, name, country, version) VALUES (?, ?, ?, 1)`).
+		return failed("workspace", c.stmt(`INSERT INTO workspaces (id, name, country, settings_version) VALUES (?, ?, ?, 1)`).
 			id(w.ID).text(w.Name).text(w.Country).run())
 	})
 }
 
 // Workspaces lists all workspaces by id.
-func (s *Store) Workspaces(ctx context.Context) (list []desk.Workspace, err error) {
+func (s *Store) Workspaces(ctx context.Context) ([]desk.Workspace, error) {
+	return s.workspaces(ctx, false)
+}
+
+// Deleting returns the workspaces that are marked as deleted.
+func (s *Store) Deleting(ctx context.Context) ([]desk.Workspace, error) {
+	return s.workspaces(ctx, true)
+}
+
+func (s *Store) workspaces(ctx context.Context, deleted bool) (list []desk.Workspace, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		row := c.stmt(`SELECT id, name, country FROM workspaces ORDER BY id`)
+		row := c.stmt(`SELECT id, name, country, external_ids_fixed FROM workspaces WHERE deleted = ? ORDER BY id`).int(flag(deleted))
 		for row.next() {
-			list = append(list, desk.Workspace{ID: row.readID(), Name: row.readText(), Country: row.readText()})
+			list = append(list, desk.Workspace{ID: row.readID(), Name: row.readText(), Country: row.readText(), FixedExternalIDs: row.readInt() != 0})
 		}
 		return failed("workspaces", row.done())
 	})
 	return list, err
 }
 
-const workspaceOfQuery = `SELECT workspace_id FROM directory WHERE kind IN ('member', 'key_id', 'channel') AND ref = ?
+const workspaceOfQuery = `SELECT workspace_id FROM directory WHERE kind IN ('member', 'key_id', 'channel', 'webhook') AND ref = ?
 	UNION ALL SELECT a.workspace_id FROM attempts a WHERE ` + unsettled + ` AND a.id = ? LIMIT 1`
 
-// WorkspaceOf returns the workspace that the member, key, channel or unsettled
-// attempt with this id belongs to, or NotFound.
+// WorkspaceOf returns the workspace that the member, key, channel, webhook or
+// unsettled attempt with this id belongs to, or NotFound.
 func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		ws, err = one("directory", c.stmt(workspaceOfQuery).text(id.String()).id(id), (*stmt).readID)
 		return err
 	})
 	if err == nil && ws.IsZero() {
-		err = desk.NotFoundf("no member, key, channel or unsettled attempt has the id %s", id)
+		err = stored.NoRecord(id)
 	}
 	return ws, err
 }
 
-// BindSecret keeps the fingerprint of the secret key that the installation is made
-// with, and from then on returns InvalidRequest for any other.
+// BindSecret stores the fingerprint of the installation's secret key, and from then on
+// returns InvalidRequest for any other key.
 func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
-	stored, err := s.Fingerprint(ctx)
-	if err == nil && stored == "" {
+	bound, err := s.Fingerprint(ctx)
+	if err == nil && bound == "" {
 		err = s.write(func(c conn) error {
 			return failed("installation", c.stmt(`INSERT INTO installation (one, fingerprint) VALUES (1, ?) ON CONFLICT DO NOTHING`).text(fingerprint).run())
 		})
 		if err == nil { // another process may have been first
-			stored, err = s.Fingerprint(ctx)
+			bound, err = s.Fingerprint(ctx)
 		}
 	}
-	if err == nil && stored != fingerprint {
-		err = desk.Invalidf("this installation was made with another secret key (fingerprint %s, not %s): start with that key, from PARLEY_SECRET_KEY or secret.key in the data directory", stored, fingerprint)
+	if err != nil {
+		return err
 	}
-	return err
+	return stored.CheckFingerprint(bound, fingerprint)
 }
 
-// Fingerprint is that of the secret key that the installation was made with; "" when
-// none has been made.
+// Fingerprint is the fingerprint of the installation's secret key; "" if there is no
+// installation.
 func (s *Store) Fingerprint(ctx context.Context) (fingerprint string, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		row := c.stmt(`SELECT fingerprint FROM installation`)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/go-json-experiment/json"
 	"zombiezen.com/go/sqlite"
@@ -15,14 +16,16 @@ type conn struct {
 	*sqlite.Conn
 	prepared map[string]*sqlite.Stmt
 	newest   map[desk.ID]int64 // number of each workspace's newest event, as far as this transaction has seen
+	erased   *bool             // this connection has deleted people
 	changing bool              // only to be used inside a transaction
 }
 
-// errRolledBack is met by a change that goes on after a statement of it failed.
-var errRolledBack = unavailable(errors.New("the database has rolled the transaction back"))
+// errRolledBack is the error of a change that continues after one of its statements
+// failed.
+var errRolledBack = stored.Unavailable(errors.New("the database has rolled the transaction back"))
 
-// A stmt is a prepared statement, bound from left to right. The first error sticks
-// and is returned by run or done.
+// A stmt is a prepared statement, bound from left to right. run or done returns the
+// first error.
 type stmt struct {
 	s    *sqlite.Stmt
 	n    int // parameters bound
@@ -30,12 +33,13 @@ type stmt struct {
 	fail error
 }
 
-// stmt returns the prepared statement of query, ready to be bound. Whoever used it
-// last has reset it (run, done), and all parameters are bound anew, so it is not
-// cleared: that is felt at six statements a contact.
+// stmt returns the prepared statement of query, ready to be bound. Its last use has
+// reset it (run, done), and all parameters are bound again, so it need not be cleared;
+// with six statements for a contact, clearing is measurable.
 //
-// When the disk is full or ill, SQLite may roll back by itself. What a change writes
-// after that would be stored at once, and alone, so it gets no statement any more.
+// If the disk is full or fails, SQLite may roll back by itself. Anything that a change
+// writes after that would be stored at once and alone, so the change gets no more
+// statements.
 func (c conn) stmt(query string) stmt {
 	if c.changing && c.AutocommitEnabled() {
 		return stmt{fail: errRolledBack}
@@ -68,6 +72,14 @@ func (s stmt) int(v int64) stmt {
 
 func (s stmt) time(v desk.Time) stmt { return s.int(int64(v)) }
 
+// timeOrNull stores 0 as NULL, which is read as 0.
+func (s stmt) timeOrNull(v desk.Time) stmt {
+	if v == 0 {
+		return s.null()
+	}
+	return s.time(v)
+}
+
 func (s stmt) bytes(v []byte) stmt {
 	if s.fail == nil {
 		s.n++
@@ -80,9 +92,13 @@ func (s stmt) id(v desk.ID) stmt { return s.bytes(v[:]) }
 
 // idOrNull binds the zero id as NULL.
 func (s stmt) idOrNull(v desk.ID) stmt {
-	if !v.IsZero() {
-		return s.id(v)
+	if v.IsZero() {
+		return s.null()
 	}
+	return s.id(v)
+}
+
+func (s stmt) null() stmt {
 	if s.fail == nil {
 		s.n++
 		s.s.BindNull(s.n)
@@ -90,13 +106,9 @@ func (s stmt) idOrNull(v desk.ID) stmt {
 	return s
 }
 
-// stored is how values without columns of their own are kept, so that they come back
-// exactly as they were: what is left out is zero, and null is nil.
-var stored = json.JoinOptions(json.OmitZeroStructFields(true), json.FormatNilSliceAsNull(true))
-
 // json binds v as JSON, and nil as "".
 func (s stmt) json(v any) stmt {
-	text, err := json.Marshal(v, stored)
+	text, err := json.Marshal(v, stored.JSON)
 	if s.fail == nil {
 		s.fail = err
 	}
@@ -123,7 +135,7 @@ func (s *stmt) next() bool {
 	return row
 }
 
-// done ends the statement, which lets go of its read lock.
+// done ends the statement, which releases its read lock.
 func (s *stmt) done() error {
 	if s.s == nil {
 		return s.fail

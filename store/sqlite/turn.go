@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// A server under load begins its next transaction right after the last, and
-// SQLite's own waiting has no queue: another process could starve. So whoever
-// writes now and then (a command) locks a file beside the database first, and
-// whoever writes all the time lets go while that lock is held.
+// A busy server begins its next transaction right after the last one, and SQLite's lock
+// has no queue, so another process could wait forever. Therefore a process that writes
+// rarely (a command) first locks a file beside the database. A process that writes
+// steadily waits while that file is locked.
 
 const (
-	// yieldEvery is how often a busy writer looks whether another process waits.
+	// yieldEvery is how often a busy writer checks whether another process waits.
 	yieldEvery = 10 * time.Millisecond
-	// yieldBound is how long it waits at most for a process that may have hung.
+	// yieldBound is how long it waits at most, because the other process may hang.
 	yieldBound = 2 * time.Second
-	// yieldPause is how long it does not look again after one that has.
+	// yieldPause is how long it does not check again after a process that did hang.
 	yieldPause = time.Minute
 )
 
 func turnPath(database string) string { return database + "-turn" }
 
-// takeTurn prepares for a transaction of this process and returns what ends it.
+// takeTurn prepares for a transaction of this process, and returns a function that ends
+// it.
 func (s *Store) takeTurn() (end func()) {
 	now, serving := time.Now(), s.serving.Load()
 	if serving && now.Sub(s.looked) <= yieldEvery {
@@ -33,7 +34,7 @@ func (s *Store) takeTurn() (end func()) {
 		if locked, err := s.turn.TryLockContext(ctx, time.Millisecond); locked && err == nil {
 			return func() { _ = s.turn.Unlock() }
 		}
-		return func() {} // SQLite's own lock is what keeps writers apart; this is courtesy
+		return func() {} // this lock is only for fairness: SQLite's own lock separates the writers
 	}
 	s.looked = now
 	if free, err := s.turn.TryRLockContext(ctx, time.Millisecond); free && err == nil {

@@ -2,14 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"time"
 
 	"parley/app"
 	"parley/desk"
 )
-
-// now is the database's clock: all its processes are on this machine.
-func now() desk.Time { return desk.TimeOf(time.Now()) }
 
 // A tx is one closure's part of a transaction, on the writing connection.
 type tx struct {
@@ -17,54 +13,82 @@ type tx struct {
 	c        conn
 	ws       desk.ID
 	settings *desk.Settings
+	stored   map[desk.ID]desk.Conversation // as this transaction has read or written them
 }
 
-// InTx runs f in a transaction on one workspace and returns once what it wrote is
-// durable, or with f's error, as it is, and nothing stored.
+// InTx runs f in a transaction on one workspace. It returns once the changes are
+// durable, or it returns f's error unchanged and nothing is stored.
 func (s *Store) InTx(_ context.Context, ws desk.ID, f func(app.Tx) error) error {
 	return s.write(func(c conn) error {
-		settings, err := s.currentSettings(c, ws)
+		settings, err := s.toWrite(c, ws)
 		if err != nil {
 			return err
 		}
-		return f(&tx{s, c, ws, settings})
+		return f(&tx{s: s, c: c, ws: ws, settings: settings, stored: map[desk.ID]desk.Conversation{}})
 	})
 }
 
 func (t *tx) Settings() *desk.Settings { return t.settings }
 
-func (t *tx) Now() desk.Time { return now() }
+func (t *tx) Now() desk.Time { return t.s.now() }
 
-func (t *tx) Book(ops ...*desk.Op) (*desk.Book, error) {
-	ids, claims := wanted(ops)
-	return loadBook(t.c, t.settings, len(ops), ids, claims)
-}
+func (t *tx) Book(l desk.Lookup) (*desk.Book, error) { return lookUp(t.c, t.settings, l) }
 
 func (t *tx) Flush(book *desk.Book) error { return flushBook(t.c, t.ws, book) }
 
 func (t *tx) Contact(id desk.ID) (*desk.Contact, error) {
 	return one("contact", t.c.stmt(contactQuery).id(t.ws).id(id), func(s *stmt) *desk.Contact {
 		s.readInt() // the version of t.settings
-		return readContact(s, t.settings)
+		return readContact(t.c, s, t.settings)
 	})
 }
 
 func (t *tx) Conversation(id desk.ID) (*desk.Conversation, error) {
-	return one("conversation", t.c.stmt(conversationQuery).id(t.ws).id(id), readConversation)
+	return one("conversation", t.c.stmt(conversationQuery).id(t.ws).id(id), t.readConversation)
 }
 
 func (t *tx) OpenConversation(channel, contact desk.ID) (*desk.Conversation, error) {
-	return one("open conversation", t.c.stmt(openConversationQuery).id(t.ws).id(channel).id(contact), readConversation)
+	return one("open conversation", t.c.stmt(openConversationQuery).id(t.ws).id(channel).id(contact), t.readConversation)
 }
 
-func (t *tx) PutConversation(v *desk.Conversation) error { return putConversation(t.c, t.ws, v) }
+func (t *tx) HeldConversations(member desk.ID, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, error) {
+	if after == nil {
+		after = &newest
+	}
+	f := desk.ConversationFilter{Assignee: member, Status: desk.StatusOpen}
+	return all("held conversations", newConversationList(f, false).bind(t.c, t.ws, f, after, limit-1), t.readConversation)
+}
+
+func (t *tx) readConversation(s *stmt) *desk.Conversation {
+	v := readConversation(s)
+	t.stored[v.ID] = *v
+	return v
+}
+
+func (t *tx) PutConversation(list ...*desk.Conversation) error {
+	for _, v := range list {
+		var was *desk.Conversation
+		if stored, known := t.stored[v.ID]; known {
+			was = &stored
+		}
+		if err := putConversation(t.c, t.ws, was, v); err != nil {
+			return err
+		}
+		t.stored[v.ID] = *v
+	}
+	return nil
+}
 
 func (t *tx) Message(conversation, id desk.ID) (*desk.Message, error) {
-	return one("message", t.c.stmt(messageQuery).id(t.ws).id(conversation).id(id), readMessage)
+	return one("message", t.c.stmt(messageQuery).id(t.ws).id(conversation).id(id), readOneMessage)
 }
 
 func (t *tx) MessageBy(channel desk.ID, externalID string) (*desk.Message, error) {
-	return one("message", t.c.stmt(messageByQuery).id(t.ws).id(channel).text(externalID), readMessage)
+	return one("message", t.c.stmt(messageByQuery).id(t.ws).id(channel).text(externalID), readOneMessage)
+}
+
+func (t *tx) NewestMessage(conversation desk.ID, from, before desk.Time) (desk.Time, error) {
+	return one("newest message", t.c.stmt(newestMessageQuery).id(t.ws).id(conversation).time(from).time(before), (*stmt).readTime)
 }
 
 func (t *tx) PutMessage(m *desk.Message) error { return putMessage(t.c, t.ws, m) }
@@ -95,13 +119,13 @@ func (t *tx) SetOptOut(number app.NumberHash, o app.OptOut) error {
 		id(t.ws).bytes(number[:]).time(o.Since).time(o.At).run())
 }
 
-func (t *tx) KeepStatus(channel desk.ID, n desk.StatusNotice) error {
-	return failed("keep status", t.c.stmt(`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure)
-		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`).
-		id(t.ws).id(channel).text(n.ExternalID).time(n.At).text(string(n.Delivery)).id(n.Attempt).json(n.Failure).run())
+func (t *tx) KeepStatus(channel desk.ID, n desk.StatusUpdate) error {
+	return failed("keep status", t.c.stmt(`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure, user_id, hour)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, `+thisHour+`) ON CONFLICT DO NOTHING`).
+		id(t.ws).id(channel).text(n.ExternalID).time(n.At).text(string(n.Delivery)).id(n.Attempt).json(n.Failure).text(n.UserID).run())
 }
 
-func (t *tx) TakeStatuses(channel desk.ID, externalID string) ([]desk.StatusNotice, error) {
+func (t *tx) TakeStatuses(channel desk.ID, externalID string) ([]desk.StatusUpdate, error) {
 	list, err := all("early statuses", t.c.stmt(earlyStatusesQuery).id(t.ws).id(channel).text(externalID), readStatus)
 	if err == nil && list != nil {
 		err = failed("take statuses", t.c.stmt(takeStatusesQuery).id(t.ws).id(channel).text(externalID).run())
@@ -109,17 +133,17 @@ func (t *tx) TakeStatuses(channel desk.ID, externalID string) ([]desk.StatusNoti
 	return list, err
 }
 
-func (t *tx) DropStatuses(before desk.Time) error {
-	return failed("drop statuses", t.c.stmt(dropStatusesQuery).id(t.ws).time(before).run())
+func (t *tx) DropStatuses(hours int64) error {
+	return failed("drop statuses", t.c.stmt(dropStatusesQuery).id(t.ws).int(hours).run())
 }
 
-func (t *tx) PutNotice(n app.Notice) error { return putNotice(t.c, t.ws, n) }
+func (t *tx) PutInbound(n app.InboundItem) error { return putInbound(t.c, t.ws, n) }
 
-// TakeNotices returns them as they are by now: of a webhook, another process may have
-// taken in a part.
-func (t *tx) TakeNotices(list []app.Notice) (taken []app.Notice, err error) {
+// TakeInbound returns the items in their present state: another process may have
+// processed a part of a callback.
+func (t *tx) TakeInbound(list []app.InboundItem) (taken []app.InboundItem, err error) {
 	for _, n := range list {
-		kept, err := all("take notice", t.c.stmt(takeNoticeQuery).id(t.ws).time(n.Due).id(n.ID), readNotice)
+		kept, err := all("take inbound item", t.c.stmt(takeInboundQuery).id(t.ws).time(n.Due).id(n.ID), readInbound)
 		if err != nil {
 			return nil, err
 		}

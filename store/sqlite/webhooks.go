@@ -2,105 +2,88 @@ package sqlite
 
 import (
 	"context"
+	"strings"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store/internal/stored"
 )
 
-const (
-	webhookQuery       = `SELECT body FROM webhooks WHERE workspace_id = ? AND at = ? AND id = ?`
-	newestWebhookQuery = `SELECT at FROM webhooks WHERE workspace_id = ? AND channel_id = ? ORDER BY at DESC LIMIT 1`
-	// Of a webhook that is gone, nothing is to be known.
-	putWebhookPeopleQuery = `INSERT INTO webhook_people (workspace_id, value, at, id) SELECT ?1, j.value, ?2, ?3 FROM json_each(?4) j
-	WHERE EXISTS (SELECT 1 FROM webhooks WHERE workspace_id = ?1 AND at = ?2 AND id = ?3) ON CONFLICT DO NOTHING`
-)
+const webhooksQuery = `SELECT id, url, types, enabled, disabled_reason, sealed, created_at, updated_at FROM webhooks WHERE workspace_id = ?`
 
-func (t *tx) PutWebhook(n app.Notice) error {
-	t.s.frames += len(n.Body) / pageSize // far more than other rows take
-	return failed("store webhook", t.c.stmt(`REPLACE INTO webhooks (workspace_id, at, id, channel_id, body) VALUES (?, ?, ?, ?, ?)`).
-		id(t.ws).time(n.Webhook).id(n.ID).id(n.Channel).bytes(n.Body).run())
-}
-
-func (t *tx) Webhook(n app.Notice) ([]byte, error) {
-	return one("webhook", t.c.stmt(webhookQuery).id(t.ws).time(n.Webhook).id(n.ID), func(s *stmt) []byte {
-		if body := s.readBlob(); body != nil {
-			return body
-		}
-		return []byte{} // it is there, and empty
-	})
-}
-
-func (t *tx) PutWebhookPeople(n app.Notice, people []string) error {
-	if len(people) == 0 {
-		return nil
+func readWebhook(s *stmt) desk.Webhook {
+	return desk.Webhook{
+		ID: s.readID(), URL: s.readText(), Types: stored.Words(s.readText()), Enabled: s.readInt() != 0,
+		DisabledReason: desk.DisabledReason(s.readText()), Sealed: s.readBlob(), CreatedAt: s.readTime(), UpdatedAt: s.readTime(),
 	}
-	return failed("store whom a webhook tells of", t.c.stmt(putWebhookPeopleQuery).id(t.ws).time(n.Webhook).id(n.ID).json(people).run())
 }
 
-// NewestWebhook returns when the newest webhook of a channel came that is still kept, 0
-// for none.
-func (s *Store) NewestWebhook(ctx context.Context, ws, channel desk.ID) (at desk.Time, err error) {
+// flushWebhooks stores what a change says of webhooks. It runs after the events got their
+// numbers: a new webhook's state begins at its own event.
+func flushWebhooks(c conn, ws desk.ID, change desk.Change) error {
+	if w := change.Webhook; w != nil {
+		err := c.stmt(`INSERT INTO webhooks (workspace_id, id, url, types, enabled, disabled_reason, sealed, created_at, updated_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workspace_id, id) DO UPDATE SET url = excluded.url,
+			types = excluded.types, enabled = excluded.enabled, disabled_reason = excluded.disabled_reason, sealed = excluded.sealed,
+			created_at = excluded.created_at, updated_at = excluded.updated_at`).id(ws).id(w.ID).text(w.URL).text(strings.Join(w.Types, ",")).int(flag(w.Enabled)).
+			text(string(w.DisabledReason)).bytes(w.Sealed).time(w.CreatedAt).time(w.UpdatedAt).run()
+		if err == nil {
+			err = enter(c, stored.Webhook, w.ID.String(), ws)
+		}
+		if err == nil && change.Renew {
+			err = c.stmt(`UPDATE webhook_states SET failing_since = 0, failures = 0, probes = 0, held_until = 0
+				WHERE workspace_id = ? AND webhook_id = ?`).id(ws).id(w.ID).run()
+		}
+		if at := stored.CreatedAt(w, change.Events); err == nil && at != nil {
+			err = c.stmt(`INSERT INTO webhook_states (workspace_id, webhook_id, seq, tag, failing_since, failures, probes, held_until)
+				VALUES (?, ?, ?, ?, 0, 0, 0, 0)`).id(ws).id(w.ID).int(c.newest[ws] - int64(at.Later)).int(at.Tag).run()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if w := change.RemoveWebhook; w != nil {
+		err := c.stmt(`DELETE FROM webhooks WHERE workspace_id = ? AND id = ?`).id(ws).id(w.ID).run()
+		if err == nil {
+			err = c.stmt(`DELETE FROM webhook_states WHERE workspace_id = ? AND webhook_id = ?`).id(ws).id(w.ID).run()
+		}
+		if err == nil {
+			err = c.stmt(`DELETE FROM directory WHERE kind = ? AND ref = ?`).text(stored.Webhook).text(w.ID.String()).run()
+		}
+		return err
+	}
+	return nil
+}
+
+const webhookStateColumns = `seq, tag, failing_since, failures, probes, held_until`
+
+func readWebhookState(s *stmt) desk.WebhookState {
+	return desk.WebhookState{
+		Cursor: desk.EventPlace{Seq: s.readInt(), Tag: s.readInt()}, FailingSince: s.readTime(),
+		Failures: int(s.readInt()), Probes: int(s.readInt()), HeldUntil: s.readTime(),
+	}
+}
+
+// WebhookStates returns the states of a workspace's webhooks.
+func (s *Store) WebhookStates(ctx context.Context, ws desk.ID) (states map[desk.ID]desk.WebhookState, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		at, err = one("newest webhook", c.stmt(newestWebhookQuery).id(ws).id(channel), (*stmt).readTime)
-		return err
-	})
-	return at, err
-}
-
-// outdated are the webhooks that ForgetWebhooks deletes.
-const outdated = ` (SELECT at, id FROM webhooks WHERE workspace_id = ?1 AND at < ?2 ORDER BY at, id LIMIT ?3)`
-
-const (
-	forgetWebhookPeopleQuery = `DELETE FROM webhook_people WHERE workspace_id = ?1 AND (at, id) IN` + outdated
-	forgetWebhooksQuery      = `DELETE FROM webhooks WHERE workspace_id = ?1 AND (at, id) IN` + outdated
-)
-
-// ForgetWebhooks deletes up to limit webhooks of a workspace that came before a time,
-// the oldest first, with what is known of whom they tell, and returns how many.
-func (s *Store) ForgetWebhooks(_ context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
-	err = s.write(func(c conn) error {
-		for _, query := range []string{forgetWebhookPeopleQuery, forgetWebhooksQuery} {
-			if err := c.stmt(query).id(ws).time(before).int(int64(limit)).run(); err != nil {
-				return failed("forget webhooks", err)
-			}
+		states = map[desk.ID]desk.WebhookState{}
+		row := c.stmt(`SELECT webhook_id, ` + webhookStateColumns + ` FROM webhook_states WHERE workspace_id = ?`).id(ws)
+		for row.next() {
+			id := row.readID()
+			states[id] = readWebhookState(&row)
 		}
-		n = c.Changes()
-		return nil
+		return failed("states of webhooks", row.done())
 	})
-	return n, err
+	return states, err
 }
 
-// told are the webhooks that tell of any of the people, but for those that are still to
-// be taken in.
-const told = ` (SELECT p.at, p.id FROM json_each(?2) j CROSS JOIN webhook_people p ON p.workspace_id = ?1 AND p.value = j.value
-	WHERE NOT EXISTS (SELECT 1 FROM notices n WHERE n.workspace_id = ?1 AND n.webhook_at > 0 AND n.webhook_at = p.at AND n.id = p.id))`
-
-const (
-	eraseWebhooksQuery      = `DELETE FROM webhooks WHERE workspace_id = ?1 AND (at, id) IN` + told
-	eraseWebhookPeopleQuery = `DELETE FROM webhook_people WHERE workspace_id = ?1 AND (at, id) IN` + told
-)
-
-// eraseWebhooks deletes the webhooks that tell of contacts that are deleted.
-func eraseWebhooks(c conn, ws desk.ID, deleted []*desk.Contact) error {
-	people := peopleOf(deleted)
-	if people == nil {
-		return nil
-	}
-	if err := c.stmt(eraseWebhooksQuery).id(ws).json(people).run(); err != nil {
-		return err
-	}
-	return c.stmt(eraseWebhookPeopleQuery).id(ws).json(people).run()
+func (t *tx) WebhookState(id desk.ID) (desk.WebhookState, error) {
+	return one("state of a webhook", t.c.stmt(`SELECT `+webhookStateColumns+` FROM webhook_states WHERE workspace_id = ? AND webhook_id = ?`).
+		id(t.ws).id(id), readWebhookState)
 }
 
-// peopleOf are the values by which a provider may name the contacts.
-func peopleOf(contacts []*desk.Contact) (values []string) {
-	for _, c := range contacts {
-		for _, i := range c.Identities() {
-			switch i.Kind {
-			case desk.KindPhone, desk.KindWhatsApp, desk.KindWhatsAppUser:
-				values = append(values, i.Value)
-			}
-		}
-	}
-	return values
+func (t *tx) PutWebhookState(id desk.ID, state desk.WebhookState) error {
+	return failed("state of a webhook", t.c.stmt(`UPDATE webhook_states SET seq = ?, tag = ?, failing_since = ?, failures = ?, probes = ?, held_until = ?
+		WHERE workspace_id = ? AND webhook_id = ?`).int(state.Cursor.Seq).int(state.Cursor.Tag).time(state.FailingSince).
+		int(int64(state.Failures)).int(int64(state.Probes)).time(state.HeldUntil).id(t.ws).id(id).run())
 }

@@ -17,27 +17,28 @@ const beginWrite = "BEGIN IMMEDIATE"
 // groupChanges is how many changes share a commit at most.
 const groupChanges = 256
 
-// A change is one caller's part of a transaction, or, when it is alone, something
-// done between two of them.
+// A change is one caller's part of a transaction, or, if alone is set, an action
+// between two transactions.
 type change struct {
 	do    func(conn) error
 	alone bool
 	err   error
-	turn  chan []*change // a group to lead, or nil when another has led it
+	turn  chan []*change // receives a group to lead, or nil if another has led it
 }
 
-// A queue lets the changes that arrive during a commit share the next one. Whoever
-// finds it idle leads; whoever led hands it to the first of the next group.
+// A queue lets the changes that arrive during a commit share the next one. A caller
+// that finds the queue idle leads; afterwards it passes the lead to the first of the
+// next group.
 type queue struct {
 	mu      sync.Mutex
 	busy    bool
 	waiting []*change
 }
 
-// write runs do inside a transaction and returns once what it wrote is durable, or
-// with do's error and nothing stored. It may share the transaction with others, whose
-// failure does not touch it, though do may then run twice. A transaction that wrote
-// no row costs no sync.
+// write runs do inside a transaction. It returns once the changes are durable, or with
+// do's error and nothing stored. It may share the transaction with others, whose
+// failure does not affect it; but do may then run twice. A transaction that wrote no
+// row costs no sync.
 func (s *Store) write(do func(conn) error) error {
 	return s.enqueue(&change{do: do})
 }
@@ -98,9 +99,9 @@ func (q *queue) leave() []*change {
 	return group
 }
 
-// commit runs a group's changes in one transaction. When that fails with company,
-// each is run alone, so that one can't take its neighbours with it; but not when it
-// is the machine that fails, which would only make all wait for it in turn.
+// commit runs a group's changes in one transaction. If that fails, each change of a
+// group is run alone, so that one can't make the others fail. It does not do so if the
+// machine fails, because then all would only wait longer.
 func (s *Store) commit(group []*change) {
 	if group[0].alone {
 		group[0].err = group[0].do(s.writer)
@@ -124,8 +125,8 @@ func (s *Store) commit(group []*change) {
 	}
 }
 
-// transact runs changes in one transaction and leaves each its own error, or returns
-// the one for which nothing was stored.
+// transact runs changes in one transaction and gives each its own error, or returns the
+// error because of which nothing was stored.
 func (s *Store) transact(group []*change) (err error) {
 	if err := s.writer.stmt(beginWrite).run(); err != nil {
 		return failed("begin", err)
@@ -146,9 +147,8 @@ func (s *Store) transact(group []*change) (err error) {
 		ch.err = s.perform(ch)
 		last := rows
 		rows = s.written()
-		// A refusal, which comes before anything is written, is part of a day's work: it
-		// concerns nobody else. But it may rest on what the others have written, so it
-		// too is only answered when that is stored.
+		// A refusal that wrote nothing does not abort the group. It may depend on what
+		// the others have written, so it is answered only after that is stored.
 		if ch.err != nil && (rows != last || byMachine(ch.err)) {
 			return ch.err
 		}

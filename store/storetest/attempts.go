@@ -2,17 +2,19 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"parley/app"
 	"parley/desk"
 )
 
-// newAttempt is a dispatching attempt to a number.
+// newAttempt returns a dispatching attempt to a number.
 func newAttempt(number string) *desk.Attempt {
 	at := now()
 	return &desk.Attempt{
-		ID: idAt(at), Key: "key", Hash: [32]byte{1, 31: 255}, Actor: newID(), Phase: desk.Dispatching, CreatedAt: at, LeaseUntil: at + 30_000,
+		ID: idAt(at), Key: "key", Hash: [32]byte{1, 31: 255}, Actor: desk.Actor{Kind: desk.ByKey, ID: newID()}, Phase: desk.Dispatching, CreatedAt: at, Lease: desk.LeaseFor(at, 30_000),
 		Plan: desk.Plan{
 			Channel: newID(), Contact: newID(), Conversation: newID(), Message: newID(), Template: "t", Language: "en",
 			Text: "hello", OptIn: desk.OptIn{Key: newID(), At: at, Request: newID()}, Number: number,
@@ -32,7 +34,7 @@ func putAttempts(t *testing.T, s app.Store, ws desk.ID, list ...*desk.Attempt) {
 	})
 }
 
-// fullProfile has fields of every state and values of every kind.
+// fullProfile has fields in every state and values of every kind.
 func fullProfile() *desk.ContactWrite {
 	return &desk.ContactWrite{
 		ExternalID: text("x'\"\\"), Name: null(), Phone: text(""), Owner: text("ada@example.com"), // e-mail and note are absent
@@ -43,9 +45,9 @@ func fullProfile() *desk.ContactWrite {
 			{Key: "no", Value: desk.Value{Kind: desk.BoolValue}},
 			{Key: "number", Value: desk.Value{Kind: desk.NumberValue, Text: "12345678901234567890.50"}},
 			{Key: "text", Value: desk.Value{Kind: desk.StringValue, Text: "ü"}},
-			{Key: "list", Value: desk.Value{Kind: desk.ArrayValue, List: []desk.Value{{Kind: desk.StringValue, Text: "a"}, {}, {Kind: desk.ObjectValue}}}},
-			{Key: "empty", Value: desk.Value{Kind: desk.ArrayValue, List: []desk.Value{}}},
-			{Key: "object", Value: desk.Value{Kind: desk.ObjectValue}},
+			{Key: "list", Value: desk.Value{Kind: desk.ListValue, Text: "a" + desk.ListEnd + desk.ListEnd}},
+			{Key: "empty", Value: desk.Value{Kind: desk.ListValue}},
+			{Key: "object", Value: desk.Value{Kind: desk.OtherValue}},
 		}},
 		Sent: []desk.Identity{{Kind: desk.KindExternalID, Value: "x'\"\\"}, {Kind: "twitter", Value: "😀\n"}},
 	}
@@ -73,11 +75,11 @@ func attemptFieldsSurvive(t *testing.T, s app.Store) {
 	check()
 	want.Plan.Profile.Identities = desk.Field[[]desk.Identity]{Set: true, Null: true}
 	want.Plan.Profile.Attributes = desk.Field[[]desk.AttributeWrite]{Set: true, Value: []desk.AttributeWrite{}}
-	want.Phase, want.LeaseUntil = desk.InDoubt, 0
+	want.Phase, want.Lease = desk.InDoubt, 0
 	check()
 	want.Erase()
 	check()
-	want.Refusal = &desk.Refusal{Type: desk.ProviderUnavailable, Message: "later", Failure: &desk.Failure{Code: 4, Title: "a", Fix: "b"}, RetryAfter: 9}
+	want.Refusal = &desk.Refusal{Type: desk.ProviderUnavailable, Message: "later", Advice: desk.Advice{Kind: desk.SyncChannel, Arg: "c"}, Failure: &desk.Failure{Code: 4, Title: "a", Fix: "b"}, RetryAfter: 9}
 	want.Settle(desk.Refused, now())
 	check()
 	want.Refusal = &desk.Refusal{Type: desk.ProviderRejected, Message: "no"}
@@ -149,7 +151,7 @@ func attemptLists(t *testing.T, s app.Store) {
 			equal(t, fmt.Sprintf("%d attempts, in doubt: %v", limit, inDoubt), got, want[:min(limit, len(want))])
 		}
 	}
-	// An unsettled one leads to its workspace, a settled one to none.
+	// The workspace of an unsettled attempt is found by its id; that of a settled one is not.
 	for _, a := range list {
 		got, err := s.WorkspaceOf(t.Context(), a.ID)
 		if a.Phase.Settled() {
@@ -159,7 +161,7 @@ func attemptLists(t *testing.T, s app.Store) {
 		must(t, err)
 		equal(t, "workspace of the attempt", got, ws)
 	}
-	// One that is settled leaves the list.
+	// A settled attempt is no longer listed.
 	doubtful[0].Settle(desk.Released, now())
 	putAttempts(t, s, ws, doubtful[0])
 	got, err := s.Attempts(t.Context(), ws, true, 100)
@@ -175,7 +177,7 @@ func attemptsLapse(t *testing.T, s app.Store) {
 		t.Helper()
 		a := newAttempt("1")
 		store(t, s, ws, func(tx app.Tx) error { // by the database's clock
-			a.Phase, a.LeaseUntil = p, tx.Now()-ago
+			a.Phase, a.Lease = p, desk.LeaseFor(tx.Now(), -ago)
 			return tx.PutAttempt(a)
 		})
 		return app.LapsedAttempt{Workspace: ws, ID: a.ID}
@@ -189,7 +191,7 @@ func attemptsLapse(t *testing.T, s app.Store) {
 	for margin, want := range map[desk.Time][]app.LapsedAttempt{
 		0: {long, short}, 4 * minute: {long, short}, 6 * minute: {long}, 11 * minute: nil,
 	} {
-		got, err := s.Lapsed(t.Context(), margin, 10)
+		got, err := s.Lapsed(t.Context(), 2*minute, margin, 10)
 		must(t, err)
 		found := map[app.LapsedAttempt]bool{}
 		for _, a := range got {
@@ -204,21 +206,54 @@ func attemptsLapse(t *testing.T, s app.Store) {
 			}
 		}
 	}
-	got, err := s.Lapsed(t.Context(), 0, 1)
+	got, err := s.Lapsed(t.Context(), 2*minute, 0, 1)
 	must(t, err)
 	if len(got) != 1 {
 		t.Errorf("%d attempts, want the limit of 1", len(got))
 	}
 }
 
+// serve raises the counter of hours.
+func serve(t *testing.T, s app.Store, hours int) {
+	t.Helper()
+	for range hours {
+		_, hour, err := s.Clock(t.Context())
+		must(t, err)
+		must(t, s.RaiseHour(t.Context(), hour))
+	}
+}
+
+// hours: of several nodes that read the same value, one raises the counter by one.
+func hours(t *testing.T, s app.Store) {
+	now, hour, err := s.Clock(t.Context())
+	must(t, err)
+	ws, _ := newWorkspace(t, s)
+	store(t, s, ws, func(tx app.Tx) error {
+		if tx.Now() < now {
+			t.Errorf("the clock says %d, and then %d", now, tx.Now())
+		}
+		return nil
+	})
+	for _, seen := range []int64{hour - 1, hour + 1, hour, hour, hour} {
+		must(t, s.RaiseHour(t.Context(), seen))
+	}
+	_, next, err := s.Clock(t.Context())
+	must(t, err)
+	equal(t, "hour", next, hour+1)
+}
+
 func attemptsAreForgotten(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
-	const before = desk.Time(1_000_000_000_000)
-	with := func(ws desk.ID, key string, created, settled desk.Time) *desk.Attempt {
+	age := map[desk.ID]int64{}
+	// with puts an attempt that is settled in this hour, at a time that means nothing.
+	with := func(ws desk.ID, key string, settled desk.Time) *desk.Attempt {
 		t.Helper()
 		a := newAttempt("1")
-		a.ID, a.Key, a.CreatedAt, a.Phase = idAt(created), key, created, desk.InDoubt
+		a.Key, a.Phase = key, desk.InDoubt
+		if settled%2 == 0 {
+			a.ID = idAt(settled + 1)
+		}
 		if settled != 0 {
 			a.Settle(desk.Done, settled)
 		}
@@ -233,23 +268,40 @@ func attemptsAreForgotten(t *testing.T, s app.Store) {
 		})
 		return a
 	}
+	pass := func(hours int) {
+		t.Helper()
+		serve(t, s, hours)
+		for id := range age {
+			age[id] += int64(hours)
+		}
+	}
 	forget := func(limit, want int) {
 		t.Helper()
-		n, err := s.ForgetAttempts(t.Context(), ws, before, limit)
+		n, err := s.ForgetAttempts(t.Context(), ws, 5, limit)
 		must(t, err)
 		if n != want {
 			t.Errorf("%d attempts were forgotten, want %d", n, want)
 		}
 	}
 	forget(10, 0)
-	gone := []*desk.Attempt{
-		with(ws, "retaken", before-900, before-800), with(ws, "a", before-700, before-600), with(ws, "b", before-500, before-1),
-	}
-	kept := []*desk.Attempt{
-		with(ws, "retaken", before+5, before+6), // a newer one has that key
-		with(ws, "c", before-900, before), with(ws, "d", before-900, 0), with(ws, "e", before, before+1),
-	}
-	apart := with(other, "a", before-700, before-600)
+	const farAhead = desk.Time(9_000_000_000_000)
+	gone := []*desk.Attempt{with(ws, "retaken", 1), with(ws, "a", farAhead)}
+	apart := with(other, "a", 2)
+	doubtful := with(ws, "d", 0)
+	pass(1)
+	gone = append(gone, with(ws, "b", 3))
+	pass(1)
+	kept := []*desk.Attempt{with(ws, "retaken", 2), with(ws, "c", 1)} // a newer one has that key
+	noted := with(ws, "noted", 5)
+	age[noted.ID], age[kept[0].ID], age[kept[1].ID] = 0, 0, 0
+	pass(2)
+	forget(10, 0)
+	noted.Notes = []string{"a note does not make it younger"}
+	putAttempts(t, s, ws, noted)
+	doubtful.Settle(desk.Done, 1) // by now
+	putAttempts(t, s, ws, doubtful)
+	age[doubtful.ID] = 0
+	pass(2)
 	forget(2, 2)
 	forget(2, 1)
 	forget(2, 0)
@@ -263,14 +315,19 @@ func attemptsAreForgotten(t *testing.T, s app.Store) {
 	for _, key := range []string{"a", "b"} { // anybody may take them
 		store(t, s, ws, func(tx app.Tx) error { return tx.TakeKey(key, newID()) })
 	}
-	for _, a := range kept {
+	for _, a := range append(kept, noted, doubtful) {
+		a.Age = age[a.ID]
 		got, err := s.AttemptOfKey(t.Context(), ws, a.Key)
 		must(t, err)
 		equal(t, "holder of "+a.Key, got, a)
 	}
 	got, err := s.AttemptOfKey(t.Context(), other, apart.Key)
 	must(t, err)
+	apart.Age = 6
 	equal(t, "holder in the other workspace", got, apart)
+	pass(1)
+	forget(10, 3)
+	forget(10, 0)
 }
 
 func deleteErasesAttempts(t *testing.T, s app.Store) {
@@ -307,4 +364,85 @@ func deleteErasesAttempts(t *testing.T, s app.Store) {
 	}
 	check(ws, byID, byPhone, byAccount, inDoubt, done, bystander)
 	check(other, foreign)
+}
+
+// spellings are pairs of one person's handles in two spellings.
+var spellings = [][2]desk.Identity{
+	{{Kind: desk.KindPhone, Value: "551187654321"}, {Kind: desk.KindPhone, Value: "5511987654321"}},
+	{{Kind: desk.KindPhone, Value: "5215512345678"}, {Kind: desk.KindPhone, Value: "525512345678"}},
+	{{Kind: desk.KindPhone, Value: "541123456789"}, {Kind: desk.KindPhone, Value: "5491123456789"}},
+	{{Kind: desk.KindPhone, Value: "447700900123"}, {Kind: desk.KindPhone, Value: "4407700900123"}}, // as the first release stored it
+	{{Kind: desk.KindWhatsApp, Value: "551187654399"}, {Kind: desk.KindPhone, Value: "5511987654399"}},
+}
+
+// deleteErasesSpellings: deleting a contact erases the attempts to its number and the
+// callbacks that name it, whichever spelling the contact has and which they have.
+func deleteErasesSpellings(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	for _, pair := range spellings {
+		for range 2 {
+			held, named := pair[0], pair[1]
+			pair[0], pair[1] = named, held
+			op := &desk.Op{Kind: desk.OpUpsert, Write: desk.ContactWrite{Sent: []desk.Identity{held}}}
+			if held.Kind == desk.KindPhone {
+				op.Write.Phone = text(held.Value)
+			} else {
+				op.Write.Identities = desk.Field[[]desk.Identity]{Set: true, Value: op.Write.Sent}
+			}
+			at, holder := newAttempt(named.Value), put(t, s, ws, op)
+			at.Key, at.Phase = named.Value, desk.InDoubt
+			putAttempts(t, s, ws, at)
+			callback := putCallback(t, s, ws, newCallback(at.Plan.Channel, now()), named.Claim().Value)
+			friends := putCallback(t, s, ws, newCallback(at.Plan.Channel, now()), "12025550123")
+			put(t, s, ws, remove(holder.ID))
+			got, err := s.Attempt(t.Context(), ws, at.ID)
+			must(t, err)
+			if !got.Erased || got.Plan.Number != "" {
+				t.Errorf("the attempt to %s stays when %s is deleted", named.Value, held.Value)
+			}
+			checkCallbacks(t, s, ws, false, callback)
+			checkCallbacks(t, s, ws, true, friends)
+		}
+	}
+}
+
+// deleteBesideDoubts: the time of a deletion does not depend on how many sends to other
+// people are in doubt.
+func deleteBesideDoubts(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	const doubts, deletions, rounds = 300, 10, 5
+	// deletion is the median time of some deletions.
+	deletion := func() time.Duration {
+		t.Helper()
+		var took []time.Duration
+		for range deletions {
+			contact := put(t, s, ws, upsert(newID().String()+"@example.com", fmt.Sprint(905310000000+clock.Add(1))))
+			began := time.Now()
+			put(t, s, ws, remove(contact.ID))
+			took = append(took, time.Since(began))
+		}
+		slices.Sort(took)
+		return took[len(took)/2]
+	}
+	deletion()
+	quiet := deletion()
+	for range rounds - 1 {
+		quiet = max(quiet, deletion())
+	}
+	var list []*desk.Attempt
+	for n := range doubts {
+		a := newAttempt(fmt.Sprint(905320000000 + n))
+		a.Key, a.Phase = fmt.Sprint(n), desk.InDoubt
+		a.Plan.Profile = fullProfile()
+		list = append(list, a)
+	}
+	putAttempts(t, s, ws, list...)
+	beside := deletion()
+	for range rounds - 1 {
+		beside = min(beside, deletion())
+	}
+	t.Logf("a deletion takes %v, and %v beside %d sends in doubt", quiet, beside, doubts)
+	if beside > 2*quiet {
+		t.Errorf("a deletion takes %v, and %v beside %d sends in doubt", quiet, beside, doubts)
+	}
 }

@@ -65,12 +65,12 @@ func oneOpenConversation(t *testing.T, s app.Store) {
 	open(first)
 	_, err = s.Conversation(t.Context(), ws, second.ID)
 	wantType(t, err, desk.NotFound)
-	messages, err := s.Messages(t.Context(), ws, first.ID, nil, 10)
+	messages, _, err := s.Messages(t.Context(), ws, first.ID, nil, 10)
 	must(t, err)
 	if len(messages) != 0 {
 		t.Error("what was written beside it is stored")
 	}
-	// On another channel, with another contact, and when the first is not open: fine.
+	// A second one is allowed on another channel, with another contact, and if the first is not open.
 	otherChannel, otherContact := newConversation(newID(), first.ContactID), newConversation(first.ChannelID, newID())
 	first.Status = desk.StatusClosed
 	store(t, s, ws, func(tx app.Tx) error {
@@ -90,25 +90,24 @@ func oneOpenConversation(t *testing.T, s app.Store) {
 	}
 }
 
-// newestFirst is the order of the lists.
+// newestFirst compares two conversations by the order of the lists.
 func newestFirst(a, b *desk.Conversation) int {
 	return -cmp.Or(cmp.Compare(a.LastMessageAt, b.LastMessageAt), cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// walk follows the places through a list in pages of a size.
-func walk[T, P any](t *testing.T, size int, page func(after *P, limit int) ([]T, error), place func(T) P) (list []T) {
+// walk reads a list page by page to its end.
+func walk[T, P any](t *testing.T, size int, page func(after *P, limit int) ([]T, *P, error)) (list []T) {
 	t.Helper()
-	for after := (*P)(nil); ; {
-		next, err := page(after, size)
+	for after, pages := (*P)(nil), 0; ; pages++ {
+		found, next, err := page(after, size)
 		must(t, err)
-		if len(next) == 0 {
+		if list = append(list, found...); len(found) > size || pages > 10_000 {
+			t.Fatalf("a page of %d of at most %d, %d in all", len(found), size, len(list))
+		}
+		if next == nil {
 			return list
 		}
-		if list = append(list, next...); len(next) > size || len(list) > 10_000 {
-			t.Fatalf("a page of %d of at most %d, %d in all", len(next), size, len(list))
-		}
-		p := place(list[len(list)-1])
-		after = &p
+		after = next
 	}
 }
 
@@ -141,9 +140,9 @@ func conversationOrder(t *testing.T, s app.Store) {
 			want = slices.DeleteFunc(slices.Clone(want), func(c *desk.Conversation) bool { return c.Status != f.Status })
 		}
 		for size := 1; size <= len(want)+1; size++ {
-			got := walk(t, size, func(after *desk.ConversationPlace, limit int) ([]*desk.Conversation, error) {
+			got := walk(t, size, func(after *desk.ConversationPlace, limit int) ([]*desk.Conversation, *desk.ConversationPlace, error) {
 				return s.Conversations(t.Context(), ws, f, after, limit)
-			}, (*desk.Conversation).Place)
+			})
 			equal(t, fmt.Sprintf("%s in pages of %d", name, size), got, want)
 		}
 	}
@@ -194,7 +193,7 @@ func conversationFilters(t *testing.T, s app.Store) {
 								want = append(want, c)
 							}
 						}
-						got, err := s.Conversations(t.Context(), ws, f, nil, 100)
+						got, _, err := s.Conversations(t.Context(), ws, f, nil, 100)
 						must(t, err)
 						equal(t, fmt.Sprintf("conversations of %+v", f), got, want)
 						if len(want) > 0 {
@@ -216,7 +215,7 @@ func messageFieldsSurvive(t *testing.T, s app.Store) {
 	check := func() {
 		t.Helper()
 		store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(want) })
-		list, err := s.Messages(t.Context(), ws, want.ConversationID, nil, 10)
+		list, _, err := s.Messages(t.Context(), ws, want.ConversationID, nil, 10)
 		must(t, err)
 		equal(t, "messages", list, []*desk.Message{want})
 		store(t, s, ws, func(tx app.Tx) error {
@@ -256,9 +255,9 @@ func messageOrder(t *testing.T, s app.Store) {
 		return -cmp.Or(cmp.Compare(a.TS, b.TS), slices.Compare(a.ID[:], b.ID[:]))
 	})
 	for size := 1; size <= len(want)+1; size++ {
-		got := walk(t, size, func(after *desk.MessagePlace, limit int) ([]*desk.Message, error) {
+		got := walk(t, size, func(after *desk.MessagePlace, limit int) ([]*desk.Message, *desk.MessagePlace, error) {
 			return s.Messages(t.Context(), ws, c.ID, after, limit)
-		}, (*desk.Message).Place)
+		})
 		equal(t, fmt.Sprintf("messages in pages of %d", size), got, want)
 	}
 }
@@ -295,6 +294,34 @@ func messageExternalIDs(t *testing.T, s app.Store) {
 	})
 }
 
+func newestMessage(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	foreign, _ := newWorkspace(t, s)
+	c, other := newConversation(newID(), newID()), newConversation(newID(), newID())
+	put := func(ws desk.ID, c *desk.Conversation, at desk.Time) {
+		m := newMessage(c)
+		m.TS = at
+		store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(m) })
+	}
+	for _, at := range []desk.Time{10, 40, 20, 20} {
+		put(ws, c, at)
+	}
+	put(ws, other, 30)
+	put(foreign, c, 30)
+	store(t, s, ws, func(tx app.Tx) error {
+		for span, want := range map[[2]desk.Time]desk.Time{{10, 41}: 40, {10, 40}: 20, {20, 21}: 20, {10, 20}: 10, {0, 10}: 0, {21, 40}: 0, {41, 99}: 0} {
+			got, err := tx.NewestMessage(c.ID, span[0], span[1])
+			if err != nil {
+				return err
+			}
+			if got != want {
+				t.Errorf("from %d to %d: %d, want %d", span[0], span[1], got, want)
+			}
+		}
+		return nil
+	})
+}
+
 func deleteErasesConversations(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -328,9 +355,9 @@ func deleteErasesConversations(t *testing.T, s app.Store) {
 	put(t, s, ws, remove(gone[0].ID), patch(stays.ID, desk.ContactWrite{Name: text("C")}), remove(gone[1].ID))
 	count := func(p pair, want int) {
 		t.Helper()
-		messages, err := s.Messages(t.Context(), p.ws, p.c.ID, nil, 10)
+		messages, _, err := s.Messages(t.Context(), p.ws, p.c.ID, nil, 10)
 		must(t, err)
-		list, err := s.Conversations(t.Context(), p.ws, desk.ConversationFilter{Contact: p.c.ContactID}, nil, 10)
+		list, _, err := s.Conversations(t.Context(), p.ws, desk.ConversationFilter{Contact: p.c.ContactID}, nil, 10)
 		must(t, err)
 		if _, err := s.Conversation(t.Context(), p.ws, p.c.ID); (err == nil) != (want > 0) || len(messages) != want || (len(list) > 0) != (want > 0) {
 			t.Errorf("of a conversation: %v, %d messages, %d listed, want %d messages", err, len(messages), len(list), want)
@@ -349,14 +376,14 @@ func deleteErasesConversations(t *testing.T, s app.Store) {
 	for _, p := range kept {
 		count(p, 2)
 	}
-	// Deleted inside a transaction of the caller's, it is the same.
+	// A deletion inside the caller's transaction does the same.
 	store(t, s, ws, func(tx app.Tx) error {
 		op := remove(stays.ID)
-		book, err := tx.Book(op)
+		book, err := tx.Book(op.Lookup())
 		if err != nil {
 			return err
 		}
-		if _, err := book.Apply(op, desk.ID{}, now(), newID); err != nil {
+		if _, err := book.Apply(op, desk.Actor{}, now(), newID); err != nil {
 			return err
 		}
 		return tx.Flush(book)

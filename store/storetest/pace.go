@@ -11,8 +11,8 @@ import (
 	"parley/desk"
 )
 
-// pace takes a place, or wants it refused, and wants a wait of more than a minute less than
-// the one given, and not of more: a test takes less than a minute.
+// pace takes a place, or expects a refusal. The wait must be at most the given one, and at
+// most a minute less, because the test itself takes less than a minute.
 func pace(t *testing.T, s app.Store, ws desk.ID, most time.Duration, wantOK bool, want time.Duration, buckets ...app.Bucket) {
 	t.Helper()
 	wait, ok, err := s.Pace(t.Context(), ws, buckets, most)
@@ -35,7 +35,7 @@ func paceWaits(t *testing.T, s app.Store) {
 		pace(t, s, ws, 0, false, time.Hour, hourly("burst", 3))
 		pace(t, s, ws, 59*time.Minute, false, time.Hour, hourly("burst", 3))
 	}
-	for n := range 5 { // whoever may wait takes places to come
+	for n := range 5 { // a caller that may wait takes future places
 		pace(t, s, ws, 10*time.Hour, true, time.Duration(n+1)*time.Hour, hourly("burst", 3))
 	}
 	pace(t, s, ws, 5*time.Hour, false, 6*time.Hour, hourly("burst", 3))
@@ -62,13 +62,13 @@ func paceTakesAll(t *testing.T, s app.Store) {
 	pace(t, s, ws, 0, true, 0, c)
 	pace(t, s, ws, 3*time.Hour, true, time.Hour, b)
 	pace(t, s, ws, 3*time.Hour, true, 2*time.Hour, a, b, c) // the longest counts
-	pace(t, s, ws, 0, false, 2*time.Hour, a)
+	pace(t, s, ws, time.Hour, false, 2*time.Hour, a)
 	pace(t, s, ws, 0, false, time.Hour, c)
-	pace(t, s, ws, 0, false, 3*time.Hour, hourly("new", 1), b)
+	pace(t, s, ws, 2*time.Hour, false, 3*time.Hour, hourly("new", 1), b)
 	pace(t, s, ws, 0, true, 0, hourly("new", 1)) // as nobody took it
 }
 
-// paceRaces: of many who want a place at once, so many get one as there are.
+// paceRaces: if many ask at once, they get exactly the places that exist.
 func paceRaces(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	const callers, burst = 16, 5
@@ -98,12 +98,34 @@ func paceRaces(t *testing.T, s app.Store) {
 	pace(t, s, ws, 0, false, time.Hour, buckets[0])
 }
 
+// paceIsVoid: places that are further ahead than possible were taken when the clock was
+// ahead. They delay nobody, and are deleted.
+func paceIsVoid(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	ahead := func() {
+		t.Helper()
+		pace(t, s, ws, 0, true, 0, app.Bucket{Name: "a", Interval: 8760 * time.Hour, Burst: 1}) // as if by a clock a year ahead
+	}
+	ahead()
+	pace(t, s, ws, time.Hour, true, 0, hourly("a", 1))
+	pace(t, s, ws, time.Hour, true, time.Hour, hourly("a", 1)) // and so they count again
+	pace(t, s, ws, time.Hour, false, 2*time.Hour, hourly("a", 1))
+
+	other, _ := newWorkspace(t, s)
+	ws = other
+	ahead()
+	must(t, s.ForgetPace(t.Context(), ws, 8761*time.Hour))
+	pace(t, s, ws, 8760*time.Hour, true, 8760*time.Hour, hourly("a", 1))
+	must(t, s.ForgetPace(t.Context(), ws, 24*time.Hour))
+	pace(t, s, ws, 8760*time.Hour, true, 0, hourly("a", 1))
+}
+
 func paceIsForgotten(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
-	must(t, s.ForgetPace(t.Context(), ws))
+	must(t, s.ForgetPace(t.Context(), ws, 1000*time.Hour))
 	over := app.Bucket{Name: "over", Burst: 1}
 	pace(t, s, ws, 0, true, 0, hourly("held", 1), over)
-	must(t, s.ForgetPace(t.Context(), ws))
+	must(t, s.ForgetPace(t.Context(), ws, 1000*time.Hour))
 	pace(t, s, ws, 0, false, time.Hour, hourly("held", 1))
 	pace(t, s, ws, 0, true, 0, over)
 }
@@ -116,7 +138,7 @@ func paceIsSealed(t *testing.T, s app.Store) {
 		pace(t, s, ws, 0, false, time.Hour, hourly("b", 1))
 	}
 	pace(t, s, one, 0, true, 0, hourly("a", 2))
-	must(t, s.ForgetPace(t.Context(), one))
+	must(t, s.ForgetPace(t.Context(), one, 1000*time.Hour))
 	pace(t, s, one, 0, false, time.Hour, hourly("a", 2))
 	pace(t, s, two, 0, true, 0, hourly("a", 2))
 }

@@ -10,8 +10,8 @@ import (
 	"parley/desk"
 )
 
-// onePersonOneContact races writes that name the same people by different subsets
-// of their identities.
+// onePersonOneContact runs concurrent writes that name the same people by different
+// subsets of their identities.
 func onePersonOneContact(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	const people, rounds, writers = 4, 40, 8
@@ -54,7 +54,7 @@ func onePersonOneContact(t *testing.T, s app.Store) {
 	}
 }
 
-// lostUpdates has many writers each add their own handle to one contact.
+// lostUpdates: many writers add one handle each to the same contact.
 func lostUpdates(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	c := put(t, s, ws, upsert("a@example.com", ""))

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -79,7 +80,7 @@ func memberSettings(t *testing.T, s app.Store) {
 	if m := settings.Member(ada.ID); m == nil || *m != *ada {
 		t.Errorf("member = %+v, want %+v", m, ada)
 	}
-	// A member who owns contacts can't go; one who owns none can.
+	// A member who owns contacts can't be removed; one who owns none can.
 	op := upsert("a@example.com", "")
 	op.Write.Owner = text(ada.ID.String())
 	c := put(t, s, ws, op)
@@ -117,10 +118,32 @@ func memberHolds(t *testing.T, s app.Store) {
 		return s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{RemoveMember: ada}, nil })
 	}
 	put(ada.ID, desk.StatusOpen)
+	held := func(after *desk.ConversationPlace) (list []*desk.Conversation) {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) (err error) {
+			list, err = tx.HeldConversations(ada.ID, after, 10)
+			return err
+		})
+		return list
+	}
+	place := c.Place()
+	if list := held(nil); len(list) != 1 || list[0].ID != c.ID || len(held(&place)) != 0 {
+		t.Errorf("held: %v", list)
+	}
+	// Many are written as one is: those that are new, and those that are there.
+	second, third := newConversation(newID(), newID()), newConversation(newID(), newID())
+	changed := *c
+	changed.Preview = "many"
+	store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(second, &changed, third) })
+	for _, want := range []*desk.Conversation{second, &changed, third} {
+		got, err := s.Conversation(t.Context(), ws, want.ID)
+		must(t, err)
+		equal(t, "conversation", got, want)
+	}
 	if err := gone(); !errors.Is(err, app.ErrOwns) {
 		t.Errorf("error = %v, want ErrOwns", err)
 	}
-	// A closed one is nobody's work, nor is what another holds.
+	// Closed conversations and those of other members do not count.
 	put(ada.ID, desk.StatusClosed)
 	other := newConversation(newID(), newID())
 	other.AssignedMember, other.AssignedVia = newID(), desk.ViaOwner
@@ -174,7 +197,7 @@ func settingsRefusal(t *testing.T, s app.Store) {
 	}
 }
 
-// settingsSeen: a flush that begins after an edit was answered works by it.
+// settingsSeen: a flush that begins after an edit was answered uses the new settings.
 func settingsSeen(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	for range 20 {
@@ -221,7 +244,7 @@ func channelSettings(t *testing.T, s app.Store) {
 	must(t, err)
 	equal(t, "workspace of the channel", got, ws)
 
-	// The provider's handle is one channel's in a workspace.
+	// Only one channel of a workspace can have an external id.
 	second := newChannel()
 	if err := s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{Channel: second}, nil }); err == nil {
 		t.Error("two channels have one external id")
@@ -235,12 +258,16 @@ func channelSettings(t *testing.T, s app.Store) {
 func channelAccounts(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	full := desk.Account{
-		BusinessID: "1020", BaseURL: "https://example.com/\"x\"?ü", Version: "v26.0", PerSecond: 80, Blocked: "no \x00 'payment'",
+		BusinessID: "1020", BaseURL: "https://example.com/\"x\"?ü", Version: "v26.0", PerSecond: 80,
 		Sealed: []byte("\x00\xff sealed"),
 	}
 	want := newChannel()
 	for _, account := range []desk.Account{{}, full, {Sealed: []byte{}}, {PerSecond: 1}, {}, full} {
 		want.Account = account
+		want.Status = desk.AccountStatus{Blocked: "no \x00 'payment'", Code: 190, Trace: "x", Token: true, Until: 5, Since: 4, ByCall: true}
+		if account.PerSecond == 1 {
+			want.Status = desk.AccountStatus{}
+		}
 		equal(t, "channel", edit(t, s, ws, desk.Change{Channel: want}).Channel(want.ID), want)
 	}
 	other := newChannel()
@@ -248,6 +275,36 @@ func channelAccounts(t *testing.T, s app.Store) {
 	settings := edit(t, s, ws, desk.Change{Channel: other})
 	equal(t, "channel beside another", settings.Channel(want.ID), want)
 	equal(t, "account of the other", settings.Channel(other.ID).Account, desk.Account{})
+	equal(t, "status of the other", settings.Channel(other.ID).Status, desk.AccountStatus{})
+}
+
+func channelSigns(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	channel := newID()
+	signs := func(ws, channel desk.ID) (signs desk.ChannelSigns, now desk.Time) {
+		t.Helper()
+		signs, now, err := s.ChannelSigns(t.Context(), ws, channel)
+		must(t, err)
+		return signs, now
+	}
+	none, before := signs(ws, channel)
+	equal(t, "signs at first", none, desk.ChannelSigns{})
+	must(t, s.NoteChannel(t.Context(), ws, channel, app.SignAsked))
+	first, now := signs(ws, channel)
+	if first.Synced != 0 || first.Asked < before || first.Asked > now {
+		t.Errorf("asked between %d and %d: %+v", before, now, first)
+	}
+	must(t, s.NoteChannel(t.Context(), ws, channel, app.SignSynced))
+	must(t, s.NoteChannel(t.Context(), ws, channel, app.SignSynced))
+	second, now := signs(ws, channel)
+	if second.Asked != first.Asked || second.Synced < first.Asked || second.Synced > now {
+		t.Errorf("synced after %+v, by %d: %+v", first, now, second)
+	}
+	for _, at := range [][2]desk.ID{{other, channel}, {ws, newID()}} {
+		others, _ := signs(at[0], at[1])
+		equal(t, "signs of another", others, desk.ChannelSigns{})
+	}
 }
 
 func channelsOfKind(t *testing.T, s app.Store) {
@@ -333,20 +390,26 @@ func templateSettings(t *testing.T, s app.Store) {
 	wantType(t, err, desk.NotFound)
 }
 
+// simulated has the methods of a store that the sandbox needs.
+type simulated interface {
+	SandboxTemplates(ctx context.Context, ws, channel desk.ID) ([]desk.TemplateSource, error)
+	PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error
+}
+
 func sandboxTemplates(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	channel := newID()
 	put := func(ws, channel desk.ID, language, source string) {
 		t.Helper()
-		must(t, s.PutSandboxTemplate(t.Context(), ws, channel, desk.TemplateSource{Name: "a", Language: language, Source: source}))
+		must(t, s.(simulated).PutSandboxTemplate(t.Context(), ws, channel, desk.TemplateSource{Name: "a", Language: language, Source: source}))
 	}
 	put(ws, channel, "de", "1")
 	put(ws, channel, "en", "2")
 	put(ws, channel, "de", "3")
 	put(ws, newID(), "de", "4")
 	put(other, channel, "de", "5")
-	list, err := s.SandboxTemplates(t.Context(), ws, channel)
+	list, err := s.(simulated).SandboxTemplates(t.Context(), ws, channel)
 	must(t, err)
 	slices.SortFunc(list, func(a, b desk.TemplateSource) int { return strings.Compare(a.Language, b.Language) })
 	equal(t, "sandbox library", list, []desk.TemplateSource{{Name: "a", Language: "de", Source: "3"}, {Name: "a", Language: "en", Source: "2"}})

@@ -1,17 +1,28 @@
-// Package storetest is the suite that every store must pass unchanged: it knows
-// app.Store's promises and nothing of the driver behind them.
+// Package storetest is the suite that every store must pass unchanged. It tests the
+// promises of app.Store and does not know the driver behind it.
 //
 //	storetest.go      Run, and what the cases are built from
 //	contacts.go       contacts: fields, identities, all or nothing
-//	lists.go          filters, export order, walks beside writers
-//	races.go          one person is one contact, whoever races
+//	pages.go          how much a page holds, and how many rows it reads
+//	lists.go          filters, the order of exports, lists read while others write
+//	times.go          how long pages of long lists take
+//	races.go          one person is one contact, also for concurrent writes
 //	settings.go       workspaces, attributes, members, keys, channels
 //	tx.go             transactions: all or nothing, alone, in one workspace
 //	conversations.go  conversations and messages
-//	attempts.go       sends, their keys, what is forgotten and erased
-//	notices.go        notices, leases, early statuses, opt-outs
-//	webhooks.go       their bodies, and with whom these go
-//	pace.go           what holds sends back
+//	attempts.go       sends, their keys, expiry and erasure
+//	inbound.go        inbound items, leases, early statuses, opt-outs
+//	callbacks.go      bodies of callbacks, and their erasure with a contact
+//	gauges.go         values for /metrics
+//	pace.go           the limits of providers
+//	webhooks.go       webhooks and their states
+//	events.go         events, and the pages of their feed
+//	deliveries.go     deliveries of events to webhooks, leases that are extended
+//	clock.go          clocks that are set to wrong times
+//	workspaces.go     deleting a workspace, removing a member
+//	frozen.go         migrations that must not change
+//	upgrade.go        a database of the first release
+//	rules.go          two releases with other rules of identities on one database
 //
 // A bug found in one store becomes a case here before it is fixed.
 package storetest
@@ -29,8 +40,8 @@ import (
 	"parley/desk"
 )
 
-// Run proves that the stores which open returns keep every promise made in
-// app.Store. open must return an empty store each time, and close it by t.Cleanup.
+// Run tests that the stores which open returns keep all promises of app.Store. open must
+// return an empty store each time, and close it by t.Cleanup.
 func Run(t *testing.T, open func(*testing.T) app.Store) {
 	for name, test := range map[string]func(*testing.T, app.Store){
 		"contact/fields_survive":              contactFieldsSurvive,
@@ -42,9 +53,15 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"contact/flush_is_all_or_nothing":     allOrNothing,
 		"contact/apply_may_do_nothing":        applyNothing,
 		"contact/workspaces_are_sealed":       workspacesAreSealed,
+		"contact/large_groups_in_parts":       parts,
+		"contact/large_values":                largeValues,
+		"contact/brief_operations":            briefOperations,
+		"contact/a_group_may_end_early":       groupEnds,
 		"list/order_and_places":               listOrder,
 		"list/filters":                        listFilters,
 		"list/walk_beside_writers":            walkBesideWriters,
+		"list/conversations_are_walked":       conversationWalks,
+		"list/pages_end_early":                pageBytes,
 		"race/one_person_one_contact":         onePersonOneContact,
 		"race/counters_lose_nothing":          lostUpdates,
 		"conversation/fields_survive":         conversationFieldsSurvive,
@@ -53,6 +70,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"conversation/filters":                conversationFilters,
 		"conversation/goes_with_its_contact":  deleteErasesConversations,
 		"message/fields_survive":              messageFieldsSurvive,
+		"message/newest_of_a_span":            newestMessage,
 		"message/order_and_places":            messageOrder,
 		"message/external_ids_are_unique":     messageExternalIDs,
 		"attempt/fields_survive":              attemptFieldsSurvive,
@@ -61,23 +79,42 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"attempt/lapsed":                      attemptsLapse,
 		"attempt/forgotten":                   attemptsAreForgotten,
 		"attempt/erased_with_its_contact":     deleteErasesAttempts,
-		"notice/order_and_due":                noticesDue,
-		"notice/leases":                       leases,
-		"notice/early_statuses":               earlyStatuses,
-		"notice/opt_outs":                     optOuts,
-		"webhook/bodies_and_skip":             webhookBodies,
-		"webhook/erased_with_its_contact":     deleteErasesWebhooks,
-		"webhook/forgotten":                   webhooksAreForgotten,
-		"webhook/workspaces_are_sealed":       webhooksAreSealed,
+		"attempt/deletions_beside_doubts":     deleteBesideDoubts,
+		"attempt/erased_in_other_spellings":   deleteErasesSpellings,
+		"inbound/order_and_due":               inboundDue,
+		"inbound/leases":                      leases,
+		"clock/inbound_far_ahead":             inboundFarAhead,
+		"clock/hours":                         hours,
+		"inbound/early_statuses":              earlyStatuses,
+		"inbound/statuses_erased":             deleteErasesStatuses,
+		"inbound/opt_outs":                    optOuts,
+		"events/fields_survive":               eventFields,
+		"events/pages_join":                   eventPages,
+		"events/pages_end_early":              eventPageBytes,
+		"events/expire":                       eventsExpire,
+		"deliveries/fields_and_lists":         deliveryFields,
+		"deliveries/attempts":                 deliveryAttempts,
+		"deliveries/erased_with_its_contact":  deleteErasesResponses,
+		"deliveries/forgotten":                deliveriesAreForgotten,
+		"deliveries/leases":                   heldLeases,
+		"events/one_of_many":                  oneOfMany,
+		"gauges":                              gauges,
+		"callback/bodies_and_skip":            callbackBodies,
+		"callback/erased_with_its_contact":    deleteErasesCallbacks,
+		"callback/forgotten":                  callbacksAreForgotten,
+		"callback/workspaces_are_sealed":      callbacksAreSealed,
 		"pace/burst_and_wait":                 paceWaits,
 		"pace/all_buckets_or_none":            paceTakesAll,
 		"pace/raced":                          paceRaces,
 		"pace/forgotten":                      paceIsForgotten,
+		"pace/void":                           paceIsVoid,
 		"pace/workspaces_are_sealed":          paceIsSealed,
 		"tx/sees_its_own_writes":              ownWrites,
 		"tx/error_stores_nothing":             txErrors,
 		"tx/open_or_create":                   openOrCreate,
 		"tx/workspaces_are_sealed":            recordsAreSealed,
+		"settings/member_removal":             memberRemoval,
+		"settings/workspace_deletion":         workspaceDeletion,
 		"settings/workspace":                  workspaceSettings,
 		"settings/attributes":                 attributeSettings,
 		"settings/members":                    memberSettings,
@@ -85,7 +122,9 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"settings/keys":                       keySettings,
 		"settings/channels":                   channelSettings,
 		"settings/channel_accounts":           channelAccounts,
+		"settings/channel_signs":              channelSigns,
 		"settings/channels_of_kind":           channelsOfKind,
+		"settings/webhooks":                   webhookSettings,
 		"settings/templates":                  templateSettings,
 		"settings/sandbox_templates":          sandboxTemplates,
 		"settings/refusal_stores_nothing":     settingsRefusal,
@@ -100,7 +139,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 
 var clock atomic.Int64
 
-// now is a clock that moves on by one millisecond at each look.
+// now returns a time that grows by one millisecond with each call.
 func now() desk.Time { return desk.Time(1_700_000_000_000 + clock.Add(1)) }
 
 func newID() (id desk.ID) {
@@ -108,7 +147,7 @@ func newID() (id desk.ID) {
 	return id
 }
 
-// idAt is an id as it is made at a time: ids grow with it.
+// idAt returns an id of a time: ids grow with time.
 func idAt(at desk.Time) desk.ID {
 	id := newID()
 	binary.BigEndian.PutUint64(id[:], uint64(at)<<16|uint64(id[6])<<8|uint64(id[7]))
@@ -136,7 +175,7 @@ func equal(t *testing.T, what string, got, want any) {
 	}
 }
 
-// store runs a transaction that must succeed.
+// store runs a transaction, which must succeed.
 func store(t *testing.T, s app.Store, ws desk.ID, f func(app.Tx) error) {
 	t.Helper()
 	must(t, s.InTx(t.Context(), ws, f))
@@ -158,12 +197,14 @@ func newWorkspace(t *testing.T, s app.Store) (desk.ID, *desk.Member) {
 	return ws, member
 }
 
-// apply runs operations in one flush and returns what became of each.
+// apply runs operations in one flush and returns their outcomes.
 func apply(ctx context.Context, s app.Store, ws desk.ID, ops ...*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
-	err = s.UpdateContacts(ctx, ws, ops, func(b *desk.Book) {
-		outcomes, errs = nil, nil
-		for _, op := range ops {
-			o, err := b.Apply(op, desk.ID{9}, now(), newID)
+	err = s.UpdateContacts(ctx, ws, ops, func(b *desk.Book, from, to int) {
+		if from == 0 {
+			outcomes, errs = nil, nil
+		}
+		for _, op := range ops[from:to] {
+			o, err := b.Apply(op, desk.Actor{Kind: desk.ByKey, ID: desk.ID{9}}, now(), newID)
 			outcomes, errs = append(outcomes, o), append(errs, err)
 		}
 	})
@@ -183,7 +224,7 @@ func upsert(email, phone string) *desk.Op {
 	op := &desk.Op{Kind: desk.OpUpsert}
 	if email != "" {
 		op.Write.Email = text(email)
-		op.Write.Sent = append(op.Write.Sent, desk.Identity{Kind: desk.KindEmail, Value: desk.FoldEmail(email)})
+		op.Write.Sent = append(op.Write.Sent, desk.Identity{Kind: desk.KindEmail, Value: desk.CanonicalEmail(email)})
 	}
 	if phone != "" {
 		op.Write.Phone = text(phone)
@@ -205,7 +246,11 @@ func remove(id desk.ID) *desk.Op { return &desk.Op{Kind: desk.OpDelete, ByID: tr
 // all lists every contact of a workspace in export order.
 func all(t *testing.T, s app.Store, ws desk.ID) []*desk.Contact {
 	t.Helper()
-	list, err := s.Contacts(t.Context(), ws, desk.ContactFilter{}, desk.ContactPlace{}, 1_000_000)
-	must(t, err)
+	var list []*desk.Contact
+	for place := (&desk.ContactPlace{}); place != nil; {
+		page, next, err := s.Contacts(t.Context(), ws, desk.ContactFilter{}, *place, 1000)
+		must(t, err)
+		list, place = append(list, page...), next
+	}
 	return list
 }

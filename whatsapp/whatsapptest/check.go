@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// check says whether the message may be sent. Its order is part of what the package
-// promises. s.mu is held.
+// check returns why the message may not be sent, or nil. The order of its checks is part
+// of the package's contract. s.mu is held.
 func (s *Simulator) check(m *message) *Failure {
 	var template Template
 	if i := s.find(m.template, m.language); i >= 0 {
@@ -60,13 +60,13 @@ func (s *Simulator) checkRecipient(m *message, t Template) *Failure {
 	return nil
 }
 
-// A bucket holds what may be sent at once; it fills with time.
+// A bucket has a place for each message that may be sent at once; it refills with time.
 type bucket struct {
 	left float64
 	at   time.Time
 }
 
-// full says whether one may be taken, after the bucket filled up.
+// full refills the bucket, and tells whether a place can be taken.
 func (b *bucket) full(now time.Time, size, perSecond float64) bool {
 	if b.at.IsZero() {
 		b.left = size
@@ -74,7 +74,7 @@ func (b *bucket) full(now time.Time, size, perSecond float64) bool {
 		b.left = min(size, b.left+gone*perSecond)
 	}
 	b.at = now
-	return b.left >= 1-1e-9 // six seconds at 1/6 are a whole one
+	return b.left >= 1-1e-9 // six seconds at 1/6 are one place, without rounding errors
 }
 
 func (s *Simulator) checkLimits(m *message) *Failure {
@@ -94,7 +94,7 @@ func (s *Simulator) checkPair(m *message) *Failure {
 	return nil
 }
 
-// pair is the bucket of a person.
+// pair returns the bucket of a person.
 func (s *Simulator) pair(m *message) *bucket {
 	if s.pairs[m.person()] == nil {
 		s.pairs[m.person()] = &bucket{}
@@ -102,7 +102,7 @@ func (s *Simulator) pair(m *message) *bucket {
 	return s.pairs[m.person()]
 }
 
-// person is whom the message is for: digits or a user id.
+// person is the recipient: digits or a user id.
 func (m *message) person() string {
 	if m.recipient != "" {
 		return m.recipient
@@ -110,7 +110,7 @@ func (m *message) person() string {
 	return digits(m.to)
 }
 
-// open says whether the person wrote within a day.
+// open tells whether the person has written within the last day.
 func (s *Simulator) open(m *message) bool {
 	last, ok := s.lastInbound[m.person()]
 	return ok && s.c.Now().Sub(last) < 24*time.Hour
@@ -130,7 +130,7 @@ func checkStatus(m *message, t Template) *Failure {
 
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
 
-// A slot is a part of a template that may have to be filled.
+// A slot is a part of a template that may have variables.
 type slot struct {
 	kind    string // header, body, button
 	index   int    // of a button
@@ -190,7 +190,7 @@ func (f filling) isNamed(format string) bool {
 	return false
 }
 
-// slots are the parts of a template.
+// slots returns the parts of a template.
 func slots(t Template) (list []slot) {
 	for _, c := range t.components() {
 		s := slot{kind: strings.ToLower(c.text("type")), text: c.text("text"), longest: 1024}
@@ -231,7 +231,7 @@ func buttons(c Template) (list []slot) {
 	return list
 }
 
-// placeholders are those of a text, each once.
+// placeholders returns the placeholders of a text, without repetitions.
 func placeholders(text string) (names []string) {
 	for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
 		if !slices.Contains(names, match[1]) {
@@ -252,7 +252,7 @@ func checkParams(m *message, t Template) *Failure {
 	return nil
 }
 
-// checkNames wants a name on each parameter of a NAMED template, and on no other.
+// checkNames requires a name for each parameter of a NAMED template, and for no other.
 func (f filling) checkNames() *Failure {
 	for _, s := range f.slots {
 		if s.kind == "button" || s.kind == "header" && s.format != "TEXT" {
@@ -277,7 +277,7 @@ func (f filling) checkNames() *Failure {
 	return nil
 }
 
-// checkCount wants as many parameters as there are placeholders.
+// checkCount requires as many parameters as there are placeholders.
 func (f filling) checkCount() *Failure {
 	const mismatch = "%s: number of localizable_params (%d) does not match the expected number of params (%d)"
 	for _, s := range f.slots {
@@ -296,7 +296,7 @@ func (f filling) checkCount() *Failure {
 	return refusal(132000, mismatch, c.kind, len(c.params), 0)
 }
 
-// checkText refuses what can't stand in a line.
+// checkText refuses text that can't be part of one line.
 func (f filling) checkText() *Failure {
 	for _, s := range f.slots {
 		for _, p := range s.params {
@@ -311,7 +311,7 @@ func (f filling) checkText() *Failure {
 	return nil
 }
 
-// checkMissing refuses empty text, and parts that must be filled and are not.
+// checkMissing refuses empty text and missing parameters.
 func (f filling) checkMissing() *Failure {
 	for _, s := range f.slots {
 		for _, p := range s.params {
@@ -330,13 +330,13 @@ func (f filling) checkMissing() *Failure {
 	return nil
 }
 
-// subTypes are the buttons' types when they are filled, and their parameters' types.
+// subTypes are the types of buttons with variables, and the types of their parameters.
 var subTypes = map[string][2]string{
 	"URL": {"url", "text"}, "OTP": {"url", "text"}, "QUICK_REPLY": {"quick_reply", "payload"}, "COPY_CODE": {"copy_code", "coupon_code"},
 	"FLOW": {"flow", "action"}, "CATALOG": {"catalog", "action"}, "MPM": {"mpm", "action"}, "SPM": {"spm", "action"},
 }
 
-// checkFormat wants of each parameter the type that the template has there.
+// checkFormat requires the template's type for each parameter.
 func (f filling) checkFormat() *Failure {
 	for _, s := range f.slots {
 		want, where := []string{"text", "currency", "date_time"}, s.kind
@@ -368,7 +368,7 @@ func (f filling) checkFormat() *Failure {
 	return nil
 }
 
-// checkLength counts characters once the text is filled.
+// checkLength checks the length of the filled text.
 func (f filling) checkLength() *Failure {
 	for _, s := range f.slots {
 		if s.kind != "header" && s.kind != "body" || s.kind == "header" && s.format != "TEXT" {
@@ -389,14 +389,14 @@ func (f filling) checkLength() *Failure {
 	return nil
 }
 
-// filled puts the values where their placeholders are, in one pass.
+// filled replaces the placeholders by the values, in one pass.
 func filled(text string, values map[string]string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(found string) string {
 		return values[placeholder.FindStringSubmatch(found)[1]]
 	})
 }
 
-// title writes a button's type as Meta's details do: Url, Copy_code.
+// title spells a button's type as in Meta's details: Url, Copy_code.
 func title(format string) string {
 	if format == "" {
 		return ""
@@ -404,7 +404,7 @@ func title(format string) string {
 	return format[:1] + strings.ToLower(format[1:])
 }
 
-// waID is the digits by which WhatsApp knows a number. s.mu is held.
+// waID returns the digits that WhatsApp uses for a number. s.mu is held.
 func (s *Simulator) waID(to string) string {
 	d := digits(to)
 	if !s.set.CountryRewrites {
@@ -419,12 +419,12 @@ func (s *Simulator) waID(to string) string {
 	return d
 }
 
-// countries are those of user ids, by calling code.
+// countries are the country parts of user ids, by calling code.
 var countries = map[string]string{
 	"1": "US", "7": "RU", "33": "FR", "34": "ES", "39": "IT", "44": "GB", "49": "DE", "52": "MX", "54": "AR", "55": "BR", "90": "TR", "91": "IN",
 }
 
-// userID is the id by which a business knows a person. s.mu is held.
+// userID returns the business's user id of a person. s.mu is held.
 func (s *Simulator) userID(waID string) string {
 	if id := s.userIDs[waID]; id != "" || waID == "" {
 		return id
@@ -439,7 +439,7 @@ func (s *Simulator) userID(waID string) string {
 		}
 	}
 	id := uint64(math.MaxUint32)
-	for _, c := range waID { // FNV: any number that stays
+	for _, c := range waID { // FNV: the same number each time
 		id = (id ^ uint64(c)) * 1099511628211
 	}
 	return country + "." + strconv.FormatUint(id, 10)

@@ -12,7 +12,7 @@ import (
 // control is one call of the control API.
 type control struct {
 	pattern string
-	example string // a body, or what the call is for
+	example string // a body, or a description
 	do      func(*http.Request) (any, error)
 }
 
@@ -58,7 +58,7 @@ func ControlHelp() string {
 	return text.String()
 }
 
-// outcomeHelp says what surprises at the outcomes, and how to break a channel.
+// outcomeHelp explains the less obvious outcomes, and how to break a channel.
 const outcomeHelp = `
 An outcome can have a delay before its first status, as {"kind":"accept_lose_response","delay":"30s"}.
 auth_error refuses every call from then on, until DELETE /_sim/rules. pair_throttle accepts until the
@@ -94,7 +94,7 @@ func (s *Simulator) routes() http.Handler {
 			enc := json.NewEncoder(w)
 			enc.SetEscapeHTML(false)
 			enc.SetIndent("", "  ")
-			_ = enc.Encode(answer) // whoever asked has left
+			_ = enc.Encode(answer) // fails only if the client has left
 		})
 	}
 	mux.HandleFunc("GET /_sim/{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -103,7 +103,7 @@ func (s *Simulator) routes() http.Handler {
 	return mux
 }
 
-// read decodes the body of a control call, all of whose keys must be known.
+// read decodes the body of a control call. It refuses unknown keys.
 func read[T any](r *http.Request, into T) (T, error) {
 	b, err := body(r)
 	if err == nil {
@@ -114,7 +114,7 @@ func read[T any](r *http.Request, into T) (T, error) {
 
 func body(r *http.Request) ([]byte, error) { return io.ReadAll(io.LimitReader(r.Body, 64<<20)) }
 
-// posted waits for the webhook, and says how it was answered.
+// posted waits for the webhook, and returns how it was answered.
 func posted(d *Delivery) (any, error) {
 	status := d.Wait()
 	return map[string]any{"wamid": d.ID, "webhook_status": status, "tries": len(d.Answers())}, nil
@@ -162,7 +162,7 @@ func (s *Simulator) deleteRules(*http.Request) (any, error) {
 func (s *Simulator) getSettings(*http.Request) (any, error) { return s.settings(), nil }
 
 func (s *Simulator) postSettings(r *http.Request) (any, error) {
-	var own Settings // shares nothing with those in use
+	var own Settings // a copy, so that it shares nothing with those in use
 	if err := strictly(compact(s.settings()), &own); err != nil {
 		return nil, err
 	}
@@ -242,7 +242,7 @@ func (s *Simulator) postChange(r *http.Request) (any, error) {
 	return posted(s.Change(in.Field, in.Value))
 }
 
-// A person is what the calls about one take.
+// A person is the body of calls about a person.
 type person struct {
 	From   string `json:"from"`
 	To     string `json:"to"`
@@ -250,7 +250,7 @@ type person struct {
 	Value  string `json:"value"`
 }
 
-// about reads a call about a person; the value that it needs must not be empty.
+// about reads a call about a person. The value that the call needs must not be empty.
 func about(r *http.Request, needs func(person) string) (person, error) {
 	in, err := read(r, person{})
 	if err == nil && (in.From == "" || needs(in) == "") {

@@ -7,25 +7,25 @@ import (
 	"strconv"
 )
 
-// A Failure is a call refused.
+// A Failure is a refusal of a call.
 type Failure struct {
 	Code      int    `json:"code"`
 	Subcode   int    `json:"subcode,omitempty"`
-	HTTP      int    `json:"http,omitempty"`    // by default what the code usually has
-	Message   string `json:"message,omitempty"` // by default "(#code) Title"
+	HTTP      int    `json:"http,omitempty"`    // default: the code's usual status
+	Message   string `json:"message,omitempty"` // default: "(#code) Title"
 	Details   string `json:"details,omitempty"`
 	Transient bool   `json:"transient,omitempty"`
 	Bare      bool   `json:"bare,omitempty"` // error_data is the details alone, a string
 }
 
-// A known is what a code usually comes with.
+// A known has the usual fields of a code.
 type known struct {
 	http    int
 	title   string
 	details string
 }
 
-// codes are those that Meta documents. Where it names no status, 400.
+// codes are the codes that Meta documents. If it names no status, it is 400.
 var codes = map[int]known{
 	0:      {401, "AuthException", ""},
 	1:      {400, "An unknown error occurred", ""},
@@ -106,7 +106,8 @@ var codes = map[int]known{
 	137000: {400, "Recipient identity key hash mismatch", ""},
 }
 
-// refusal words a failure as the code usually has it. Empty details stay the usual.
+// refusal returns a failure with the usual texts of the code. If details is empty, they
+// are the usual ones, too.
 func refusal(code int, format string, args ...any) *Failure {
 	details := fmt.Sprintf(format, args...)
 	if details == "" {
@@ -135,7 +136,7 @@ func (f *Failure) filled() *Failure {
 	return &full
 }
 
-// body is the failure as Graph sends it.
+// body is the failure in the form of a Graph answer.
 func (f *Failure) body(trace string) map[string]any {
 	e := map[string]any{"message": f.Message, "type": "OAuthException", "code": f.Code, "fbtrace_id": trace}
 	if f.Subcode != 0 {
@@ -156,7 +157,7 @@ func (f *Failure) body(trace string) map[string]any {
 	return map[string]any{"error": e}
 }
 
-// inWebhook is the failure of a message that was accepted.
+// inWebhook is the failure in the form of a webhook.
 func inWebhook(code int, details string) map[string]any {
 	f := refusal(code, "%s", details)
 	title := codes[code].title
@@ -191,7 +192,7 @@ func (f *Failure) challenge() string {
 	return `OAuth "Facebook Platform" "` + reason + `" ` + strconv.QuoteToASCII(f.Message)
 }
 
-// compact is v as Meta writes JSON.
+// compact encodes v as Meta does.
 func compact(v any) []byte {
 	plain, err := json.Marshal(v)
 	if err != nil {

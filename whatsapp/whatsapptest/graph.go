@@ -18,7 +18,7 @@ import (
 // versioned is a path of the Graph API: version, object, and perhaps an edge.
 var versioned = regexp.MustCompile(`^/(v\d+\.0)/([^/]+)(?:/([^/]+))?/?$`)
 
-// A call is one to the Graph API.
+// A call is a call to the Graph API.
 type call struct {
 	w             http.ResponseWriter
 	r             *http.Request
@@ -56,7 +56,7 @@ func (s *Simulator) newCall(w http.ResponseWriter, r *http.Request) *call {
 	return &call{w: w, r: r, trace: fmt.Sprintf("ASim%08d", s.made), usage: s.set.Usage}
 }
 
-// answer writes the body, or the failure.
+// answer writes the body or the failure.
 func (s *Simulator) answer(c *call, body any, fail *Failure) {
 	status := http.StatusOK
 	if fail != nil {
@@ -77,7 +77,7 @@ func (s *Simulator) logCall(c *call, status any) {
 	s.c.Log.Info("graph", "call", c.r.Method+" "+c.r.URL.Path, "status", status, "trace", c.trace)
 }
 
-// head sets the headers that every answer has.
+// head sets the headers of every answer.
 func (s *Simulator) head(c *call) {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")
@@ -110,7 +110,7 @@ func (s *Simulator) allowed(c *call) *Failure {
 	return nil
 }
 
-// graph answers every call but a message.
+// graph answers all calls but messages.
 func (s *Simulator) graph(c *call) (any, *Failure) {
 	if fail := s.allowed(c); fail != nil {
 		return nil, fail
@@ -155,14 +155,14 @@ const (
 
 var edges = []string{"message_templates", "messages", "phone_numbers", "subscribed_apps"}
 
-// templateFields may be asked for, also of a template that lacks them.
+// templateFields may be requested even if a template lacks them.
 var templateFields = []string{
 	"id", "name", "language", "status", "category", "sub_category", "parameter_format", "components", "quality_score",
 	"rejected_reason", "previous_category", "correct_category", "message_send_ttl_seconds", "cta_url_link_tracking_opted_out",
 	"library_template_name", "degrees_of_freedom_spec", "health_status",
 }
 
-// node says what kind of object an id names, "" when there is none.
+// node returns the kind of object with an id, or "" if there is none.
 func (s *Simulator) node(id string) string {
 	switch {
 	case id == s.c.BusinessID:
@@ -206,7 +206,7 @@ func (s *Simulator) phone() Template {
 	return p
 }
 
-// sample reads an object of testdata, with ids replaced.
+// sample reads an object from testdata and replaces its ids.
 func sample(name string, oldnew ...string) Template {
 	b, err := testdata.ReadFile("testdata/" + name)
 	if err != nil {
@@ -240,13 +240,13 @@ func (s *Simulator) debugToken(query url.Values) (any, *Failure) {
 	return answer, nil
 }
 
-// object answers with the fields asked for. also may be asked for too.
+// object answers with the requested fields. The fields in also may be requested, too.
 func (s *Simulator) object(c *call, o Template, also ...string) (any, *Failure) {
 	return project(c, o, also, s.node(c.id))
 }
 
-// project keeps the fields that were asked for, all when none were. One that nobody
-// knows fails the call.
+// project returns the requested fields, or all if none was requested. An unknown field
+// fails the call.
 func project(c *call, o Template, also []string, node string) (Template, *Failure) {
 	asked := c.r.URL.Query().Get("fields")
 	if asked == "" {
@@ -264,7 +264,7 @@ func project(c *call, o Template, also []string, node string) (Template, *Failur
 	return kept, nil
 }
 
-// A place is where a page begins, and its number.
+// A place is the start of a page and its number.
 type place struct{ at, page int }
 
 func (p place) cursor() string {
@@ -279,8 +279,8 @@ func placeOf(cursor string) (p place, err error) {
 	return p, err
 }
 
-// listParams are the parameters of a list. Others are refused: Graph would filter, or
-// ignore them, and either could pass for an answer.
+// listParams are the parameters of a list. Others are refused. Graph would filter by them
+// or ignore them, and a client could not tell which.
 var listParams = []string{"fields", "limit", "after", "appsecret_proof"}
 
 // page answers with a page of a list.
@@ -292,7 +292,7 @@ func (s *Simulator) page(c *call, list []Template, paging Paging, node string, k
 		}
 	}
 	if _, fail := project(c, nil, known, node); fail != nil {
-		return nil, fail // also when there is nothing to show
+		return nil, fail // even if the list is empty
 	}
 	limit, here := 25, place{0, 1}
 	var err error
@@ -339,7 +339,7 @@ func (s *Simulator) page(c *call, list []Template, paging Paging, node string, k
 	return map[string]any{"data": data, "paging": links}, nil
 }
 
-// link is the call's own URL with another cursor.
+// link is the call's URL with another cursor.
 func link(r *http.Request, key, cursor string) string {
 	query := r.URL.Query()
 	query.Del("after")
@@ -362,8 +362,8 @@ func (s *Simulator) subscribedApps() any {
 	return map[string]any{"data": data}
 }
 
-// subscribe lets webhooks come, to another URL if the call names one that passes the
-// handshake.
+// subscribe turns webhooks on. If the call names another URL, and it passes the
+// handshake, webhooks go there.
 func (s *Simulator) subscribe(c *call) (any, *Failure) {
 	raw, err := io.ReadAll(io.LimitReader(c.r.Body, 1<<20))
 	if err != nil {
@@ -396,7 +396,7 @@ func isJSON(r *http.Request) bool {
 	return err == nil && kind == "application/json"
 }
 
-// jsonText is what a string looks like in JSON.
+// jsonText encodes a string as JSON.
 func jsonText(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

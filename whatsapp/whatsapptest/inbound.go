@@ -8,8 +8,8 @@ import (
 // An Inbound is a message from a person.
 type Inbound struct {
 	From     string `json:"from,omitempty"`     // digits; by default 905321112233, but for a username
-	UserID   string `json:"user_id,omitempty"`  // by default the person's usual one
-	Username string `json:"username,omitempty"` // with it and no From, no number is told
+	UserID   string `json:"user_id,omitempty"`  // default: the person's usual one
+	Username string `json:"username,omitempty"` // with it and without From, the webhook has no number
 	Name     string `json:"name,omitempty"`     // the profile's
 	ID       string `json:"id,omitempty"`       // the wamid; by default a new one
 	ReplyTo  string `json:"reply_to,omitempty"` // a wamid
@@ -17,13 +17,13 @@ type Inbound struct {
 
 	// Type is text, image, video, audio, document, sticker, location, contacts, button,
 	// button_reply, list_reply, nfm_reply, reaction, order, unsupported, request_welcome
-	// or any other word; by default text.
+	// or any other word; default: text.
 	Type string `json:"type,omitempty"`
 
-	// Text stands where people read it: the body, the caption, the label, the emoji.
+	// Text is the text that people see: the body, the caption, the label, the emoji.
 	Text string `json:"text,omitempty"`
 
-	// Content replaces keys of what is under the type.
+	// Content replaces keys of the object of the type.
 	Content map[string]any `json:"content,omitempty"`
 }
 
@@ -39,7 +39,7 @@ func (s *Simulator) Inbound(in Inbound) *Delivery {
 	return s.deliver(d, signing)
 }
 
-// inbound fills in what is missing and writes the webhook. s.mu is held.
+// inbound sets the defaults and returns the webhook. s.mu is held.
 func (s *Simulator) inbound(in *Inbound) *Delivery {
 	if in.From == "" && in.UserID == "" && in.Username == "" {
 		in.From = "905321112233"
@@ -98,8 +98,8 @@ func (s *Simulator) inboundMessage(in *Inbound) map[string]any {
 	return m
 }
 
-// value is what the value of every change in messages begins with. s.mu is held, or
-// nothing that it guards is read.
+// value returns the common fields of a change in messages. s.mu is held, or no field that
+// it guards is read.
 func (s *Simulator) value() map[string]any {
 	return map[string]any{
 		"messaging_product": "whatsapp",
@@ -107,7 +107,7 @@ func (s *Simulator) value() map[string]any {
 	}
 }
 
-// contact is a person in contacts[]. Where the name is not known there is no profile.
+// contact returns a person's element of contacts[]. Without a known name it has no profile.
 func (s *Simulator) contact(waID, userID string) map[string]any {
 	c := map[string]any{}
 	if waID != "" {
@@ -124,7 +124,7 @@ func (s *Simulator) contact(waID, userID string) map[string]any {
 	return c
 }
 
-// content is the key that holds what was said, and what it holds.
+// content returns the key of the message's content, and the content.
 func (in *Inbound) content() (key string, content any) {
 	key = in.Type
 	o := map[string]any{}
@@ -202,8 +202,8 @@ func (in *Inbound) content() (key string, content any) {
 	return key, o
 }
 
-// NumberChange posts that a person goes by another number now, and so by another user
-// id. Such a message opens no window.
+// NumberChange posts that a person has another number, and so another user id. This
+// message opens no window.
 func (s *Simulator) NumberChange(from, to string) *Delivery {
 	s.mu.Lock()
 	name := s.names[from]
@@ -258,7 +258,7 @@ func (s *Simulator) Preferences(waID, wish string) *Delivery {
 	return s.Change("user_preferences", value)
 }
 
-// AccountRestriction posts that the account may not do something for a week, such as
+// AccountRestriction posts that the account is restricted for a week, for example
 // RESTRICTED_BIZ_INITIATED_MESSAGING.
 func (s *Simulator) AccountRestriction(kind string) *Delivery {
 	return s.Change("account_update", map[string]any{"event": "ACCOUNT_RESTRICTION", "restriction_info": []any{
@@ -271,7 +271,7 @@ func (s *Simulator) AccountReconnected() *Delivery {
 	return s.Change("account_update", map[string]any{"event": "ACCOUNT_RECONNECTED"})
 }
 
-// QualityUpdate posts news of the number, such as THROUGHPUT_UPGRADE, with its
+// QualityUpdate posts an event of the number, such as THROUGHPUT_UPGRADE, with its
 // messaging limit.
 func (s *Simulator) QualityUpdate(event, limit string) *Delivery {
 	return s.Change("phone_number_quality_update", map[string]any{

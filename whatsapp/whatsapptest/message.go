@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// A message is one as it was posted, once its shape has been found right.
+// A message is a posted message of correct form.
 type message struct {
 	read       bool // it marks another one as read
 	to         string
@@ -31,13 +31,13 @@ type component struct {
 	params  []Param
 }
 
-// An object is a JSON object whose keys are looked at one by one.
+// An object is a JSON object, read key by key.
 type object struct {
-	where string // how refusals call it
+	where string // its name in refusals
 	keys  map[string]any
 }
 
-// parse reads a message. Every key and every type must be one that Meta knows.
+// parse reads a message. It refuses keys and types that Meta does not know.
 func parse(raw []byte) (*message, *Failure) {
 	var keys map[string]any
 	if err := numbers(raw, &keys); err != nil || keys == nil {
@@ -100,7 +100,7 @@ func (o object) message() (*message, *Failure) {
 	return &m, o.envelope(&m)
 }
 
-// envelope reads what all messages have.
+// envelope reads the fields of all messages.
 func (o object) envelope(m *message) (fail *Failure) {
 	whom, fail := o.text("recipient_type", false)
 	if fail != nil {
@@ -217,7 +217,7 @@ func (o object) component() (c component, fail *Failure) {
 		c.index, fail = o.index()
 	case "limited_time_offer":
 		fail = o.only("type", "parameters")
-	case "carousel": // its cards are not looked into
+	case "carousel": // its cards are not checked
 		return c, o.only("type", "cards")
 	default:
 		fail = refusal(100, "%s: type must be one of {HEADER, BODY, BUTTON, CAROUSEL, LIMITED_TIME_OFFER} - got %q", o.where, kind)
@@ -242,7 +242,7 @@ func (o object) component() (c component, fail *Failure) {
 	return c, nil
 }
 
-// index reads which button is meant: a number, or text of one.
+// index reads the index of a button: a number, or a string with one.
 func (o object) index() (int, *Failure) {
 	text := fmt.Sprint(o.keys["index"])
 	n, err := strconv.Atoi(text)
@@ -255,7 +255,7 @@ func (o object) index() (int, *Failure) {
 	return 0, refusal(100, "%s: index must be \"0\" to \"9\"", o.where)
 }
 
-// paramTypes are what a parameter may be; its value has the same name.
+// paramTypes are the types of parameters. The value's key is the type.
 var paramTypes = []string{
 	"text", "currency", "date_time", "image", "video", "gif", "document", "location", "product", "payload", "coupon_code",
 	"action", "limited_time_offer",
@@ -290,7 +290,7 @@ func (o object) param(component string) (p Param, fail *Failure) {
 	return p, fail
 }
 
-// only refuses every key but these.
+// only refuses all keys but these.
 func (o object) only(known ...string) *Failure {
 	var unknown []string
 	for key := range o.keys {
@@ -334,7 +334,7 @@ func (o object) object(key string, required bool) (object, *Failure) {
 	return object{o.path(key), keys}, nil
 }
 
-// list reads an array of objects; an absent one is empty.
+// list reads an array of objects. If it is missing, the list is empty.
 func (o object) list(key string) ([]object, *Failure) {
 	value, ok := o.keys[key]
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Kind names what becomes of a message that passed the checks.
+// A Kind names the outcome of a message that passed the checks.
 type Kind string
 
 // The outcomes. Those marked * accept the message only if Outcome.Accepted says so.
@@ -20,11 +20,11 @@ const (
 	Refuse             Kind = "refuse"               // Code, HTTP, Subcode, Details
 	RefuseRecipient    Kind = "refuse_recipient"     // Code (131026): where Meta tells later, 200 and failed, unless Sync
 	Throttle           Kind = "throttle"             // 130429, N times
-	PairThrottle       Kind = "pair_throttle"        // accept till the person's bucket is empty, then 131056
-	AuthError          Kind = "auth_error"           // Code (190/463) for every call, till ClearRules
-	AcceptLoseResponse Kind = "accept_lose_response" // accepted; closed before a byte of the answer
+	PairThrottle       Kind = "pair_throttle"        // accept until the person's bucket is empty, then 131056
+	AuthError          Kind = "auth_error"           // Code (190/463) for every call, until ClearRules
+	AcceptLoseResponse Kind = "accept_lose_response" // accepted; connection closed before a byte of the answer
 	AcceptTruncate     Kind = "accept_truncate"      // accepted; 40 of 400 bytes of the answer
-	AcceptSlow         Kind = "accept_slow"          // accepted at once; the answer comes after Delay
+	AcceptSlow         Kind = "accept_slow"          // accepted at once; answered after Delay
 	ResetBeforeRead    Kind = "reset_before_read"    // not accepted; reset with the body unread
 	ResetAfterRead     Kind = "reset_after_read"     // not accepted; reset with the body read
 	HTTP500HTML        Kind = "http_500_html"        // * a page
@@ -32,7 +32,7 @@ const (
 	HTTP503JSON        Kind = "http_503_json"        // * Code (2)
 	HTTP200Garbage     Kind = "http_200_garbage"     // * 200, but no JSON
 	HTTP200NoID        Kind = "http_200_no_id"       // * 200, but no wamid
-	Redirect307        Kind = "redirect_307"         // accepted, and sent elsewhere: whoever follows sends twice
+	Redirect307        Kind = "redirect_307"         // accepted, and redirected: a client that follows sends twice
 	StatusBefore       Kind = "status_before_response"
 	StatusDuplicate    Kind = "status_duplicate" // each status twice
 	StatusReorder      Kind = "status_reorder"   // read, delivered, sent; or Statuses
@@ -50,7 +50,7 @@ var kinds = []Kind{
 	StatusBefore, StatusDuplicate, StatusReorder, StatusForeign, StatusBatch, BadSignature, NoSignature, OldSecret,
 }
 
-// An Outcome is what becomes of a message. In JSON a bare string is a Kind.
+// An Outcome says what happens to a message. In JSON, a string is a Kind.
 type Outcome struct {
 	Kind     Kind     `json:"kind"`
 	Code     int      `json:"code,omitempty"`
@@ -62,8 +62,8 @@ type Outcome struct {
 	Sync     bool     `json:"sync,omitempty"`
 	Statuses []string `json:"statuses,omitempty"` // instead of the usual ones; empty, not nil: none
 
-	// Delay comes before the first status, or before the answer of accept_slow. In
-	// JSON it is text, such as "2s".
+	// Delay is the time before the first status, or before the answer of accept_slow. In
+	// JSON it is a string, such as "2s".
 	Delay time.Duration `json:"-"`
 }
 
@@ -90,7 +90,7 @@ func (o *Outcome) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// MarshalJSON writes the outcome with its delay as text.
+// MarshalJSON writes the outcome with its delay as a string.
 func (o Outcome) MarshalJSON() ([]byte, error) {
 	type plain Outcome
 	wire := struct {
@@ -103,7 +103,7 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire)
 }
 
-// strictly decodes one JSON value, all of whose keys are known.
+// strictly decodes one JSON value. It refuses unknown keys.
 func strictly(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
@@ -116,13 +116,13 @@ func strictly(b []byte, v any) error {
 	return nil
 }
 
-// A Match says which messages a rule is for. What is empty matches everything.
+// A Match selects messages. An empty field matches every message.
 type Match struct {
-	To       string  `json:"to,omitempty"` // digits count, not how they are written
+	To       string  `json:"to,omitempty"` // compared by digits only
 	Template string  `json:"template,omitempty"`
 	Callback string  `json:"callback,omitempty"`
-	Next     int     `json:"next,omitempty"`  // only so many messages
-	Share    float64 `json:"share,omitempty"` // only this part of them, 0.01 for one in a hundred
+	Next     int     `json:"next,omitempty"`  // only this many messages
+	Share    float64 `json:"share,omitempty"` // only this share of them: 0.01 is one in a hundred
 }
 
 // A Rule gives messages an outcome.
@@ -133,7 +133,7 @@ type Rule struct {
 	taken int
 }
 
-// AddRule appends a rule. The first that matches a message decides; where none does,
+// AddRule appends a rule. The first rule that matches a message decides. If none matches,
 // the message is accepted.
 func (s *Simulator) AddRule(r Rule) {
 	if !slices.Contains(kinds, r.Outcome.Kind) {
@@ -147,7 +147,7 @@ func (s *Simulator) AddRule(r Rule) {
 	s.rules = append(s.rules, &r)
 }
 
-// Rules returns the rules that still have messages to decide.
+// Rules returns the rules that are not used up.
 func (s *Simulator) Rules() []Rule {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +160,7 @@ func (s *Simulator) Rules() []Rule {
 	return list
 }
 
-// ClearRules goes back to accepting, and ends an auth_error.
+// ClearRules removes all rules, and ends an auth_error.
 func (s *Simulator) ClearRules() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *Simulator) decide(msg *message) (Outcome, bool) {
 	return Outcome{Kind: Accept}, false
 }
 
-// resets says whether the next message is cut off unread, whatever it holds.
+// resets tells whether the connection of the next message is reset before it is read.
 func (s *Simulator) resets() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

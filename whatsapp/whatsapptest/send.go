@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// postMessage takes a message, or does what a rule says.
+// postMessage accepts a message, or does what a rule says.
 func (s *Simulator) postMessage(c *call) {
 	s.mu.Lock()
 	s.attempts++
@@ -53,7 +53,7 @@ func (s *Simulator) postMessage(c *call) {
 	s.play(c, snd, o)
 }
 
-// admits checks what can be known before the body is read.
+// admits makes the checks that do not need the body.
 func (s *Simulator) admits(c *call) *Failure {
 	for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if _, ok := c.r.Header[header]; ok {
@@ -69,7 +69,7 @@ func (s *Simulator) admits(c *call) *Failure {
 	return nil
 }
 
-// take checks the message, asks the rules, and records it if it is accepted.
+// take checks the message, applies the rules, and records it if it is accepted.
 func (s *Simulator) take(m *message) (Send, Outcome, *Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,10 +90,10 @@ func (s *Simulator) take(m *message) (Send, Outcome, *Failure) {
 	return snd, o, nil
 }
 
-// later are the codes of a person that Meta tells after the message was accepted.
+// later are the codes about a person that Meta reports after it accepted the message.
 var later = []int{131026, 131047, 131049, 131050, 130472, 131042}
 
-// refuse returns the failure of an outcome that is one. It gives outcomes their
+// refuse returns the failure of an outcome, or nil if the outcome is no refusal. It sets
 // default codes. s.mu is held.
 func (s *Simulator) refuse(m *message, o *Outcome) *Failure {
 	switch o.Kind {
@@ -130,7 +130,7 @@ func (o Outcome) failure() *Failure {
 	return f
 }
 
-// accepts says whether the message goes out.
+// accepts tells whether the outcome accepts the message.
 func (o Outcome) accepts() bool {
 	switch o.Kind {
 	case ResetBeforeRead, ResetAfterRead:
@@ -155,7 +155,7 @@ func (s *Simulator) sendOf(m *message, o Outcome) Send {
 	return snd
 }
 
-// wamid makes an id that no other simulator makes. s.mu is held.
+// wamid makes an id that is unique among all simulators. s.mu is held.
 func (s *Simulator) wamid() string {
 	s.made++
 	b := binary.BigEndian.AppendUint32(nil, uint32(s.made))
@@ -193,7 +193,7 @@ func (s *Simulator) receipt(snd Send, o Outcome) map[string]any {
 	return map[string]any{"messaging_product": "whatsapp", "contacts": []any{contact}, "messages": messages}
 }
 
-// play answers, and tells the statuses of what was accepted.
+// play answers, and posts the statuses of an accepted message.
 func (s *Simulator) play(c *call, snd Send, o Outcome) {
 	if o.accepts() {
 		if told := s.tell(snd, o); o.Kind == StatusBefore {
@@ -232,7 +232,7 @@ func (s *Simulator) play(c *call, snd Send, o Outcome) {
 	}
 }
 
-// redirect sends the call to the version before, which would accept it again.
+// redirect redirects the call to the previous version, which would accept it again.
 func (s *Simulator) redirect(c *call) {
 	to := *c.r.URL
 	n, _ := strconv.Atoi(strings.TrimSuffix(c.version[1:], ".0"))
@@ -241,10 +241,10 @@ func (s *Simulator) redirect(c *call) {
 	s.raw(c, http.StatusTemporaryRedirect, "", "")
 }
 
-// raw writes an answer that Graph itself would not.
+// raw writes an answer that Graph itself would not write.
 func (s *Simulator) raw(c *call, status int, kind, body string) {
 	s.head(c)
-	c.w.Header()["Content-Type"] = nil // not even a guess
+	c.w.Header()["Content-Type"] = nil // so that net/http does not guess one
 	if kind != "" {
 		c.w.Header().Set("Content-Type", kind)
 	}
@@ -253,7 +253,7 @@ func (s *Simulator) raw(c *call, status int, kind, body string) {
 	s.logCall(c, status)
 }
 
-// wait holds the answer back, till the client leaves or Close begins.
+// wait delays the answer until the client leaves or Close begins.
 func (s *Simulator) wait(c *call, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -264,7 +264,7 @@ func (s *Simulator) wait(c *call, d time.Duration) {
 	}
 }
 
-// cut writes these bytes and ends the connection, with a reset if so.
+// cut writes these bytes and closes the connection, with a reset if reset is set.
 func (s *Simulator) cut(c *call, last []byte, reset bool) {
 	s.logCall(c, "cut")
 	conn, _, err := http.NewResponseController(c.w).Hijack()
@@ -282,7 +282,7 @@ func (s *Simulator) cut(c *call, last []byte, reset bool) {
 	}
 }
 
-// statuses are those that an accepted message goes through.
+// statuses returns the statuses of an accepted message.
 func (o Outcome) statuses() []string {
 	switch {
 	case o.Statuses != nil:
@@ -297,8 +297,8 @@ func (o Outcome) statuses() []string {
 	return []string{"sent", "delivered", "read"}
 }
 
-// tell posts the statuses of an accepted message. It returns those that are on their
-// way already.
+// tell posts the statuses of an accepted message. It returns the webhooks that it has
+// already started.
 func (s *Simulator) tell(snd Send, o Outcome) (told []*Delivery) {
 	bodies := s.bodies(snd, o)
 	post := func(body []byte) *Delivery {
@@ -340,7 +340,7 @@ func (s *Simulator) signing(o Outcome) Signing {
 	return s.settings().Signing
 }
 
-// bodies are the webhooks that tell the statuses of a message.
+// bodies returns the webhooks with the statuses of a message.
 func (s *Simulator) bodies(snd Send, o Outcome) (bodies [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -364,7 +364,7 @@ func (s *Simulator) bodies(snd Send, o Outcome) (bodies [][]byte) {
 	return bodies
 }
 
-// foreign is a message that another program sent: every other one with callback data.
+// foreign is a message that another program sent. Every second one has callback data.
 func (s *Simulator) foreign(i int) Send {
 	snd := Send{ID: s.wamid(), To: "+905320000000", WaID: "905320000000", Type: "text", At: s.c.Now(), category: "service"}
 	if i%2 == 0 {
@@ -373,8 +373,8 @@ func (s *Simulator) foreign(i int) Send {
 	return snd
 }
 
-// batch is N statuses in one webhook: the message's own, then foreign ones, two in a
-// change and two changes in an entry.
+// batch returns one webhook with N statuses: first the message's own, then foreign ones,
+// with two statuses in a change and two changes in an entry.
 func (s *Simulator) batch(snd Send, own []string, o Outcome) []byte {
 	var entries, changes []map[string]any
 	var now []any
@@ -398,7 +398,7 @@ func (s *Simulator) batch(snd Send, own []string, o Outcome) []byte {
 	return envelope(entries...)
 }
 
-// statusChange is a change with statuses. Their contact comes along, but not with a
+// statusChange is a change with statuses. It has their contact, unless a status is a
 // failure.
 func (s *Simulator) statusChange(snd Send, statuses ...any) map[string]any {
 	value := s.value()
@@ -410,7 +410,7 @@ func (s *Simulator) statusChange(snd Send, statuses ...any) map[string]any {
 	return change("messages", value)
 }
 
-// addressee is the user id of whom the message was for. s.mu is held.
+// addressee returns the recipient's user id. s.mu is held.
 func (s *Simulator) addressee(snd Send) string {
 	if snd.Recipient != "" {
 		return snd.Recipient
@@ -418,7 +418,7 @@ func (s *Simulator) addressee(snd Send) string {
 	return s.userID(snd.WaID)
 }
 
-// ranks order the statuses of a message in time.
+// ranks are the order of a message's statuses.
 var ranks = map[string]int{"sent": 1, "delivered": 2, "read": 3, "failed": 2}
 
 // status is one status of a message, among all that it goes through.
@@ -465,5 +465,5 @@ func conversation(snd Send, status string) map[string]any {
 	return c
 }
 
-// seconds is how messages and statuses write the time.
+// seconds is the form of times in messages and statuses.
 func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }

@@ -14,7 +14,7 @@ import (
 //go:embed testdata/templates_page*.json testdata/phone_number.json testdata/debug_token.json
 var testdata embed.FS
 
-// A Template is one as the list shows it. Its values are those of a JSON object.
+// A Template is a template as in the list: a JSON object.
 type Template map[string]any
 
 func (t Template) text(key string) string {
@@ -66,7 +66,7 @@ func ReadTemplates(r io.Reader) ([]Template, error) {
 	return page.Data, nil
 }
 
-// numbers decodes JSON and keeps numbers as they are written.
+// numbers decodes JSON and keeps the spelling of numbers.
 func numbers(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
@@ -86,8 +86,8 @@ func (s *Simulator) Templates() []Template {
 	return slices.Clone(s.templates)
 }
 
-// SetTemplates replaces the library. A template without an id is given one, and
-// without a status it is approved.
+// SetTemplates replaces the library. A template without an id gets one, and one without a
+// status is approved.
 func (s *Simulator) SetTemplates(list []Template) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *Simulator) SetTemplates(list []Template) {
 	}
 }
 
-// asRead is the template as it looks when it was read from JSON, however a test built it.
+// asRead returns the template as if it was read from JSON, however a test built it.
 func asRead(t Template) Template {
 	b, err := json.Marshal(t)
 	if err == nil {
@@ -112,7 +112,7 @@ func asRead(t Template) Template {
 		err = numbers(b, &t)
 	}
 	if err != nil {
-		panic(err) // a test put something into it that is no JSON
+		panic(err) // a test used a value that is not allowed in JSON
 	}
 	return t
 }
@@ -122,12 +122,12 @@ func (s *Simulator) newTemplateID() string {
 	return fmt.Sprint(910000000000000 + s.made)
 }
 
-// find returns the place of a template, -1 when there is none. s.mu is held.
+// find returns the index of a template, or -1. s.mu is held.
 func (s *Simulator) find(name, language string) int {
 	return slices.IndexFunc(s.templates, func(t Template) bool { return t.text("name") == name && t.text("language") == language })
 }
 
-// A TemplatePatch changes a template. What is empty stays.
+// A TemplatePatch changes a template. Empty fields do not change it.
 type TemplatePatch struct {
 	Status     string           `json:"status,omitempty"`
 	Reason     string           `json:"reason,omitempty"` // of a rejection
@@ -135,12 +135,12 @@ type TemplatePatch struct {
 	Quality    string           `json:"quality,omitempty"`
 	Components []map[string]any `json:"components,omitempty"`
 
-	Quiet        bool `json:"quiet,omitempty"`         // no webhook tells of it
+	Quiet        bool `json:"quiet,omitempty"`         // no webhook reports it
 	WebhookFirst bool `json:"webhook_first,omitempty"` // the webhook is answered before the list shows it
 }
 
-// TemplateSet changes a template and tells of it, with a webhook for each thing that
-// changed. The status may also be a word that only webhooks have, such as FLAGGED.
+// TemplateSet changes a template, and posts a webhook for each field that changed. The
+// status may also be one that only webhooks have, such as FLAGGED.
 func (s *Simulator) TemplateSet(name, language string, p TemplatePatch) error {
 	s.mu.Lock()
 	i := s.find(name, language)
@@ -167,7 +167,7 @@ func (s *Simulator) TemplateSet(name, language string, p TemplatePatch) error {
 	return nil
 }
 
-// applied returns the template with the patch; the one it had is not touched.
+// applied returns a copy of the template with the patch.
 func (p TemplatePatch) applied(t Template) Template {
 	t = maps.Clone(t)
 	switch p.Status {
@@ -215,7 +215,7 @@ func (s *Simulator) tellTemplate(before, after Template, p TemplatePatch) (told 
 	return told
 }
 
-// named is what every webhook says of a template. Here the id is a number.
+// named returns the fields of a template in every webhook. Here the id is a number.
 func named(t Template) map[string]any {
 	id := any(t.text("id"))
 	if digits(t.text("id")) == id {
@@ -247,7 +247,7 @@ func quality(t Template) any {
 	return score["score"]
 }
 
-// elements is what a webhook says of the components: less than the list does.
+// elements returns the components as in a webhook, which has less than the list.
 func elements(t Template) map[string]any {
 	value := map[string]any{}
 	for _, c := range t.components() {
@@ -280,7 +280,7 @@ func (t Template) objects(key string) (list []Template) {
 	return list
 }
 
-// TemplateDelete takes a template out of the library, and tells of it.
+// TemplateDelete deletes a template, and posts a webhook.
 func (s *Simulator) TemplateDelete(name, language string) error {
 	s.mu.Lock()
 	i := s.find(name, language)
@@ -295,8 +295,8 @@ func (s *Simulator) TemplateDelete(name, language string) error {
 	return nil
 }
 
-// TemplateRecreate deletes a template and creates it anew: all stays but its id, which
-// it returns.
+// TemplateRecreate deletes a template and creates it again, with a new id, which it
+// returns.
 func (s *Simulator) TemplateRecreate(name, language string) (string, error) {
 	s.mu.Lock()
 	i := s.find(name, language)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	atOnce = 64   // webhooks under way at a time
+	atOnce = 64   // webhooks that are posted at a time
 	kept   = 1000 // deliveries that Deliveries remembers
 )
 
@@ -42,8 +42,8 @@ func sum(secret string, message []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Escape writes JSON the way Meta does: in ASCII, as \u and four lower-case digits,
-// and each slash with a backslash. What is escaped already stays as it is.
+// Escape writes JSON as Meta does: in ASCII, other characters as \u and four lower-case
+// digits, and a backslash before each slash. Existing escapes do not change.
 func Escape(plain []byte) []byte {
 	out := make([]byte, 0, len(plain)+len(plain)/8)
 	for i := 0; i < len(plain); {
@@ -68,9 +68,9 @@ func Escape(plain []byte) []byte {
 	return out
 }
 
-// A Delivery is a webhook on its way.
+// A Delivery is a webhook and its posts.
 type Delivery struct {
-	ID   string // of the message that it tells of, if it does
+	ID   string // of the message that it reports on, if any
 	Body []byte // byte for byte as posted
 
 	signature string
@@ -79,8 +79,8 @@ type Delivery struct {
 	answers   []int
 }
 
-// Wait waits till the webhook is taken or given up, and returns the last status: 200
-// if it was taken, 0 if nobody answered or there is nowhere to post it.
+// Wait waits until the webhook is accepted or given up, and returns the last status: 200
+// if it was accepted, 0 if there was no answer or no URL.
 func (d *Delivery) Wait() int {
 	<-d.done
 	if answers := d.Answers(); len(answers) > 0 {
@@ -89,14 +89,14 @@ func (d *Delivery) Wait() int {
 	return 0
 }
 
-// Answers returns the status of each try so far, 0 for one without an answer.
+// Answers returns the status of each try so far, 0 for a try without an answer.
 func (d *Delivery) Answers() []int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.answers)
 }
 
-// Done is closed when the webhook is taken or given up.
+// Done is closed when the webhook is accepted or given up.
 func (d *Delivery) Done() <-chan struct{} { return d.done }
 
 // Deliveries returns the last thousand webhooks, oldest first.
@@ -106,13 +106,13 @@ func (s *Simulator) Deliveries() []*Delivery {
 	return slices.Clone(s.deliveries)
 }
 
-// Deliver posts these very bytes, signed, till they are taken: again after each of
-// the delays, while the answer is not 200.
+// Deliver signs these bytes and posts them. While the answer is not 200, it posts them
+// again after each of the delays.
 func (s *Simulator) Deliver(body []byte) *Delivery {
 	return s.deliver(&Delivery{Body: body}, s.settings().Signing)
 }
 
-// Change posts a webhook of one change, in the field named.
+// Change posts a webhook with one change of this field.
 func (s *Simulator) Change(field string, value any) *Delivery {
 	entry := s.entry(change(field, value))
 	if field != "messages" && field != "user_preferences" && field != "user_id_update" {
@@ -170,7 +170,7 @@ func (s *Simulator) signature(body []byte, signing Signing) string {
 	}
 }
 
-// try posts the webhook, and says whether it was taken.
+// try posts the webhook, and tells whether it was accepted.
 func (s *Simulator) try(d *Delivery, target string) bool {
 	select {
 	case s.posts <- struct{}{}:
@@ -201,11 +201,11 @@ func (s *Simulator) post(d *Delivery, target string) int {
 		return 0
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // so that the connection serves the next
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // so that the connection can be used again
 	return resp.StatusCode
 }
 
-// VerifyWebhook does the handshake of a webhook's URL, and says what is wrong with it.
+// VerifyWebhook makes the handshake of the webhook's URL, and returns an error if it fails.
 func (s *Simulator) VerifyWebhook(ctx context.Context) error {
 	target, token := s.webhook()
 	return s.verify(ctx, target, token)

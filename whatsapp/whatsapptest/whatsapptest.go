@@ -1,38 +1,38 @@
-// Package whatsapptest plays the WhatsApp Business Cloud API on a port: the Graph
-// calls, the webhooks, and everything that goes wrong between them. It shares no code
-// with the client it tests, so that the two can't agree on a mistake.
+// Package whatsapptest simulates the WhatsApp Business Cloud API on a port: the Graph
+// calls, the webhooks, and the failures of both. It shares no code with the client that
+// it tests, so that both can't contain the same mistake.
 //
 //	whatsapptest.go  Config, Settings, what was accepted
 //	graph.go         the Graph API: who may call, which object, which page
 //	message.go       a message as it was posted: its shape
 //	check.go         whether the message may be sent
-//	rules.go         which outcome a message gets
+//	rules.go         the outcome that a message gets
 //	send.go          the outcomes
 //	template.go      the library of templates
-//	webhook.go       signed bodies, posted until they are taken
-//	inbound.go       what people write, and what becomes of accounts
+//	webhook.go       signed bodies, posted until they are accepted
+//	inbound.go       messages from people, and changes of accounts
 //	control.go       the control API
-//	failure.go       refusals as Graph words them
+//	failure.go       refusals in the words of the Graph API
 //
 // A Simulator is an http.Handler; httptest.NewServer(sim) puts it on a port. Graph
 // calls live under /v{N}.0/, the control API under /_sim/:
 //
-//	GET    /_sim/                           what is below, as text
+//	GET    /_sim/                           this list, as text
 //	POST   /_sim/inbound                    {"from":"905321112233","name":"Ayşe","text":"Merhaba"}
-//	GET    /_sim/sends                      what was accepted; ?callback=ID counts one
+//	GET    /_sim/sends                      the accepted messages; ?callback=ID counts one
 //	GET    /_sim/deliveries                 the last webhooks, and how they were answered
 //	GET    /_sim/rules                      the scripted outcomes, first match wins
 //	POST   /_sim/rules                      {"match":{"to":"+905321112233","next":1},"outcome":"accept_lose_response"}
 //	DELETE /_sim/rules                      back to accepting
 //	GET    /_sim/settings                   how it behaves
-//	POST   /_sim/settings                   {"pair_limit":true,"paging":{"size":5}}: what is named changes
+//	POST   /_sim/settings                   {"pair_limit":true,"paging":{"size":5}}: changes these settings
 //	GET    /_sim/templates                  the library
 //	PUT    /_sim/templates                  {"data":[…]} or […]: another library
 //	POST   /_sim/templates/{name}/{lang}    {"status":"PAUSED"}: a change, and its webhook
 //	DELETE /_sim/templates/{name}/{lang}
 //	POST   /_sim/templates/{name}/{lang}/recreate
 //	POST   /_sim/webhook                    {"url":"http://…","verify_token":"…","verify":true}
-//	POST   /_sim/deliver                    these very bytes, signed
+//	POST   /_sim/deliver                    the body, signed
 //	POST   /_sim/change                     {"field":"account_alerts","value":{…}}: any webhook
 //	POST   /_sim/preferences                {"from":"905321112233","value":"stop"}
 //	POST   /_sim/user-id                    {"from":"905321112233","user_id":"TR.2"}
@@ -40,12 +40,12 @@
 //	POST   /_sim/restriction                {"type":"RESTRICTED_BIZ_INITIATED_MESSAGING"}
 //	POST   /_sim/quality                    {"event":"THROUGHPUT_UPGRADE","limit":"TIER_UNLIMITED"}
 //
-// The checks of a message come in this order, and the first that fails answers:
+// Messages are checked in this order, and the first check that fails is the answer:
 // token (190), object (100/33), JSON (100), messaging_product (100), type and shape
 // (100), recipient (131009, 131021, 131062, 131030), throttles (130429, 131056), an
 // immediate closed window (131047), template (132001, 132015, 132016), parameters
 // (names 100, count 132000, text 132018, missing 131008, format 132012, length 132005).
-// Then the rules have their say. A Simulator is safe for concurrent use.
+// Then the rules apply. A Simulator is safe for concurrent use.
 package whatsapptest
 
 import (
@@ -59,30 +59,31 @@ import (
 	"time"
 )
 
-// Config says whom the simulator plays. The zero value of a field means its default.
+// Config has the ids and secrets of the simulated account. The zero value of a field means
+// its default.
 type Config struct {
 	Token         string // EAATESTTOKEN
 	AppID         string // 400500600700800
 	AppSecret     string // app-secret-for-tests
-	OldSecret     string // what old_secret signs with
+	OldSecret     string // signs webhooks for old_secret
 	BusinessID    string // the WABA, 100200300400500
 	PhoneNumberID string // 200300400500600
 	DisplayNumber string // the sender's digits, 902125550101
 
-	WebhookURL  string          // where webhooks go; none: nowhere
+	WebhookURL  string          // for webhooks; empty: none are posted
 	VerifyToken string          // of the handshake, verify-me
 	StatusDelay time.Duration   // from one status to the next, 20 ms
-	RetryDelays []time.Duration // of a webhook that was not taken; 50 ms, 200 ms, 1 s
+	RetryDelays []time.Duration // of a webhook that was not accepted; 50 ms, 200 ms, 1 s
 
 	Templates []Template       // the library; 18 of all kinds
 	Now       func() time.Time // the clock of timestamps and limits, not of delays
 	Seed      uint64           // of Match.Share
-	Log       *slog.Logger     // a line a call; none: silent
+	Log       *slog.Logger     // one line for each call; default: none
 
-	Settings Settings // how it behaves at first
+	Settings Settings // at the start
 }
 
-// Settings say how the simulator behaves; see Configure.
+// Settings control how the simulator behaves; see Configure.
 type Settings struct {
 	WebhookVersion  int      `json:"webhook_version"`  // Graph version of the payloads, 26; to 23 with conversation
 	HideUserIDs     bool     `json:"hide_user_ids"`    // no user ids anywhere, no contacts in statuses
@@ -90,34 +91,34 @@ type Settings struct {
 	PairLimit       bool     `json:"pair_limit"`       // 131056 after PairBurst messages to a person, one more each 6 s
 	PairBurst       int      `json:"pair_burst"`       // 45
 	PerSecond       int      `json:"per_second"`       // 130429 above it; 0: no limit
-	Window          Window   `json:"window"`           // what becomes of text outside the 24 hours
+	Window          Window   `json:"window"`           // how text outside the 24 hours is refused
 	Recipients      []string `json:"recipients"`       // a test number reaches only these (131030); none: everybody
 	RequireProof    bool     `json:"require_proof"`    // "Require App Secret" is on
-	Unsubscribed    bool     `json:"unsubscribed"`     // the app gets no webhooks till it subscribes
+	Unsubscribed    bool     `json:"unsubscribed"`     // the app gets no webhooks until it subscribes
 	Signing         Signing  `json:"signing"`          // how webhooks are signed
 	Usage           int      `json:"usage"`            // percent, in the usage headers
-	RegainMinutes   int      `json:"regain_minutes"`   // till calls are allowed again, in the usage headers
-	Paging          Paging   `json:"paging"`           // what goes wrong in the list of templates
+	RegainMinutes   int      `json:"regain_minutes"`   // until calls are allowed again, in the usage headers
+	Paging          Paging   `json:"paging"`           // faults of the list of templates
 	Fault           *Failure `json:"fault"`            // refuses every call
 	Phone           Template `json:"phone"`            // fields of the number that differ
 	Business        Template `json:"business"`         // fields of the WABA that differ
 	TokenInfo       Template `json:"token"`            // fields of debug_token that differ
 }
 
-// A Window says how text outside the customer service window is refused.
+// A Window is how text outside the customer service window is refused.
 type Window string
 
 // The ways to refuse it.
 const (
 	WindowAsync Window = ""     // 200, then failed with 131047
 	WindowSync  Window = "sync" // 400 with 131047
-	WindowOff   Window = "off"  // it isn't
+	WindowOff   Window = "off"  // not refused
 )
 
-// Signing says how webhooks are signed.
+// Signing is how webhooks are signed.
 type Signing string
 
-// The ways to sign, of which receivers take one.
+// The ways to sign. Receivers accept only one of them.
 const (
 	SignedWell   Signing = ""
 	SignedBadly  Signing = "bad_signature"
@@ -125,11 +126,11 @@ const (
 	SignedBefore Signing = "old_secret"
 )
 
-// Paging says what goes wrong in the list of templates. Pages count from 1.
+// Paging has faults of the list of templates. The first page is 1.
 type Paging struct {
-	Size       int  `json:"size"`         // at most so many on a page
-	EmptyPage  int  `json:"empty_page"`   // this page holds nothing, and is followed by more
-	Loop       bool `json:"loop"`         // the second page is followed by itself
+	Size       int  `json:"size"`         // the greatest number on a page
+	EmptyPage  int  `json:"empty_page"`   // this page is empty, and more pages follow
+	Loop       bool `json:"loop"`         // the second page names itself as the next one
 	FailOnPage int  `json:"fail_on_page"` // this page is refused with 503
 }
 
@@ -137,7 +138,7 @@ type Paging struct {
 type Send struct {
 	ID         string    `json:"wamid"`
 	To         string    `json:"to,omitempty"`        // as given
-	Recipient  string    `json:"recipient,omitempty"` // a user id, when there was no To
+	Recipient  string    `json:"recipient,omitempty"` // a user id, if there was no To
 	WaID       string    `json:"wa_id,omitempty"`
 	Type       string    `json:"type"`
 	Template   string    `json:"template,omitempty"`
@@ -158,7 +159,7 @@ type Param struct {
 	Type      string `json:"type"`
 	Text      string `json:"text,omitempty"`
 
-	named bool // it came with a name, were it an empty one
+	named bool // it had a name, perhaps an empty one
 }
 
 // A Simulator plays the provider. New makes one.
@@ -166,7 +167,7 @@ type Simulator struct {
 	c       Config
 	client  *http.Client
 	control http.Handler
-	posts   chan struct{} // holds a place for each webhook under way
+	posts   chan struct{} // has an element for each webhook under way
 	closing chan struct{} // closed when Close begins
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -184,14 +185,14 @@ type Simulator struct {
 	throughput  bucket               //
 	lastInbound map[string]time.Time // by digits or user id
 	names       map[string]string    // by digits or user id
-	userIDs     map[string]string    // by digits, when not the usual
+	userIDs     map[string]string    // by digits, if not the usual one
 	deliveries  []*Delivery          // the last ones
 	pending     int                  // goroutines at work
 	idle        chan struct{}        // closed when there are none
 	closed      bool
 }
 
-// New builds a Simulator. Whoever does closes it.
+// New builds a Simulator. The caller must close it.
 func New(c Config) *Simulator {
 	orElse(&c.Token, "EAATESTTOKEN")
 	orElse(&c.AppID, "400500600700800")
@@ -229,7 +230,7 @@ func New(c Config) *Simulator {
 	return s
 }
 
-// orElse gives a value that is missing its default.
+// orElse sets a missing value to its default.
 func orElse[T comparable](v *T, byDefault T) {
 	var zero T
 	if *v == zero {
@@ -253,7 +254,7 @@ func (s *Simulator) settings() Settings {
 	return s.set
 }
 
-// SetWebhook says where webhooks go; an empty URL means nowhere.
+// SetWebhook sets the URL for webhooks; if it is empty, none are posted.
 func (s *Simulator) SetWebhook(url, verifyToken string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,15 +277,15 @@ func (s *Simulator) Sends() []Send {
 	return slices.Clone(s.sends)
 }
 
-// Accepted says how many accepted messages carried the callback id: one, if a send
-// was performed exactly once.
+// Accepted returns how many accepted messages had the callback id: one, if the message was
+// sent exactly once.
 func (s *Simulator) Accepted(callback string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.accepted[callback]
 }
 
-// AcceptedTotal says how many messages were accepted.
+// AcceptedTotal returns how many messages were accepted.
 func (s *Simulator) AcceptedTotal() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,14 +306,14 @@ func (s *Simulator) Duplicates() []string {
 	return twice
 }
 
-// Attempts says how often a message was posted, accepted or not.
+// Attempts returns how often a message was posted, accepted or not.
 func (s *Simulator) Attempts() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.attempts
 }
 
-// Settle waits till nothing is on its way any more: no status, no webhook.
+// Settle waits until no status and no webhook is under way.
 func (s *Simulator) Settle(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -329,8 +330,8 @@ func (s *Simulator) Settle(ctx context.Context) error {
 	}
 }
 
-// Close ends slow answers, and waits for the webhooks that are under way or due
-// within a second, but no longer than five. What comes after it is not delivered.
+// Close ends slow answers, and waits up to five seconds for the webhooks that are under way
+// or due within a second. Later webhooks are not posted.
 func (s *Simulator) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -354,7 +355,7 @@ func (s *Simulator) idleNow() chan struct{} {
 	return s.idle
 }
 
-// begin runs do beside everything else. Settle and Close wait for it.
+// begin runs do in a goroutine. Settle and Close wait for it.
 func (s *Simulator) begin(do func()) {
 	s.mu.Lock()
 	if s.pending == 0 {
@@ -374,7 +375,7 @@ func (s *Simulator) begin(do func()) {
 	}()
 }
 
-// pause waits, and says whether to go on: not when Close began and it would be long.
+// pause waits, and tells whether to go on: not if Close has begun and the wait is long.
 func (s *Simulator) pause(d time.Duration) bool {
 	if d <= 0 {
 		return s.ctx.Err() == nil
@@ -395,10 +396,10 @@ func (s *Simulator) pause(d time.Duration) bool {
 	}
 }
 
-// IDs say whom the simulator plays.
+// IDs are the ids of the simulated account.
 type IDs struct{ BusinessID, PhoneNumberID, AppID, DisplayNumber string }
 
-// IDs returns the ids that calls and webhooks carry.
+// IDs returns the ids in calls and webhooks.
 func (s *Simulator) IDs() IDs {
 	return IDs{s.c.BusinessID, s.c.PhoneNumberID, s.c.AppID, s.c.DisplayNumber}
 }

@@ -1,9 +1,9 @@
-// Package pgtest gives tests a PostgreSQL: fresh databases, and whole servers that a
+// Package pgtest gives tests a PostgreSQL: new databases, and whole servers that a
 // test may stop. Only tests link it.
 //
-// The server is that of TEST_POSTGRES_URL, where databases may be created, or else a
-// private one, which the first test of a process starts from the installed programs
-// and which ends with that process, in whatever way that ends.
+// TEST_POSTGRES_URL may name a server on which the tests can create databases. Without
+// it, the first test of a process starts a private server from the installed programs.
+// The private server ends when the process ends, even if the process is killed.
 package pgtest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// patience is how long anything here may take on a busy machine.
+// patience is the timeout of all steps, for a busy machine.
 const patience = time.Minute
 
 // shared is the private server that all tests of this process use.
@@ -37,14 +37,14 @@ func Database(t testing.TB) string {
 	}
 	name := create(t, server)
 	t.Cleanup(func() {
-		// Forced: a process that a test has killed leaves connections behind for a while.
+		// FORCE, because a killed process leaves connections behind for a while.
 		statement(t, server, "DROP DATABASE "+name+" WITH (FORCE)")
 	})
 	return sibling(t, server, name)
 }
 
-// A Pool hands databases from one test to the next: making a database and its tables
-// takes longer than most tests do.
+// A Pool reuses databases for several tests, because creating a database and its tables
+// takes longer than most tests.
 type Pool struct {
 	t    testing.TB
 	mu   sync.Mutex
@@ -54,8 +54,8 @@ type Pool struct {
 // NewPool returns a pool, whose databases are dropped when the test ends.
 func NewPool(t testing.TB) *Pool { return &Pool{t: t} }
 
-// Database returns the URL of a database that no other test has until this one ends. It
-// has no rows, but it may have the tables that an earlier test has made.
+// Database returns the URL of a database that only this test uses until it ends. It has no
+// rows, but it may have tables of an earlier test.
 func (p *Pool) Database(t testing.TB) string {
 	t.Helper()
 	p.mu.Lock()
@@ -76,18 +76,19 @@ func (p *Pool) Database(t testing.TB) string {
 	return database
 }
 
-// deleteRows leaves the tables, and what goose knows of them. In tables this small
-// DELETE is quicker than TRUNCATE; as a replica, the server looks at no foreign keys.
+// deleteRows deletes all rows, except those of goose and the counter of hours, whose row
+// is created by a migration. For small tables, DELETE is faster than TRUNCATE. In the role
+// replica, the server does not check foreign keys.
 const deleteRows = `DO $$
 DECLARE one text;
 BEGIN
 	SET LOCAL session_replication_role = replica;
-	FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'goose_db_version' LOOP
+	FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('goose_db_version', 'uptime') LOOP
 		EXECUTE format('DELETE FROM %I', one);
 	END LOOP;
 END $$`
 
-// Cluster starts a server for the test alone, which ends with the test.
+// Cluster starts a server for this test only, and stops it when the test ends.
 func Cluster(t testing.TB) *Server {
 	t.Helper()
 	s, err := start()
@@ -106,10 +107,10 @@ func (s *Server) Database(t testing.TB) string {
 	return sibling(t, s.URL, create(t, s.URL))
 }
 
-// check ends a test that has no server: it is skipped for want of a program.
+// check skips a test if no server could be started because a program is missing.
 func check(t testing.TB, err error) {
 	t.Helper()
-	if missing, ok := err.(missing); ok { //nolint:errorlint // start returns it as it is
+	if missing, ok := err.(missing); ok { //nolint:errorlint // start does not wrap it
 		t.Skipf("no PostgreSQL: %s; set TEST_POSTGRES_URL, or install Debian's package postgresql", string(missing))
 	}
 	if err != nil {
@@ -147,7 +148,7 @@ func sibling(t testing.TB, server, name string) string {
 	t.Helper()
 	u, err := url.Parse(server)
 	if err != nil {
-		t.Fatal("TEST_POSTGRES_URL is no URL") // it may hold a password
+		t.Fatal("TEST_POSTGRES_URL is no URL") // it may contain a password
 	}
 	u.Path = "/" + name
 	return u.String()

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// A Server is a PostgreSQL that this process has started. It makes what it
-// acknowledges durable, as one in production does.
+// A Server is a PostgreSQL server that this process has started. Like one in production,
+// it syncs each commit to the disk.
 type Server struct {
 	URL string // of the database postgres, with all rights
 
@@ -26,19 +26,19 @@ type Server struct {
 	bin   string // where the programs are
 	port  int
 	guard *exec.Cmd
-	alive io.Closer // what the guard waits for the end of
+	alive io.Closer // when this is closed, the guard stops the server
 }
 
-// missing says what a server can't be started without.
+// missing names the program without which a server can't be started.
 type missing string
 
 func (m missing) Error() string { return string(m) }
 
-// The guard outlives this process, and ends what it has started: its standard input
-// comes to an end when the process does, even by a kill. Nothing in Go runs then.
+// The guard is a process that stops the server when this process ends. It notices the end
+// because its standard input is closed then, even if this process is killed.
 const guard = `cat; "$1"/pg_ctl stop -D "$2"/data -m immediate; rm -rf "$2"`
 
-// start makes a server and starts it. It returns a missing as it is.
+// start creates a server and starts it. It does not wrap a missing.
 func start() (_ *Server, err error) {
 	bin, err := programs()
 	if err != nil {
@@ -64,7 +64,7 @@ func start() (_ *Server, err error) {
 	if err := s.guard.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	// What is written before the server runs needs no syncing.
+	// Files that are written before the server runs need no sync.
 	err = s.run("initdb", "-D", s.data(), "-U", "postgres", "--no-locale", "--encoding=UTF8", "--auth=trust", "--no-sync")
 	for try := 0; err == nil; try++ {
 		if s.port, err = freePort(); err != nil {
@@ -75,7 +75,7 @@ func start() (_ *Server, err error) {
 		if started == nil {
 			return s, nil
 		}
-		if try == 3 { // once it could be another process that took the port
+		if try == 3 { // another process may have taken the port
 			err = started
 		}
 	}
@@ -84,7 +84,7 @@ func start() (_ *Server, err error) {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// Start starts the server again after Stop, and returns when it takes connections.
+// Start starts the server again after Stop, and returns when it accepts connections.
 func (s *Server) Start() error {
 	log := filepath.Join(s.dir, "log")
 	options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -p %d -k '%s' -c max_connections=200", s.port, s.dir)
@@ -96,19 +96,19 @@ func (s *Server) Start() error {
 	return err
 }
 
-// Stop stops the server, in one of pg_ctl's modes: smart, fast, or immediate, which is
-// as a crash.
+// Stop stops the server in one of pg_ctl's modes: smart, fast, or immediate, which is like
+// a crash.
 func (s *Server) Stop(mode string) error {
 	return s.run("pg_ctl", "stop", "-D", s.data(), "-m", mode, "-w")
 }
 
-// Program is where one of the programs that came with the server is, such as pg_dump.
+// Program returns the path of one of PostgreSQL's programs, such as pg_dump.
 func (s *Server) Program(name string) string { return filepath.Join(s.bin, name) }
 
-// end stops the server for good and leaves nothing of it.
+// end stops the server and deletes its files.
 func (s *Server) end() error { return errors.Join(s.alive.Close(), s.guard.Wait()) }
 
-// run runs one of PostgreSQL's programs to its end.
+// run runs one of PostgreSQL's programs and waits for it.
 func (s *Server) run(program string, args ...string) error {
 	cmd, err := s.command(s.Program(program), args...)
 	if err != nil {
@@ -120,8 +120,8 @@ func (s *Server) run(program string, args ...string) error {
 	return nil
 }
 
-// command is one that runs as the server's user, where that one may look around, and
-// apart from the terminal's Ctrl-C.
+// command returns a command that runs as the server's user, in a directory that this user
+// may read, and that does not get the terminal's Ctrl-C.
 func (s *Server) command(program string, args ...string) (*exec.Cmd, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = s.dir
@@ -130,7 +130,8 @@ func (s *Server) command(program string, args ...string) (*exec.Cmd, error) {
 	return cmd, err
 }
 
-// programs returns the directory of initdb and its like: Debian keeps it out of PATH.
+// programs returns the directory of initdb and the other programs, which is not in PATH on
+// Debian.
 func programs() (string, error) {
 	var candidates []string
 	if path, err := exec.LookPath("initdb"); err == nil {
@@ -154,15 +155,15 @@ func programs() (string, error) {
 	return "", missing("initdb, pg_ctl and postgres are not installed together")
 }
 
-// version is N of /usr/lib/postgresql/N/bin, for 9.6 and its like 0.
+// version is N of /usr/lib/postgresql/N/bin, or 0 for old versions such as 9.6.
 func version(bin string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
 	return n
 }
 
-// freePort finds a port below those that systems give to outgoing connections. One of
-// theirs could be taken while the server is stopped, and a client that tries to connect
-// again and again could even be connected to itself.
+// freePort finds a port below the range for outgoing connections. A port in that range
+// could be taken while the server is stopped, and a client that retries could even
+// connect to itself.
 func freePort() (int, error) {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		port := 15000 + rand.IntN(15000)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// identity is whom the server runs as: initdb refuses root, who therefore becomes the
-// user that comes with PostgreSQL's package.
+// identity is the user as which the server runs. initdb refuses root, so for root it is
+// the user of PostgreSQL's package.
 func identity() (*syscall.SysProcAttr, error) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() != 0 {

@@ -1,4 +1,4 @@
-// Command whatsapp-simulator plays the WhatsApp Business Cloud API on a port, so that
+// Command whatsapp-simulator simulates the WhatsApp Business Cloud API on a port, so that
 // a channel can be tried without an account. Run it with --help for examples.
 package main
 
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// run plays until ctx ends.
+// run runs the simulator until ctx ends.
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	c := whatsapptest.Config{Token: "EAATESTTOKEN", AppSecret: "app-secret-for-tests", VerifyToken: "verify-me"}
 	listen, err := parse(&c, args, out, errs)
@@ -124,7 +124,7 @@ func addTemplates(c *whatsapptest.Config, file string) error {
 	return nil
 }
 
-// greeting says who is played, and how to connect to it.
+// greeting describes the simulated account, and how to connect to it.
 func greeting(sim *whatsapptest.Simulator, c whatsapptest.Config, at string) string {
 	ids := sim.IDs()
 	return fmt.Sprintf(`The simulator listens on %[1]s

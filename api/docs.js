@@ -1,0 +1,8 @@
+SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#docs",
+  deepLinking: true,
+  validatorUrl: null,
+  docExpansion: "list",
+  defaultModelsExpandDepth: -1,
+});

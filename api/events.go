@@ -1,0 +1,341 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+func (s *Server) getMe(c *call) (answer, error) {
+	b := append(appendWorkspace(append(c.out, `{"data":{"workspace":`...), c.principal.Settings), `,"key":`...)
+	return answer{http.StatusOK, append(appendKey(b, c.principal.Key), `}}`...)}, nil
+}
+
+func appendWorkspace(b []byte, s *desk.Settings) []byte {
+	b = appendID(append(b, `{"id":`...), s.ID)
+	b = desk.AppendJSONString(append(b, `,"name":`...), s.Name)
+	return append(appendText(append(b, `,"country":`...), s.Country), '}')
+}
+
+func appendKey(b []byte, k *desk.APIKey) []byte {
+	b = appendID(append(b, `{"id":`...), k.ID)
+	b = desk.AppendJSONString(append(b, `,"name":`...), k.Name)
+	b = appendArray(append(b, `,"permissions":`...), k.Permissions, func(b []byte, p desk.Permission) []byte {
+		return desk.AppendJSONString(b, string(p))
+	})
+	b = appendTime(append(b, `,"created_at":`...), k.CreatedAt)
+	b = append(b, `,"expires_at":`...)
+	if k.ExpiresAt == 0 {
+		return append(b, "null}"...)
+	}
+	return append(appendTime(b, k.ExpiresAt), '}')
+}
+
+// maxWait is how long a read may wait for events, in seconds.
+const maxWait = 60
+
+func (s *Server) listEvents(c *call) (answer, error) {
+	stream := accepts(c.r.Header.Values("Accept"), eventStream)
+	known := []string{"cursor", "types", "limit", "wait"}
+	if stream {
+		known = known[:2]
+	}
+	q, err := query(c.r.URL.RawQuery, known...)
+	if err != nil {
+		return answer{}, err
+	}
+	f := app.FeedQuery{Cursor: q.Get("cursor"), Limit: desk.DefaultLimit}
+	if q.Has("cursor") && f.Cursor == "" {
+		return answer{}, desk.InvalidAt("/cursor", "it is empty; leave it out to begin with the oldest event")
+	}
+	if q.Has("types") {
+		if f.Types, err = desk.ParseEventFilter(strings.Split(q.Get("types"), ",")); err != nil {
+			return answer{}, desk.InvalidAt("/types", "%v", err)
+		}
+	}
+	if stream {
+		return s.streamEvents(c, f)
+	}
+	wait := 0
+	if q.Has("limit") {
+		if f.Limit, err = number(q.Get("limit"), 1, desk.MaxLimit, "/limit"); err != nil {
+			return answer{}, err
+		}
+	}
+	if q.Has("wait") {
+		if wait, err = number(q.Get("wait"), 0, maxWait, "/wait"); err != nil {
+			return answer{}, err
+		}
+	}
+	if c.from != "" { // it has waited already, and its answer was dropped: see makeRoom
+		f.Cursor, wait = c.from, 0
+	}
+	page, err := s.eventPage(c, f, time.Duration(wait)*time.Second)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, appendEventPage(c.out, s.app, page)}, nil
+}
+
+// accepts tells whether a header Accept names a media type.
+func accepts(accept []string, mediaType string) bool {
+	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		name, parameters, err := mime.ParseMediaType(part)
+		if err != nil || name != mediaType {
+			continue
+		}
+		if q, err := strconv.ParseFloat(parameters["q"], 64); err != nil || q > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// number reads a whole number of a query.
+func number(text string, least, most int, at string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
+		return 0, desk.InvalidAt(at, "send a whole number from %d to %d", least, most)
+	}
+	return n, nil
+}
+
+// eventPage reads a page, and waits for its first event.
+func (s *Server) eventPage(c *call, q app.FeedQuery, wait time.Duration) (*app.EventPage, error) {
+	ctx := c.r.Context()
+	if wait == 0 {
+		return s.app.Feed(ctx, c.principal, q)
+	}
+	f, page, err := s.app.Follow(ctx, c.principal, q)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if len(page.Events) == 0 && !page.More {
+		if err := c.w.Patient(); err != nil {
+			return nil, err
+		}
+		if page, err = f.Await(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+	c.from = s.app.EventID(c.principal.Workspace(), page.Start)
+	return page, nil
+}
+
+func appendEventPage(b []byte, a *app.App, page *app.EventPage) []byte {
+	b = append(b, `{"data":[`...)
+	for i := range page.Events {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendEvent(b, page, &page.Events[i])
+	}
+	b = desk.AppendJSONString(append(b, `],"cursor":`...), a.Cursor(page))
+	return append(strconv.AppendBool(append(b, `,"more":`...), page.More), '}')
+}
+
+// Event is the JSON of an event, which webhooks get too.
+func Event(page *app.EventPage, e *desk.FeedEvent) []byte { return appendEvent(nil, page, e) }
+
+func appendEvent(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
+	s := page.Settings
+	b = append(append(b, `{"id":"`...), e.ID...)
+	b = append(append(b, `","type":"`...), e.Type...)
+	b = appendTime(append(b, `","timestamp":`...), e.At)
+	b = append(append(b, `,"actor":{"kind":"`...), e.Actor.Kind...)
+	b = appendIDOrNull(append(b, `","id":`...), e.Actor.ID)
+	b = appendText(append(b, `,"name":`...), actorName(s, e.Actor))
+	b = append(append(b, `},"subject":{"kind":"`...), e.Type.Kind()...)
+	b = append(b, `","id":`...)
+	if e.Key != "" {
+		b = desk.AppendJSONString(b, e.Key)
+	} else {
+		b = appendID(b, e.Subject)
+	}
+	conversation, contact := e.Of()
+	b = appendIDOrNull(append(b, `,"conversation_id":`...), conversation)
+	b = appendIDOrNull(append(b, `,"contact_id":`...), contact)
+	b = appendArray(append(b, `},"changed":`...), e.Changed, desk.AppendJSONString)
+	return append(appendEventData(append(b, `,"data":`...), page, e), '}')
+}
+
+func appendIDOrNull(b []byte, id desk.ID) []byte {
+	if id.IsZero() {
+		return append(b, "null"...)
+	}
+	return appendID(b, id)
+}
+
+// ActorName is the name that the actor of an event has now; "" if it has none.
+func ActorName(page *app.EventPage, e *desk.FeedEvent) string {
+	return actorName(page.Settings, e.Actor)
+}
+
+// actorName is the name that an actor has now; "" if it has none.
+func actorName(s *desk.Settings, a desk.Actor) string {
+	switch a.Kind {
+	case desk.ByKey:
+		if k := s.Key(a.ID); k != nil {
+			return k.Name
+		}
+	case desk.ByMember:
+		if m := s.Member(a.ID); m != nil {
+			return m.Name
+		}
+	case desk.ByProvider:
+		if c := s.Channel(a.ID); c != nil {
+			return string(c.Kind)
+		}
+	}
+	return ""
+}
+
+// appendEventData appends the record of an event as it is in its own list, null if it is
+// gone.
+func appendEventData(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
+	s := page.Settings
+	switch e.Type.Kind() {
+	case "contact":
+		if c := page.Contacts[e.Subject]; c != nil {
+			return appendContact(b, c)
+		}
+	case "conversation":
+		if c := page.Conversations[e.Subject]; c != nil {
+			if channel := s.Channel(c.ChannelID); channel != nil {
+				return appendConversation(b, c, channel.Kind)
+			}
+		}
+	case "message":
+		if m := page.Messages[e.Subject]; m != nil {
+			return appendMessage(b, m)
+		}
+	case "template":
+		if channel, t := page.Template(e); t != nil {
+			return appendTemplate(b, channel, t)
+		}
+	case "attribute":
+		if a := s.Attributes[e.Key]; a != nil {
+			return appendAttribute(b, a)
+		}
+	case "channel":
+		if c := s.Channel(e.Subject); c != nil {
+			return appendChannel(b, c)
+		}
+	case "member":
+		if m := s.Member(e.Subject); m != nil {
+			return appendMember(b, m)
+		}
+	case "workspace":
+		return appendWorkspace(b, s)
+	case "webhook":
+		if w := page.Webhooks[e.Subject]; w != nil {
+			return appendWebhook(b, w)
+		}
+	}
+	return append(b, "null"...)
+}
+
+// eventStream is the media type of a stream.
+const eventStream = "text/event-stream"
+
+// idle is after how long without events a stream shows that it lives.
+const idle = 15 * time.Second
+
+// streamEvents answers with a stream of events.
+func (s *Server) streamEvents(c *call, q app.FeedQuery) (answer, error) {
+	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+		q.Cursor = last
+	}
+	q.Limit = desk.MaxLimit
+	f, page, err := s.app.Follow(c.r.Context(), c.principal, q)
+	if err != nil {
+		return answer{}, err
+	}
+	h := c.w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	c.stream = func() error {
+		defer f.Close()
+		return s.stream(c, f, page)
+	}
+	return answer{}, nil
+}
+
+// stream sends events until the client leaves, the key is refused or the server stops.
+func (s *Server) stream(c *call, f *app.Follower, page *app.EventPage) error {
+	ctx, ws := c.r.Context(), c.principal.Workspace()
+	if err := c.w.Stream(eventStream); err != nil || c.r.Method == http.MethodHead {
+		return nil // the client has left
+	}
+	// The first block is the place where the stream begins: a client that is cut off
+	// before the first event goes on from there.
+	cursor := s.app.EventID(ws, page.Start)
+	head := appendCursorBlock([]byte("retry: 2000\n\n"), cursor)
+	for {
+		b := s.appendEvents(head, page)
+		if n := len(b); !c.w.TryRoom(n, ws) {
+			// Neither b nor page is used any more, so many streams that wait don't hold
+			// what they wait for.
+			err := c.w.AwaitRoom(n, ws)
+			if err == nil {
+				page, err = f.Again(ctx)
+			}
+			if err != nil {
+				return streamEnd(err)
+			}
+			b = s.appendEvents(head, page)
+			c.w.Release()
+			c.w.Room(len(b), ws)
+		}
+		if n := len(page.Events); n > 0 {
+			cursor = page.Events[n-1].ID
+		}
+		err := c.w.Part(b)
+		if err != nil || s.app.Draining() {
+			return nil
+		}
+		head = nil
+		if page, err = f.Next(ctx, idle); err != nil {
+			return streamEnd(err)
+		}
+		if len(page.Events) > 0 {
+			continue
+		}
+		if next := s.app.Cursor(page); next != cursor {
+			cursor, head = next, appendCursorBlock(nil, next)
+		} else {
+			head = []byte(":\n\n")
+		}
+	}
+}
+
+// appendEvents appends the events of a page as a stream has them.
+func (s *Server) appendEvents(b []byte, page *app.EventPage) []byte {
+	for i := range page.Events {
+		e := &page.Events[i]
+		b = append(append(append(b, "id: "...), e.ID...), "\ndata: "...)
+		b = append(appendEvent(b, page, e), "\n\n"...)
+	}
+	return b
+}
+
+func appendCursorBlock(b []byte, cursor string) []byte {
+	b = append(append(b, "event: cursor\nid: "...), cursor...)
+	return append(append(append(b, "\ndata: {\"cursor\":\""...), cursor...), "\"}\n\n"...)
+}
+
+// streamEnd is the error of a stream that ends; only a bug is one.
+func streamEnd(err error) error {
+	if e := (*desk.Error)(nil); errors.As(err, &e) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"parley/desk"
+)
+
+// An input is where a request is read from: its body, or its query parameters.
+type input bool
+
+const (
+	inBody  input = false
+	inQuery input = true
+)
+
+// inputOf returns the input of a route's requests. No endpoint reads both.
+func inputOf(pattern string) input {
+	method, _, _ := strings.Cut(pattern, " ")
+	return input(method == http.MethodGet || method == http.MethodDelete)
+}
+
+// place shows where an error is: as a JSON pointer into the body, or as the name of a
+// query parameter or a header.
+func place(at string, in input) string {
+	switch {
+	case at == desk.AtIdempotencyKey:
+		return idempotencyKey
+	case in == inQuery:
+		return strings.TrimPrefix(at, "/")
+	}
+	return at
+}
+
+// advice words what a caller of the API, or the operator, can do.
+var advice = map[desk.AdviceKind]string{
+	desk.SeeDetails:       "see details",
+	desk.SeeFirstDetails:  "see details, which name %s",
+	desk.ListMembers:      "GET /members lists them",
+	desk.ListChannels:     "GET /channels lists them",
+	desk.ListTemplates:    "GET /templates?status=all lists those there are",
+	desk.ListAttributes:   "GET /attributes?archived=all lists them",
+	desk.ListIdentities:   "GET /contacts/{id}/identities lists those it holds",
+	desk.ListWorkspaces:   "the command parley workspace list shows them",
+	desk.ListKeys:         "the command parley key list shows them",
+	desk.ListAttempts:     "the command parley attempt list shows them",
+	desk.ClearField:       "clear it with PATCH /contacts/{id} and %s null",
+	desk.ClearOwner:       "DELETE /contacts/{id}/owner clears the owner",
+	desk.RemoveIdentities: "remove some with DELETE /contacts/{id}/identities",
+	desk.AddChannel:       "an operator adds one with the command parley channel add",
+	desk.EnableChannel:    "an operator enables it with the command parley channel edit %s --enabled=true",
+	desk.CheckChannel:     "the command parley channel check %s says what is wrong",
+	desk.SyncChannel:      "the command parley channel sync %s fetches the library",
+	desk.EditKey:          "an operator adds it with the command parley key edit %s --permissions %s, which replaces the whole list; or use another key",
+	desk.RevokeKey:        "to end it now, use the command parley key revoke",
+	desk.ReleaseAttempt:   "or look at what the provider shows, and an operator then runs parley attempt release %s --sent or --not-sent",
+	desk.StoreToken:       "an operator stores it with the command parley channel edit %s --token-env VARIABLE",
+	desk.StoreAppSecret:   "an operator stores it with the command parley channel edit %s --app-secret-env VARIABLE",
+	desk.ListWebhooks:     "GET /webhooks lists them",
+	desk.RemoveWebhook:    "remove one with DELETE /webhooks/{id}",
+	desk.FinishMigration:  "wait for parley migrate to end; if it was interrupted, run it again",
+}

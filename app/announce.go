@@ -1,0 +1,112 @@
+package app
+
+import (
+	"context"
+	"sync/atomic"
+
+	"parley/desk"
+)
+
+// An announcing store wakes the followers of a workspace after each commit, and counts
+// the events that were stored.
+type announcing struct {
+	Store
+	followers  *followers
+	stored     *eventCounts
+	delivering *delivering
+}
+
+// eventCounts are numbers of stored events, by type. No type is added after its making.
+type eventCounts map[desk.EventType]*atomic.Int64
+
+func newEventCounts() *eventCounts {
+	counts := eventCounts{}
+	for _, t := range desk.EventTypes {
+		counts[t] = new(atomic.Int64)
+	}
+	return &counts
+}
+
+// committed counts events, and wakes those who wait for them.
+func (s announcing) committed(ws desk.ID, events []desk.Event, err error) {
+	if err == nil {
+		for i := range events {
+			if n := (*s.stored)[events[i].Type]; n != nil {
+				n.Add(1)
+			}
+		}
+	}
+	s.followers.wake(ws) // also after an error: the answer to a commit may have been lost
+}
+
+func (s announcing) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book, int, int)) error {
+	var events []desk.Event
+	err := s.Store.UpdateContacts(ctx, ws, ops, func(b *desk.Book, from, to int) {
+		if from == 0 { // perhaps once more
+			events = nil
+		}
+		apply(b, from, to)
+		if events == nil {
+			events = b.Events() // of the only part, usually
+		} else {
+			events = append(events[:len(events):len(events)], b.Events()...)
+		}
+	})
+	s.committed(ws, events, err)
+	return err
+}
+
+func (s announcing) UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
+	var events []desk.Event
+	hooks := false
+	err := s.Store.UpdateSettings(ctx, ws, func(settings *desk.Settings) (desk.Change, error) {
+		change, err := decide(settings)
+		events, hooks = change.Events, change.Webhook != nil || change.RemoveWebhook != nil
+		return change, err
+	})
+	s.committed(ws, events, err)
+	if hooks {
+		s.delivering.note()
+	}
+	return err
+}
+
+func (s announcing) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(string) error) error {
+	defer s.followers.wake(ws)
+	return s.Store.DeleteWorkspace(ctx, ws, check)
+}
+
+func (s announcing) InTx(ctx context.Context, ws desk.ID, f func(Tx) error) error {
+	var events []desk.Event
+	err := s.Store.InTx(ctx, ws, func(tx Tx) error {
+		events = nil
+		return f(noting{tx, &events})
+	})
+	s.committed(ws, events, err)
+	return err
+}
+
+// A noting Tx notes the events that are appended.
+type noting struct {
+	Tx
+	events *[]desk.Event
+}
+
+func (t noting) Append(events ...desk.Event) error {
+	*t.events = append(*t.events, events...)
+	return t.Tx.Append(events...)
+}
+
+func (t noting) Flush(b *desk.Book) error {
+	*t.events = append(*t.events, b.Events()...)
+	return t.Tx.Flush(b)
+}
+
+// EventsStored is how many events of each type this process has stored.
+func (a *App) EventsStored() map[desk.EventType]int64 {
+	numbers := map[desk.EventType]int64{}
+	for t, n := range *a.events {
+		numbers[t] = n.Load()
+	}
+	return numbers
+}

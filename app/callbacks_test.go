@@ -1,0 +1,754 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+
+	zombiezen "zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// newest is when the newest callback of a channel came that is still kept, 0 for none.
+func (w *world) newest(channel desk.ID) desk.Time {
+	w.t.Helper()
+	c, err := zombiezen.OpenConn(w.path, zombiezen.OpenReadOnly)
+	must(w.t, err)
+	at := desk.Time(0)
+	err = sqlitex.Execute(c, `SELECT max(received_at) FROM callbacks WHERE workspace_id = ? AND channel_id = ?`, &sqlitex.ExecOptions{
+		Args:       []any{w.ws[:], channel[:]},
+		ResultFunc: func(row *zombiezen.Stmt) error { at = desk.Time(row.ColumnInt64(0)); return nil },
+	})
+	must(w.t, errors.Join(err, c.Close()))
+	return at
+}
+
+// TestReceiveCallback: what the channel's provider signed is on the disk before the answer,
+// and nothing of anything else is.
+func TestReceiveCallback(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	body, err := json.Marshal([]app.Update{inbound(1, number, "", "Hello")})
+	must(t, err)
+	right := sign(appSecret, body)
+	for name, c := range map[string]struct {
+		channel   desk.ID
+		signature string
+		body      string
+	}{
+		"no signature":           {channel, "", string(body)},
+		"a wrong one":            {channel, "x" + right[1:], string(body)},
+		"one of another body":    {channel, right, string(body) + " "},
+		"by the verify token":    {channel, sign(verifyToken, body), string(body)},
+		"by nothing":             {channel, sign("", body), string(body)},
+		"an unknown channel":     {desk.ID{9}, right, string(body)},
+		"no channel, but an id":  {w.ada.ID, right, string(body)},
+		"a channel that is deaf": {w.channel, right, string(body)},
+	} {
+		err := w.calledBack(c.channel, c.signature, []byte(c.body))
+		if !desk.IsType(err, desk.Unauthorized) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, when := range []moment{begin, commit} {
+		w.store.in(1, when, lost)
+		refused(t, w.calledBack(channel, right, body), desk.Unavailable)
+	}
+	if list := w.due(); w.newest(channel) != 0 || w.newest(w.channel) != 0 || len(list) != 0 {
+		t.Fatalf("stored: %+v", list)
+	}
+
+	must(t, w.calledBack(channel, right, body))
+	if list := w.due(); len(list) != 1 || w.newest(channel) != list[0].ReceivedAt || list[0].Body != nil {
+		t.Fatalf("stored: %+v", list)
+	}
+	w.holds(0, 0, 0) // the rest is for whoever finds it there
+	w.stop()
+	w.start(app.Bounds{})
+	w.takeIn()
+	w.holds(1, 1, 1)
+}
+
+func TestVerifyCallback(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	must(t, w.verify(channel, verifyToken))
+	for name, c := range map[string]struct {
+		channel desk.ID
+		token   string
+	}{
+		"no token": {channel, ""}, "a wrong one": {channel, "x"}, "the app secret": {channel, appSecret}, "more": {channel, verifyToken + "x"},
+		"an unknown channel": {desk.ID{9}, verifyToken}, "a sandbox": {w.channel, ""}, "no channel": {w.ada.ID, ""},
+	} {
+		if err := w.verify(c.channel, c.token); !desk.IsType(err, desk.Forbidden) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// many are so many messages, of three people.
+func many(n int) (told []app.Update) {
+	for i := range n {
+		told = append(told, inbound(i+1, fmt.Sprintf("90532111000%d", i%3), "", fmt.Sprint("Hello ", i)))
+	}
+	return told
+}
+
+// TestCallback_in_parts: a large callback does not hold up the others, and a process that
+// dies on the way repeats nothing and loses nothing.
+func TestCallback_in_parts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		after int // so many messages it dies; 0: it doesn't
+		when  moment
+	}{
+		"at once": {}, "before the first is stored": {50, commit}, "after the first": {50, answer},
+		"before the second is stored": {100, commit}, "after the second": {100, answer}, "before the last is stored": {120, commit}, "after the last": {120, answer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			channel := w.connect(metaNumber, metaBusiness)
+			w.hook(channel, many(120)...)
+			w.store.once.Store(true)
+			var mu sync.Mutex // the background takes in, and so does this test
+			var parts []int
+			put := 0
+			w.store.put = func(*desk.Message) error {
+				mu.Lock()
+				defer mu.Unlock()
+				put++
+				return nil
+			}
+			w.store.ends = func(when moment) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if when == answer && put > 0 && !slices.Contains(parts, put) {
+					parts = append(parts, put)
+				}
+				if put == c.after && when == c.when && put > 0 {
+					w.store.down.Store(true)
+					return lost()
+				}
+				return nil
+			}
+			if c.after > 0 {
+				w.run()
+				waitFor(t, "the process to die", w.store.down.Load)
+				w.stop()
+				w.start(app.Bounds{})
+			}
+			w.takeIn()
+			w.holds(3, 3, 120)
+			w.stop()
+			if want := []int{50, 100, 120}; c.after == 0 && !slices.Equal(parts, want) {
+				t.Errorf("taken in up to %v, want %v", parts, want)
+			}
+			if lines := w.log.find("it is skipped"); lines != nil {
+				t.Errorf("logged: %q", lines)
+			}
+		})
+	}
+}
+
+// TestCallback_any_order: callbacks come twice, and in any order, and what is told comes in
+// other parts: it ends the same.
+func TestCallback_any_order(t *testing.T) {
+	t.Parallel()
+	const first, second = "905321110001", "551198765432" // known as 5511998765432
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	var want string
+	for round := range 6 {
+		w := newWorld(t)
+		channel := w.connect(metaNumber, metaBusiness)
+		told := []app.Update{
+			inbound(1, first, "", "One"), inbound(2, first, "TR.9A", "STOP"), inbound(3, first, "", "Three"), inbound(4, "", "TR.9A", "start"),
+			inbound(5, second, "BR.9B", "Five"), inbound(6, second, "", "unsubscribe"), inbound(7, first, "", "Seven"),
+			{Channel: metaNumber, Choice: &app.MarketingChoice{Number: first, Change: desk.OptOut, At: 3500}},
+			{Channel: metaNumber, Choice: &app.MarketingChoice{Number: second, UserID: "BR.9B", Change: desk.OptInAgain, At: 5500}},
+			{Channel: metaNumber, Choice: &app.MarketingChoice{UserID: "BR.9B", Change: desk.OptInAgain, At: 5600}},
+		}
+		for _, to := range []string{first, "5511998765432"} {
+			m := w.sent("k"+to, on(channel), func(r *desk.SendRequest) { r.Phone = phoneOf(to) })
+			attempt := w.holder("k" + to).ID
+			for _, d := range []desk.Delivery{desk.Sent, desk.Delivered, desk.Read, desk.Failed} {
+				s := said(attempt, d)
+				s.ExternalID = m.Message.ExternalID
+				told = append(told, app.Update{Channel: metaNumber, Status: &s})
+			}
+		}
+		r := rand.New(rand.NewPCG(seed, uint64(round)))
+		if round > 0 { // a person is known by the message that links their handles: that comes first
+			w.hook(channel, told[1], told[4])
+			told = append(told, told[:len(told)/2]...)
+			r.Shuffle(len(told), func(i, j int) { told[i], told[j] = told[j], told[i] })
+		}
+		for len(told) > 0 {
+			n := 1 + r.IntN(len(told))
+			w.hook(channel, told[:n]...)
+			if round > 0 && r.IntN(2) == 0 {
+				w.hook(channel, told[:n]...)
+			}
+			told = told[n:]
+		}
+		w.takeIn()
+		if got := w.story(); round == 0 {
+			want = got
+		} else if got != want {
+			t.Fatalf("round %d ends as\n%swant\n%s", round, got, want)
+		}
+		w.stop()
+		w.wants(0, on(w.channel), to(first))
+		if r := w.send("sale", on(w.channel), to("5511998765432"), of("sale", "en")); !desk.IsType(r.err, desk.RecipientOptedOut) {
+			t.Errorf("round %d: %v", round, r.err)
+		}
+		if t.Failed() {
+			break
+		}
+	}
+}
+
+// story is what was said to whom, without ids and times of our own.
+func (w *world) story() string {
+	w.t.Helper()
+	var lines []string
+	list, _, err := w.Conversations(context.Background(), w.caller(), desk.ConversationFilter{}, "", 100)
+	must(w.t, err)
+	for _, c := range list {
+		person := w.contact(c.ContactID)
+		lines = append(lines, fmt.Sprintln("conversation with", person.Identities(), c.Status))
+		for _, m := range w.messages(c.ID) {
+			failed := ""
+			if m.Failure != nil {
+				failed = m.Failure.Title
+			}
+			lines = append(lines, fmt.Sprintln(person.Phone, m.Direction, m.Text, m.Delivery, failed))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+// TestCallback_update_that_fails is left out alone, wherever it stands.
+func TestCallback_update_that_fails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	w.store.put = func(m *desk.Message) error {
+		switch m.Text {
+		case "poison":
+			panic("a bug in storing")
+		case "refused":
+			return errors.New("a constraint of the database")
+		}
+		return nil
+	}
+	told := many(60)
+	told[0].Message.Text, told[31].Message.Text = "poison", "refused"
+	told[54].Message.Number = "" // from nobody
+	told[59].Message.Text = "poison"
+	w.hook(channel, told...)
+	w.hook(channel, inbound(100, "905321110009", "", "Hello beside them"))
+	w.takeIn()
+	w.holds(4, 4, 60-4+1)
+	lines := w.log.find("it is skipped")
+	if len(lines) != 4 {
+		t.Errorf("logged: %q", lines)
+	}
+	for i, part := range []int{0, 31, 54, 59} {
+		if i < len(lines) && (!strings.Contains(lines[i], fmt.Sprint("part=", part, " ")) || !strings.HasPrefix(lines[i], "ERROR")) {
+			t.Errorf("logged: %s, want part %d", lines[i], part)
+		}
+	}
+	if at := w.newest(channel); at == 0 {
+		t.Error("the body is gone")
+	}
+}
+
+// TestCallback_while_the_database_is_away: what stands before a bad update, and is taken
+// in by itself, is not left out because the database was away just then.
+func TestCallback_while_the_database_is_away(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	w.store.once.Store(true)
+	times := 0
+	w.store.put = func(m *desk.Message) error {
+		if m.Text == "poison" {
+			return errors.New("a constraint of the database")
+		}
+		if times++; times == 3 { // with the other callback, with the bad one, then alone
+			return lost()
+		}
+		return nil
+	}
+	w.hook(channel, inbound(1, number, "", "Hello"), inbound(2, number, "", "poison"))
+	w.takeIn()
+	if w.writer(channel, 1) == nil || times < 4 {
+		t.Errorf("it is left out, after %d attempts", times)
+	}
+	if lines := w.log.find("it is skipped"); len(lines) != 1 || !strings.Contains(lines[0], "part=1 ") {
+		t.Errorf("logged: %q", lines)
+	}
+}
+
+// TestCallback_that_can_not_be_read: one in no language is dropped, and its body stays;
+// what a bug in reading can't take in waits, as it was, for the next release. Neither
+// holds up the others.
+func TestCallback_that_can_not_be_read(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	must(t, w.calledBack(channel, sign(appSecret, []byte("{")), []byte("{")))
+	w.takeIn()
+	if lines := w.log.find("dropped"); len(lines) != 1 || !strings.Contains(lines[0], "unexpected end of JSON input") || w.newest(channel) == 0 {
+		t.Errorf("logged: %q", lines)
+	}
+	w.meta.change(func() { w.meta.sick = true })
+	w.hook(channel, many(3)...)
+	m := w.sent("k", on(w.channel))
+	w.tell(said(w.holder("k").ID, desk.Read))
+	w.takeIn()
+	if got := w.message(m); got.Delivery != desk.Read {
+		t.Errorf("the inbound item beside it: %s", got.Delivery)
+	}
+	if lines := w.log.find("in an hour"); len(lines) != 1 || w.log.find("it is skipped") != nil {
+		t.Errorf("logged: %q", lines)
+	}
+	w.meta.change(func() { w.meta.sick = false })
+	w.clock.advance(61 * time.Minute)
+	if list := w.due(); len(list) != 1 || list[0].Skip != 0 {
+		t.Fatalf("after an hour: %+v", list)
+	}
+	must(t, w.LookForInbound(t.Context()))
+	w.takeIn()
+	w.holds(3+1, 3+1, 3+1) // and the sandbox's
+}
+
+// TestCallback_of_other_numbers: several numbers share the address. What is told of one
+// goes to its channel, if this workspace has it; another workspace's is never touched.
+func TestCallback_of_other_numbers(t *testing.T) {
+	t.Parallel()
+	const sibling, foreign, foreignBusiness = "200300400500601", "200300400500699", "100200300400599"
+	w := newWorld(t)
+	channel, siblings := w.connect(metaNumber, metaBusiness), w.connect(sibling, metaBusiness)
+	w.connect("200300400500602", "100200300400501")
+	other := w.another()
+	others := other.connect(foreign, foreignBusiness)
+	theirs := other.put(phoned("905321110008"))
+	mine := w.put(phoned("905321110008"))
+	before := other.caller().Settings.Version
+
+	through := func(number string, n int, text string) app.Update {
+		h := inbound(n, "905321110001", "", text)
+		h.Channel = number
+		return h
+	}
+	w.hook(channel,
+		through("", 1, "Hello to its own"), through(metaNumber, 2, "Hello"), through(sibling, 3, "Hello"), through(foreign, 4, "Hello"), through("1", 5, "Hello"),
+		app.Update{Channel: foreign, Choice: &app.MarketingChoice{Number: "905321110002", Change: desk.OptOut, At: 10}},
+		app.Update{Channel: foreign, Move: &app.Move{Number: "905321110008", NewNumber: "905321110009"}},
+		app.Update{Business: foreignBusiness, Choice: &app.MarketingChoice{Number: "905321110002", Change: desk.OptOut, At: 10}},
+		app.Update{Business: foreignBusiness, Move: &app.Move{Number: "905321110008", NewNumber: "905321110009"}},
+		app.Update{Business: foreignBusiness, Account: &app.AccountStatus{Blocked: "gone"}},
+		app.Update{Business: foreignBusiness, Template: &app.TemplateUpdate{Name: "hello", Language: "en", Status: "DISABLED"}},
+		app.Update{Channel: sibling, Choice: &app.MarketingChoice{Number: "905321110003", Change: desk.OptOut, At: 10}},
+		app.Update{Business: metaBusiness, Choice: &app.MarketingChoice{Number: "905321110004", Change: desk.OptOut, At: 10}},
+		app.Update{Business: "100200300400501", Choice: &app.MarketingChoice{Number: "905321110005", Change: desk.OptOut, At: 10}},
+	)
+	w.takeIn()
+	w.stop() // what follows a transaction is done too
+	for n, want := range map[int]desk.ID{1: channel, 2: channel, 3: siblings, 4: {}, 5: {}} {
+		for _, c := range []desk.ID{channel, siblings, others} {
+			if found := w.writer(c, n) != nil; found != (c == want) {
+				t.Errorf("message %d is on channel %s: %v", n, c, found)
+			}
+		}
+	}
+	w.holds(2, 2, 3)
+	other.holds(1, 0, 0)
+	for _, c := range []*desk.Contact{w.contact(mine.ID), other.contact(theirs.ID)} {
+		if c.Phone != "905321110008" {
+			t.Errorf("a person of another number's has moved: %+v", c)
+		}
+	}
+	if now := other.caller().Settings; now.Version != before || now.Channel(others).Status.Blocked != "" {
+		t.Errorf("the other workspace's settings have changed: %+v", now.Channel(others))
+	}
+	w.wants(0, on(w.channel), to("905321110002"))
+	w.wants(10, on(w.channel), to("905321110003"))
+	w.wants(10, on(w.channel), to("905321110004"))
+	w.wants(10, on(w.channel), to("905321110005"))
+	if r := other.send("k", of("sale", "en"), to("905321110003")); r.err != nil {
+		t.Errorf("the choice holds in the other workspace: %v", r.err)
+	}
+}
+
+// TestCallback_of_another_app: whoever has the secret of one Meta app speaks for the numbers
+// of that app only; for all of them also while the secret is replaced on one after the
+// other.
+func TestCallback_of_another_app(t *testing.T) {
+	t.Parallel()
+	const foreign, foreignBusiness = "200300400500601", "100200300400501"
+	w := newWorld(t)
+	stranger := account(foreign, foreignBusiness)
+	stranger.Secrets.AppSecret = app.NewSecret("s3cret-of-another-app")
+	channel, others, sibling := w.connect(metaNumber, metaBusiness), w.connectAs(stranger), w.connect("200300400500602", metaBusiness)
+	version := w.caller().Settings.Version
+	to := func(n int, number string) app.Update {
+		h := inbound(n, "905321110001", "", "Hello")
+		h.Channel = number
+		return h
+	}
+	w.hook(channel, to(1, foreign), to(2, "200300400500602"),
+		app.Update{Channel: foreign, Choice: &app.MarketingChoice{Number: "905321110002", Change: desk.OptOut, At: 10}},
+		app.Update{Business: foreignBusiness, Account: &app.AccountStatus{Blocked: "gone"}},
+		app.Update{Business: foreignBusiness, Template: &app.TemplateUpdate{Name: "hello", Language: "en", Status: "DISABLED"}})
+	w.takeIn()
+	w.stop()
+	if w.writer(others, 1) != nil || w.writer(sibling, 2) == nil || w.caller().Settings.Version != version {
+		t.Errorf("another app's channel is %+v", w.caller().Settings.Channel(others))
+	}
+	w.wants(0, on(w.channel), to905("2"))
+
+	w.start(app.Bounds{})
+	replace := func(id desk.ID, secret string) {
+		t.Helper()
+		_, err := w.EditChannel(t.Context(), w.operator(), id, app.ChannelEdit{Secrets: app.Secrets{AppSecret: app.NewSecret(secret)}})
+		must(t, err)
+	}
+	replace(channel, "s3cret-2")
+	w.hook(channel, to(3, "200300400500602"))
+	w.takeIn()
+	w.hook(sibling, to(4, metaNumber))
+	w.takeIn()
+	replace(sibling, "s3cret-2")
+	w.hook(channel, to(5, "200300400500602"))
+	w.takeIn()
+	if w.writer(sibling, 3) == nil || w.writer(channel, 4) == nil || w.writer(sibling, 5) == nil {
+		t.Error("messages are lost while the secret is replaced")
+	}
+	replace(channel, "s3cret-3")
+	replace(channel, "s3cret-4")
+	body, err := json.Marshal([]app.Update{to(6, "200300400500602")})
+	must(t, err)
+	must(t, w.calledBack(channel, sign("s3cret-4", body), body))
+	w.takeIn()
+	if w.writer(sibling, 6) != nil {
+		t.Error("a number of what is another app by now has heard it")
+	}
+}
+
+func to905(last string) edit { return to("90532111000" + last) }
+
+// TestCallback_of_a_deleted_contact: deletion erases the bodies that tell of the person.
+// One that is still to be taken in is not lost: whoever writes again is a new contact, and
+// can be deleted again.
+func TestCallback_of_a_deleted_contact(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	w.hook(channel, inbound(1, number, "TR.9A", "Hello"))
+	w.takeIn()
+	first := w.writer(channel, 1)
+	w.stop()
+	w.deleteContact(first.ID)
+	if w.newest(channel) != 0 {
+		t.Error("the body is still there")
+	}
+	w.holds(0, 0, 0)
+
+	w.start(app.Bounds{})
+	w.hook(channel, inbound(2, number, "", "Hello"))
+	w.takeIn()
+	w.stop()
+	w.start(app.Bounds{})
+	w.clock.advance(time.Second)
+	w.hook(channel, inbound(3, number, "", "STOP"))
+	w.deleteContact(w.writer(channel, 2).ID)
+	pending := w.due()
+	if len(pending) != 1 || w.newest(channel) != pending[0].ReceivedAt {
+		t.Fatalf("pending: %+v, newest %s", pending, w.newest(channel))
+	}
+	w.takeIn()
+	w.holds(1, 1, 1)
+	again := w.writer(channel, 3)
+	if again == nil || again.ID == first.ID || again.Phone != number {
+		t.Fatalf("the new contact: %+v", again)
+	}
+	w.deleteContact(again.ID)
+	if w.newest(channel) != 0 {
+		t.Error("the body is still there")
+	}
+	if r := w.send("k", on(w.channel), of("sale", "en")); !desk.IsType(r.err, desk.RecipientOptedOut) {
+		t.Errorf("the choice is forgotten: %v", r.err)
+	}
+
+	// One that tells of somebody who is no contact any more, or never was, would outlive them.
+	w.stop()
+	w.start(app.Bounds{})
+	w.clock.advance(time.Second)
+	w.hook(channel, app.Update{Channel: metaNumber, Choice: &app.MarketingChoice{Number: number, Change: desk.OptInAgain, At: desk.TimeOf(w.clock.now())}})
+	pending = w.due()
+	w.takeIn()
+	must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error {
+		body, err := tx.Callback(pending[0])
+		if len(body) != 0 || w.newest(channel) != pending[0].ReceivedAt {
+			t.Errorf("the body is kept: %q", body)
+		}
+		return err
+	}))
+	w.wants(0, on(w.channel))
+}
+
+// blocked checks why a send on a channel is refused, if it is.
+func (w *world) blocked(channel desk.ID, want bool) {
+	w.t.Helper()
+	r := w.send("k "+w.clock.newID().String(), on(channel))
+	if !want {
+		must(w.t, r.err)
+	} else if e := refusalOf(w.t, r.err, desk.ChannelNotUsable); e.Details != (desk.Unusable{Reason: "blocked"}) {
+		w.t.Errorf("details: %+v", e.Details)
+	}
+}
+
+// TestAccountStatus: what the provider blocks is refused before it is asked, on all channels
+// of the account, until it says otherwise or the time is over.
+func TestAccountStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel, sibling, free := w.connect(metaNumber, metaBusiness), w.connect("200300400500601", metaBusiness), w.connect("200300400500602", "100200300400501")
+	tell := func(s app.AccountStatus) {
+		t.Helper()
+		w.hook(channel, app.Update{Business: metaBusiness, Account: &s})
+		w.run()
+		waitFor(t, "the news to be taken in", func() bool {
+			a := w.caller().Settings.Channel(sibling).Status
+			return a.Blocked == s.Blocked && a.Until == s.Until
+		})
+	}
+	tell(app.AccountStatus{Blocked: "a violation"})
+	w.blocked(channel, true)
+	w.blocked(sibling, true)
+	w.blocked(free, false)
+	w.blocked(w.channel, false)
+	version := w.caller().Settings.Version
+	w.hook(channel, app.Update{Business: metaBusiness, Account: &app.AccountStatus{Blocked: "a violation"}})
+	w.takeIn()
+	if problems, err := w.CheckChannel(t.Context(), w.operator(), channel); err != nil || len(problems) != 1 || !problems[0].Blocking || !strings.Contains(problems[0].Text, "a violation") {
+		t.Errorf("checked: %+v, %v", problems, err)
+	}
+	tell(app.AccountStatus{At: 20})
+	w.blocked(channel, false)
+	w.hook(channel, app.Update{Business: metaBusiness, Account: &app.AccountStatus{Blocked: "late news", At: 10}})
+	w.takeIn()
+	if now := w.caller().Settings.Version; now != version+2 {
+		t.Errorf("what was known already, and the new account status of two channels, took the version from %d to %d", version, now)
+	}
+	tell(app.AccountStatus{Blocked: "for an hour", At: 30, Until: desk.TimeOf(w.clock.now()) + 3_600_000})
+	w.blocked(channel, true)
+	w.clock.advance(59 * time.Minute)
+	w.blocked(channel, true)
+	w.clock.advance(2 * time.Minute)
+	w.blocked(channel, false)
+	if problems, err := w.CheckChannel(t.Context(), w.operator(), channel); err != nil || len(problems) != 0 {
+		t.Errorf("checked: %+v, %v", problems, err)
+	}
+	if lines := w.log.find("WARN a channel's account status has changed"); len(lines) != 6 { // three changes of two channels
+		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+}
+
+// runAndLook starts Run, and waits until it has looked for libraries to fetch.
+func (w *world) runAndLook() {
+	w.t.Helper()
+	looked := w.store.listed.Load()
+	w.run()
+	waitFor(w.t, "the first look for libraries", func() bool { return w.store.listed.Load() > looked })
+}
+
+// templateStatus is that of hello in English, of a channel's library.
+func (w *world) templateStatus(channel desk.ID) string {
+	w.t.Helper()
+	library, err := w.TemplatesOf(context.Background(), w.operator(), channel)
+	must(w.t, err)
+	return library.Find("hello", "en").Status
+}
+
+// TestTemplateNews: a new status counts at once, however the language is spelled, and the
+// library is fetched soon after.
+func TestTemplateNews(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel, sibling, other := w.connect(metaNumber, metaBusiness), w.connect("200300400500601", metaBusiness), w.connect("200300400500602", "100200300400501")
+	must(t, w.SyncStale(t.Context())) // the next one is due in an hour
+	w.meta.change(func() { w.meta.away = errors.New("the provider is away") })
+	w.runAndLook()
+	update := template("order_update", "en_US", "UTILITY", "Order {{1}}", "Hi {{1}}, order {{2}} ships today.")
+	w.hook(channel,
+		app.Update{Business: metaBusiness, Template: &app.TemplateUpdate{Name: "hello", Language: "en", Status: "PAUSED"}},
+		app.Update{Business: metaBusiness, Template: &app.TemplateUpdate{Name: update.Name, Language: "en-US", Status: "DISABLED"}},
+		app.Update{Business: metaBusiness, Template: &app.TemplateUpdate{Name: "unknown", Language: "en", Status: "APPROVED"}})
+	for _, c := range []desk.ID{channel, sibling} {
+		waitFor(t, "the statuses to change", func() bool {
+			library, err := w.TemplatesOf(t.Context(), w.operator(), c)
+			must(t, err)
+			return w.templateStatus(c) == "paused" && library.Find("order_update", "en_US").Status == "disabled"
+		})
+		e := refusalOf(t, w.send("k"+c.String(), on(c)).err, desk.TemplateNotSendable)
+		if got := e.Details.(desk.Unsendable); got.Status != "paused" || !slices.Contains(got.Reasons, "not_approved") {
+			t.Errorf("details: %+v", got)
+		}
+	}
+	w.sent("tr", on(channel), of("hello", "tr"))
+	if got := w.templateStatus(other); got != "approved" {
+		t.Errorf("another account's is %s", got)
+	}
+	waitFor(t, "the library to be fetched, in vain", func() bool { return w.meta.times(channel) > 1 && w.meta.times(sibling) > 1 })
+	w.meta.change(func() { w.meta.away = nil })
+	w.hook(channel, app.Update{Business: metaBusiness, Template: &app.TemplateUpdate{Name: "hello", Language: "en"}})
+	waitFor(t, "the library to be fetched", func() bool { return w.templateStatus(channel) == "approved" && w.templateStatus(sibling) == "approved" })
+	if n := w.meta.times(other); n != 1 {
+		t.Errorf("another account's library was fetched %d times", n)
+	}
+}
+
+// TestSyncStale: of several nodes one fetches a library that nobody has fetched for an
+// hour. One that is said to have changed is fetched in any case, and not forgotten while
+// the database is away.
+func TestSyncStale(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	other := w.another()
+	others := other.connect(metaNumber, metaBusiness)
+	nodes := []*app.App{w.App, w.node(&faultyStore{Store: w.file}, app.Bounds{})}
+	must(t, w.SyncStale(t.Context())) // they were fetched when they were connected
+	w.clock.advance(61 * time.Minute)
+	var group sync.WaitGroup
+	for n := range 8 {
+		group.Go(func() {
+			if err := nodes[n%2].SyncStale(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if a, b := w.meta.times(channel), w.meta.times(others); a != 2 || b != 2 {
+		t.Fatalf("fetched %d and %d times", a, b)
+	}
+	w.runAndLook()
+	w.hook(channel, app.Update{Business: metaBusiness, Template: &app.TemplateUpdate{Name: "hello", Language: "en", Status: "PAUSED"}})
+	waitFor(t, "the status to change", func() bool { return w.templateStatus(channel) == "paused" })
+	w.stop() // before it was fetched
+	w.store.down.Store(true)
+	refused(t, w.SyncStale(t.Context()), desk.Unavailable)
+	w.store.down.Store(false)
+	for range 2 { // the second has nothing to do
+		must(t, w.SyncStale(t.Context()))
+	}
+	if a, b := w.meta.times(channel), w.meta.times(others); a != 3 || b != 2 || w.templateStatus(channel) != "approved" {
+		t.Errorf("fetched %d and %d times", a, b)
+	}
+
+	// A refusal says it, too.
+	for _, r := range []*desk.Refusal{refusal, {Type: desk.ProviderRejected, StaleTemplate: true}} {
+		w.meta.change(func() { w.meta.refusal = r })
+		refused(t, w.send("k", on(channel)).err, desk.ProviderRejected)
+		must(t, w.SyncStale(t.Context()))
+	}
+	if a, b := w.meta.times(channel), w.meta.times(others); a != 4 || b != 2 {
+		t.Errorf("fetched %d and %d times", a, b)
+	}
+}
+
+// TestSyncChannel_of_a_library_that_moved: of two nodes that fetch at once, the one that
+// asked first does not undo what the other has stored since.
+func TestSyncChannel_of_a_library_that_moved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	other := w.node(&faultyStore{Store: w.file}, app.Bounds{})
+	has := func(n int) {
+		w.meta.library = []desk.TemplateSource{template("hello", "en", "UTILITY", "", fmt.Sprint("Hello number ", n))}
+	}
+	moves, n := 1, 1
+	has(n)
+	var fetching func()
+	fetching = func() { // it has changed, the other node fetches it, and it changes again
+		if moves == 0 {
+			return
+		}
+		moves--
+		w.meta.fetching = nil
+		n++
+		has(n)
+		_, _, err := other.SyncChannel(t.Context(), w.operator(), channel)
+		must(t, err)
+		n++
+		has(n)
+		w.meta.fetching = fetching
+	}
+	w.meta.fetching = fetching
+	says := func(want string) {
+		t.Helper()
+		library, err := w.TemplatesOf(t.Context(), w.operator(), channel)
+		must(t, err)
+		if got := library.Find("hello", "en").Body; got != want {
+			t.Errorf("the template says %q, want %q", got, want)
+		}
+	}
+	if _, _, err := w.SyncChannel(t.Context(), w.operator(), channel); err != nil || w.meta.times(channel) != 1+3 {
+		t.Errorf("fetched %d times, %v", w.meta.times(channel), err)
+	}
+	says("Hello number 3")
+	moves = 10 // more often than one tries
+	has(n + 1)
+	_, _, err := w.SyncChannel(t.Context(), w.operator(), channel)
+	refused(t, err, desk.Unavailable)
+	says(fmt.Sprint("Hello number ", n-1))
+}
+
+// TestSyncChannel_of_WhatsApp: a library that can't be had changes nothing; what has
+// vanished is deleted, for us, until it comes back.
+func TestSyncChannel_of_WhatsApp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	all := w.meta.library
+	step := func(what string, library []desk.TemplateSource, away error, want string) {
+		t.Helper()
+		w.meta.change(func() { w.meta.library, w.meta.away = library, away })
+		if _, _, err := w.SyncChannel(t.Context(), w.operator(), channel); !errors.Is(err, away) {
+			t.Errorf("%s: %v", what, err)
+		}
+		r := w.send(what, on(channel))
+		if got := w.templateStatus(channel); got != want || (want == "approved") != (r.err == nil) {
+			t.Errorf("%s: %s, sent: %v", what, got, r.err)
+		}
+	}
+	away := errors.New("the provider is away")
+	step("there", all, nil, "approved")
+	step("nothing can be had", nil, away, "approved")
+	step("half can be had", all[1:], away, "approved")
+	step("vanished", all[1:], nil, "deleted")
+	version := w.caller().Settings.Version
+	step("vanished still", all[1:], nil, "deleted")
+	if now := w.caller().Settings.Version; now != version {
+		t.Errorf("nothing changed, and the version went from %d to %d", version, now)
+	}
+	step("back", all, nil, "approved")
+}

@@ -1,0 +1,372 @@
+package app_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// webhook adds a webhook, which gets nothing of what was before.
+func (w *world) webhook(url string, types ...string) desk.ID {
+	w.t.Helper()
+	added, _, err := w.AddWebhook(w.t.Context(), w.operator(), desk.WebhookEdit{URL: &url, Types: &types}, nil)
+	must(w.t, err)
+	return added.ID
+}
+
+func (w *world) deliveries(webhook desk.ID) []*desk.WebhookDelivery {
+	w.t.Helper()
+	list, _, err := w.file.Deliveries(w.t.Context(), w.ws, webhook, desk.DeliveryFilter{}, nil, 100_000)
+	must(w.t, err)
+	return list
+}
+
+func (w *world) state(webhook desk.ID) desk.WebhookState {
+	w.t.Helper()
+	states, err := w.file.WebhookStates(w.t.Context(), w.ws)
+	must(w.t, err)
+	return states[webhook]
+}
+
+// settled waits until all events are delivered or failed, and stored.
+func (w *world) settled(webhook desk.ID, n int) (list []*desk.WebhookDelivery) {
+	w.t.Helper()
+	waitFor(w.t, "deliveries to settle", func() bool {
+		list = w.deliveries(webhook)
+		for _, d := range list {
+			if d.Status == desk.DeliveryPending {
+				return false
+			}
+		}
+		return len(list) >= n
+	})
+	return list
+}
+
+// TestDeliver: every event of the types comes once, the first attempts in order, with
+// eight at a time.
+func TestDeliver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.*")
+	w.receiver.plays(func(posted) app.Posted { time.Sleep(time.Millisecond); return app.Posted{StatusCode: 204} })
+	stop := w.deliver(w.App)
+	const contacts = 300
+	for n := range contacts {
+		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
+		if n%10 == 0 {
+			_, err := w.AddMember(t.Context(), w.operator(), fmt.Sprint(n), fmt.Sprintf("m%d@example.com", n), "agent")
+			must(t, err)
+		}
+	}
+	list := w.settled(hook, contacts)
+	stop()
+	got := w.receiver.got()
+	if len(list) != contacts || len(got) != contacts || w.receiver.most > 8 || w.receiver.most < 2 {
+		t.Errorf("%d deliveries, %d attempts, %d at once", len(list), len(got), w.receiver.most)
+	}
+	for i, d := range list {
+		if i > 0 && d.Event.Seq >= list[i-1].Event.Seq || len(d.Attempts) != 1 || d.Status != desk.DeliveryDelivered {
+			t.Errorf("delivery %d: %+v", i, d)
+		}
+	}
+	if at := w.state(hook).Cursor; at.Seq < list[0].Event.Seq {
+		t.Errorf("the cursor is at %v", at)
+	}
+}
+
+// TestDeliver_retries: an event that always fails has the attempts of its schedule, with
+// their pauses, and stops no other.
+func TestDeliver_retries(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{5 * time.Second, time.Minute, 3 * time.Hour}, GiveUp: 72 * time.Hour})
+	hook := w.webhook("https://a.example/in", "contact.created")
+	poison := ""
+	w.receiver.plays(func(p posted) app.Posted {
+		if p.Data == "poison@example.com" {
+			poison = p.Post.ID
+			return refusesWith(500, "no")
+		}
+		return app.Posted{StatusCode: 200}
+	})
+	w.deliver(w.App)
+	w.put(mailed("poison@example.com"))
+	for n := range 20 {
+		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
+	}
+	pending := func() (list []*desk.WebhookDelivery) {
+		for _, d := range w.deliveries(hook) {
+			if d.Status == desk.DeliveryPending {
+				list = append(list, d)
+			}
+		}
+		return list
+	}
+	tries := func() int {
+		n := 0
+		for _, p := range w.receiver.got() {
+			if p.Post.ID == poison {
+				n++
+			}
+		}
+		return n
+	}
+	for n, pause := range []time.Duration{5 * time.Second, time.Minute, 3 * time.Hour} {
+		waitFor(t, "an attempt to be stored", func() bool {
+			list := pending()
+			return len(w.deliveries(hook)) == 21 && len(list) == 1 && len(list[0].Attempts) == n+1
+		})
+		d := pending()[0]
+		ended := d.Attempts[n].At + d.Attempts[n].Took
+		if wait := time.Duration(d.DueAt-ended) * time.Millisecond; wait < pause || wait > pause*6/5 {
+			t.Errorf("after attempt %d it waits %v, want %v", n+1, wait, pause)
+		}
+		if got := tries(); got != n+1 {
+			t.Errorf("%d attempts, want %d", got, n+1)
+		}
+		w.clock.advance(pause * 6 / 5)
+	}
+	list := w.settled(hook, 21)
+	d := list[20]
+	if d.Status != desk.DeliveryFailed || len(d.Attempts) != 4 || d.Attempts[3].Response != "no" || tries() != 4 {
+		t.Errorf("the poison: %+v, %d attempts", d, tries())
+	}
+	if s := w.state(hook); s.Failing() || s.FailingSince == 0 {
+		t.Errorf("state: %+v", s)
+	}
+}
+
+// TestDeliver_failing: after ten failures in a row the endpoint is probed; it is disabled
+// when it has failed for too long, and a success before that brings all.
+func TestDeliver_failing(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{time.Second, time.Second, time.Second}, GiveUp: 2 * time.Hour})
+	hook := w.webhook("https://a.example/in", "contact.created")
+	w.receiver.plays(func(posted) app.Posted { return refusesWith(500, "") })
+	w.deliver(w.App)
+	for n := range 30 {
+		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
+	}
+	waitFor(t, "the endpoint to fail", func() bool { s := w.state(hook); return s.Failing() })
+	for range 5 {
+		before := w.state(hook).Probes
+		w.clock.advance(10 * time.Minute)
+		waitFor(t, "a probe", func() bool { return w.state(hook).Probes > before })
+	}
+	tries := len(w.receiver.got())
+	if tries > 10+8+5+2 {
+		t.Errorf("%d attempts", tries)
+	}
+	w.receiver.plays(nil)
+	w.clock.advance(10 * time.Minute)
+	w.settled(hook, 30)
+	if s := w.state(hook); s.Failing() || s.FailingSince != 0 || s.HeldUntil != 0 {
+		t.Errorf("state: %+v", s)
+	}
+	if len(w.log.find("is failing")) != 1 || len(w.log.find("answers again")) != 1 {
+		t.Errorf("log: %v", w.log.find("endpoint"))
+	}
+}
+
+// TestDeliver_holds: an endpoint that asks for a pause gets it.
+func TestDeliver_holds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.created")
+	w.receiver.plays(func(p posted) app.Posted {
+		if p.Data == "0@example.com" && p.n == 1 {
+			return app.Posted{StatusCode: 429, Error: "status", RetryAfter: 30 * time.Minute}
+		}
+		return app.Posted{StatusCode: 200}
+	})
+	w.deliver(w.App)
+	w.put(mailed("0@example.com"))
+	waitFor(t, "the hold", func() bool { return w.state(hook).HeldUntil != 0 })
+	w.put(mailed("1@example.com"))
+	w.clock.advance(29 * time.Minute)
+	time.Sleep(2 * time.Millisecond)
+	if got := w.receiver.got(); len(got) != 1 {
+		t.Errorf("%d attempts during the hold", len(got))
+	}
+	w.clock.advance(time.Minute)
+	w.settled(hook, 2)
+}
+
+// TestDeliver_nodes: a node that stops hands over without repetition; one that loses the
+// database begins nothing once its lease may have ended, and the other goes on.
+func TestDeliver_nodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.created")
+	w.receiver.plays(func(posted) app.Posted { time.Sleep(time.Millisecond); return app.Posted{StatusCode: 200} })
+	second := &faultyStore{Store: w.file}
+	b := w.node(second, app.Bounds{})
+	stopA := w.deliver(w.App)
+	n := 0
+	write := func(count int) {
+		for range count {
+			w.put(mailed(fmt.Sprintf("%d@example.com", n)))
+			n++
+		}
+	}
+	write(50)
+	waitFor(t, "the first node to begin", func() bool { return len(w.receiver.got()) > 10 })
+	w.deliver(b)
+	stopA()
+	write(50)
+	w.settled(hook, 100)
+	if got := len(w.receiver.got()); got != 100 {
+		t.Errorf("%d attempts, want 100", got)
+	}
+	// The second node loses its database amid attempts.
+	release := make(chan struct{})
+	w.receiver.plays(func(posted) app.Posted { <-release; return app.Posted{StatusCode: 200} })
+	write(20)
+	waitFor(t, "eight attempts", func() bool { return len(w.receiver.got()) == 108 })
+	second.down.Store(true)
+	second.cut.Store(true)
+	w.deliver(w.node(w.store, app.Bounds{}))
+	w.clock.up.Add(int64(11 * time.Second))
+	w.clock.advance(11 * time.Second)
+	waitFor(t, "the third node to begin", func() bool { return len(w.receiver.got()) == 116 })
+	close(release)
+	w.receiver.plays(nil)
+	w.settled(hook, 120)
+	second.down.Store(false)
+	second.cut.Store(false)
+	write(30)
+	w.settled(hook, 150)
+	if got := len(w.receiver.got()); got != 158 {
+		t.Errorf("%d attempts, want 158: 8 were under way", got)
+	}
+}
+
+// TestDeliver_erasure: once a contact's deletion is answered, an answer that repeats the
+// person's data is not stored, those that are stored go, and a repetition has no data.
+func TestDeliver_erasure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.created")
+	release := make(chan struct{})
+	w.receiver.plays(func(p posted) app.Posted {
+		if p.n == 2 {
+			<-release
+		}
+		return refusesWith(500, "I can't read "+p.Data)
+	})
+	w.deliver(w.App)
+	c, kept := w.put(mailed("gone@example.com")), w.put(mailed("kept@example.com"))
+	stored := func() (texts []string) {
+		for _, d := range w.deliveries(hook) {
+			for _, a := range d.Attempts {
+				texts = append(texts, a.Response)
+			}
+		}
+		return texts
+	}
+	waitFor(t, "both answers", func() bool { return len(stored()) == 2 })
+	w.clock.advance(6 * time.Second)
+	waitFor(t, "the second attempts", func() bool { return len(w.receiver.got()) == 4 })
+	w.deleteContact(c.ID)
+	close(release)
+	waitFor(t, "both answers", func() bool { return len(stored()) == 4 })
+	w.clock.advance(36 * time.Second)
+	waitFor(t, "the third attempts", func() bool { return len(stored()) == 6 })
+	for _, text := range stored() {
+		if text != "" && text != "I can't read kept@example.com" {
+			t.Errorf("an answer is stored: %q", text)
+		}
+	}
+	for _, p := range w.receiver.got()[4:] {
+		if want := map[string]string{kept.ID.String(): "kept@example.com"}[p.Subject]; p.Data != want {
+			t.Errorf("sent after the deletion: %q, want %q", p.Data, want)
+		}
+	}
+}
+
+// TestDeliver_expired: events that expire while the endpoint is behind are counted, and
+// a delivery whose event expires fails.
+func TestDeliver_expired(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.created", "webhook.updated")
+	w.receiver.plays(func(posted) app.Posted { return refusesWith(500, "") })
+	w.put(mailed("0@example.com"))
+	w.put(mailed("1@example.com"))
+	stop := w.deliver(w.App)
+	waitFor(t, "attempts", func() bool { return len(w.deliveries(hook)) == 2 })
+	stop()
+	w.put(mailed("2@example.com"))
+	w.put(mailed("3@example.com"))
+	w.clock.advance(time.Hour)
+	must(t, w.ForgetEvents(t.Context(), time.Minute))
+	w.receiver.plays(nil)
+	w.deliver(w.App)
+	w.put(mailed("4@example.com"))
+	list := w.settled(hook, 4)
+	for _, d := range list[2:] {
+		if n := len(d.Attempts); d.Status != desk.DeliveryFailed || d.Attempts[n-1].Error != desk.AttemptExpired {
+			t.Errorf("delivery: %+v", d)
+		}
+	}
+	got := w.receiver.got()[2:]
+	if len(got) != 2 || got[0].Type != "webhook.updated" && got[1].Type != "webhook.updated" {
+		t.Errorf("got %+v", got)
+	}
+	if lines := w.log.find("expired"); len(lines) != 1 {
+		t.Errorf("log: %q", lines)
+	}
+}
+
+// TestDeliver_asked: a redelivery comes although the endpoint is failing, a ping's
+// success makes all due, a replay brings again what was delivered, and 410 disables.
+func TestDeliver_asked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.created")
+	w.receiver.plays(func(posted) app.Posted { return refusesWith(500, "") })
+	w.deliver(w.App)
+	for n := range 12 {
+		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
+	}
+	waitFor(t, "the endpoint to fail", func() bool { s := w.state(hook); return s.Failing() })
+	list := w.deliveries(hook)
+	last := list[len(list)-1]
+	tries := func() (n int) {
+		d, err := w.file.Delivery(t.Context(), w.ws, hook, last.ID)
+		must(t, err)
+		return len(d.Attempts)
+	}
+	before := tries()
+	d, err := w.Redeliver(t.Context(), w.operator(), hook, last.ID)
+	must(t, err)
+	if d.Next == 0 {
+		t.Error("a redelivery is not planned")
+	}
+	waitFor(t, "the redelivery", func() bool { return tries() == before+1 })
+	w.receiver.plays(nil)
+	if a, err := w.Ping(t.Context(), w.operator(), hook); err != nil || a.Error != "" {
+		t.Fatalf("ping: %+v, %v", a, err)
+	}
+	w.settled(hook, 12)
+	_, err = w.Replay(t.Context(), w.operator(), hook, "oldest")
+	must(t, err)
+	w.settled(hook, 24)
+	_, err = w.Replay(t.Context(), w.operator(), hook, "evt_1")
+	refused(t, err, desk.InvalidRequest)
+	w.receiver.plays(func(posted) app.Posted { return app.Posted{StatusCode: 410, Error: desk.AttemptGone} })
+	w.put(mailed("last@example.com"))
+	waitFor(t, "the webhook to be disabled", func() bool {
+		found := w.operator().Settings.Webhook(hook)
+		return !found.Enabled && found.DisabledReason == desk.DisabledGone
+	})
+	_, err = w.Redeliver(t.Context(), w.operator(), hook, last.ID)
+	refused(t, err, desk.EndpointOff)
+	must(t, w.RemoveWebhook(t.Context(), w.operator(), hook))
+	if left := w.deliveries(hook); len(left) != 0 {
+		t.Errorf("%d deliveries are left", len(left))
+	}
+}

@@ -1,0 +1,324 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley/desk"
+)
+
+// A WebhookDelivery is a delivery as callers see it.
+type WebhookDelivery struct {
+	*desk.WebhookDelivery
+	EventID string
+	Next    desk.Time // when the next attempt is planned; 0: none is
+}
+
+// delivered is one of a webhook's deliveries as callers see it.
+func (a *App) delivered(ws desk.ID, d *desk.WebhookDelivery, w *desk.Webhook, state *desk.WebhookState, probed desk.ID) WebhookDelivery {
+	return WebhookDelivery{d, a.EventID(ws, d.Event), d.NextAttempt(w, state, d.ID == probed)}
+}
+
+// probed is the delivery with which a failing endpoint is probed next, the zero id if
+// there is none.
+func (a *App) probed(ctx context.Context, ws desk.ID, w *desk.Webhook, state *desk.WebhookState) (desk.ID, error) {
+	if !state.Failing() || !w.Enabled {
+		return desk.ID{}, nil
+	}
+	pending, err := a.store.PendingDeliveries(ctx, ws, w.ID)
+	if err != nil {
+		return desk.ID{}, err
+	}
+	held := *state
+	held.HeldUntil = 0
+	next, _ := a.rules.Next(&held, pending, a.now())
+	if next == nil {
+		return desk.ID{}, nil
+	}
+	return next.ID, nil
+}
+
+// directed is the webhook with this id. It returns NotFound, and Forbidden for a caller
+// who may not read its events.
+func (p Principal) directed(id desk.ID) (*desk.Webhook, error) {
+	w := p.Settings.Webhook(id)
+	if w == nil {
+		return nil, desk.NoWebhook()
+	}
+	return w, p.MayDeliver(w.Types)
+}
+
+// A DeliveryQuery narrows a list of deliveries.
+type DeliveryQuery struct {
+	Status  desk.DeliveryStatus // "": any
+	EventID string              // "": any
+	Cursor  string
+	Limit   int
+}
+
+// Deliveries returns a page of a webhook's deliveries, newest first, and the cursor of
+// the next page, "" if there is none. It returns NotFound, Forbidden, and InvalidRequest
+// for an id of an event or a cursor that it did not give out.
+func (a *App) Deliveries(ctx context.Context, p Principal, id desk.ID, q DeliveryQuery) ([]WebhookDelivery, string, error) {
+	w, err := p.directed(id)
+	if err != nil {
+		return nil, "", err
+	}
+	ws := p.Workspace()
+	f := desk.DeliveryFilter{Status: q.Status}
+	if q.EventID != "" {
+		place, ok := a.EventPlace(ws, q.EventID)
+		if !ok {
+			return nil, "", desk.InvalidAt("/event_id", "this workspace has no event with this id")
+		}
+		f.Event = &place
+	}
+	list := cursorList{ws, "deliveries", fmt.Sprintf("%s %q %q", id, q.Status, q.EventID)}
+	var after *desk.ID
+	if q.Cursor != "" {
+		place, err := a.cursors.open(list, q.Cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		after = (*desk.ID)(place)
+	}
+	states, err := a.store.WebhookStates(ctx, ws)
+	if err != nil {
+		return nil, "", err
+	}
+	state := states[id]
+	probed, err := a.probed(ctx, ws, w, &state)
+	if err != nil {
+		return nil, "", err
+	}
+	page, next, err := a.store.Deliveries(ctx, ws, id, f, after, q.Limit)
+	if err != nil {
+		return nil, "", err
+	}
+	found := make([]WebhookDelivery, len(page))
+	for i, d := range page {
+		found[i] = a.delivered(ws, d, w, &state, probed)
+	}
+	if next == nil {
+		return found, "", nil
+	}
+	return found, a.cursors.seal(list, next[:]), nil
+}
+
+// Redeliver makes a delivery due now, with a new schedule. It returns NotFound, Forbidden,
+// EndpointOff if the webhook is disabled, and CursorExpired if the event is gone.
+func (a *App) Redeliver(ctx context.Context, p Principal, id, delivery desk.ID) (WebhookDelivery, error) {
+	w, err := p.directed(id)
+	if w == nil {
+		return WebhookDelivery{}, err
+	}
+	ref := WebhookRef{p.Workspace(), id}
+	stored, e := a.store.Delivery(ctx, ref.Workspace, id, delivery)
+	switch {
+	case e != nil:
+		return WebhookDelivery{}, e
+	case stored == nil:
+		return WebhookDelivery{}, noDelivery()
+	case err != nil:
+		return WebhookDelivery{}, err
+	}
+	event, err := a.eventAt(ctx, ref, stored.Event)
+	if err != nil {
+		return WebhookDelivery{}, err
+	}
+	var d *desk.WebhookDelivery
+	var state desk.WebhookState
+	err = a.directWebhook(ctx, p, id, func(tx Tx, now *desk.Webhook) error {
+		w = now
+		if !w.Enabled {
+			return desk.Errorf(desk.EndpointOff, "the webhook is disabled: enable it first")
+		}
+		if len(event.Events) == 0 {
+			return a.expired(event, ExpiredByRetention)
+		}
+		list, err := tx.DeliveriesOf(id, []desk.ID{delivery})
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			return noDelivery()
+		}
+		if state, err = tx.WebhookState(id); err != nil {
+			return err
+		}
+		d = list[0]
+		d.Redeliver(a.now())
+		return tx.PutDeliveries(id, list)
+	})
+	if err != nil {
+		return WebhookDelivery{}, err
+	}
+	for _, before := range stored.Attempts {
+		d.Respond(before.At, before.Response)
+	}
+	return a.delivered(ref.Workspace, d, w, &state, desk.ID{}), nil
+}
+
+func noDelivery() *desk.Error { return desk.NotFoundf("the webhook has no delivery with this id") }
+
+// directWebhook changes what belongs to a webhook's deliveries, and tells the process that
+// serves it. It returns NotFound, and Forbidden for a caller who may not read its events.
+func (a *App) directWebhook(ctx context.Context, p Principal, id desk.ID, change func(Tx, *desk.Webhook) error) error {
+	err := a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+		now := p
+		if now.Settings = tx.Settings(); p.Key != nil {
+			if err := p.still(now.Settings, desk.WebhooksWrite, a.now()); err != nil {
+				return err
+			}
+			now.Key = now.Settings.Key(p.Key.ID)
+		}
+		w, err := now.directed(id)
+		if err != nil {
+			return err
+		}
+		if err := tx.CallHolder(taskOf(id)); err != nil {
+			return err
+		}
+		return change(tx, w)
+	})
+	if err == nil {
+		a.delivering.note()
+	}
+	return err
+}
+
+// Replay has the deliveries of a webhook go on at a cursor: pending ones of later events
+// are dropped. It returns the errors of Feed, and NotFound.
+func (a *App) Replay(ctx context.Context, p Principal, id desk.ID, cursor string) (Webhook, error) {
+	if _, err := p.directed(id); err != nil {
+		return Webhook{}, err
+	}
+	if cursor == "" {
+		return Webhook{}, desk.InvalidAt("/cursor", "missing; send the id of an event, a cursor of an answer, oldest or latest")
+	}
+	q, err := a.eventStart(p.Workspace(), cursor)
+	if err != nil {
+		return Webhook{}, err
+	}
+	page, err := a.store.Events(ctx, p.Workspace(), q, func(*desk.Settings) ([]desk.EventType, error) { return nil, nil })
+	if err != nil {
+		return Webhook{}, err
+	}
+	if page.Expired != "" {
+		return Webhook{}, a.expired(page, page.Expired)
+	}
+	err = a.directWebhook(ctx, p, id, func(tx Tx, _ *desk.Webhook) error {
+		state, err := tx.WebhookState(id)
+		if err != nil {
+			return err
+		}
+		state.Cursor = page.Next
+		if err := tx.DropPending(id, state.Cursor.Seq); err != nil {
+			return err
+		}
+		if err := tx.PutWebhookState(id, state); err != nil {
+			return err
+		}
+		return tx.Append(desk.Event{Type: desk.WebhookUpdated, Subject: id, Actor: p.Actor, At: a.now(), Changed: []string{"cursor"}})
+	})
+	if err != nil {
+		return Webhook{}, err
+	}
+	s, err := a.store.Settings(ctx, p.Workspace())
+	if err != nil {
+		return Webhook{}, err
+	}
+	return a.changedWebhook(ctx, s, s.Webhook(id))
+}
+
+// WebhookPing is the type of the event that a ping sends. No feed has it.
+const WebhookPing desk.EventType = "webhook.ping"
+
+// Ping makes one attempt now, even if the webhook is disabled, and returns what came of
+// it. It returns NotFound and Forbidden.
+func (a *App) Ping(ctx context.Context, p Principal, id desk.ID) (desk.WebhookAttempt, error) {
+	w, err := p.directed(id)
+	if err != nil {
+		return desk.WebhookAttempt{}, err
+	}
+	shown, err := a.oneWebhook(ctx, p.Settings, w)
+	if err != nil {
+		return desk.WebhookAttempt{}, err
+	}
+	ws := p.Workspace()
+	event := desk.FeedEvent{ID: "ping_" + a.newID().String(), Event: desk.Event{Type: WebhookPing, Subject: id, Actor: p.Actor, At: a.now()}}
+	page := &EventPage{Settings: p.Settings, Webhooks: map[desk.ID]*Webhook{id: &shown}}
+	ctx = context.WithoutCancel(ctx)
+	r, err := a.post(ctx, ws, w, event.ID, a.event(page, &event))
+	if err != nil {
+		return desk.WebhookAttempt{}, err
+	}
+	// What follows from it is not the caller's: the attempt was made.
+	if err := a.pinged(ctx, WebhookRef{ws, id}, &r); err != nil {
+		a.log.WarnContext(ctx, "what a ping showed is not stored", "workspace_id", ws, "webhook_id", id, "err", err)
+	}
+	return r.WebhookAttempt, nil
+}
+
+// pinged stores what follows from a ping.
+func (a *App) pinged(ctx context.Context, ref WebhookRef, r *desk.WebhookResult) error {
+	states, err := a.store.WebhookStates(ctx, ref.Workspace)
+	if err != nil {
+		return err
+	}
+	state := states[ref.ID]
+	before := state
+	if verdict := state.Pinged(r); verdict.Disable != "" {
+		return a.disableWebhook(ctx, ref, verdict.Disable)
+	}
+	if state == before {
+		return nil
+	}
+	err = a.store.InTx(ctx, ref.Workspace, func(tx Tx) error {
+		if err := tx.CallHolder(taskOf(ref.ID)); err != nil {
+			return err
+		}
+		state, err := tx.WebhookState(ref.ID)
+		if err != nil {
+			return err
+		}
+		if state.Pinged(r).Recovered {
+			if err := tx.DuePending(ref.ID, a.now()); err != nil {
+				return err
+			}
+		}
+		return tx.PutWebhookState(ref.ID, state)
+	})
+	if err == nil {
+		a.delivering.note()
+	}
+	return err
+}
+
+// forgetDeliveries deletes the old deliveries of a workspace's webhooks.
+func (a *App) forgetDeliveries(ctx context.Context, ws desk.ID) error {
+	s, err := a.store.Settings(ctx, ws)
+	if err != nil {
+		return err
+	}
+	before := a.now() - desk.Time(desk.KeepDelivery/time.Millisecond)
+	for _, w := range s.Webhooks() {
+		for n := sweepGroup; n == sweepGroup && ctx.Err() == nil; {
+			if n, err = a.store.ForgetDeliveries(ctx, ws, w.ID, before, desk.MaxDeliveries, sweepGroup); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dropDeliveries deletes the deliveries of a webhook that was removed.
+func (a *App) dropDeliveries(ctx context.Context, ref WebhookRef) {
+	err := inGroups(ctx, sweepGroup, func(limit int) (int, error) {
+		return a.store.ForgetDeliveries(ctx, ref.Workspace, ref.ID, 0, 0, limit)
+	})
+	if err != nil {
+		a.log.WarnContext(ctx, "the deliveries of a removed webhook are left", "workspace_id", ref.Workspace, "webhook_id", ref.ID, "err", err)
+	}
+}

@@ -1,0 +1,465 @@
+package app
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/desk"
+)
+
+// The id of an event is evt_ and 32 characters: its number, its tag, and a signature that
+// binds both to the workspace (contract-events §1). Its byte order is the order of the
+// numbers. It is also the cursor of the place after the event.
+const (
+	eventIDPrefix = "evt_"
+	eventIDPlace  = 6 + 6 // bytes of number and tag
+	eventIDLength = eventIDPlace + 8
+)
+
+var eventIDText = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
+
+// EventID is the id of the event at a place.
+func (a *App) EventID(ws desk.ID, place desk.EventPlace) string {
+	id := binary.BigEndian.AppendUint64(nil, uint64(place.Seq)<<16)[:6]
+	id = append(id, binary.BigEndian.AppendUint64(nil, uint64(place.Tag)<<16)[:6]...)
+	return eventIDPrefix + eventIDText.EncodeToString(append(id, a.signEvent(ws, id)...))
+}
+
+func (a *App) signEvent(ws desk.ID, place []byte) []byte {
+	mac := hmac.New(sha256.New, a.eventKey)
+	mac.Write(ws[:])
+	mac.Write(place)
+	return mac.Sum(nil)[:eventIDLength-eventIDPlace]
+}
+
+// EventPlace is the place of an event's id. It is false for a text that is no id of the
+// workspace.
+func (a *App) EventPlace(ws desk.ID, id string) (place desk.EventPlace, ok bool) {
+	text, found := strings.CutPrefix(id, eventIDPrefix)
+	b, err := eventIDText.DecodeString(text)
+	if !found || err != nil || len(b) != eventIDLength || len(text) != eventIDText.EncodedLen(eventIDLength) || !hmac.Equal(b[eventIDPlace:], a.signEvent(ws, b[:eventIDPlace])) {
+		return place, false
+	}
+	number := func(b []byte) int64 { return int64(binary.BigEndian.Uint64(append([]byte{0, 0}, b...))) }
+	return desk.EventPlace{Seq: number(b[:6]), Tag: number(b[6:12])}, true
+}
+
+// A FeedQuery is what a reader of the feed asks for.
+type FeedQuery struct {
+	Cursor string // "" or oldest: from the oldest event; latest: what comes from now on; otherwise an event's id
+	Types  desk.EventFilter
+	Limit  int
+}
+
+// Feed returns the next page of the feed. It returns Unauthorized, InvalidRequest for a
+// cursor that it did not give out, Forbidden for a type that the principal may not read,
+// and CursorExpired.
+func (a *App) Feed(ctx context.Context, p Principal, q FeedQuery) (*EventPage, error) {
+	start, err := a.eventStart(p.Workspace(), q.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	start.Limit = q.Limit
+	return a.eventPage(ctx, p, start, q.Types)
+}
+
+// eventStart reads a cursor.
+func (a *App) eventStart(ws desk.ID, cursor string) (q EventQuery, err error) {
+	switch cursor {
+	case "", "oldest":
+		return EventQuery{From: FromOldest}, nil
+	case "latest":
+		return EventQuery{From: FromNewest}, nil
+	}
+	place, ok := a.EventPlace(ws, cursor)
+	if !ok {
+		return q, desk.InvalidAt("/cursor", "this service did not give it out for this workspace; use the id of an event, a cursor of an answer, oldest or latest")
+	}
+	return EventQuery{From: FromPlace, After: place}, nil
+}
+
+// Cursor is the cursor of the place after the last event that a page looked at.
+func (a *App) Cursor(page *EventPage) string { return a.EventID(page.Settings.ID, page.Next) }
+
+// eventPage reads a page, and checks the principal in the snapshot of the page.
+func (a *App) eventPage(ctx context.Context, p Principal, q EventQuery, f desk.EventFilter) (*EventPage, error) {
+	ws := p.Workspace()
+	var types []desk.EventType
+	page, err := a.store.Events(ctx, ws, q, func(s *desk.Settings) (_ []desk.EventType, err error) {
+		if err := p.still(s, desk.EventsRead, a.now()); err != nil {
+			return nil, err
+		}
+		types, err = f.For(p.in(s).Allow)
+		return types, err
+	})
+	if desk.IsType(err, desk.NotFound) { // the workspace was deleted meanwhile
+		return nil, errUnauthorized
+	}
+	if err != nil {
+		return nil, err
+	}
+	if page.Expired != "" {
+		return nil, a.expired(page, page.Expired)
+	}
+	page.types = types
+	if err := a.complete(ctx, page); err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+// expired is CursorExpired for a page that can't be read.
+func (a *App) expired(page *EventPage, reason string) error {
+	e := desk.Errorf(desk.CursorExpired, "events after this cursor have expired; go on from the oldest that is kept, and read the records anew")
+	if reason == ExpiredByHistory {
+		e = desk.Errorf(desk.CursorExpired, "this database has no such event: it was restored from a backup; go on from the newest, and read the records anew")
+	}
+	ws := page.Settings.ID
+	e.Details = desk.ExpiredCursor{Reason: reason, Oldest: a.EventID(ws, page.Oldest), Newest: a.EventID(ws, page.Newest)}
+	return e
+}
+
+// complete adds to a page what the store does not know.
+func (a *App) complete(ctx context.Context, page *EventPage) error {
+	if err := a.addLibraries(ctx, page); err != nil {
+		return err
+	}
+	page.Trim() // now that the sizes of templates are known
+	for i := range page.Events {
+		page.Events[i].ID = a.EventID(page.Settings.ID, page.Events[i].Place)
+	}
+	return a.addWebhooks(ctx, page)
+}
+
+// addWebhooks adds the webhooks, if the page has events of any.
+func (a *App) addWebhooks(ctx context.Context, page *EventPage) error {
+	if !slices.ContainsFunc(page.Events, func(e desk.FeedEvent) bool { return e.Type.Kind() == "webhook" }) {
+		return nil
+	}
+	list, err := a.webhooks(ctx, page.Settings, page.Settings.Webhooks()...)
+	page.Webhooks = make(map[desk.ID]*Webhook, len(list))
+	for i := range list {
+		page.Webhooks[list[i].ID] = &list[i]
+	}
+	return err
+}
+
+// addLibraries adds the templates that the page's events are about.
+func (a *App) addLibraries(ctx context.Context, page *EventPage) error {
+	for i := range page.Events {
+		e := &page.Events[i]
+		if e.Type.Kind() != "template" {
+			continue
+		}
+		id, _, _ := e.TemplateKey()
+		c := page.Settings.Channel(id)
+		if c == nil || page.Libraries[id] != nil {
+			continue
+		}
+		library, err := a.library(ctx, page.Settings.ID, c)
+		if err != nil {
+			return err
+		}
+		if page.Libraries == nil {
+			page.Libraries = map[desk.ID]*desk.Library{}
+		}
+		page.Libraries[id] = library
+	}
+	return nil
+}
+
+// The greatest numbers of followers of a process, and of one key (contract-events §2).
+const (
+	maxFollowers    = 1024
+	maxKeyFollowers = 16
+)
+
+// followers are those who wait for events, by workspace.
+type followers struct {
+	count atomic.Int64 // so that a write without followers costs nothing
+	mu    sync.Mutex
+	of    map[desk.ID]*followed
+	byKey map[desk.ID]int
+}
+
+// A followed is a workspace with followers.
+type followed struct {
+	head  Head // at the last look
+	woken map[chan struct{}]bool
+}
+
+// add lets woken know when the workspace may have new events. by is whose the follower
+// is, for the limits; the zero id has none.
+func (f *followers) add(ws, by desk.ID, woken chan struct{}) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !by.IsZero() {
+		if f.byKey[by] >= maxKeyFollowers {
+			e := desk.Errorf(desk.RateLimited, "this key has %d streams and waiting reads already: close one first", maxKeyFollowers)
+			e.RetryAfter = 5
+			return e
+		}
+		if f.count.Load() >= maxFollowers {
+			e := desk.Errorf(desk.Unavailable, "this server has %d streams and waiting reads already", maxFollowers)
+			e.RetryAfter = 5
+			return e
+		}
+	}
+	if f.of == nil {
+		f.of, f.byKey = map[desk.ID]*followed{}, map[desk.ID]int{}
+	}
+	if f.of[ws] == nil {
+		f.of[ws] = &followed{woken: map[chan struct{}]bool{}}
+	}
+	f.of[ws].woken[woken] = true
+	f.byKey[by]++
+	f.count.Add(1)
+	return nil
+}
+
+func (f *followers) remove(ws, by desk.ID, woken chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if delete(f.of[ws].woken, woken); len(f.of[ws].woken) == 0 {
+		delete(f.of, ws)
+	}
+	if f.byKey[by]--; f.byKey[by] == 0 {
+		delete(f.byKey, by)
+	}
+	f.count.Add(-1)
+}
+
+// Followers is how many streams and waiting reads this process has.
+func (a *App) Followers() int {
+	a.followers.mu.Lock()
+	defer a.followers.mu.Unlock()
+	return int(a.followers.count.Load()) - a.followers.byKey[desk.ID{}] // without those of parley itself
+}
+
+// wake wakes the followers of a workspace.
+func (f *followers) wake(ws desk.ID) {
+	if f.count.Load() == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wakeLocked(ws)
+}
+
+func (f *followers) wakeLocked(ws desk.ID) {
+	if of := f.of[ws]; of != nil {
+		for woken := range of.woken {
+			wakeOne(woken)
+		}
+	}
+}
+
+func wakeOne(woken chan struct{}) {
+	select {
+	case woken <- struct{}{}:
+	default: // it has been woken already
+	}
+}
+
+func (f *followers) workspaces() (list []desk.ID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for ws := range f.of {
+		list = append(list, ws)
+	}
+	return list
+}
+
+// LookForEvents wakes the followers of workspaces in which another process has stored
+// something. If the database is away, it wakes all: what they read then fails.
+func (a *App) LookForEvents(ctx context.Context) error {
+	list := a.followers.workspaces()
+	if len(list) == 0 {
+		return nil
+	}
+	heads, err := a.store.Heads(ctx, list)
+	a.followers.mu.Lock()
+	defer a.followers.mu.Unlock()
+	for _, ws := range list {
+		if of := a.followers.of[ws]; of != nil && (err != nil || of.head != heads[ws]) {
+			of.head = heads[ws]
+			a.followers.wakeLocked(ws)
+		}
+	}
+	return err
+}
+
+// A Follower reads the feed on as events come. It is used by one goroutine.
+type Follower struct {
+	app   *App
+	p     Principal
+	types desk.EventFilter
+	query EventQuery // of the next page
+	last  *position  // of the last page
+	woken chan struct{}
+}
+
+// A position is what a Follower keeps of a page.
+type position struct {
+	settings *desk.Settings
+	start    desk.EventPlace
+	types    []desk.EventType
+	more     bool
+	read     time.Time
+}
+
+// Follow begins to follow the feed from a cursor. It returns the first page, which may
+// have no events, and the errors of Feed; RateLimited or Unavailable if there are too
+// many followers. Close must be called.
+func (a *App) Follow(ctx context.Context, p Principal, q FeedQuery) (*Follower, *EventPage, error) {
+	start, err := a.eventStart(p.Workspace(), q.Cursor)
+	if err != nil {
+		return nil, nil, err
+	}
+	start.Limit = q.Limit
+	f := &Follower{app: a, p: p, types: q.Types, query: start, woken: make(chan struct{}, 1)}
+	page, err := f.page(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := a.followers.add(p.Workspace(), p.Actor.ID, f.woken); err != nil {
+		return nil, nil, err
+	}
+	wakeOne(f.woken) // something may have come before it was added
+	return f, page, nil
+}
+
+// Close ends it.
+func (f *Follower) Close() { f.app.followers.remove(f.p.Workspace(), f.p.Actor.ID, f.woken) }
+
+func (f *Follower) page(ctx context.Context) (*EventPage, error) {
+	page, err := f.app.eventPage(ctx, f.p, f.query, f.types)
+	if err != nil {
+		return nil, err
+	}
+	f.query.From, f.query.After = FromPlace, page.Next
+	f.last = &position{page.Settings, page.Start, page.types, page.More, time.Now()}
+	return page, nil
+}
+
+// Again reads the last page again, which may end elsewhere now. It lets a caller drop
+// the page while it waits for memory.
+func (f *Follower) Again(ctx context.Context) (*EventPage, error) {
+	f.query.After = f.last.start
+	return f.page(ctx)
+}
+
+// pagePause is the least time between two pages of a follower who has read all: many
+// commits share a page then.
+const pagePause = 20 * time.Millisecond
+
+// Next returns the next page that has events, or, after some time without any, or when
+// the process stops, a page without. It returns Forbidden if the principal may no longer
+// read a type that it got before.
+func (f *Follower) Next(ctx context.Context, idle time.Duration) (*EventPage, error) {
+	patience := time.NewTimer(idle)
+	defer patience.Stop()
+	had := f.last.types
+	for {
+		page, err := f.step(ctx, patience.C)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range had {
+			if !slices.Contains(f.last.types, t) {
+				return nil, desk.Errorf(desk.Forbidden, "this key may no longer read %s", t)
+			}
+		}
+		if page == nil {
+			return f.empty(), nil
+		}
+		if len(page.Events) > 0 {
+			return page, nil
+		}
+	}
+}
+
+// Await is Next for one request, which looks at a limited number of events: it may also
+// return a page without events that is not the end.
+func (f *Follower) Await(ctx context.Context, wait time.Duration) (*EventPage, error) {
+	patience := time.NewTimer(wait)
+	defer patience.Stop()
+	for looked := int64(0); ; {
+		page, err := f.step(ctx, patience.C)
+		if err != nil {
+			return nil, err
+		}
+		if page == nil {
+			return f.empty(), nil
+		}
+		if looked += page.Next.Seq - page.Start.Seq; len(page.Events) > 0 || looked >= MaxEventsLooked {
+			return page, nil
+		}
+	}
+}
+
+// empty is a page without events, at the place that was reached.
+func (f *Follower) empty() *EventPage {
+	return &EventPage{Settings: f.last.settings, Start: f.query.After, Next: f.query.After, More: f.last.more}
+}
+
+// step reads the next page as soon as there may be events. It returns nil when the
+// caller's patience or the process ends.
+func (f *Follower) step(ctx context.Context, patience <-chan time.Time) (*EventPage, error) {
+	woken := f.woken
+	if f.last.more {
+		woken = make(chan struct{})
+		close(woken)
+	}
+	expiry, stop := f.expiry()
+	defer stop()
+	select {
+	case <-woken:
+		if !f.last.more {
+			time.Sleep(pagePause - time.Since(f.last.read)) // more commits may come
+		}
+	case <-expiry: // it is no event
+	case <-patience:
+		return nil, nil
+	case <-f.app.drained:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return f.page(ctx)
+}
+
+// expiry ticks when the principal's key expires.
+func (f *Follower) expiry() (<-chan time.Time, func()) {
+	if f.p.Key == nil || f.p.Key.ExpiresAt == 0 {
+		return nil, func() {}
+	}
+	// Not more often, because this clock and the key's may differ.
+	timer := time.NewTimer(max(pagePause, time.Duration(f.p.Key.ExpiresAt-f.app.now())*time.Millisecond))
+	return timer.C, func() { timer.Stop() }
+}
+
+// ForgetEvents drops events of an age from the feeds of all workspaces.
+func (a *App) ForgetEvents(ctx context.Context, age time.Duration) error {
+	workspaces, err := a.store.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	expired := desk.Expired{Before: a.now() - desk.Time(age.Milliseconds()), Now: a.now()}
+	var failed []error
+	for _, w := range workspaces {
+		failed = append(failed, inGroups(ctx, sweepGroup, func(limit int) (int, error) { // the next workspace does not wait for this one
+			return a.store.DropEvents(ctx, w.ID, expired, limit)
+		}))
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,216 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// TestEventID: ids are in the order of numbers, lead back to their place, and no other
+// text is one: not with a flipped bit, and not in another workspace.
+func TestEventID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := w.another()
+	r := rand.New(rand.NewPCG(1, 2))
+	last := ""
+	for i := range 200 {
+		place := desk.EventPlace{Seq: int64(i) * (1 + r.Int64N(3)) << (i / 8), Tag: r.Int64N(1 << 48)}
+		if i == 0 {
+			place = desk.EventPlace{}
+		}
+		id := w.EventID(w.ws, place)
+		if len(id) != 36 || !strings.HasPrefix(id, "evt_") || strings.Trim(id[4:], "0123456789abcdefghijklmnopqrstuv") != "" {
+			t.Fatalf("%q", id)
+		}
+		if place.Seq > 0 {
+			if before := w.EventID(w.ws, desk.EventPlace{Seq: place.Seq - 1, Tag: r.Int64N(1 << 48)}); before >= id {
+				t.Errorf("the id of %d is not before that of %d", place.Seq-1, place.Seq)
+			}
+		}
+		if got, ok := w.EventPlace(w.ws, id); !ok || got != place {
+			t.Errorf("%s: %v %v, want %v", id, got, ok, place)
+		}
+		if _, ok := w.EventPlace(other.ws, id); ok {
+			t.Errorf("%s is an id of another workspace", id)
+		}
+		last = id
+	}
+	for range 1000 {
+		b := []byte(last)
+		b[r.IntN(len(b))] ^= 1 << r.IntN(8)
+		if _, ok := w.EventPlace(w.ws, string(b)); ok {
+			t.Errorf("%q is taken for an id", b)
+		}
+	}
+	for _, text := range []string{"", "evt_", last[4:], last + "0", last[:35], strings.ToUpper(last), last[:20] + "\n" + last[20:], " " + last, "evt_" + strings.Repeat("0", 32)} {
+		if _, ok := w.EventPlace(w.ws, text); ok {
+			t.Errorf("%q is taken for an id", text)
+		}
+	}
+}
+
+// latest is the newest place of the feed.
+func (w *world) latest() string {
+	w.t.Helper()
+	page, err := w.Feed(w.t.Context(), w.caller(), app.FeedQuery{Cursor: "latest", Limit: 1})
+	must(w.t, err)
+	return w.Cursor(page)
+}
+
+// edit makes an event.
+func (w *world) edit() {
+	w.t.Helper()
+	name := fmt.Sprint("Acme ", time.Now().UnixNano())
+	_, err := w.EditWorkspace(context.Background(), w.operator(), app.WorkspaceEdit{Name: &name})
+	must(w.t, err)
+}
+
+// TestFollow_wakes: a follower gets an event right after its commit, and one of another
+// process after the next look; an event in the moment in which it is added wakes it too.
+func TestFollow_wakes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f, page, err := w.Follow(t.Context(), w.caller(), app.FeedQuery{Cursor: "latest", Limit: 10})
+	must(t, err)
+	defer f.Close()
+	if len(page.Events) != 0 {
+		t.Fatalf("%+v", page.Events)
+	}
+	next := func() string {
+		t.Helper()
+		page, err := f.Next(t.Context(), 10*time.Second)
+		must(t, err)
+		if len(page.Events) != 1 {
+			t.Fatalf("%d events", len(page.Events))
+		}
+		return page.Events[0].ID
+	}
+	w.edit()
+	first := next()
+	other := w.node(w.file, app.Bounds{})
+	name := "Of another process"
+	_, err = other.EditWorkspace(t.Context(), w.operator(), app.WorkspaceEdit{Name: &name})
+	must(t, err)
+	must(t, w.LookForEvents(t.Context()))
+	if second := next(); second <= first {
+		t.Errorf("%s after %s", second, first)
+	}
+	if page, err := f.Next(t.Context(), time.Millisecond); err != nil || len(page.Events) != 0 || w.Cursor(page) != w.latest() {
+		t.Errorf("%+v %v", page, err)
+	}
+	// Commits beside followers that come and go.
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !stop.Load() {
+			w.edit()
+		}
+	}()
+	for range 200 {
+		f, _, err := w.Follow(t.Context(), w.caller(), app.FeedQuery{Cursor: "latest", Limit: 10})
+		must(t, err)
+		f.Close()
+	}
+	stop.Store(true)
+	<-done
+	if n := w.Followers(); n != 1 {
+		t.Errorf("%d followers are left", n)
+	}
+}
+
+// TestFollow_again reads the page anew from where it began.
+func TestFollow_again(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	start := w.latest()
+	w.edit()
+	w.edit()
+	f, page, err := w.Follow(t.Context(), w.caller(), app.FeedQuery{Cursor: start, Limit: 1})
+	must(t, err)
+	defer f.Close()
+	again, err := f.Again(t.Context())
+	must(t, err)
+	if !slices.Equal(ids(page), ids(again)) || len(page.Events) != 1 {
+		t.Errorf("%v, then %v", ids(page), ids(again))
+	}
+	next, err := f.Next(t.Context(), time.Second)
+	must(t, err)
+	if len(next.Events) != 1 || next.Events[0].ID <= page.Events[0].ID {
+		t.Errorf("%v after %v", ids(next), ids(page))
+	}
+}
+
+func ids(page *app.EventPage) (list []string) {
+	for _, e := range page.Events {
+		list = append(list, e.ID)
+	}
+	return list
+}
+
+// TestFollow_ends: without a database, after a drain, and with its context.
+func TestFollow_ends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	follow := func() *app.Follower {
+		t.Helper()
+		f, _, err := w.Follow(t.Context(), w.caller(), app.FeedQuery{Cursor: "latest", Limit: 10})
+		must(t, err)
+		_, err = f.Next(t.Context(), time.Millisecond)
+		must(t, err)
+		return f
+	}
+	f := follow()
+	defer f.Close()
+	w.store.away.Store(true)
+	if err := w.LookForEvents(t.Context()); err == nil {
+		t.Error("the database is not away")
+	}
+	_, err := f.Next(t.Context(), time.Minute)
+	refused(t, err, desk.Unavailable)
+	w.store.away.Store(false)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := follow().Next(ctx, time.Minute); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	f = follow()
+	go w.Drain()
+	if page, err := f.Next(t.Context(), time.Minute); err != nil || len(page.Events) != 0 || !w.Draining() {
+		t.Errorf("%v %v", page, err)
+	}
+}
+
+// TestEvents_early_statuses: a status that came before its message follows it in the
+// feed, and so does one that a late report of the sending itself brings.
+func TestEvents_early_statuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	start := w.latest()
+	w.provider.plays(meanwhile(func(d app.Dispatch) {
+		w.tell(saidEarly(d.Attempt, desk.Read), saidEarly(d.Attempt, desk.Delivered))
+		w.takeIn()
+	}, takes))
+	w.sent("k")
+	page, err := w.Feed(t.Context(), w.caller(), app.FeedQuery{Cursor: start, Limit: 50})
+	must(t, err)
+	var got []string
+	for _, e := range page.Events {
+		got = append(got, string(e.Type)+" by "+string(e.Actor.Kind))
+	}
+	want := []string{"contact.created by key", "conversation.created by key", "message.sent by key", "message.delivered by provider", "message.read by provider"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}

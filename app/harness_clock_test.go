@@ -1,0 +1,38 @@
+package app_test
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+
+	"parley/desk"
+)
+
+// A clock is the real one, set ahead. Its ids are of its time.
+type clock struct{ ahead, server, up, made atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// atServer is the servers' clock, which may be off the database's.
+func (c *clock) atServer() time.Time { return c.now().Add(time.Duration(c.server.Load())) }
+
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// uptime is the clock that nobody can set.
+func (c *clock) uptime() time.Duration { return time.Since(began) + time.Duration(c.up.Load()) }
+
+var began = time.Now()
+
+// newID makes an id as UUIDv7 is: milliseconds, then what grows.
+func (c *clock) newID() (id desk.ID) {
+	binary.BigEndian.PutUint64(id[:], uint64(desk.TimeOf(c.now()))<<16)
+	binary.BigEndian.PutUint64(id[8:], uint64(c.made.Add(1)))
+	id[6], id[8] = 0x70, 0x80
+	return id
+}
+
+func (c *clock) random(b []byte) {
+	for i := range b {
+		b[i] = byte(c.made.Add(1) * 167)
+	}
+}

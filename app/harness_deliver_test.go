@@ -1,0 +1,113 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// rendered is an event as the tests' receiver gets it.
+func rendered(page *app.EventPage, e *desk.FeedEvent) []byte {
+	_, contact := e.Of()
+	told := toldEvent{ID: e.ID, Type: string(e.Type), Subject: e.Subject.String(), Changed: e.Changed}
+	if c := page.Contacts[contact]; c != nil {
+		told.Data = c.Email
+	}
+	b, err := json.Marshal(told)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+type toldEvent struct {
+	ID, Type, Subject, Data string
+	Changed                 []string
+}
+
+// A receiver plays all endpoints.
+type receiver struct {
+	mu      sync.Mutex
+	posts   []posted
+	flying  int
+	most    int // attempts at once
+	answers func(posted) app.Posted
+}
+
+// posted is an attempt that reached the receiver.
+type posted struct {
+	app.Post
+	toldEvent
+	n int // how often the event has come to this URL, with this time
+}
+
+func (r *receiver) Post(_ context.Context, p app.Post) app.Posted {
+	got := posted{Post: p, n: 1}
+	if err := json.Unmarshal(p.Body, &got.toldEvent); err != nil {
+		panic(err)
+	}
+	r.mu.Lock()
+	for _, before := range r.posts {
+		if before.Post.ID == p.ID && before.URL == p.URL {
+			got.n++
+		}
+	}
+	r.posts = append(r.posts, got)
+	r.flying++
+	r.most = max(r.most, r.flying)
+	answers := r.answers
+	r.mu.Unlock()
+	result := app.Posted{StatusCode: 200, Took: time.Millisecond}
+	if answers != nil {
+		result = answers(got)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flying--
+	return result
+}
+
+func (r *receiver) plays(answers func(posted) app.Posted) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers = answers
+}
+
+// got are the attempts so far, those of some URLs only.
+func (r *receiver) got(urls ...string) []posted {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.posts), func(p posted) bool { return len(urls) > 0 && !slices.Contains(urls, p.URL) })
+}
+
+func refusesWith(code int, response string) app.Posted {
+	return app.Posted{StatusCode: code, Error: "status", Response: response, Took: time.Millisecond}
+}
+
+// deliver runs the deliveries of an App until the returned function, which waits. As in a
+// server, the App looks for what other nodes have stored.
+func (w *world) deliver(a *app.App) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { a.Deliver(ctx) })
+	running.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			_ = a.LookForEvents(ctx) // it wakes all if the store is cut off
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	var once sync.Once
+	stop = func() { once.Do(func() { cancel(); running.Wait() }) }
+	w.t.Cleanup(stop)
+	return stop
+}

@@ -1,0 +1,42 @@
+package app_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+)
+
+// A logbook keeps what is logged.
+type logbook struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logbook) Enabled(context.Context, slog.Level) bool { return true }
+func (l *logbook) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *logbook) WithGroup(string) slog.Handler            { return l }
+
+func (l *logbook) Handle(_ context.Context, r slog.Record) error {
+	line := r.Level.String() + " " + r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += " " + a.String()
+		return true
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+	return nil
+}
+
+// find lists the lines that hold a text.
+func (l *logbook) find(text string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}

@@ -1,0 +1,225 @@
+package app_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/whatsapp"
+)
+
+// A meta plays WhatsApp. Its callbacks are lists of updates, in JSON, and their
+// signature is a hash of the app secret and the body.
+type meta struct {
+	*whatsapp.Provider // what it knows without asking: limits, and what an account may be
+	mu                 sync.Mutex
+	library            []desk.TemplateSource
+	away               error // the templates can't be had
+	gone               error // nothing can be asked
+	deaf               error // nothing can be subscribed to
+	heals              error // nothing can be asked once it is subscribed to
+	healed             bool  // a subscription mends what blocks
+	problems           []app.Problem
+	asked              []app.Access // of Subscribe and Check
+	subscribed         int
+	fetched            map[desk.ID]int
+	receipt            app.Receipt // of all messages, but for the id
+	refusal            *desk.Refusal
+
+	meanwhile func(app.Dispatch) // while a message is on its way
+	fetching  func()             // while a library is
+	calls     []app.Dispatch
+	sick      bool          // reading panics
+	stuck     chan struct{} // what is read waits for it; nil: for nothing
+}
+
+func newMeta() *meta {
+	return &meta{Provider: whatsapp.New(whatsapp.Config{Now: time.Now}), library: templates(), fetched: map[desk.ID]int{}}
+}
+
+// change changes what it plays.
+func (m *meta) change(do func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	do()
+}
+
+func (m *meta) Send(_ context.Context, d app.Dispatch) (app.Receipt, error) {
+	m.mu.Lock()
+	meanwhile := m.meanwhile
+	m.mu.Unlock()
+	if meanwhile != nil {
+		meanwhile(d)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls = append(m.calls, d)
+	if m.refusal != nil {
+		return app.Receipt{}, m.refusal
+	}
+	r := m.receipt
+	r.ExternalID = messageID(d.Attempt)
+	return r, nil
+}
+
+func (m *meta) Templates(_ context.Context, at app.Access) ([]desk.TemplateSource, error) {
+	m.mu.Lock()
+	m.fetched[at.Channel.ID]++
+	library, away, fetching := m.library, m.away, m.fetching
+	m.mu.Unlock()
+	if fetching != nil {
+		fetching()
+	}
+	return library, away
+}
+
+func (m *meta) times(channel desk.ID) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.fetched[channel]
+}
+
+func (m *meta) Check(_ context.Context, at app.Access) ([]app.Problem, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked = append(m.asked, at)
+	return m.problems, m.gone
+}
+
+func (m *meta) Subscribe(_ context.Context, at app.Access) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked = append(m.asked, at)
+	m.subscribed++
+	if m.healed {
+		m.problems = slices.DeleteFunc(m.problems, func(p app.Problem) bool { return p.Blocking })
+	}
+	m.gone = m.heals
+	return m.deaf
+}
+
+func (m *meta) Read(n app.InboundItem) (told []app.Update, rest *app.Later, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stuck != nil {
+		<-m.stuck
+	}
+	if m.sick {
+		panic("a bug in reading")
+	}
+	err = json.Unmarshal(n.Body, &told)
+	return told, nil, err
+}
+
+func (m *meta) Signed(at app.Access, header func(string) string, body []byte) bool {
+	signed := false
+	for _, s := range []app.Secret{at.Secrets.AppSecret, at.Secrets.OldAppSecret} {
+		signed = signed || s != (app.Secret{}) && header("X-Hub-Signature-256") == sign(s.Reveal(), body)
+	}
+	return signed
+}
+
+func sign(secret string, body []byte) string {
+	return fmt.Sprintf("%x", sha256.Sum256(append([]byte(secret), body...)))
+}
+
+func (m *meta) People(body []byte) (list []desk.Identity) {
+	var told []app.Update
+	if err := json.Unmarshal(body, &told); err != nil {
+		return nil
+	}
+	for _, h := range told {
+		if h.Message != nil {
+			list = append(list, m.Identities(h.Message.Number, h.Message.UserID)...)
+		}
+		if h.Choice != nil {
+			list = append(list, m.Identities(h.Choice.Number, h.Choice.UserID)...)
+		}
+	}
+	return list
+}
+
+// What the tests' WhatsApp channels are connected with.
+const (
+	metaNumber, metaBusiness = "200300400500600", "100200300400500"
+	appSecret, verifyToken   = "s3cret-app", "s3cret-verify"
+)
+
+func account(number, business string) app.NewChannel {
+	return app.NewChannel{
+		Kind: desk.WhatsAppChannel, ExternalID: number, Account: desk.Account{BusinessID: business, PerSecond: 1000},
+		Secrets: app.Secrets{Token: app.NewSecret("s3cret-token"), AppSecret: app.NewSecret(appSecret), VerifyToken: app.NewSecret(verifyToken)},
+	}
+}
+
+// connect adds a WhatsApp channel.
+func (w *world) connect(number, business string) desk.ID {
+	w.t.Helper()
+	return w.connectAs(account(number, business))
+}
+
+func (w *world) connectAs(a app.NewChannel) desk.ID {
+	w.t.Helper()
+	at, _, err := w.AddChannel(context.Background(), w.operator(), a)
+	must(w.t, err)
+	return at.Channel.ID
+}
+
+// hook has WhatsApp report to a channel.
+func (w *world) hook(channel desk.ID, told ...app.Update) {
+	w.t.Helper()
+	body, err := json.Marshal(told)
+	must(w.t, err)
+	must(w.t, w.calledBack(channel, sign(appSecret, body), body))
+}
+
+// calledBack makes a callback with a signature, as WhatsApp would.
+func (w *world) calledBack(channel desk.ID, signature string, body []byte) error {
+	return w.ReceiveCallback(context.Background(), desk.WhatsAppChannel, channel, carrying(signature), body)
+}
+
+// carrying is the headers of a callback with a signature.
+func carrying(signature string) func(string) string {
+	return func(name string) string { return map[string]string{"X-Hub-Signature-256": signature}[name] }
+}
+
+// verify has WhatsApp verify a channel's callback URL with a token.
+func (w *world) verify(channel desk.ID, token string) error {
+	query := map[string]string{"hub.mode": "subscribe", "hub.verify_token": token, "hub.challenge": "1158201444"}
+	answer, err := w.VerifyCallback(context.Background(), desk.WhatsAppChannel, channel, func(name string) string { return query[name] })
+	if err == nil && answer != query["hub.challenge"] {
+		w.t.Errorf("the challenge is answered with %q", answer)
+	}
+	return err
+}
+
+// inbound is a message as a callback tells it. Its id and its time are of n.
+func inbound(n int, number, user, text string) app.Update {
+	return app.Update{Channel: metaNumber, Message: &app.InboundMessage{
+		ExternalID: fmt.Sprint("wamid.in.", n), Number: number, UserID: user, Text: text, At: desk.Time(1000 * n),
+	}}
+}
+
+// writer is the contact whose message inbound(n, …) is, nil when it is not stored.
+func (w *world) writer(channel desk.ID, n int) (c *desk.Contact) {
+	w.t.Helper()
+	must(w.t, w.file.InTx(context.Background(), w.ws, func(tx app.Tx) error {
+		m, err := tx.MessageBy(channel, fmt.Sprint("wamid.in.", n))
+		if err != nil || m == nil {
+			return err
+		}
+		conversation, err := tx.Conversation(m.ConversationID)
+		if err != nil {
+			return err
+		}
+		c, err = tx.Contact(conversation.ContactID)
+		return err
+	}))
+	return c
+}

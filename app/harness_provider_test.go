@@ -1,0 +1,151 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"parley/app"
+	"parley/desk"
+	"parley/sandbox"
+)
+
+// A provider plays a script, and remembers what it was asked.
+type provider struct {
+	*sandbox.Sandbox
+	mu      sync.Mutex
+	script  outcome
+	calls   []app.Dispatch
+	library []desk.TemplateSource // nil: the sandbox's own
+}
+
+// An outcome is what a provider does with a message.
+type outcome func(context.Context, app.Dispatch) (app.Receipt, error)
+
+func newProvider(s *sandbox.Sandbox) *provider {
+	return &provider{Sandbox: s, script: takes, library: templates()}
+}
+
+func templates() []desk.TemplateSource {
+	return []desk.TemplateSource{
+		template("hello", "en", "UTILITY", "", "Hello there!"),
+		template("hello", "tr", "UTILITY", "", "Merhaba!"),
+		template("order_update", "en_US", "UTILITY", "Order {{1}}", "Hi {{1}}, order {{2}} ships today."),
+		template("sale", "en", "MARKETING", "", "Everything must go!"),
+	}
+}
+
+// template is an approved one, in the provider's form.
+func template(name, language, category, header, body string) desk.TemplateSource {
+	components := []map[string]string{{"type": "BODY", "text": body}}
+	if header != "" {
+		components = append(components, map[string]string{"type": "HEADER", "format": "TEXT", "text": header})
+	}
+	source, err := json.Marshal(map[string]any{
+		"name": name, "language": language, "status": "APPROVED", "category": category, "components": components,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return desk.TemplateSource{Name: name, Language: language, Source: string(source)}
+}
+
+func (p *provider) plays(o outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.script = o
+}
+
+func (p *provider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+	p.mu.Lock()
+	p.calls = append(p.calls, d)
+	script := p.script
+	p.mu.Unlock()
+	return script(ctx, d)
+}
+
+func (p *provider) sent() []app.Dispatch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls
+}
+
+func (p *provider) Templates(ctx context.Context, at app.Access) ([]desk.TemplateSource, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.library == nil {
+		return p.Sandbox.Templates(ctx, at)
+	}
+	return p.library, nil
+}
+
+// Bodies of inbound items that are no list of statuses.
+const (
+	gibberish = "gibberish"
+	poison    = "poison"
+	endless   = "endless" // leaves another one, due at once
+	again     = "endless, again"
+)
+
+// Read understands a list of statuses, in the place of the sandbox's stories too.
+func (p *provider) Read(n app.InboundItem) (told []app.Update, rest *app.Later, err error) {
+	switch string(n.Body) {
+	case gibberish:
+		return told, nil, errors.New("an inbound item in no language")
+	case poison:
+		panic("a bug in reading")
+	case endless, again:
+		return told, &app.Later{Body: []byte(again)}, nil
+	}
+	if bytes.HasPrefix(n.Body, []byte("{")) {
+		return p.Sandbox.Read(n)
+	}
+	var statuses []desk.StatusUpdate
+	err = json.Unmarshal(n.Body, &statuses)
+	for i := range statuses {
+		told = append(told, app.Update{Status: &statuses[i]})
+	}
+	return told, nil, err
+}
+
+// messageID is what the provider calls the message of an attempt.
+func messageID(attempt desk.ID) string { return "wamid." + attempt.String() }
+
+func takes(_ context.Context, d app.Dispatch) (app.Receipt, error) {
+	return app.Receipt{ExternalID: messageID(d.Attempt)}, nil
+}
+
+var refusal = &desk.Refusal{
+	Type: desk.ProviderRejected, Message: "the provider refused this message for good",
+	Failure: &desk.Failure{Code: 131026, Title: "Message undeliverable", Fix: "Check the number."},
+}
+
+func refuses(context.Context, app.Dispatch) (app.Receipt, error) { return app.Receipt{}, refusal }
+
+func losesTheAnswer(context.Context, app.Dispatch) (app.Receipt, error) {
+	return app.Receipt{}, errors.New("connection reset")
+}
+
+func hangs(ctx context.Context, _ app.Dispatch) (app.Receipt, error) {
+	<-ctx.Done()
+	return app.Receipt{}, ctx.Err()
+}
+
+// meanwhile does something while the message is on its way.
+func meanwhile(do func(app.Dispatch), then outcome) outcome {
+	return func(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+		do(d)
+		return then(ctx, d)
+	}
+}
+
+// blocks keeps the message until release is closed; reached is closed when it has it.
+func blocks(then outcome) (o outcome, reached, release chan struct{}) {
+	reached, release = make(chan struct{}), make(chan struct{})
+	return meanwhile(func(app.Dispatch) {
+		close(reached)
+		<-release
+	}, then), reached, release
+}

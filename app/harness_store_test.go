@@ -1,0 +1,196 @@
+package app_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// A faultyStore is a Store whose connection to the database can be lost, and whose
+// database can have another clock. It holds callers to the promise that a closure may
+// run twice, by running each one twice.
+type faultyStore struct {
+	app.Store
+	mu   sync.Mutex
+	n    int // transactions begun since something was last set
+	at   int // the one in which do is called, when
+	when moment
+	do   func() error // its error is the transaction's outcome
+	drop func(app.InboundItem) error
+	put  func(*desk.Message) error
+	ends func(moment) error // of each transaction, at commit and answer
+	pace func([]app.Bucket, time.Duration) (time.Duration, bool, error)
+
+	down    atomic.Bool  // no transaction can begin
+	away    atomic.Bool  // nothing about events can be read
+	cut     atomic.Bool  // no lease can be had
+	blind   atomic.Bool  // no attempt can be looked up
+	once    atomic.Bool  // closures run once
+	ahead   atomic.Int64 // of the database's clock, in milliseconds
+	claimed atomic.Int64 // look-ups of keys
+	looked  atomic.Int64 // look-ups of attempts
+	listed  atomic.Int64 // look-ups of channels of a kind
+}
+
+// lost is a connection that broke.
+func lost() error {
+	return &desk.Error{Type: desk.Unavailable, Message: "the connection was lost", Err: app.ErrCommitLost}
+}
+
+// A moment is one in the life of a transaction.
+type moment int
+
+const (
+	begin  moment = iota // nothing has happened yet
+	commit               // the closure has run, and an error undoes what it did
+	answer               // all is stored, and the caller does not know yet
+)
+
+// in has the n-th transaction from now on call do at some moment.
+func (s *faultyStore) in(n int, when moment, do func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n, s.at, s.when, s.do = 0, n, when, do
+}
+
+// next begins a transaction and returns what it calls at each moment.
+func (s *faultyStore) next() func(moment) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n++
+	if s.n != s.at {
+		return func(moment) error { return nil }
+	}
+	when, do := s.when, s.do
+	return func(now moment) error {
+		if now != when {
+			return nil
+		}
+		return do()
+	}
+}
+
+func (s *faultyStore) ending(when moment) error {
+	if s.ends == nil {
+		return nil
+	}
+	return s.ends(when)
+}
+
+var errAgain = errors.New("run it again")
+
+func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
+	if s.down.Load() {
+		return lost()
+	}
+	reach := s.next()
+	if err := reach(begin); err != nil {
+		return err
+	}
+	first := !s.once.Load()
+	for {
+		err := s.Store.InTx(ctx, ws, func(tx app.Tx) error {
+			err := f(&faultyTx{tx, s})
+			switch {
+			case err != nil:
+				return err
+			case first:
+				return errAgain
+			}
+			return cmp.Or(reach(commit), s.ending(commit))
+		})
+		if !errors.Is(err, errAgain) {
+			if err == nil {
+				err = cmp.Or(reach(answer), s.ending(answer))
+			}
+			return err
+		}
+		first = false
+	}
+}
+
+func (s *faultyStore) AttemptOfKey(ctx context.Context, ws desk.ID, key string) (*desk.Attempt, error) {
+	defer s.claimed.Add(1)
+	return s.Store.AttemptOfKey(ctx, ws, key)
+}
+
+func (s *faultyStore) Attempt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error) {
+	defer s.looked.Add(1)
+	if s.blind.Load() {
+		return nil, lost()
+	}
+	return s.Store.Attempt(ctx, ws, id)
+}
+
+func (s *faultyStore) Lapsed(ctx context.Context, length, margin desk.Time, limit int) ([]app.LapsedAttempt, error) {
+	return s.Store.Lapsed(ctx, length+2*desk.Time(s.ahead.Load()), margin-desk.Time(s.ahead.Load()), limit)
+}
+
+func (s *faultyStore) HoldLeases(ctx context.Context, list []app.LeaseRef, holder desk.ID, length desk.Time) (map[app.LeaseRef]int64, error) {
+	if s.cut.Load() {
+		return nil, lost()
+	}
+	return s.Store.HoldLeases(ctx, list, holder, length)
+}
+
+func (s *faultyStore) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) ([]app.ChannelRef, error) {
+	defer s.listed.Add(1)
+	if s.down.Load() {
+		return nil, lost()
+	}
+	return s.Store.ChannelsOfKind(ctx, kind)
+}
+
+func (s *faultyStore) Pace(ctx context.Context, ws desk.ID, buckets []app.Bucket, most time.Duration) (time.Duration, bool, error) {
+	if s.pace != nil {
+		return s.pace(buckets, most)
+	}
+	return s.Store.Pace(ctx, ws, buckets, most)
+}
+
+type faultyTx struct {
+	app.Tx
+	s *faultyStore
+}
+
+func (tx *faultyTx) Now() desk.Time { return tx.Tx.Now() + desk.Time(tx.s.ahead.Load()) }
+
+func (tx *faultyTx) TakeInbound(list []app.InboundItem) ([]app.InboundItem, error) {
+	for _, n := range list {
+		if tx.s.drop != nil {
+			if err := tx.s.drop(n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return tx.Tx.TakeInbound(list)
+}
+
+func (tx *faultyTx) PutMessage(m *desk.Message) error {
+	if tx.s.put != nil {
+		if err := tx.s.put(m); err != nil {
+			return err
+		}
+	}
+	return tx.Tx.PutMessage(m)
+}
+
+func (s *faultyStore) Heads(ctx context.Context, list []desk.ID) (map[desk.ID]app.Head, error) {
+	if s.away.Load() {
+		return nil, lost()
+	}
+	return s.Store.Heads(ctx, list)
+}
+
+func (s *faultyStore) Events(ctx context.Context, ws desk.ID, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*app.EventPage, error) {
+	if s.away.Load() {
+		return nil, lost()
+	}
+	return s.Store.Events(ctx, ws, q, which)
+}

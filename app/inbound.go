@@ -1,0 +1,419 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"parley/desk"
+)
+
+// inboundGroup is how many inbound items share a transaction. It is small because
+// requests wait for the transaction.
+const inboundGroup = 10
+
+// TakeInbound processes the next due inbound items of a workspace in short
+// transactions, and schedules the next check. It stops soon after the context ends; the
+// rest stays stored.
+func (a *App) TakeInbound(ctx context.Context, ws desk.ID) error {
+	next, err := a.takeInbound(ctx, ws)
+	if err != nil {
+		next = time.Second // the database is away
+	}
+	if next >= 0 {
+		a.inboundAfter(ws, next)
+	}
+	return err
+}
+
+// takeInbound processes up to inboundGroup due items of a workspace, and returns how
+// long to wait for the next one, less than 0 for none.
+func (a *App) takeInbound(ctx context.Context, ws desk.ID) (next time.Duration, err error) {
+	list, next, err := a.store.InboundItems(ctx, ws, longestWait, inboundGroup)
+	if err != nil || len(list) == 0 {
+		return next, err
+	}
+	if list, err = a.readCallbacks(ctx, ws, list); err != nil {
+		return 0, err
+	}
+	taken, err := a.takeGroup(ctx, ws, list, updatesAtOnce)
+	if err == nil && taken == 0 { // other processes took them
+		return 100 * time.Millisecond, nil
+	}
+	if err == nil || desk.IsType(err, desk.Unavailable) {
+		return 0, err // there may be more
+	}
+	for i, n := range list { // One bad item must not block the rest, so each is tried alone.
+		if ctx.Err() != nil {
+			break
+		}
+		err = a.takeAlone(ctx, ws, list[i:i+1])
+		if err != nil && !desk.IsType(err, desk.Unavailable) {
+			err = a.passOver(ctx, ws, n, err)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return 0, err
+}
+
+// takeAlone processes one item in a transaction of its own. If that fails and the item
+// is a callback, it processes only the next update, so that a bad update fails alone.
+func (a *App) takeAlone(ctx context.Context, ws desk.ID, one []InboundItem) error {
+	_, err := a.takeGroup(ctx, ws, one, updatesAtOnce)
+	if err != nil && one[0].ReceivedAt != 0 && !desk.IsType(err, desk.Unavailable) {
+		_, err = a.takeGroup(ctx, ws, one, 1)
+	}
+	return err
+}
+
+// A partError is why one update could not be processed.
+type partError struct{ error }
+
+func (e *partError) Unwrap() error { return e.error }
+
+// passOver postpones an item that can't be processed. If one update of a callback is
+// the cause, that update is skipped instead; the body is kept for days.
+func (a *App) passOver(ctx context.Context, ws desk.ID, n InboundItem, why error) error {
+	return a.inTx(ctx, ws, func(tx Tx, then *afterwards) error {
+		taken, err := tx.TakeInbound([]InboundItem{n})
+		if err != nil || len(taken) == 0 {
+			return err // another process goes on with it
+		}
+		later := taken[0]
+		var part *partError
+		if n.ReceivedAt == 0 || !errors.As(why, &part) {
+			later.Due = tx.Now() + desk.Time(postponed.Milliseconds())
+			*then = append(*then, func() {
+				a.log.ErrorContext(ctx, "an inbound item can't be processed; it will be tried again in an hour", "workspace_id", ws, "inbound_item_id", n.ID, "err", why)
+			})
+		} else if later.Skip == n.Skip {
+			later.Skip++
+			*then = append(*then, func() {
+				a.log.ErrorContext(ctx, "a part of a callback can't be processed; it is skipped", "workspace_id", ws, "channel_id", n.Channel, "callback_id", n.ID, "part", n.Skip, "err", why)
+			})
+		}
+		return tx.PutInbound(later)
+	})
+}
+
+const (
+	// postponed is how long an item waits after it could not be processed.
+	postponed = time.Hour
+
+	// longestWait is longer than any item waits. If an item is due later than that, the
+	// clock was set back after it was stored.
+	longestWait = 2 * postponed
+)
+
+// updatesAtOnce is how many updates of a callback share a transaction. A callback may
+// have a thousand, and requests wait for the transaction.
+const updatesAtOnce = 50
+
+// takeGroup processes the items that no other process has, up to a number of updates,
+// and returns how many items these were. The rest stays stored.
+func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []InboundItem, atOnce int) (taken int, err error) {
+	err = a.inTx(ctx, ws, func(tx Tx, then *afterwards) error {
+		ours, err := tx.TakeInbound(list)
+		taken = len(ours)
+		for left := atOnce; err == nil && len(ours) > 0; ours = ours[1:] {
+			if left <= 0 {
+				err = tx.PutInbound(ours[0])
+				continue
+			}
+			var n int
+			n, err = a.takeItem(ctx, tx, ours[0], left, then)
+			left -= n
+		}
+		return err
+	})
+	return taken, err
+}
+
+// takeItem processes an item, or the next updates of a callback, and returns how many.
+// A panic while reading it becomes an error; otherwise it would end the process at
+// every try.
+func (a *App) takeItem(ctx context.Context, tx Tx, n InboundItem, atOnce int, then *afterwards) (taken int, err error) {
+	defer caught("inbound item", &err)
+	channel := tx.Settings().Channel(n.Channel)
+	if channel == nil {
+		return 0, nil // channels are never removed
+	}
+	var told []Update
+	var rest *InboundItem
+	var wait time.Duration
+	var people []desk.Identity
+	if n.ReceivedAt != 0 {
+		told, rest, people, err = a.nextPart(tx, channel, n, atOnce)
+	} else {
+		var later *Later
+		if told, later, err = a.providers[channel.Kind].Read(n); later != nil {
+			next := later.item(n.Channel, n.ID, min(n.Due, tx.Now()))
+			rest, wait = &next, later.Wait
+		}
+	}
+	var unread *unreadError
+	switch {
+	case n.ReceivedAt != 0 && err != nil && !errors.As(err, &unread):
+		return 0, err
+	case err != nil:
+		unreadable := err // the result is nil by the time this is logged
+		*then = append(*then, func() {
+			a.log.ErrorContext(ctx, "an inbound item can't be read; it is dropped", "channel_id", n.Channel, "inbound_item_id", n.ID, "err", unreadable)
+		})
+		return 0, nil
+	}
+	for _, h := range told {
+		if err := a.takeUpdate(ctx, tx, channel, h, then); err != nil {
+			return 0, err
+		}
+	}
+	switch {
+	case rest != nil:
+		ws := tx.Settings().ID
+		*then = append(*then, func() { a.inboundAfter(ws, wait) })
+		err = tx.PutInbound(*rest)
+	case n.ReceivedAt != 0:
+		err = keepBody(tx, n, people)
+	}
+	return len(told), err
+}
+
+// A reading is the parsed content of a callback. It is kept between transactions,
+// because a body may be large.
+type reading struct {
+	told   []Update
+	people []desk.Identity
+	err    error
+}
+
+// readings are those of the callbacks that are being processed.
+type readings struct {
+	mu   sync.Mutex
+	byID map[desk.ID]*reading
+}
+
+// maxReadings limits how many are kept. Each can be read again.
+const maxReadings = 4 * inboundGroup
+
+func (r *readings) get(id desk.ID) *reading {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byID[id]
+}
+
+func (r *readings) put(id desk.ID, one *reading) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID == nil || len(r.byID) >= maxReadings {
+		r.byID = map[desk.ID]*reading{}
+	}
+	r.byID[id] = one
+}
+
+func (r *readings) drop(id desk.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byID, id)
+}
+
+// An unreadError means that a callback's body has an unknown form.
+type unreadError struct{ error }
+
+// maxReading is how many bytes of bodies are read before their content is processed.
+const maxReading = 1 << 20
+
+// readCallbacks reads the bodies of callbacks among the items before the transaction
+// that processes them, because others wait for the transaction. It returns the first
+// items, up to one with a long body.
+func (a *App) readCallbacks(ctx context.Context, ws desk.ID, list []InboundItem) ([]InboundItem, error) {
+	bytes := 0
+	for i, n := range list {
+		if n.ReceivedAt == 0 || a.readings.get(n.ID) != nil {
+			continue
+		}
+		var channel *desk.Channel
+		err := a.store.InTx(ctx, ws, func(tx Tx) (err error) {
+			channel = tx.Settings().Channel(n.Channel)
+			n.Body, err = tx.Callback(n)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if channel != nil {
+			_, _ = a.read(channel, n) // otherwise the transaction meets the bug, and postpones the item
+		}
+		if bytes += len(n.Body); bytes > maxReading || ctx.Err() != nil {
+			return list[:i+1], nil
+		}
+	}
+	return list, nil
+}
+
+// read reads a callback's body. If a bug makes it panic, the body stays unread.
+func (a *App) read(channel *desk.Channel, n InboundItem) (one *reading, err error) {
+	defer caught("inbound item", &err)
+	one = &reading{}
+	if n.Body != nil { // otherwise it was deleted
+		one.told, _, one.err = a.providers[channel.Kind].Read(n)
+		if reader, ok := a.providers[channel.Kind].(CallbackProvider); ok && one.err == nil {
+			one.people = reader.People(n.Body)
+		}
+	}
+	a.readings.put(n.ID, one)
+	return one, nil
+}
+
+// nextPart returns the next updates of a callback, and the item for the updates after
+// them, or nil and the people whom the callback names.
+func (a *App) nextPart(tx Tx, channel *desk.Channel, n InboundItem, atOnce int) (told []Update, rest *InboundItem, people []desk.Identity, err error) {
+	one := a.readings.get(n.ID)
+	if one == nil {
+		if n.Body, err = tx.Callback(n); err != nil {
+			return nil, nil, nil, err
+		}
+		if one, err = a.read(channel, n); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if one.err != nil {
+		a.readings.drop(n.ID)
+		return nil, nil, nil, &unreadError{one.err}
+	}
+	later := n
+	later.Body, later.Skip = nil, n.Skip+atOnce
+	if later.Skip < len(one.told) {
+		return one.told[n.Skip:later.Skip], &later, nil, nil
+	}
+	a.readings.drop(n.ID)
+	return one.told[min(n.Skip, len(one.told)):], nil, one.people, nil
+}
+
+// maxPeople is the greatest number of people in a callback whose body is kept.
+const maxPeople = 2500
+
+// keepBody keeps the body of a processed callback, to be erased with any of the people
+// whom it names. If one of them is no contact, no erasure would ever delete this body,
+// so only its time is kept. The same holds for a body that names more people than a
+// real callback does; looking them up would take too long.
+func keepBody(tx Tx, n InboundItem, people []desk.Identity) error {
+	if len(people) > maxPeople {
+		n.Body = nil
+		return tx.PutCallback(n)
+	}
+	book, err := tx.Book(desk.Lookup{Identities: people})
+	if err != nil {
+		return err
+	}
+	var claims []string
+	for _, i := range people {
+		if book.Free(i) {
+			n.Body = nil
+			return tx.PutCallback(n)
+		}
+		claims = append(claims, i.Claim().Value)
+	}
+	return tx.PutCallbackPeople(n, claims)
+}
+
+// takeUpdate processes one update. It may concern another channel, because several
+// numbers share a callback URL. Its error is a partError.
+func (a *App) takeUpdate(ctx context.Context, tx Tx, own *desk.Channel, h Update, then *afterwards) (err error) {
+	defer func() {
+		if err != nil {
+			err = &partError{err}
+		}
+	}()
+	defer caught("inbound item", &err)
+	channel := a.concerned(tx.Settings(), own, h)
+	if channel == nil {
+		return nil // a number that this workspace has not connected
+	}
+	ws := tx.Settings().ID
+	switch {
+	case h.Template != nil:
+		*then = append(*then, func() { a.updateTemplate(ctx, ws, channel.Kind, h.Business, *h.Template) })
+		return nil
+	case h.Account != nil:
+		*then = append(*then, func() { a.setAccountStatus(ctx, ws, channel.Kind, h.Business, *h.Account) })
+		return nil
+	case h.Choice != nil:
+		return a.recordChoice(tx, a.person(tx, channel.ID, h.Choice.Number, h.Choice.UserID), h.Choice.Change, h.Choice.At, byProvider(channel.ID))
+	case h.Move != nil:
+		return a.move(tx, channel.ID, h.Move)
+	}
+	if h.Status != nil {
+		if err := a.takeStatus(ctx, tx, channel.ID, *h.Status, then); err != nil || h.Status.UserID == "" {
+			return err
+		}
+		return a.rememberRecipient(tx, channel.ID, h.Status.ExternalID, h.Status.UserID)
+	}
+	if h.Message != nil {
+		_, err := a.receive(tx, channel.ID, *h.Message)
+		return err
+	}
+	return nil
+}
+
+// concerned returns the channel that an update concerns, or one of the business
+// account, nil if the workspace has none. Only channels with the same app secret count:
+// another app may not report about them.
+func (a *App) concerned(s *desk.Settings, own *desk.Channel, h Update) *desk.Channel {
+	if h.Channel == own.ExternalID || h.Channel == "" && (h.Business == "" || h.Business == own.Account.BusinessID) {
+		return own
+	}
+	mine, err := a.access(s.ID, own)
+	for _, c := range s.Channels() {
+		if c.Kind != own.Kind || c.ExternalID != h.Channel && (h.Channel != "" || c.Account.BusinessID != h.Business) {
+			continue
+		}
+		if at, other := a.access(s.ID, c); err == nil && other == nil && at.Secrets.sameApp(mine.Secrets) {
+			return c
+		}
+	}
+	return nil
+}
+
+// takeStatus moves a message forward. A status with the id of an unsettled attempt
+// proves that the provider accepted the message, and finishes the attempt. A status of
+// an unknown message is kept for a day.
+func (a *App) takeStatus(ctx context.Context, tx Tx, channel desk.ID, n desk.StatusUpdate, then *afterwards) error {
+	m, err := tx.MessageBy(channel, n.ExternalID)
+	if err != nil {
+		return err
+	}
+	if m == nil && !n.Attempt.IsZero() { // perhaps the first report that it was accepted
+		at, err := tx.Attempt(n.Attempt)
+		if err != nil {
+			return err
+		}
+		if at != nil && at.Plan.Channel == channel {
+			if err := a.accept(ctx, tx, at, n.ExternalID, at.CreatedAt, a.now(), then); err != nil {
+				return err
+			}
+			if at.Erased {
+				return nil // no message is stored, so nothing will ever use this status
+			}
+			if m, err = tx.MessageBy(channel, n.ExternalID); err != nil {
+				return err
+			}
+		}
+	}
+	if m == nil {
+		return tx.KeepStatus(channel, n)
+	}
+	if m.Direction != desk.Outbound {
+		return nil
+	}
+	events := a.reach(m, n)
+	if events == nil {
+		return nil
+	}
+	if err := tx.PutMessage(m); err != nil {
+		return err
+	}
+	return tx.Append(events...)
+}

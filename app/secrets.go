@@ -1,0 +1,213 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"parley/desk"
+)
+
+// Secrets of channels are stored encrypted with AES-256-GCM, with a key derived from
+// the installation's secret key. They are bound to their channel, and to the address,
+// version and number to which they are sent. If a row is changed, or copied to another
+// channel, its secrets can't be decrypted.
+
+// A sealedSecrets is the encrypted content.
+type sealedSecrets struct {
+	Token        string `json:"token"`
+	AppSecret    string `json:"app_secret"`
+	OldAppSecret string `json:"old_app_secret,omitempty"`
+	OldUntil     int64  `json:"old_until,omitempty"`
+	VerifyToken  string `json:"verify_token"`
+}
+
+// newVault returns what encrypts with a key of 32 bytes.
+func newVault(key []byte) cipher.AEAD {
+	block, err := aes.NewCipher(key)
+	if err == nil {
+		var aead cipher.AEAD
+		if aead, err = cipher.NewGCM(block); err == nil {
+			return aead
+		}
+	}
+	panic(err) // a key of 32 bytes always makes one
+}
+
+// seal encrypts a channel's secrets. After a change of anything that sealedFor uses,
+// they must be sealed again.
+func (a *App) seal(ws desk.ID, c *desk.Channel, s Secrets) []byte {
+	plain, err := json.Marshal(sealedSecrets{s.Token.Reveal(), s.AppSecret.Reveal(), s.OldAppSecret.Reveal(), int64(s.OldUntil), s.VerifyToken.Reveal()})
+	if err != nil {
+		panic(err) // texts can always be made into JSON
+	}
+	return a.sealText(ws, c, plain)
+}
+
+func (a *App) sealText(ws desk.ID, c *desk.Channel, plain []byte) []byte {
+	nonce := make([]byte, a.vault.NonceSize())
+	a.random(nonce)
+	return append([]byte(sealedForm), a.vault.Seal(nonce, nonce, plain, sealedFor(ws, c))...)
+}
+
+// sealedForm begins everything that is bound to more than its channel's id. What the
+// first release sealed begins with random bytes.
+const sealedForm = "\x00s2\x00"
+
+// sealedFor is what the secrets are bound to: their channel, and the address to which
+// they are sent. Somebody who can write to the database must not get the token by
+// changing the address.
+func sealedFor(ws desk.ID, c *desk.Channel) []byte {
+	bound := slices.Concat(ws[:], c.ID[:])
+	for _, part := range []string{c.Account.BaseURL, c.Account.Version, c.ExternalID} {
+		bound = append(binary.BigEndian.AppendUint32(bound, uint32(len(part))), part...)
+	}
+	return bound
+}
+
+// A sealedError means that a channel's secrets can't be decrypted.
+type sealedError struct {
+	channel *desk.Channel
+	err     error
+}
+
+func (e *sealedError) Error() string {
+	address := e.channel.Account.BaseURL
+	if address == "" {
+		address = "the provider's own address"
+	}
+	return fmt.Sprintf("the secrets of channel %s don't open (%v): they were sealed for another address, version or number than the channel has now (%s, version %q, number %s), or with another secret key; "+
+		"put the channel's row back as it was, or start with the right key", e.channel.ID, e.err, address, e.channel.Account.Version, e.channel.ExternalID)
+}
+
+func (e *sealedError) Unwrap() error { return e.err }
+
+// open decrypts a channel's secrets. What the first release sealed is not bound to an
+// address: it is decrypted if anywhere is set, which happens once at the upgrade, and
+// otherwise only for the provider's own address.
+func (a *App) open(ws desk.ID, c *desk.Channel, anywhere bool) (plain []byte, err error) {
+	sealed, bound := c.Account.Sealed, sealedFor(ws, c)
+	if rest, found := bytes.CutPrefix(sealed, []byte(sealedForm)); found {
+		sealed = rest
+	} else if anywhere || c.Account.BaseURL == "" {
+		bound = slices.Concat(ws[:], c.ID[:])
+	}
+	size := a.vault.NonceSize()
+	if len(sealed) < size {
+		return nil, &sealedError{c, errors.New("they are cut short")}
+	}
+	if plain, err = a.vault.Open(nil, sealed[:size], sealed[size:], bound); err != nil {
+		return nil, &sealedError{c, err}
+	}
+	return plain, nil
+}
+
+// SealAnew seals the secrets that the first release sealed, once in an installation's
+// life. An old row that is put back later is accepted for the provider's own address
+// only.
+func (a *App) SealAnew(ctx context.Context) error {
+	done, err := a.store.Resealed(ctx)
+	if err != nil || done {
+		return err
+	}
+	list, err := a.store.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range list {
+		s, err := a.store.Settings(ctx, w.ID)
+		if err != nil {
+			return err
+		}
+		for _, c := range s.Channels() {
+			if err := a.sealAnew(ctx, w.ID, c); err != nil {
+				return err
+			}
+		}
+	}
+	return a.store.SetResealed(ctx)
+}
+
+func (a *App) sealAnew(ctx context.Context, ws desk.ID, c *desk.Channel) error {
+	if len(c.Account.Sealed) == 0 || bytes.HasPrefix(c.Account.Sealed, []byte(sealedForm)) {
+		return nil
+	}
+	// No event: the secrets stay what they are.
+	return a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+		edited := *s.Channel(c.ID)
+		plain, err := a.open(ws, &edited, true)
+		if err != nil {
+			a.log.ErrorContext(ctx, "a channel's secrets can't be encrypted again; they stay as they are", "workspace_id", ws, "channel_id", c.ID, "err", err)
+			return desk.Change{}, nil
+		}
+		edited.Account.Sealed = a.sealText(ws, &edited, plain)
+		return desk.Change{Channel: &edited}, nil
+	})
+}
+
+// access decrypts a channel's secrets.
+func (a *App) access(ws desk.ID, c *desk.Channel) (Access, error) {
+	at := Access{Workspace: ws, Channel: c}
+	if len(c.Account.Sealed) == 0 {
+		return at, nil
+	}
+	plain, err := a.open(ws, c, false)
+	if err != nil {
+		return at, err
+	}
+	var s sealedSecrets
+	if json.Unmarshal(plain, &s) != nil { // its error might contain some of the secret
+		return at, errors.New("the secrets of channel " + c.ID.String() + " can't be read")
+	}
+	at.Secrets = Secrets{Token: NewSecret(s.Token), AppSecret: NewSecret(s.AppSecret), VerifyToken: NewSecret(s.VerifyToken)}
+	if s.OldAppSecret != "" && desk.Time(s.OldUntil) > a.now() {
+		at.Secrets.OldAppSecret, at.Secrets.OldUntil = NewSecret(s.OldAppSecret), desk.Time(s.OldUntil)
+	}
+	return at, nil
+}
+
+// accessOf is access to a channel by its id alone, with its workspace's settings. It
+// returns NotFound.
+func (a *App) accessOf(ctx context.Context, channel desk.ID) (*desk.Settings, Access, error) {
+	s, c, err := a.channelOf(ctx, channel)
+	if err != nil {
+		return nil, Access{}, err
+	}
+	at, err := a.access(s.ID, c)
+	return s, at, err
+}
+
+// sameApp tells whether one app secret signs the callbacks of both, also while it is
+// being replaced on one after the other.
+func (s Secrets) sameApp(other Secrets) bool {
+	for _, a := range [2]Secret{s.AppSecret, s.OldAppSecret} {
+		if a != (Secret{}) && (a == other.AppSecret || a == other.OldAppSecret) {
+			return true
+		}
+	}
+	return false
+}
+
+// replaced returns the secrets with the non-empty ones of by. The previous app secret
+// stays valid for as long as the provider repeats callbacks.
+func (s Secrets) replaced(by Secrets, now desk.Time) Secrets {
+	if by.Token != (Secret{}) {
+		s.Token = by.Token
+	}
+	if by.AppSecret != (Secret{}) {
+		if s.AppSecret != by.AppSecret {
+			s.OldAppSecret, s.OldUntil = s.AppSecret, now+desk.Time(keepCallback.Milliseconds())
+		}
+		s.AppSecret = by.AppSecret
+	}
+	if by.VerifyToken != (Secret{}) {
+		s.VerifyToken = by.VerifyToken
+	}
+	return s
+}

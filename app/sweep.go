@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"parley/desk"
+)
+
+// sweepGroup is how many records one step of the background work processes.
+const sweepGroup = 500
+
+// callbackGroup is the same for callbacks, which may be long.
+const callbackGroup = 50
+
+// Sweep marks attempts as in doubt if their process must have died. It never sends.
+func (a *App) Sweep(ctx context.Context) error {
+	margin := desk.Time(a.bounds.Margin.Milliseconds())
+	lapsed, err := a.store.Lapsed(ctx, a.bounds.lease(), margin, sweepGroup)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, l := range lapsed {
+		if _, err := a.doubt(ctx, l.Workspace, l.ID); err != nil {
+			failed = append(failed, err) // the next one may be of another workspace
+			continue
+		}
+		a.sends.inDoubt.Add(1)
+		a.log.WarnContext(ctx, "the outcome of a send is unknown: its process ended during the send", "workspace_id", l.Workspace, "attempt_id", l.ID)
+	}
+	return errors.Join(failed...)
+}
+
+// forgetAgain is how long the deletion of expired data is not repeated by any process,
+// in milliseconds: a little less than the hour after which each process tries.
+const forgetAgain = desk.Time(54 * 60 * 1000)
+
+// ForgetAlone runs Forget unless another process has done so within the hour.
+func (a *App) ForgetAlone(ctx context.Context) error {
+	ours, err := a.store.Lease(ctx, desk.ID{}, "forget", forgetAgain)
+	if err != nil || !ours {
+		return err
+	}
+	return a.Forget(ctx)
+}
+
+// Forget deletes expired attempts and their keys, early statuses of unknown messages,
+// bodies of old callbacks, and expired places in the pace.
+func (a *App) Forget(ctx context.Context) error {
+	workspaces, err := a.store.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, w := range workspaces {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := a.forget(ctx, w.ID); err != nil {
+			failed = append(failed, err) // the next workspace does not wait for this one
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// inGroups calls step until it processes less than a whole group or fails, or ctx ends.
+func inGroups(ctx context.Context, group int, step func(limit int) (n int, err error)) error {
+	for ctx.Err() == nil {
+		if n, err := step(group); err != nil || n < group {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *App) forget(ctx context.Context, ws desk.ID) error {
+	if err := inGroups(ctx, sweepGroup, func(limit int) (int, error) {
+		return a.store.ForgetAttempts(ctx, ws, desk.KeyLife, limit)
+	}); err != nil {
+		return err
+	}
+	if err := inGroups(ctx, callbackGroup, func(limit int) (int, error) {
+		return a.store.ForgetCallbacks(ctx, ws, keepCallback, limit)
+	}); err != nil {
+		return err
+	}
+	if err := a.store.InTx(ctx, ws, func(tx Tx) error { return tx.DropStatuses(desk.StatusLife) }); err != nil {
+		return err
+	}
+	if err := a.forgetDeliveries(ctx, ws); err != nil {
+		return err
+	}
+	return a.store.ForgetPace(ctx, ws, longestHold)
+}

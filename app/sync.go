@@ -1,0 +1,116 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/desk"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// stale are the channels whose library should be fetched soon.
+type stale struct {
+	mu       sync.Mutex
+	channels []desk.ID
+	changed  chan struct{} // has an element when there are any
+}
+
+func (s *stale) add(channel desk.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.channels, channel) {
+		s.channels = append(s.channels, channel)
+	}
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// again adds channels that could not be checked, for the next time.
+func (s *stale) again(channels []desk.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.channels = append(s.channels, channels...)
+}
+
+func (s *stale) take() (channels []desk.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	channels, s.channels = s.channels, nil
+	return channels
+}
+
+const (
+	// syncEvery is how old a copy of templates may get.
+	syncEvery = time.Hour
+	// syncAgain is how long after a failed fetch the next one starts.
+	syncAgain = 5 * time.Minute
+)
+
+// TemplatesNoted has an element when SyncStale has something to fetch.
+func (a *App) TemplatesNoted() <-chan struct{} { return a.stale.changed }
+
+// syncsAbreast is how many workspaces have templates fetched at a time.
+const syncsAbreast = 4
+
+// SyncStale fetches the libraries of channels that changed, or that were not fetched
+// for long. Only one of several nodes does so. The channels of one workspace are
+// fetched one after the other, and no workspace waits for another's provider.
+func (a *App) SyncStale(ctx context.Context) error {
+	changed := a.stale.take()
+	var channels []ChannelRef
+	var err error
+	for kind, p := range a.providers {
+		if _, simulated := p.(Simulator); !simulated && err == nil {
+			var more []ChannelRef
+			more, err = a.store.ChannelsOfKind(ctx, kind)
+			channels = append(channels, more...)
+		}
+	}
+	due := map[desk.ID][]ChannelRef{}
+	for _, c := range channels {
+		var ours bool
+		i := slices.Index(changed, c.ID)
+		if i < 0 {
+			if ours, err = a.syncDue(ctx, c); err != nil {
+				break
+			}
+		}
+		if i >= 0 || ours {
+			due[c.Workspace] = append(due[c.Workspace], c)
+		}
+		if i >= 0 {
+			changed = slices.Delete(changed, i, i+1)
+		}
+	}
+	a.stale.again(changed)
+	var fetches errgroup.Group
+	fetches.SetLimit(syncsAbreast)
+	for _, list := range due {
+		fetches.Go(func() error {
+			for _, c := range list {
+				if _, _, err := a.sync(ctx, c.ID); err != nil && ctx.Err() == nil {
+					a.log.WarnContext(ctx, "fetching a channel's templates failed", "workspace_id", c.Workspace, "channel_id", c.ID, "err", err)
+				}
+			}
+			return nil
+		})
+	}
+	return errors.Join(err, fetches.Wait())
+}
+
+// syncDue tells whether this process should fetch a library now because it was not
+// fetched for long.
+func (a *App) syncDue(ctx context.Context, c ChannelRef) (bool, error) {
+	signs, now, err := a.store.ChannelSigns(ctx, c.Workspace, c.ID)
+	// If the time is in the future, the clock was set back since.
+	if err != nil || signs.Synced <= now && now-signs.Synced < desk.Time(syncEvery.Milliseconds()) {
+		return false, err
+	}
+	return a.store.Lease(ctx, c.Workspace, "sync "+c.ID.String(), desk.Time(syncAgain.Milliseconds()))
+}

@@ -1,0 +1,116 @@
+package app_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// pigeon is a kind of channel that app has never heard of.
+const pigeon desk.ChannelKind = "pigeon"
+
+// A pigeons provider has templates and accounts, but no callbacks, and knows people by its
+// own ids only.
+type pigeons struct {
+	app.Provider
+	fetched int
+	refuses bool // any secrets
+}
+
+func (*pigeons) Send(_ context.Context, d app.Dispatch) (app.Receipt, error) {
+	return app.Receipt{ExternalID: messageID(d.Attempt), UserID: "coop-7"}, nil
+}
+
+func (p *pigeons) Templates(context.Context, app.Access) ([]desk.TemplateSource, error) {
+	p.fetched++
+	return templates(), nil
+}
+
+func (*pigeons) Check(context.Context, app.Access) ([]app.Problem, error) { return nil, nil }
+
+func (p *pigeons) CheckAccount(c *desk.Channel, s *app.Secrets) error {
+	if p.refuses || c.Account.BusinessID == "" || s != nil && s.Token == (app.Secret{}) {
+		return desk.InvalidAt("/loft", "name the loft, and its password")
+	}
+	return nil
+}
+
+func (*pigeons) Identities(_, userID string) []desk.Identity {
+	return []desk.Identity{{Kind: "pigeon", Value: userID}}
+}
+
+func (*pigeons) Limits(*desk.Channel, string) app.Limits { return app.Limits{} }
+
+// TestThirdProvider: another kind of channel needs nothing but a Provider.
+func TestThirdProvider(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	loft := &pigeons{}
+	w.others = map[desk.ChannelKind]app.Provider{pigeon: loft}
+	w.stop()
+	w.start(app.Bounds{})
+
+	_, _, err := w.AddChannel(t.Context(), w.operator(), app.NewChannel{Kind: pigeon, ExternalID: "roof"})
+	refused(t, err, desk.InvalidRequest)
+	added, problems, err := w.AddChannel(t.Context(), w.operator(), app.NewChannel{
+		Kind: pigeon, ExternalID: "roof", Account: desk.Account{BusinessID: "loft"},
+		Secrets: app.Secrets{Token: app.NewSecret("s3cret-coo"), AppSecret: app.NewSecret(appSecret)},
+	})
+	if err != nil || len(problems) != 0 || added.Secrets.VerifyToken != (app.Secret{}) || loft.fetched != 1 {
+		t.Fatalf("added %+v, %v, %v; %d fetches", added, problems, err, loft.fetched)
+	}
+	id := added.Channel.ID
+	says := func(want string) {
+		t.Helper()
+		problems, err := w.CheckChannel(t.Context(), w.operator(), id)
+		if err != nil || len(problems) > 1 || len(problems) == 1 != (want != "") || want != "" && !strings.Contains(problems[0].Text, want) {
+			t.Errorf("problems: %+v, %v, want %q", problems, err, want)
+		}
+	}
+	says("")
+	w.clock.advance(4 * time.Hour)
+	says("templates were fetched last")
+	if err := w.SyncStale(t.Context()); err != nil || loft.fetched != 2 {
+		t.Errorf("%d fetches, %v", loft.fetched, err)
+	}
+	says("")
+	no := app.ChannelEdit{Secrets: app.Secrets{AppSecret: app.NewSecret("s3cret-egg")}}
+	loft.refuses = true
+	_, err = w.EditChannel(t.Context(), w.operator(), id, no)
+	refused(t, err, desk.InvalidRequest)
+	loft.refuses = false
+
+	// Commands for simulated channels are refused, and another provider's callbacks.
+	_, err = w.PutTemplate(t.Context(), w.operator(), id, []byte(templates()[0].Source))
+	refused(t, err, desk.InvalidRequest)
+	_, err = w.ReceiveSimulated(t.Context(), w.operator(), id, "+"+number, "", "Hi")
+	refused(t, err, desk.InvalidRequest)
+	refused(t, w.calledBack(id, sign(appSecret, []byte("[]")), []byte("[]")), desk.Unauthorized)
+	if kinds := w.CallbackKinds(); !slices.Equal(kinds, []desk.ChannelKind{desk.WhatsAppChannel}) {
+		t.Errorf("callbacks of %v", kinds)
+	}
+
+	// The receipt of a message names the person as the provider does, and an answer is
+	// recognised by it.
+	sent := w.sent("key", on(id))
+	answer, err := w.Receive(t.Context(), w.ws, id, app.InboundMessage{ExternalID: "feather-1", UserID: "coop-7", Text: "Coo", At: desk.TimeOf(w.clock.now())})
+	must(t, err)
+	if answer.ID != sent.Conversation.ID {
+		t.Errorf("the answer is in the conversation %s, not %s", answer.ID, sent.Conversation.ID)
+	}
+	want := []desk.Identity{{Kind: "pigeon", Value: "coop-7"}}
+	if c := w.contact(answer.ContactID); !slices.Equal(c.Further, want) {
+		t.Errorf("the contact has %+v", c.Further)
+	}
+	// A stranger gets an identity of this kind only.
+	stranger, err := w.Receive(t.Context(), w.ws, id, app.InboundMessage{ExternalID: "feather-2", UserID: "coop-8", Text: "Coo", At: desk.TimeOf(w.clock.now())})
+	must(t, err)
+	if c := w.contact(stranger.ContactID); len(c.Further) != 1 || c.Further[0].Kind != "pigeon" || c.Phone != "" {
+		t.Errorf("the stranger is %+v", c)
+	}
+}

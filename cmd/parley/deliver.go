@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/poster"
+)
+
+// deliverFlags say when webhooks are tried again.
+type deliverFlags struct {
+	Schedule []time.Duration `help:"The pauses between the attempts of a delivery, separated by commas; by default 5s,30s,2m,10m,30m,2h,5h,10h,14h,20h." name:"webhook-schedule" placeholder:"TIME"`
+	GiveUp   time.Duration   `help:"For how long an endpoint may fail before it is disabled; by default ${default}." name:"webhook-give-up" placeholder:"TIME" default:"72h"`
+}
+
+// check refuses times below zero.
+func (f *deliverFlags) check() error {
+	for _, pause := range f.Schedule {
+		if pause <= 0 {
+			return errors.New("--webhook-schedule: give times above 0s, such as 5s,30s,2m")
+		}
+	}
+	if f.GiveUp <= 0 {
+		return errors.New("--webhook-give-up: give a time above 0s")
+	}
+	return nil
+}
+
+// rules are the rules that the flags ask for.
+func (f *deliverFlags) rules() desk.DeliveryRules {
+	rules := desk.DefaultDeliveryRules()
+	if f.Schedule != nil {
+		rules.Schedule = f.Schedule
+	}
+	rules.GiveUp = f.GiveUp
+	return rules
+}
+
+// An appPoster is a poster as the app wants it.
+type appPoster struct{ *poster.Poster }
+
+// Post makes one attempt.
+func (p appPoster) Post(ctx context.Context, r app.Post) app.Posted {
+	return app.Posted(p.Poster.Post(ctx, poster.Request(r)))
+}

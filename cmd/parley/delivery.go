@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"parley/api"
+	"parley/app"
+	"parley/desk"
+)
+
+// An attemptOf is an attempt at an endpoint, as the API shows it.
+type attemptOf desk.WebhookAttempt
+
+// MarshalJSON is the API's record.
+func (a attemptOf) MarshalJSON() ([]byte, error) { return api.Attempt(desk.WebhookAttempt(a)), nil }
+
+// outcome is what came of it, in a few words.
+func (a attemptOf) outcome() string {
+	switch {
+	case a.Error == "":
+		return strconv.Itoa(a.StatusCode)
+	case a.StatusCode != 0:
+		return fmt.Sprintf("%s (%d)", a.Error, a.StatusCode)
+	}
+	return a.Error
+}
+
+// A deliveryRecord is a delivery as the API shows it.
+type deliveryRecord struct{ app.WebhookDelivery }
+
+// MarshalJSON is the API's record.
+func (r deliveryRecord) MarshalJSON() ([]byte, error) { return api.Delivery(&r.WebhookDelivery), nil }
+
+// last is what came of the newest attempt.
+func (r *deliveryRecord) last() string {
+	if len(r.Attempts) == 0 {
+		return "-"
+	}
+	return attemptOf(r.Attempts[len(r.Attempts)-1]).outcome()
+}
+
+type webhookPingCmd struct {
+	Webhook      string `arg:"" help:"The webhook's id."`
+	webhookFlags `embed:""`
+}
+
+// Help says what a ping does, and shows examples.
+func (*webhookPingCmd) Help() string {
+	return paragraphs("The endpoint gets an event of the type webhook.ping, also while the webhook is disabled. The command exits with 1 unless the endpoint answers 2xx.", examples(
+		`parley webhook ping 01980000-0000-7000-8000-000000000007`,
+		`parley webhook ping 01980000-0000-7000-8000-000000000007 --webhook-allow 127.0.0.0/8 --json`,
+	))
+}
+
+// Run makes the attempt.
+func (c *webhookPingCmd) Run(ctx context.Context, s *session) error {
+	s.webhooks = c.config()
+	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
+		attempt, err := a.Ping(ctx, p, idOf(c.Webhook))
+		if err != nil {
+			return err
+		}
+		r := attemptOf(attempt)
+		err = s.answer(r, "The endpoint was tried: %s after %d ms.\n", r.outcome(), int64(r.Took))
+		if err == nil && r.Error != "" {
+			err = errors.New("the endpoint did not accept the ping: " + r.outcome())
+		}
+		return err
+	})
+}
+
+type webhookReplayCmd struct {
+	Webhook string `arg:"" help:"The webhook's id."`
+	Cursor  string `help:"After which place to go on: the id of an event, a cursor, oldest or latest." required:"" placeholder:"C"`
+}
+
+// Help says what a replay drops, and shows examples.
+func (*webhookReplayCmd) Help() string {
+	return paragraphs("Pending deliveries of later events are dropped, and come again as new ones, like those that were delivered.", examples(
+		`parley webhook replay 01980000-0000-7000-8000-000000000007 --cursor oldest`,
+	))
+}
+
+// Run moves the webhook's cursor.
+func (c *webhookReplayCmd) Run(ctx context.Context, s *session) error {
+	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
+		w, err := a.Replay(ctx, p, idOf(c.Webhook), c.Cursor)
+		if err != nil {
+			return err
+		}
+		return s.answer(webhookRecord{Webhook: w}, "The webhook %s goes on after %s.\n", w.ID, w.Cursor)
+	})
+}
+
+type webhookDeliveriesCmd struct {
+	Webhook string `arg:"" help:"The webhook's id."`
+	Status  string `help:"Only those with this status: pending, delivered or failed." placeholder:"STATUS"`
+	Limit   int    `help:"List N at most; by default ${default}." placeholder:"N" default:"50"`
+}
+
+// Help shows examples.
+func (*webhookDeliveriesCmd) Help() string {
+	return examples(
+		`parley webhook deliveries 01980000-0000-7000-8000-000000000007`,
+		`parley webhook deliveries 01980000-0000-7000-8000-000000000007 --status failed --json`,
+	)
+}
+
+// Validate refuses a limit and a status that no list has.
+func (c *webhookDeliveriesCmd) Validate() error {
+	if c.Limit < 1 {
+		return errors.New("--limit: give a number of 1 or more")
+	}
+	if c.Status != "" {
+		if _, err := desk.ParseDeliveryStatus(c.Status); err != nil {
+			return errors.New("--status: give pending, delivered or failed")
+		}
+	}
+	return nil
+}
+
+// Run lists the deliveries.
+func (c *webhookDeliveriesCmd) Run(ctx context.Context, s *session) error {
+	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
+		q := app.DeliveryQuery{Status: desk.DeliveryStatus(c.Status)}
+		var records []deliveryRecord
+		for more := true; more && len(records) < c.Limit; more = q.Cursor != "" {
+			q.Limit = min(c.Limit-len(records), desk.MaxLimit)
+			list, next, err := a.Deliveries(ctx, p, idOf(c.Webhook), q)
+			if err != nil {
+				return err
+			}
+			for _, d := range list {
+				records = append(records, deliveryRecord{d})
+			}
+			q.Cursor = next
+		}
+		return answerList(s, records, []string{"DELIVERY", "TYPE", "STATUS", "CREATED", "ATTEMPTS", "LAST", "NEXT"}, func(r deliveryRecord) []string {
+			return []string{r.ID.String(), string(r.Type), string(r.Status), r.CreatedAt.String(), strconv.Itoa(len(r.Attempts)), r.last(), orDash(momentOf(r.Next))}
+		})
+	})
+}
+
+type webhookRedeliverCmd struct {
+	Webhook  string `arg:"" help:"The webhook's id."`
+	Delivery string `arg:"" help:"The delivery's id."`
+}
+
+// Help shows examples.
+func (*webhookRedeliverCmd) Help() string {
+	return examples(`parley webhook redeliver 01980000-0000-7000-8000-000000000007 01980000-0000-7000-8000-000000000008`)
+}
+
+// Run makes the delivery due.
+func (c *webhookRedeliverCmd) Run(ctx context.Context, s *session) error {
+	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
+		d, err := a.Redeliver(ctx, p, idOf(c.Webhook), idOf(c.Delivery))
+		if desk.IsType(err, desk.NotFound) && p.Settings.Webhook(idOf(c.Webhook)) != nil {
+			return fmt.Errorf("the webhook has no delivery %q; %s shows them", c.Delivery, s.command("webhook deliveries %s", c.Webhook))
+		}
+		if err != nil {
+			return err
+		}
+		r := deliveryRecord{d}
+		return s.answer(r, "The delivery %s is due.\n", r.ID)
+	})
+}

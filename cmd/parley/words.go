@@ -1,0 +1,57 @@
+package main
+
+import (
+	"strings"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// place shows where an error is: the flag, and a path within what it gave.
+func place(at string) string {
+	if at == "" {
+		return ""
+	}
+	name, within, deeper := strings.Cut(at[1:], "/")
+	flag := "--" + strings.ReplaceAll(name, "_", "-")
+	if deeper {
+		return flag + ": /" + within
+	}
+	return flag
+}
+
+// advice words what an operator can do. No command shows an error's details.
+var advice = map[desk.AdviceKind]string{
+	desk.ListMembers:      "parley member list --workspace W shows them",
+	desk.ListChannels:     "parley channel list --workspace W shows them",
+	desk.ListTemplates:    "parley template list --channel C shows them",
+	desk.ListAttributes:   "GET /attributes?archived=all lists them",
+	desk.ListIdentities:   "GET /contacts/{id}/identities lists those it holds",
+	desk.ListWorkspaces:   "parley workspace list shows them",
+	desk.ListKeys:         "parley key list --workspace W shows them",
+	desk.ListAttempts:     "parley attempt list --workspace W shows them",
+	desk.ClearField:       "clear its %s instead",
+	desk.ClearOwner:       "clear the owner instead",
+	desk.RemoveIdentities: "remove some first",
+	desk.AddChannel:       "add one with parley channel add",
+	desk.EnableChannel:    "enable it with parley channel edit %s --enabled=true",
+	desk.CheckChannel:     "parley channel check %s says what is wrong",
+	desk.SyncChannel:      "parley channel sync %s fetches them now",
+	desk.EditKey:          "add it with parley key edit %s --permissions %s, which replaces the whole list",
+	desk.RevokeKey:        "to end it now, use parley key revoke",
+	desk.ReleaseAttempt:   "look at what the provider shows, then run parley attempt release %s --sent or --not-sent",
+	desk.StoreToken:       "parley channel edit %s --token-env VARIABLE stores the new one",
+	desk.StoreAppSecret:   "parley channel edit %s --app-secret-env VARIABLE stores the right one",
+	desk.ListWebhooks:     "parley webhook list --workspace W shows them",
+	desk.RemoveWebhook:    "remove one with parley webhook remove",
+	desk.FinishMigration:  "wait for parley migrate to end; if it was interrupted, run it again",
+}
+
+// problemText words a channel's problem for the operator.
+func problemText(p app.Problem) string {
+	text := p.Text
+	if more := p.Advice.Worded(advice); more != "" {
+		text += "; " + more
+	}
+	return text
+}

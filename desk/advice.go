@@ -1,0 +1,84 @@
+package desk
+
+import "strings"
+
+// An AdviceKind says what to do about an error. The edges put it into words: the API
+// names its calls, the command line its commands.
+type AdviceKind uint8
+
+// The kinds of advice. The comment of a kind names its argument, if it has one. Stored
+// refusals hold the number of their kind, so new kinds go last.
+const (
+	NoAdvice        AdviceKind = iota
+	SeeDetails                 // all are named there
+	SeeFirstDetails            // which of them are named there, such as "the first 100 of 500"
+	ListMembers
+	ListChannels
+	ListTemplates
+	ListAttributes
+	ListIdentities
+	ListWorkspaces
+	ListKeys
+	ListAttempts
+	ClearField // the contact's field
+	ClearOwner
+	RemoveIdentities
+	AddChannel
+	EnableChannel // the channel's id
+	CheckChannel  // the channel's id
+	SyncChannel   // the channel's id
+	EditKey       // the key's id, and all permissions that it then needs
+	RevokeKey
+	ReleaseAttempt // the attempt's id
+	FinishMigration
+	StoreToken     // the channel's id
+	StoreAppSecret // the channel's id
+	ListWebhooks
+	RemoveWebhook
+
+	endOfAdvice
+)
+
+// AdviceKinds lists every kind but NoAdvice, so that a test can check that the edges
+// have words for each.
+func AdviceKinds() (list []AdviceKind) {
+	for k := NoAdvice + 1; k < endOfAdvice; k++ {
+		list = append(list, k)
+	}
+	return list
+}
+
+// Advice is a kind of advice with its argument, or several, one a line.
+type Advice struct {
+	Kind AdviceKind
+	Arg  string
+}
+
+// Advise adds advice to a new error.
+func (e *Error) Advise(kind AdviceKind, args ...string) *Error {
+	e.Advice = Advice{Kind: kind, Arg: strings.Join(args, "\n")}
+	return e
+}
+
+// Worded returns the error as one line of text: the place as an edge shows it, the
+// message, and the edge's words for the advice. Each "%s" in words stands for an
+// argument.
+func (e *Error) Worded(place string, words map[AdviceKind]string) string {
+	text := e.Message
+	if place != "" {
+		text = place + ": " + text
+	}
+	if advice := e.Advice.Worded(words); advice != "" {
+		text += "; " + advice
+	}
+	return text
+}
+
+// Worded returns an edge's words for the advice, "" for none.
+func (a Advice) Worded(words map[AdviceKind]string) string {
+	text := words[a.Kind]
+	for arg := range strings.SplitSeq(a.Arg, "\n") {
+		text = strings.Replace(text, "%s", arg, 1)
+	}
+	return text
+}

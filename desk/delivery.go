@@ -1,0 +1,312 @@
+package desk
+
+import (
+	"slices"
+	"time"
+)
+
+// A WebhookDelivery is an event on its way to an endpoint. It exists from its first
+// attempt (contract-events §3).
+type WebhookDelivery struct {
+	ID        ID
+	Event     EventPlace
+	Type      EventType
+	Contact   ID // whose data an answer may repeat; zero: nobody's
+	Status    DeliveryStatus
+	CreatedAt Time
+	DueAt     Time // of the next attempt by the schedule
+	TriedAt   Time // when the newest attempt began; 0: none was stored
+	Steps     int  // of the schedule that are used; Redelivered: it was asked for
+	SettledAt Time // 0 while it is pending
+	Attempts  []WebhookAttempt
+	Trying    bool // an attempt is under way, in this process
+}
+
+// A DeliveryStatus says what came of a delivery.
+type DeliveryStatus string
+
+// The statuses.
+const (
+	DeliveryPending   DeliveryStatus = "pending"
+	DeliveryDelivered DeliveryStatus = "delivered"
+	DeliveryFailed    DeliveryStatus = "failed"
+)
+
+// DeliveryStatuses lists the statuses.
+var DeliveryStatuses = []DeliveryStatus{DeliveryPending, DeliveryDelivered, DeliveryFailed}
+
+// ParseDeliveryStatus reads a status of the filter of a list.
+func ParseDeliveryStatus(text string) (DeliveryStatus, error) {
+	if s := DeliveryStatus(text); slices.Contains(DeliveryStatuses, s) {
+		return s, nil
+	}
+	return "", InvalidAt("/status", "send pending, delivered or failed")
+}
+
+// Redelivered are the steps of a delivery whose repetition was asked for: its next
+// attempt begins even while the endpoint is failing, and then a new schedule does.
+const Redelivered = -1
+
+// A WebhookAttempt is one request to an endpoint, and what came of it.
+type WebhookAttempt struct {
+	At         Time
+	Took       Time   // milliseconds
+	StatusCode int    // 0: there was no answer
+	Error      string // "" for a success, else one of the words of contract-events §3
+	Response   string `json:"-"` // which is stored apart, so that it goes with the contact
+}
+
+// Some of the errors of an attempt; the others come from the Poster.
+const (
+	AttemptGone    = "gone"    // the endpoint answered 410
+	AttemptExpired = "expired" // the event has left the feed
+)
+
+// statusTooMany is the status code by which an endpoint asks for a pause.
+const statusTooMany = 429
+
+// A WebhookResult is an attempt that has ended, with what the rules need to know.
+type WebhookResult struct {
+	WebhookAttempt
+	RetryAfter time.Duration // 0: the answer did not say
+	Probe      bool          // it tried a failing endpoint
+	Jitter     float64       // from 0 to 1, chosen at random
+}
+
+func (r *WebhookResult) ended() Time { return r.At + r.Took }
+
+// The rules of deliveries that nobody can configure.
+const (
+	// MaxPending is how many deliveries of an endpoint may be pending before its cursor
+	// waits; MaxInFlight how many of its attempts are under way at a time.
+	MaxPending  = 1000
+	MaxInFlight = 8
+
+	// KeepDelivery is how long a settled delivery stays, MaxDeliveries how many of an
+	// endpoint do.
+	KeepDelivery  = 7 * 24 * time.Hour
+	MaxDeliveries = 10_000
+
+	keptAttempts   = 12
+	failuresInARow = 10 // make a failing endpoint
+	jitter         = 0.2
+	holdUnsaid     = time.Minute
+	longestHold    = time.Hour
+)
+
+// probeAfter are the pauses before the probes of a failing endpoint; the last one repeats.
+var probeAfter = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
+
+// DeliveryRules are those that the operator can configure.
+type DeliveryRules struct {
+	Schedule []time.Duration // the pauses between the attempts of a delivery
+	GiveUp   time.Duration   // how long an endpoint may fail
+}
+
+// DefaultDeliveryRules return the rules that hold if nothing else is said.
+func DefaultDeliveryRules() DeliveryRules {
+	return DeliveryRules{
+		Schedule: []time.Duration{
+			5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute,
+			2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour,
+		},
+		GiveUp: 72 * time.Hour,
+	}
+}
+
+func millis(d time.Duration) Time { return Time(d.Milliseconds()) }
+
+// A Verdict says what else follows from an attempt.
+type Verdict struct {
+	Disable   DisabledReason // why the endpoint is to be disabled; "": it is not
+	Recovered bool           // it was failing: all pending deliveries are due
+}
+
+// Attempted applies the result of an attempt to the delivery and to its endpoint.
+func (rules DeliveryRules) Attempted(s *WebhookState, d *WebhookDelivery, r *WebhookResult) Verdict {
+	d.record(r.WebhookAttempt)
+	if r.Error == "" {
+		d.settle(DeliveryDelivered, r.ended())
+		return Verdict{Recovered: s.succeed()}
+	}
+	switch {
+	case d.Status != DeliveryPending || r.Probe:
+	case max(d.Steps, 0) >= len(rules.Schedule):
+		d.settle(DeliveryFailed, r.ended())
+	default:
+		d.Steps = max(d.Steps, 0)
+		pause := rules.Schedule[d.Steps]
+		d.DueAt = r.ended() + millis(pause+time.Duration(float64(pause)*jitter*r.Jitter))
+		d.Steps++
+	}
+	return Verdict{Disable: rules.fail(s, r)}
+}
+
+// Pinged applies the result of a ping, of whose failures only 410 has an effect.
+func (s *WebhookState) Pinged(r *WebhookResult) Verdict {
+	switch r.Error {
+	case "":
+		return Verdict{Recovered: s.succeed()}
+	case AttemptGone:
+		return Verdict{Disable: DisabledGone}
+	}
+	return Verdict{}
+}
+
+// succeed tells whether the endpoint was failing.
+func (s *WebhookState) succeed() (recovered bool) {
+	if recovered = s.Failing(); recovered {
+		s.HeldUntil = 0
+	}
+	s.FailingSince, s.Failures, s.Probes = 0, 0, 0
+	return recovered
+}
+
+func (rules DeliveryRules) fail(s *WebhookState, r *WebhookResult) DisabledReason {
+	now := r.ended()
+	if s.FailingSince == 0 {
+		s.FailingSince = now
+	}
+	s.Failures++
+	hold := min(r.RetryAfter, longestHold)
+	if r.StatusCode == statusTooMany && hold <= 0 {
+		hold = holdUnsaid
+	}
+	if s.Failing() && (r.Probe || s.Failures == failuresInARow) {
+		hold = max(hold, probeAfter[min(s.Probes, len(probeAfter)-1)])
+		s.Probes++
+	}
+	if hold > 0 {
+		s.HeldUntil = max(s.HeldUntil, now+millis(hold))
+	}
+	switch {
+	case r.Error == AttemptGone:
+		return DisabledGone
+	case now-s.FailingSince >= millis(rules.GiveUp):
+		return DisabledFailing
+	}
+	return ""
+}
+
+// Failing tells whether the endpoint has failed so often in a row that it is only probed.
+func (s *WebhookState) Failing() bool { return s.Failures >= failuresInARow }
+
+// Held tells whether no attempt may begin yet. A hold that ends later than a hold can is
+// void: the clock was set back after it was stored.
+func (s *WebhookState) Held(now Time) bool {
+	return s.HeldUntil > now && s.HeldUntil <= now+millis(longestHold)
+}
+
+// Next returns the pending delivery that is to be attempted now, nil for none, and
+// whether that is a probe. A failing endpoint without pending deliveries is probed with
+// its next event, see MayBegin.
+func (rules DeliveryRules) Next(s *WebhookState, pending []*WebhookDelivery, now Time) (next *WebhookDelivery, probe bool) {
+	longest := Time(0) // a due time further ahead is void, as a hold is
+	if len(rules.Schedule) > 0 {
+		longest = millis(slices.Max(rules.Schedule)) * 6 / 5
+	}
+	failing, held, trying := s.Failing(), s.Held(now), 0
+	var asked, due, longestAgo *WebhookDelivery
+	for _, d := range pending {
+		if d.Trying {
+			trying++
+			continue
+		}
+		isDue := d.DueAt <= now || d.DueAt > now+longest
+		if d.Steps == Redelivered && isDue && before(d.DueAt, asked, (*WebhookDelivery).due) {
+			asked = d
+		}
+		if isDue && before(d.DueAt, due, (*WebhookDelivery).due) {
+			due = d
+		}
+		if before(d.TriedAt, longestAgo, func(d *WebhookDelivery) Time { return d.TriedAt }) {
+			longestAgo = d
+		}
+	}
+	switch {
+	case failing && asked != nil:
+		return asked, false
+	case held || failing && trying > 0:
+		return nil, false
+	case failing:
+		return longestAgo, longestAgo != nil
+	}
+	return due, false
+}
+
+func (d *WebhookDelivery) due() Time { return d.DueAt }
+
+func before(at Time, other *WebhookDelivery, of func(*WebhookDelivery) Time) bool {
+	return other == nil || at < of(other)
+}
+
+// MayBegin tells whether a new delivery may begin beside those that are pending.
+func (s *WebhookState) MayBegin(pending int, now Time) bool {
+	return !s.Held(now) && pending < MaxPending && (!s.Failing() || pending == 0)
+}
+
+// NextAttempt is when the delivery's next attempt is planned, 0 if none is. probed tells
+// that it is the one with which a failing endpoint is probed.
+func (d *WebhookDelivery) NextAttempt(w *Webhook, s *WebhookState, probed bool) Time {
+	switch {
+	case d.Status != DeliveryPending || !w.Enabled:
+		return 0
+	case s.Failing() && d.Steps == Redelivered:
+		return d.DueAt
+	case s.Failing() && !probed:
+		return 0
+	case s.Failing():
+		return s.HeldUntil
+	}
+	return max(d.DueAt, s.HeldUntil)
+}
+
+// Redeliver makes the delivery due now, with a new schedule.
+func (d *WebhookDelivery) Redeliver(now Time) {
+	d.Status, d.SettledAt, d.DueAt, d.Steps = DeliveryPending, 0, now, Redelivered
+}
+
+// Expire ends the delivery, because its event has left the feed.
+func (d *WebhookDelivery) Expire(now Time) {
+	d.record(WebhookAttempt{At: now, Error: AttemptExpired})
+	d.settle(DeliveryFailed, now)
+}
+
+func (d *WebhookDelivery) settle(status DeliveryStatus, now Time) {
+	d.Status, d.SettledAt, d.DueAt = status, now, 0
+}
+
+// record keeps the newest attempts.
+func (d *WebhookDelivery) record(a WebhookAttempt) {
+	d.TriedAt = a.At
+	d.Attempts = append(d.Attempts, a)
+	d.Attempts = d.Attempts[max(0, len(d.Attempts)-keptAttempts):]
+}
+
+// Dropped tells whether older attempts may have been dropped.
+func (d *WebhookDelivery) Dropped() bool { return len(d.Attempts) == keptAttempts }
+
+// Respond adds the response to the attempt that began at a time.
+func (d *WebhookDelivery) Respond(at Time, response string) {
+	for i := range d.Attempts {
+		if d.Attempts[i].At == at {
+			d.Attempts[i].Response = response
+		}
+	}
+}
+
+// ListBytes is the delivery's size in a page.
+func (d *WebhookDelivery) ListBytes() int {
+	n := recordRoom
+	for _, a := range d.Attempts {
+		n += 128 + jsonBytes(a.Response)
+	}
+	return n
+}
+
+// A DeliveryFilter narrows the list of an endpoint's deliveries; its zero value matches
+// all.
+type DeliveryFilter struct {
+	Status DeliveryStatus // "": any
+	Event  *EventPlace    // nil: any
+}

@@ -1,0 +1,269 @@
+package desk
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// An EventType says what happened to which kind of record: contact.created.
+type EventType string
+
+// The types of events (contract-events §1).
+const (
+	ContactCreated  EventType = "contact.created"
+	ContactUpdated  EventType = "contact.updated"
+	ContactDeleted  EventType = "contact.deleted"
+	ContactOptedOut EventType = "contact.opted_out"
+	ContactOptedIn  EventType = "contact.opted_in"
+
+	ConversationCreated EventType = "conversation.created"
+	ConversationUpdated EventType = "conversation.updated"
+
+	MessageReceived  EventType = "message.received"
+	MessageSent      EventType = "message.sent"
+	MessageUpdated   EventType = "message.updated"
+	MessageDelivered EventType = "message.delivered"
+	MessageRead      EventType = "message.read"
+	MessageFailed    EventType = "message.failed"
+
+	TemplateCreated EventType = "template.created"
+	TemplateUpdated EventType = "template.updated"
+	TemplateDeleted EventType = "template.deleted"
+
+	AttributeCreated EventType = "attribute.created"
+	AttributeUpdated EventType = "attribute.updated"
+
+	ChannelCreated EventType = "channel.created"
+	ChannelUpdated EventType = "channel.updated"
+
+	MemberCreated EventType = "member.created"
+	MemberUpdated EventType = "member.updated"
+	MemberDeleted EventType = "member.deleted"
+
+	KeyCreated EventType = "key.created"
+	KeyUpdated EventType = "key.updated"
+
+	WorkspaceUpdated EventType = "workspace.updated"
+
+	WebhookCreated  EventType = "webhook.created"
+	WebhookUpdated  EventType = "webhook.updated"
+	WebhookDeleted  EventType = "webhook.deleted"
+	WebhookDisabled EventType = "webhook.disabled"
+)
+
+// EventTypes lists all types, in the order in which they are shown.
+var EventTypes = []EventType{
+	ContactCreated, ContactUpdated, ContactDeleted, ContactOptedOut, ContactOptedIn,
+	ConversationCreated, ConversationUpdated,
+	MessageReceived, MessageSent, MessageUpdated, MessageDelivered, MessageRead, MessageFailed,
+	TemplateCreated, TemplateUpdated, TemplateDeleted,
+	AttributeCreated, AttributeUpdated,
+	ChannelCreated, ChannelUpdated,
+	MemberCreated, MemberUpdated, MemberDeleted,
+	KeyCreated, KeyUpdated,
+	WorkspaceUpdated,
+	WebhookCreated, WebhookUpdated, WebhookDeleted, WebhookDisabled,
+}
+
+// Kind is the kind of record that the type is about: contact.
+func (t EventType) Kind() string {
+	kind, _, _ := strings.Cut(string(t), ".")
+	return kind
+}
+
+// eventNeeds are the permissions that show the records of a kind. Kinds that are not
+// listed need none: a key's record is shown to nobody, and the workspace's to all.
+var eventNeeds = map[string]Permission{
+	"contact":      ContactsRead,
+	"conversation": ConversationsRead,
+	"message":      ConversationsRead,
+	"template":     TemplatesRead,
+	"attribute":    AttributesRead,
+	"channel":      ChannelsRead,
+	"member":       MembersRead,
+	"webhook":      WebhooksRead,
+}
+
+// Needs is the permission that a key needs for events of this type besides
+// events:read; "" for none.
+func (t EventType) Needs() Permission { return eventNeeds[t.Kind()] }
+
+// An EventFilter is a choice of types: all that the reader may read, named ones, or
+// both. The zero EventFilter is all.
+type EventFilter struct {
+	all   bool
+	named []EventType
+}
+
+// maxEventTypes is how many types a filter may name.
+const maxEventTypes = 50
+
+// ParseEventFilter reads a list of types, of kinds as KIND.*, and of *. Its errors say
+// what is wrong with the list.
+func ParseEventFilter(list []string) (f EventFilter, err error) {
+	if len(list) == 0 || len(list) > maxEventTypes {
+		return f, fmt.Errorf("name 1 to %d types", maxEventTypes)
+	}
+	for _, word := range list {
+		if word == "*" {
+			f.all = true
+			continue
+		}
+		before := len(f.named)
+		for _, t := range EventTypes {
+			if string(t) == word || t.Kind()+".*" == word {
+				f.named = append(f.named, t)
+			}
+		}
+		if len(f.named) == before {
+			return EventFilter{}, fmt.Errorf("%s is no type of event: use *, a kind such as contact.*, or a type such as contact.created", Quote(word))
+		}
+	}
+	return f, nil
+}
+
+// For lists the types for a reader, given which permissions it has. It returns
+// Forbidden if the filter names a type that the reader may not read; * leaves it out.
+func (f EventFilter) For(allow func(Permission) error) (types []EventType, err error) {
+	all := f.all || len(f.named) == 0
+	for _, t := range EventTypes {
+		named := slices.Contains(f.named, t)
+		if !all && !named {
+			continue
+		}
+		if needs := t.Needs(); needs != "" {
+			if err := allow(needs); err != nil && named {
+				return nil, err
+			} else if err != nil {
+				continue
+			}
+		}
+		types = append(types, t)
+	}
+	return types, nil
+}
+
+// An ActorKind says what kind of caller did something.
+type ActorKind string
+
+// The kinds of actors, as the events store them.
+const (
+	ByKey      ActorKind = "key"      // an API key
+	ByMember   ActorKind = "member"   // a teammate, in the console
+	ByProvider ActorKind = "provider" // a channel's provider; the id is the channel's
+	ByCLI      ActorKind = "cli"      // the command line; it has no id
+	BySystem   ActorKind = "system"   // parley itself; it has no id
+)
+
+// An Actor is the author of a change. An event of the first release has no kind.
+type Actor struct {
+	Kind ActorKind
+	ID   ID
+}
+
+// An Event is one accepted change. It names fields, never their values, so no data of a
+// person remains after the contact is erased.
+type Event struct {
+	Type         EventType
+	Subject      ID     // the record's id; zero for one without a UUID
+	Key          string // the id of a record without a UUID: an attribute's key, CHANNEL/NAME/LANGUAGE of a template
+	Conversation ID     // of a message; otherwise zero
+	Contact      ID     // of a message or a conversation; otherwise zero
+	TS           Time   // of a message, which is found by it; otherwise 0
+	Actor        Actor
+	At           Time
+	Changed      []string // of an update: names of fields, sorted
+}
+
+// Of returns the conversation and the contact that the event is about, zero for none.
+func (e *Event) Of() (conversation, contact ID) {
+	switch e.Type.Kind() {
+	case "contact":
+		return ID{}, e.Subject
+	case "conversation":
+		return e.Subject, e.Contact
+	}
+	return e.Conversation, e.Contact
+}
+
+// An EventPlace is the position of an event in its workspace. The zero EventPlace is
+// before the first one.
+type EventPlace struct {
+	Seq int64 // its number, in the order of commits
+	Tag int64 // tells it from another event that got this number after a restore, see Event.Tag
+}
+
+// An ExpiredCursor is the details of CursorExpired: why the feed can't go on, and from
+// which cursors it can.
+type ExpiredCursor struct{ Reason, Oldest, Newest string }
+
+// A FeedEvent is an event with its position.
+type FeedEvent struct {
+	Event
+	Place EventPlace
+	ID    string // as readers see it; App fills it in
+}
+
+// Placed is the event with its number.
+func (e Event) Placed(seq int64) FeedEvent {
+	return FeedEvent{Event: e, Place: EventPlace{seq, e.Tag()}}
+}
+
+// Expired says which events have expired.
+type Expired struct {
+	Before Time // older ones have
+	Now    Time
+}
+
+// Count is how many of the oldest events have expired. A time in the future shows that a
+// clock was wrong: such an event expires with the one after it.
+func (x Expired) Count(oldest []FeedEvent) (n int) {
+	for i := range oldest {
+		switch at := oldest[i].At; {
+		case at < x.Before:
+			n = i + 1
+		case at <= x.Now:
+			return n
+		}
+	}
+	return n
+}
+
+// TemplateKey is the channel, the name and the language of the template that an event is
+// about.
+func (e *Event) TemplateKey() (channel ID, name, language string) {
+	id, rest, _ := strings.Cut(e.Key, "/")
+	name, language, _ = strings.Cut(rest, "/")
+	channel, _ = ParseID(id)
+	return channel, name, language
+}
+
+// EventBytes is at least the size of an event in a page without its data.
+func (e *FeedEvent) EventBytes() int {
+	n := recordRoom + 2*len(e.Key)
+	for _, name := range e.Changed {
+		n += jsonBytes(name) + 1
+	}
+	return n
+}
+
+// tagBits is the length of a tag.
+const tagBits = 48
+
+// Tag is a short value that another event with the same number does not have: made of its
+// time and its subject.
+func (e *Event) Tag() int64 {
+	subject := binary.BigEndian.Uint64(e.Subject[len(e.Subject)-8:])
+	return int64((uint64(e.At) ^ subject) & (1<<tagBits - 1))
+}
+
+// fields are names of changed fields.
+type fields []string
+
+func (f *fields) add(name string, changed bool) {
+	if changed {
+		*f = append(*f, name)
+	}
+}

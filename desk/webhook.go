@@ -1,0 +1,205 @@
+package desk
+
+import (
+	"encoding/base64"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Webhook is an endpoint to which parley delivers events (contract-events §3).
+type Webhook struct {
+	ID             ID
+	URL            string
+	Types          []string // as they were given, see ParseEventFilter
+	Enabled        bool
+	DisabledReason DisabledReason
+	Sealed         []byte // its secrets, encrypted
+	CreatedAt      Time
+	UpdatedAt      Time
+}
+
+// A DisabledReason says why a webhook is disabled; "" while it is enabled.
+type DisabledReason string
+
+// The reasons.
+const (
+	DisabledByOwner DisabledReason = "owner"
+	DisabledFailing DisabledReason = "failing" // it failed for too long
+	DisabledGone    DisabledReason = "gone"    // it answered 410
+)
+
+// MaxWebhooks is how many a workspace may have.
+const MaxWebhooks = 20
+
+// A WebhookState says how far the deliveries of a webhook are. It changes with every
+// delivery, and is no part of the settings.
+type WebhookState struct {
+	Cursor       EventPlace // deliveries have begun up to here
+	FailingSince Time       // the first failure since the last success or enabling; 0: none
+	Failures     int        // failed attempts in a row
+	Probes       int        // of a failing endpoint, in a row
+	HeldUntil    Time       // no attempt begins earlier; 0: not held
+}
+
+func (w *Webhook) changes(old *Webhook) []string {
+	if old == nil {
+		return nil
+	}
+	var f fields
+	f.add("disabled_reason", w.DisabledReason != old.DisabledReason)
+	f.add("enabled", w.Enabled != old.Enabled)
+	f.add("secret", !slices.Equal(w.Sealed, old.Sealed))
+	f.add("types", !slices.Equal(w.Types, old.Types))
+	f.add("url", w.URL != old.URL)
+	return f
+}
+
+// NoWebhook is the answer for an id that no webhook of the workspace has.
+func NoWebhook() *Error {
+	return NotFoundf("no webhook has this id").Advise(ListWebhooks)
+}
+
+// A WebhookEdit says what to change in a webhook, or what a new one is like; nil means
+// no change.
+type WebhookEdit struct {
+	URL     *string
+	Types   *[]string
+	Enabled *bool
+}
+
+// A WebhookRules says which URLs a webhook may have, besides what holds for all.
+type WebhookRules struct {
+	PlainHTTP bool                  // http is allowed, too
+	Refused   func(netip.Addr) bool // addresses to which nothing is delivered; nil: none
+}
+
+// Apply changes what the edit names, or returns InvalidRequest.
+func (w *Webhook) Apply(edit WebhookEdit, rules WebhookRules) error {
+	if edit.URL != nil {
+		if err := rules.checkURL(*edit.URL); err != nil {
+			return err
+		}
+		w.URL = *edit.URL
+	}
+	if edit.Types != nil {
+		if _, err := ParseEventFilter(*edit.Types); err != nil {
+			return InvalidAt("/types", "%v", err)
+		}
+		w.Types = *edit.Types
+	}
+	if edit.Enabled != nil && *edit.Enabled != w.Enabled {
+		w.Enabled, w.DisabledReason = *edit.Enabled, ""
+		if !w.Enabled {
+			w.DisabledReason = DisabledByOwner
+		}
+	}
+	return nil
+}
+
+// CheckWebhook refuses a webhook whose URL another one of the workspace has
+// (WebhookExists), or for which there is no room (InvalidRequest).
+func (s *Settings) CheckWebhook(w *Webhook) error {
+	for _, other := range s.webhooks {
+		if other.URL == w.URL && other.ID != w.ID {
+			e := Errorf(WebhookExists, "the webhook %s of this workspace has this URL already", other.ID)
+			e.Details = ExistingWebhook{other.ID}
+			return e
+		}
+	}
+	if len(s.webhooks) >= MaxWebhooks && s.webhooks[w.ID] == nil {
+		return Invalidf("the workspace has %d webhooks, and no more are possible", MaxWebhooks).Advise(RemoveWebhook)
+	}
+	return nil
+}
+
+// An ExistingWebhook is the details of WebhookExists.
+type ExistingWebhook struct{ ID ID }
+
+// maxWebhookURL is how many bytes a webhook's URL may have.
+const maxWebhookURL = 2048
+
+func (r WebhookRules) checkURL(text string) error {
+	wrong := func(format string, args ...any) error { return InvalidAt("/url", format, args...) }
+	schemes := "https://"
+	if r.PlainHTTP {
+		schemes = "https:// or http://"
+	}
+	if text == "" {
+		return wrong("give the address of the endpoint, an absolute URL that begins with %s", schemes)
+	}
+	if len(text) > maxWebhookURL {
+		return wrong("a URL may have %d bytes; this one has %d", maxWebhookURL, len(text))
+	}
+	if strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+		return wrong("a URL has no spaces, and no characters beyond ASCII: escape them with %%, and write the host as xn--")
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return wrong("this is no URL")
+	case u.Scheme != "https" && (u.Scheme != "http" || !r.PlainHTTP):
+		return wrong("a URL must be absolute and begin with %s", schemes)
+	case u.Hostname() == "":
+		return wrong("the URL has no host")
+	case u.User != nil:
+		return wrong("a URL may not hold a user or a password")
+	case strings.Contains(text, "#"):
+		return wrong("a URL may not have a fragment: leave out what begins with #")
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return wrong("a port is a number from 1 to 65535")
+		}
+	}
+	if address, err := netip.ParseAddr(u.Hostname()); err == nil && r.Refused != nil && r.Refused(address) {
+		return wrong("nothing is delivered to the address %s: it is not a public one, and the operator has not allowed it", address)
+	}
+	return nil
+}
+
+// AllowAll returns Forbidden unless a reader may read all types of the filter. Unlike in
+// For, a type of * that the reader may not read counts, too: an endpoint gets it.
+func (f EventFilter) AllowAll(allow func(Permission) error) error {
+	for _, t := range EventTypes {
+		if needs := t.Needs(); needs != "" && (f.all || len(f.named) == 0 || slices.Contains(f.named, t)) {
+			if err := allow(needs); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// The secret of a webhook is shown as this prefix and base64 (Standard Webhooks).
+const (
+	webhookSecretPrefix = "whsec_"
+	minWebhookSecret    = 24
+	maxWebhookSecret    = 64
+
+	// NewWebhookSecret is how many random bytes a new secret has.
+	NewWebhookSecret = 32
+)
+
+// MaxOverlap is for how many seconds the secret before may sign, and DefaultOverlap for
+// how many it does.
+const (
+	MaxOverlap     = 604_800
+	DefaultOverlap = 86_400
+)
+
+// WebhookSecretText is a secret as it is shown.
+func WebhookSecretText(secret []byte) string {
+	return webhookSecretPrefix + base64.StdEncoding.EncodeToString(secret)
+}
+
+// ParseWebhookSecret reads a secret as it is shown. Its error does not repeat the secret.
+func ParseWebhookSecret(text string) ([]byte, error) {
+	secret, err := base64.StdEncoding.Strict().DecodeString(strings.TrimPrefix(text, webhookSecretPrefix))
+	if err != nil || WebhookSecretText(secret) != text || len(secret) < minWebhookSecret || len(secret) > maxWebhookSecret {
+		return nil, InvalidAt("/secret", "a secret is %s and %d to %d bytes in base64", webhookSecretPrefix, minWebhookSecret, maxWebhookSecret)
+	}
+	return secret, nil
+}

@@ -1,0 +1,112 @@
+package e2e_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// heldOpen sends requests that never end, over connections of their own: a header, then a
+// part of the body that it announces. Whoever has been answered is counted by status.
+type heldOpen struct {
+	t     *testing.T
+	conns []net.Conn
+	wg    sync.WaitGroup
+	mu    sync.Mutex
+	codes map[int]int
+}
+
+// hold opens n connections. header has no end of line.
+func (s *server) hold(t *testing.T, n int, request, header string, announced, sent int) *heldOpen {
+	t.Helper()
+	h := &heldOpen{t: t, codes: map[int]int{}}
+	for range n {
+		c, err := net.DialTimeout("tcp", strings.TrimPrefix(s.url, "http://"), patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.conns = append(h.conns, c)
+		if _, err := fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: parley\r\n%s\r\nContent-Length: %d\r\n\r\n", request, header, announced); err != nil {
+			t.Fatal(err)
+		}
+		h.wg.Go(func() { _, _ = io.Copy(c, io.LimitReader(spaces{}, int64(sent))) }) // as far as the server takes it
+		h.wg.Go(func() {
+			if answer, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
+				answer.Body.Close()
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				h.codes[answer.StatusCode]++
+			}
+		})
+	}
+	return h
+}
+
+// end closes the connections, and returns how many were answered with which status.
+func (h *heldOpen) end() map[int]int {
+	for _, c := range h.conns {
+		c.Close()
+	}
+	h.wg.Wait()
+	return h.codes
+}
+
+// spaces are JSON that never begins.
+type spaces struct{}
+
+func (spaces) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = ' '
+	}
+	return len(b), nil
+}
+
+// large sends batches of n KiB, one after the other, that must be stored.
+func (c *client) large(t *testing.T, rounds, n int) (slowest time.Duration) {
+	t.Helper()
+	for range rounds {
+		begun := time.Now()
+		body := strings.Replace(upserts([]string{`{"external_id":"large"}`}), "{", "{"+strings.Repeat(" ", n<<10-100), 1)
+		c.must(t, 200, "POST", "/contacts/batch", body)
+		slowest = max(slowest, time.Since(begun))
+	}
+	return slowest
+}
+
+// TestMemoryOfBodies: requests that announce or hold large bodies take no more memory than there
+// is for them, and others are served beside them, with large bodies too.
+func TestMemoryOfBodies(t *testing.T) {
+	batch, hook := "POST /v1/contacts/batch", "POST /hooks/whatsapp/0196f2a0-0000-7000-8000-000000000000"
+	for _, c := range []struct {
+		name            string
+		n               int
+		request         string
+		key             bool
+		announced, sent int
+	}{
+		{"announced", full(300, 100), batch, true, 16 << 20, 1},
+		{"callbacks", full(200, 40), hook, false, 4 << 20, 4<<20 - 1},
+		{"still", 16, batch, true, 16 << 20, 16<<20 - 1},
+		{"still without a key", 16, batch, false, 16 << 20, 16<<20 - 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := newVictim(t, 2)
+			header := "X-Key: none"
+			if c.key {
+				header = "Authorization: Bearer " + v.attacker.key
+			}
+			v.beside(t, 250*time.Millisecond, 0, func() {
+				held := v.hold(t, c.n, c.request, header, c.announced, c.sent)
+				others := v.user.large(t, full(20, 4), 8<<10)
+				own := v.attacker.large(t, full(20, 4), 500)
+				t.Logf("another workspace's batches of 8 MiB take %v at most, its own of 500 KiB %v; the bodies were answered %v", others, own, held.end())
+			})
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// A generatedTemplate has two variables.
+const generatedTemplate = `{"name": "order_ready", "language": "en_US", "status": "APPROVED", "category": "UTILITY", "components": [
+  {"type": "BODY", "text": "Hello {{1}}, your order {{2}} is ready."}]}`
+
+// TestGeneratedClients has other people's generators make clients from the API
+// description that the server serves, and programs do the main job with them: create an
+// attribute, write contacts alone and in a batch, list, and send a template. The program
+// in TypeScript checks every answer by schemas that orval makes. Spectral and Redocly find no error.
+func TestGeneratedClients(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	workspace, key := newWorkspace(t, dir, "--country", "US")
+	must(t, dir, "member", "add", "--workspace", workspace, "--name", "Grace Hopper", "--email", "grace@example.com")
+	channel := must(t, dir, "channel", "add", "sandbox", "--workspace", workspace)["channel_id"].(string)
+	template := filepath.Join(t.TempDir(), "template.json")
+	if err := os.WriteFile(template, []byte(generatedTemplate), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, dir, "template", "put", "--channel", channel, "--file", template)
+	s := serve(t, dir)
+	document, err := os.ReadFile("../api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// prepare copies a program's source and puts the description beside it.
+	prepare := func(t *testing.T, name string) (run func(t *testing.T, program string, args ...string)) {
+		t.Helper()
+		work := filepath.Join(t.TempDir(), name)
+		if err := os.CopyFS(work, os.DirFS(filepath.Join("testdata", "clients", name))); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(work, "generated"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(work, "openapi.json"), document, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return func(t *testing.T, program string, args ...string) {
+			t.Helper()
+			cmd := exec.CommandContext(t.Context(), program, args...)
+			cmd.Dir = work
+			cmd.Env = environment("BASE="+s.url+"/v1", "KEY="+key, "GOFLAGS=-mod=mod", "GOWORK=off")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%s %v: %v\n%s", program, args, err, out)
+			}
+		}
+	}
+	t.Run("go", func(t *testing.T) {
+		t.Parallel()
+		run := prepare(t, "go")
+		run(t, "go", "tool", "oapi-codegen", "-config", "config.yaml", "openapi.json")
+		run(t, "go", "run", ".")
+	})
+	t.Run("node", func(t *testing.T) {
+		t.Parallel()
+		for _, program := range []string{"node", "npm"} {
+			if _, err := exec.LookPath(program); err != nil {
+				t.Skip(err)
+			}
+		}
+		run := prepare(t, "node")
+		run(t, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+		step := func(t *testing.T, name string, args ...string) {
+			t.Helper()
+			run(t, filepath.Join("node_modules", ".bin", name), args...)
+		}
+		t.Run("spectral", func(t *testing.T) {
+			t.Parallel()
+			step(t, "spectral", "lint", "--fail-severity", "error", "openapi.json")
+		})
+		t.Run("redocly", func(t *testing.T) {
+			t.Parallel()
+			step(t, "redocly", "lint", "openapi.json")
+		})
+		t.Run("client", func(t *testing.T) {
+			t.Parallel()
+			step(t, "openapi-typescript", "openapi.json", "-o", "parley.d.ts")
+			step(t, "orval", "--config", "orval.config.cjs")
+			step(t, "tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--skipLibCheck", "main.ts")
+			run(t, "node", "main.js")
+		})
+	})
+}

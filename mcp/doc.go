@@ -1,0 +1,12 @@
+// Package mcp lets assistants use parley, by the Model Context Protocol.
+//
+//	server.go   Server: lists the tools of a key, and calls them
+//	tools.go    the tools, and how a call of each becomes requests of the API
+//	schema.go   the inputs of the tools, from the API description
+//	pipe.go     the two streams of stdio
+//	rest.go     requests of the API inside this process
+//
+// A tool has no rules of its own: its call becomes a request of the API, with the
+// caller's key, so permissions, checks, errors and answers are those of the API. The
+// package knows the API only by its handler and its description.
+package mcp

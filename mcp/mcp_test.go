@@ -1,0 +1,462 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/api"
+	"parley/app"
+	"parley/desk"
+	"parley/mcp"
+	"parley/sandbox"
+	"parley/store/sqlite"
+	"parley/web"
+
+	"github.com/google/uuid"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const origin = "https://parley.example.com"
+
+// A house is a server with a workspace, a contact, and a template on a sandbox channel.
+type house struct {
+	t       *testing.T
+	app     *app.App
+	url     string
+	ws      desk.ID
+	key     string // may do everything
+	channel desk.ID
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
+	check(t, err)
+	t.Cleanup(func() { check(t, store.Close()) })
+	newID := func() desk.ID { return desk.ID(uuid.Must(uuid.NewV7())) }
+	log := slog.New(slog.DiscardHandler)
+	a := app.New(app.Deps{
+		Store:     store,
+		Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: sandbox.New(sandbox.Config{Library: store, Now: time.Now, NewID: newID})},
+		Answer:    api.SendAnswer, Now: time.Now, NewID: newID, Random: func([]byte) {}, Secret: bytes.Repeat([]byte{7}, 32), Log: log,
+	})
+	server := web.New(web.Config{Log: log, NewID: newID, Ready: a.Ready, Drain: a.Drain})
+	assistants, err := mcp.New(mcp.Config{API: server.Handler(), Description: api.Description(), Version: "test"})
+	check(t, err)
+	api.New(api.Config{App: a, Web: server, MCP: assistants.Handler(), PublicURL: origin})
+	listener := httptest.NewServer(server.Handler())
+	t.Cleanup(listener.Close)
+	w, err := a.CreateWorkspace(t.Context(), "Acme", "US")
+	check(t, err)
+	h := &house{t: t, app: a, url: listener.URL, ws: w.ID}
+	h.key = h.newKey("all")
+	_, err = a.AddMember(t.Context(), h.operator(), "Grace Hopper", "grace@example.com", "agent")
+	check(t, err)
+	at, _, err := a.AddChannel(t.Context(), h.operator(), app.NewChannel{Kind: desk.SandboxChannel})
+	check(t, err)
+	h.channel = at.Channel.ID
+	_, err = a.PutTemplate(t.Context(), h.operator(), h.channel, []byte(`{"name":"thanks","language":"en_US","category":"UTILITY","status":"APPROVED","components":[{"type":"BODY","text":"Thank you, {{1}}!"}]}`))
+	check(t, err)
+	return h
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *house) operator() app.Principal {
+	h.t.Helper()
+	p, err := h.app.Operator(h.t.Context(), h.ws)
+	check(h.t, err)
+	return p
+}
+
+func (h *house) newKey(permissions string) string {
+	h.t.Helper()
+	name := "test"
+	key, _, err := h.app.CreateKey(h.t.Context(), h.operator(), app.KeyEdit{Name: &name, Permissions: &permissions})
+	check(h.t, err)
+	return key
+}
+
+// rest is a call of the API.
+func (h *house) rest(call, body string) (int, []byte) {
+	h.t.Helper()
+	method, path, _ := strings.Cut(call, " ")
+	return h.http(method, "/v1"+path, http.Header{"Authorization": {"Bearer " + h.key}}, body)
+}
+
+func (h *house) http(method, path string, header http.Header, body string) (int, []byte) {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
+	check(h.t, err)
+	r.Header = header
+	if host := header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	answer, err := http.DefaultClient.Do(r)
+	check(h.t, err)
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	check(h.t, err)
+	return answer.StatusCode, text
+}
+
+// bearer adds a key to requests.
+type bearer string
+
+func (key bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(key))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// connect is an assistant's session with a key.
+func (h *house) connect(key string) *sdk.ClientSession {
+	h.t.Helper()
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(h.t.Context(),
+		&sdk.StreamableClientTransport{Endpoint: h.url + "/mcp", HTTPClient: &http.Client{Transport: bearer(key)}, DisableStandaloneSSE: true}, nil)
+	check(h.t, err)
+	h.t.Cleanup(func() { _ = session.Close() })
+	return session
+}
+
+// use calls a tool. The result is its structured content; the text must say the same.
+func use(t *testing.T, s *sdk.ClientSession, name, arguments string) (result string, refused bool) {
+	t.Helper()
+	r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
+	check(t, err)
+	structured, err := json.Marshal(r.StructuredContent)
+	check(t, err)
+	text := r.Content[0].(*sdk.TextContent).Text
+	if len(r.Content) != 1 || !sameJSON(t, []byte(text), structured) {
+		t.Errorf("%s: the text %s is not %s", name, text, structured)
+	}
+	return text, r.IsError
+}
+
+func sameJSON(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	var x, y any
+	if err := json.Unmarshal(a, &x); err != nil {
+		t.Fatalf("%v: %s", err, a)
+	}
+	if err := json.Unmarshal(b, &y); err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// at is a string in an answer.
+func at(t *testing.T, body string, path ...string) string {
+	t.Helper()
+	var v any
+	check(t, json.Unmarshal([]byte(body), &v))
+	for _, name := range path {
+		v = v.(map[string]any)[name]
+	}
+	return v.(string)
+}
+
+// TestToolsAnswerAsTheAPI: a tool answers what the API answers, refusals included.
+func TestToolsAnswerAsTheAPI(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.connect(h.key)
+	created, refused := use(t, s, "upsert_contact", `{"external_id":"x","phone":"(202) 224-3441","name":"Ada \u0026 <b>","dry_run":false}`)
+	if refused {
+		t.Fatal(created)
+	}
+	contact := at(t, created, "data", "id")
+	if _, err := h.app.ReceiveSimulated(t.Context(), h.operator(), h.channel, "+12022243441", "", "hi"); err != nil {
+		t.Fatal(err)
+	}
+	_, list := h.rest("GET /conversations", "")
+	conversation := strings.Split(string(list), `"id":"`)[1][:36]
+	for _, c := range []struct{ tool, arguments, call, body string }{
+		{"upsert_contact", `{"external_id":"x","note":"n"}`, "POST /contacts", `{"external_id":"x","note":"n"}`},
+		{"upsert_contact", `{"external_id":"new","dry_run":true}`, "POST /contacts", `{"external_id":"new","dry_run":true}`},
+		{"upsert_contact", `{"emial":"x"}`, "POST /contacts", `{"emial":"x"}`},
+		{"upsert_contact", `{"external_id":"x","attributes":{"no":12345678901234567890.10}}`, "POST /contacts", `{"external_id":"x","attributes":{"no":12345678901234567890.10}}`},
+		{"find_contact", `{"external_id":"x"}`, "GET /contacts?external_id=x", ""},
+		{"find_contact", `{"phone":"+1 202 224 3441"}`, "GET /contacts?phone=%2B12022243441", ""},
+		{"find_contact", `{"email":"nobody@example.com"}`, "GET /contacts?email=nobody@example.com", ""},
+		{"find_contact", `{"email":"x"}`, "GET /contacts?email=x", ""},
+		{"list_attributes", `{}`, "GET /attributes", ""},
+		{"list_attributes", `{"archived":"all"}`, "GET /attributes?archived=all", ""},
+		{"list_members", `{"limit":1}`, "GET /members?limit=1", ""},
+		{"list_members", `{"limit":201}`, "GET /members?limit=201", ""},
+		{"list_members", `{"limit":null,"cursor":"x"}`, "GET /members?cursor=x", ""},
+		{"list_templates", `{"contact_id":"` + contact + `"}`, "GET /templates?contact_id=" + contact, ""},
+		{"list_conversations", `{"assignee":"none","status":"open"}`, "GET /conversations?assignee=none&status=open", ""},
+		{"list_events", `{"types":"contact.*","limit":3}`, "GET /events?types=contact.*&limit=3", ""},
+		{"list_events", `{"cursor":"x"}`, "GET /events?cursor=x", ""},
+		{"assign_conversation", `{"id":"` + conversation + `","member":"grace@example.com"}`, "PUT /conversations/" + conversation + "/assignee", `{"member":"grace@example.com"}`},
+		{"assign_conversation", `{"id":"` + conversation + `","member":null}`, "PUT /conversations/" + conversation + "/assignee", `{"member":null}`},
+		{"assign_conversation", `{"id":"../x","member":"grace@example.com"}`, "PUT /conversations/x/assignee", `{"member":"grace@example.com"}`},
+		{"set_conversation_status", `{"id":"` + conversation + `","status":"closed"}`, "PUT /conversations/" + conversation + "/status", `{"status":"closed"}`},
+		{"set_conversation_status", `{"status":"shut","id":"` + conversation + `"}`, "PUT /conversations/" + conversation + "/status", `{"status":"shut"}`},
+		{"read_conversation", `{"id":"x"}`, "GET /conversations/x", ""},
+	} {
+		got, refused := use(t, s, c.tool, c.arguments)
+		status, want := h.rest(c.call, c.body)
+		if refused != (status >= 400) {
+			t.Errorf("%s %s: %s; the API: %d %s", c.tool, c.arguments, got, status, want)
+		}
+		if refused {
+			got = `{"error":` + got + `}`
+		}
+		if !sameJSON(t, []byte(got), want) {
+			t.Errorf("%s %s: %s; the API: %d %s", c.tool, c.arguments, got, status, want)
+		}
+	}
+	if got, _ := use(t, s, "find_contact", `{"id":"`+contact+`"}`); !strings.HasPrefix(got, `{"data":[{"id":"`+contact) || !strings.HasSuffix(got, "}]}") {
+		t.Error(got)
+	}
+	if got, refused := use(t, s, "find_contact", `{"id":"nobody"}`); got != `{"data":[]}` || refused {
+		t.Error(got)
+	}
+	got, _ := use(t, s, "read_conversation", `{"id":"`+conversation+`","limit":1}`)
+	_, one := h.rest("GET /conversations/"+conversation, "")
+	_, messages := h.rest("GET /conversations/"+conversation+"/messages", "")
+	want := `{"conversation":` + strings.TrimPrefix(string(one), `{"data":`)[:len(one)-len(`{"data":}`)] + `,"messages":` + strings.TrimPrefix(string(messages), `{"data":`)
+	if !sameJSON(t, []byte(got), []byte(want)) {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	// What no request of the API would tell.
+	for arguments, want := range map[string]string{
+		`{}`: "exactly one", `{"external_id":"x","id":"y"}`: "exactly one", `{"id":7}`: "/id", `{"owner":"x"}`: "/owner: unknown field", `{"name":"x"}`: "/name: unknown field",
+	} {
+		if got, refused := use(t, s, "find_contact", arguments); !refused || !strings.HasPrefix(got, `{"type":"invalid_request","message":"`) || !strings.Contains(got, want) {
+			t.Errorf("find_contact %s: %s", arguments, got)
+		}
+	}
+	for tool, arguments := range map[string]string{"list_events": `{"wait":1}`, "read_conversation": `{"limit":1}`, "assign_conversation": `{"member":"x"}`, "list_members": `{"q":"x"}`} {
+		if got, refused := use(t, s, tool, arguments); !refused || !strings.Contains(got, "invalid_request") {
+			t.Errorf("%s %s: %s", tool, arguments, got)
+		}
+	}
+}
+
+func (h *house) messages() (n int) {
+	h.t.Helper()
+	_, list := h.rest("GET /events?types=message.sent&limit=200", "")
+	return strings.Count(string(list), `"type":"message.sent"`)
+}
+
+// TestSendTemplate: a send is a dry run unless the caller says otherwise, and one key
+// sends once.
+func TestSendTemplate(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.connect(h.key)
+	body := func(more string) string {
+		return `{"to":{"phone":"+12022243441"},"template":{"name":"thanks","language":"en_US","variables":["Ada"]},"opt_in_confirmed":true` + more + `}`
+	}
+	for _, more := range []string{"", `,"dry_run":true`, `,"idempotency_key":"k"`} {
+		for range 34 {
+			if got, refused := use(t, s, "send_template", body(more)); refused || !strings.HasSuffix(got, `,"dry_run":true}`) || !strings.Contains(got, `"message":{"id":null`) {
+				t.Fatal(got)
+			}
+		}
+	}
+	if n := h.messages(); n != 0 {
+		t.Fatalf("dry runs sent %d", n)
+	}
+	if got, refused := use(t, s, "send_template", body(`,"dry_run":false`)); !refused || !strings.Contains(got, "Idempotency-Key") {
+		t.Errorf("without a key: %s", got)
+	}
+	first := ""
+	for range 100 {
+		got, refused := use(t, s, "send_template", body(`,"dry_run":false,"idempotency_key":"k"`))
+		if refused || !strings.HasSuffix(got, `,"dry_run":false}`) || first != "" && got != first {
+			t.Fatal(got)
+		}
+		first = got
+	}
+	if n := h.messages(); n != 1 {
+		t.Fatalf("one key sent %d", n)
+	}
+	// Over HTTP it is the same call.
+	if status, got := h.http("POST", "/v1/conversations/outbound", http.Header{"Authorization": {"Bearer " + h.key}, "Idempotency-Key": {"k"}}, body("")); status != 201 || !strings.HasPrefix(first, strings.TrimSuffix(string(got), "}")) {
+		t.Errorf("%d %s", status, got)
+	}
+	for more, want := range map[string]string{`,"dry_run":null,"idempotency_key":"l"`: "/dry_run", `,"dry_run":"no","idempotency_key":"l"`: "/dry_run", `,"idempotency_key":7`: "/idempotency_key", `,"dry_run":false,"idempotency_key":"é"`: "Idempotency-Key", `,"dry_run":false,"dry_run":true`: "invalid_request"} {
+		if got, refused := use(t, s, "send_template", body(more)); !refused || !strings.Contains(got, want) {
+			t.Errorf("%s: %s", more, got)
+		}
+	}
+}
+
+// needs are the permissions of the tools (contract-events §6).
+var needs = map[string]string{
+	"find_contact": "contacts:read", "upsert_contact": "contacts:write", "list_attributes": "attributes:read", "list_members": "members:read",
+	"list_templates": "templates:read", "list_conversations": "conversations:read", "list_events": "events:read", "read_conversation": "conversations:read",
+	"assign_conversation": "conversations:write", "set_conversation_status": "conversations:write", "send_template": "messages:send",
+}
+
+// TestListedByPermission: a key sees the tools that it may use, and only those work.
+func TestListedByPermission(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for _, permission := range append(desk.Permissions, "all") {
+		s := h.connect(h.newKey(string(permission)))
+		listed, err := s.ListTools(t.Context(), nil)
+		check(t, err)
+		for name, needed := range needs {
+			there := slices.ContainsFunc(listed.Tools, func(t *sdk.Tool) bool { return t.Name == name })
+			if may := permission == "all" || needed == string(permission); there != may {
+				t.Errorf("with %s, %s is listed: %v", permission, name, there)
+			} else if !may {
+				id := ""
+				if strings.Contains(name, "_conversation") && name != "list_conversations" || name == "find_contact" {
+					id = `"id":"x"`
+				}
+				if got, refused := use(t, s, name, "{"+id+"}"); !refused || at(t, got, "type") != "forbidden" || !strings.Contains(got, needed) {
+					t.Errorf("with %s, %s answers %s", permission, name, got)
+				}
+			}
+		}
+		for _, tool := range listed.Tools {
+			if needs[tool.Name] == "" {
+				t.Errorf("%s is not in the contract", tool.Name)
+			}
+		}
+	}
+}
+
+// TestHintsAndInputs holds what tools/list says to contract-events §6.
+func TestHintsAndInputs(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	listed, err := h.connect(h.key).ListTools(t.Context(), nil)
+	check(t, err)
+	for _, tool := range listed.Tools {
+		reads := strings.HasPrefix(tool.Name, "find_") || strings.HasPrefix(tool.Name, "list_") || strings.HasPrefix(tool.Name, "read_")
+		hints, sends := tool.Annotations, tool.Name == "send_template"
+		if hints.ReadOnlyHint != reads || hints.IdempotentHint == reads || *hints.OpenWorldHint != sends || *hints.DestructiveHint != (sends || tool.Name == "upsert_contact") {
+			t.Errorf("%s: %+v", tool.Name, hints)
+		}
+		if tool.Name != "list_attributes" && tool.Name != "list_members" && !strings.HasPrefix(tool.Name, "assign") && !strings.HasPrefix(tool.Name, "set") && !strings.Contains(tool.Description, "data, not instructions") {
+			t.Errorf("%s: %s", tool.Name, tool.Description)
+		}
+		schema := tool.InputSchema.(map[string]any)
+		text, err := json.Marshal(schema)
+		check(t, err)
+		if schema["type"] != "object" || schema["additionalProperties"] != false || bytes.Contains(text, []byte("$ref")) || bytes.Contains(text, []byte("%2B")) {
+			t.Errorf("%s: %s", tool.Name, text)
+		}
+		properties := schema["properties"].(map[string]any)
+		if properties["wait"] != nil || properties["q"] != nil || (tool.Name == "send_template") != (properties["idempotency_key"] != nil) {
+			t.Errorf("%s: %s", tool.Name, text)
+		}
+	}
+}
+
+// TestDocument: docs/mcp.md lists the tools with their permissions.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/mcp.md")
+	check(t, err)
+	for name, needed := range needs {
+		if !regexp.MustCompile("(?m)^\\| `" + name + "` \\|.*\\| `" + needed + "`").Match(text) {
+			t.Errorf("docs/mcp.md does not list %s with %s", name, needed)
+		}
+	}
+	if n := bytes.Count(text, []byte("\n| `")); n != len(needs) {
+		t.Errorf("docs/mcp.md lists %d tools, and there are %d", n, len(needs))
+	}
+}
+
+// TestHTTP: key, method, origin and size are checked in this order.
+func TestHTTP(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	ask := func(method, path string, change map[string]string, body string) (int, string) {
+		header := http.Header{"Authorization": {"Bearer " + h.key}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		for name, value := range change {
+			header.Set(name, value)
+		}
+		status, answer := h.http(method, path, header, body)
+		return status, string(answer)
+	}
+	for _, c := range []struct {
+		method string
+		change map[string]string
+		body   string
+		status int
+		part   string
+	}{
+		{"POST", nil, list, 200, `"find_contact"`},
+		{"POST", map[string]string{"Host": "parley.internal:81"}, list, 200, `"find_contact"`},
+		{"POST", map[string]string{"Origin": origin}, list, 200, `"find_contact"`},
+		{"POST", map[string]string{"Origin": origin + ":443"}, list, 200, `"find_contact"`},
+		{"POST", map[string]string{"Origin": "https://evil.example.com"}, list, 403, `"type":"forbidden"`},
+		{"POST", map[string]string{"Origin": "http://parley.example.com"}, list, 403, `"type":"forbidden"`},
+		{"POST", map[string]string{"Origin": "null"}, list, 403, `"type":"forbidden"`},
+		{"POST", map[string]string{"Authorization": "Bearer x", "Origin": "null"}, list, 401, `"type":"unauthorized"`},
+		{"GET", map[string]string{"Authorization": ""}, "", 401, `"type":"unauthorized"`},
+		{"GET", map[string]string{"Origin": "null"}, "", 405, `"type":"method_not_allowed"`},
+		{"DELETE", nil, "", 405, `"type":"method_not_allowed"`},
+		{"POST", nil, `{"x":"` + strings.Repeat("x", 1<<20) + `"}`, 413, `"type":"payload_too_large"`},
+		{"POST", nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"upsert_contact","arguments":{"note":"` + strings.Repeat("x", 1<<20-500) + `"}}}`, 200, `invalid_request`},
+		{"POST", nil, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202, ""},
+		{"POST", nil, `nonsense`, 400, ""},
+	} {
+		if status, answer := ask(c.method, "/mcp", c.change, c.body); status != c.status || !strings.Contains(answer, c.part) {
+			t.Errorf("%s %v %.80s: %d %.300s", c.method, c.change, c.body, status, answer)
+		}
+	}
+	if status, _ := ask("POST", "/mcp/", nil, list); status != 404 {
+		t.Errorf("/mcp/: %d", status)
+	}
+}
+
+// TestRevokedKey: a session ends to work with its key.
+func TestRevokedKey(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	server := web.New(web.Config{Log: slog.New(slog.DiscardHandler), NewID: func() desk.ID { return desk.ID{1} }, Ready: h.app.Ready, Drain: h.app.Drain})
+	api.New(api.Config{App: h.app, Web: server})
+	key := h.newKey("members:read")
+	assistant, err := mcp.New(mcp.Config{API: server.Handler(), Description: api.Description(), Version: "test", Key: key})
+	check(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- assistant.Run(context.WithoutCancel(t.Context()), in, out) }()
+	s, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	check(t, err)
+	if got, refused := use(t, s, "list_members", `{}`); refused {
+		t.Error(got)
+	}
+	p, err := h.app.Authenticate(t.Context(), key)
+	check(t, err)
+	_, err = h.app.RevokeKey(t.Context(), h.operator(), p.Key.ID)
+	check(t, err)
+	if got, refused := use(t, s, "list_members", `{}`); !refused || at(t, got, "type") != "unauthorized" {
+		t.Error(got)
+	}
+	if listed, err := s.ListTools(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "unauthorized") {
+		t.Errorf("%v, %v", listed, err)
+	}
+	check(t, s.Close())
+	check(t, <-ended)
+}

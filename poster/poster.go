@@ -1,0 +1,267 @@
+// Package poster posts signed bodies to webhook endpoints and says what came of it. It
+// knows no store and no schedule: one call is one attempt.
+//
+//	poster.go  an attempt: the request, its bounds, and the word for its outcome
+//	dial.go    connections: the address guard at each connect, TLS, the operator's proxy
+//	address.go which addresses are refused, from IANA's registries
+package poster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// The outcomes of an attempt other than success, as the wire has them.
+const (
+	AddressRefused = "address_refused" // the guard, or the proxy, refuses the address
+	DNS            = "dns"             // the host's name was not resolved
+	Connect        = "connect"         // no connection, also after its time ran out
+	TLS            = "tls"             // no TLS session, also after its time ran out
+	Timeout        = "timeout"         // no whole answer in time
+	Protocol       = "protocol"        // no HTTP answer, or it was cut off
+	Redirect       = "redirect"        // 3xx, which is not followed
+	Gone           = "gone"            // 410
+	Status         = "status"          // any other status that is not 2xx
+)
+
+// The bounds of an attempt.
+const (
+	postTimeout    = 15 * time.Second
+	connectTimeout = 5 * time.Second // name and connection; with a proxy also its CONNECT
+	tlsTimeout     = 5 * time.Second
+	maxAnswer      = 16 << 10 // bytes of the body that are read
+	maxHeader      = 16 << 10 // bytes of the answer's header
+	maxResponse    = 1 << 10  // bytes of the body that are reported
+)
+
+// maxRetryAfter bounds what a receiver can ask for, so that callers can calculate with it.
+const maxRetryAfter = 24 * time.Hour
+
+// A Config says how a Poster reaches endpoints. The zero Config reaches public ones only.
+type Config struct {
+	// Allow lists addresses that are exempt from the guard, and open to http.
+	Allow []netip.Prefix
+	// Proxy is an HTTP proxy. All connections then go through its CONNECT, and it is the
+	// proxy that judges addresses. Proxies of the environment are never used.
+	Proxy *url.URL
+	// Version is parley's, for the User-Agent.
+	Version string
+	// Resolver resolves the names of hosts; nil means the system's.
+	Resolver *net.Resolver
+}
+
+// A Poster makes attempts. It may be used by many goroutines.
+type Poster struct {
+	config    Config
+	agent     string
+	bounds    bounds
+	tls       *tls.Config
+	transport *http.Transport
+}
+
+type bounds struct{ post, connect, tls time.Duration }
+
+// New returns a Poster. It returns an error if it can't use the proxy.
+func New(c Config) (*Poster, error) {
+	if c.Proxy != nil && (c.Proxy.Scheme != "http" && c.Proxy.Scheme != "https" || c.Proxy.Hostname() == "") {
+		return nil, fmt.Errorf("the proxy must be http://HOST:PORT or https://HOST:PORT, not %s", c.Proxy.Redacted())
+	}
+	p := &Poster{
+		config: c,
+		agent:  "parley/" + c.Version,
+		bounds: bounds{postTimeout, connectTimeout, tlsTimeout},
+		tls:    &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	// One attempt is at most one request. HTTP/2 is off because Go's client may repeat a
+	// request there. On HTTP/1 it repeats a POST only if no byte of it was written.
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	p.transport = &http.Transport{
+		DialContext:            p.dialPlain,
+		DialTLSContext:         p.dialTLS,
+		Protocols:              protocols,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHeader,
+		MaxIdleConns:           256,
+		MaxIdleConnsPerHost:    8,
+		// Many servers close a connection that was idle for 5 s (Node's default). A POST
+		// that meets the close fails, so a connection is given up before.
+		IdleConnTimeout: 4 * time.Second,
+	}
+	return p, nil
+}
+
+// Close closes the connections that no attempt uses.
+func (p *Poster) Close() { p.transport.CloseIdleConnections() }
+
+// A Request is what an attempt posts.
+type Request struct {
+	URL     string
+	ID      string // of the event: the webhook-id
+	Body    []byte
+	Secrets [][]byte  // decoded, newest first; each one signs
+	At      time.Time // the webhook-timestamp
+}
+
+// A Result says what came of an attempt.
+type Result struct {
+	StatusCode int           // 0: there was no answer
+	Error      string        // a word of this package; "" for success
+	Response   string        // of a non-2xx: how its body begins, if it is text
+	RetryAfter time.Duration // of a failure: what the receiver asks for; 0: nothing
+	Took       time.Duration
+}
+
+// Post makes one attempt. If ctx ends first, the attempt ends with the error Timeout.
+func (p *Poster) Post(ctx context.Context, r Request) Result {
+	began := time.Now()
+	result := p.post(ctx, r)
+	result.Took = time.Since(began)
+	return result
+}
+
+func (p *Poster) post(ctx context.Context, r Request) Result {
+	ctx, cancel := context.WithTimeout(ctx, p.bounds.post)
+	defer cancel()
+	req, err := p.request(ctx, r)
+	if err != nil {
+		return Result{Error: AddressRefused}
+	}
+	// Not an http.Client: that would follow redirects.
+	resp, err := p.transport.RoundTrip(req)
+	if err != nil {
+		return Result{Error: outcome(ctx, err)}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode < 200 {
+		// 101 gives the connection away: its body has no end.
+		return Result{StatusCode: resp.StatusCode, Error: Protocol}
+	}
+	result := Result{StatusCode: resp.StatusCode, Error: word(resp.StatusCode)}
+	// The whole body is read, within its bound: then the connection can be used again.
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	// 410 disables an endpoint, so it counts however the answer ends.
+	if err != nil && result.Error != Gone {
+		result.Error = outcome(ctx, err)
+	}
+	if result.Error != "" {
+		result.RetryAfter = retryAfter(resp.Header, r.At)
+	}
+	if resp.StatusCode > 299 {
+		result.Response = text(body)
+	}
+	return result
+}
+
+func (p *Poster) request(ctx context.Context, r Request) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, err
+	}
+	signature, err := sign(r)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = http.Header{
+		"Content-Type":                          {"application/json"},
+		"User-Agent":                            {p.agent},
+		standardwebhooks.HeaderWebhookID:        {r.ID},
+		standardwebhooks.HeaderWebhookTimestamp: {strconv.FormatInt(r.At.Unix(), 10)},
+		standardwebhooks.HeaderWebhookSignature: {signature},
+	}
+	return req, nil
+}
+
+// sign returns the signatures of a request by Standard Webhooks 1.0.0.
+func sign(r Request) (string, error) {
+	signatures := make([]string, len(r.Secrets))
+	for i, secret := range r.Secrets {
+		webhook, err := standardwebhooks.NewWebhookRaw(secret)
+		if err != nil {
+			return "", err
+		}
+		if signatures[i], err = webhook.Sign(r.ID, r.At, r.Body); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(signatures, " "), nil
+}
+
+func word(status int) string {
+	switch {
+	case status < 300:
+		return ""
+	case status < 400:
+		return Redirect
+	case status == http.StatusGone:
+		return Gone
+	}
+	return Status
+}
+
+// outcome is the word for an error of the connection.
+func outcome(ctx context.Context, err error) string {
+	var failed *dialError
+	switch {
+	case errors.As(err, &failed):
+		return failed.word
+	case ctx.Err() != nil:
+		return Timeout
+	}
+	return Protocol
+}
+
+// retryAfter reads the header Retry-After, seconds or a date. A date counts from the
+// answer's own date, so that it does not matter if the clocks differ.
+func retryAfter(h http.Header, at time.Time) time.Duration {
+	value := strings.TrimSpace(h.Get("Retry-After"))
+	if value == "" {
+		return 0
+	}
+	wait := maxRetryAfter
+	if strings.Trim(value, "0123456789") == "" {
+		if seconds, err := strconv.Atoi(value); err == nil && seconds < int(maxRetryAfter/time.Second) {
+			wait = time.Duration(seconds) * time.Second
+		}
+	} else {
+		until, err := http.ParseTime(value)
+		if err != nil {
+			return 0
+		}
+		if date, err := http.ParseTime(h.Get("Date")); err == nil {
+			at = date
+		}
+		wait = until.Sub(at)
+	}
+	// Zero would mean that nothing was said.
+	return min(max(wait, time.Second), maxRetryAfter)
+}
+
+// text is how a body begins, or "" if that is not UTF-8. A NUL is no text either:
+// PostgreSQL could not store it.
+func text(body []byte) string {
+	cut := len(body) > maxResponse
+	body = body[:min(len(body), maxResponse)]
+	// The cut may have divided a character, which is left out.
+	for i := 0; cut && i < utf8.UTFMax-1 && !utf8.Valid(body); i++ {
+		body = body[:len(body)-1]
+	}
+	if !utf8.Valid(body) || bytes.IndexByte(body, 0) >= 0 {
+		return ""
+	}
+	return string(body)
+}

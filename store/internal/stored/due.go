@@ -1,0 +1,39 @@
+package stored
+
+import (
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// A Due collects the due inbound items of a workspace.
+type Due struct {
+	List  []app.InboundItem
+	Limit int
+
+	more bool
+	next desk.Time // how long to wait for the next item; more tells whether there is one
+}
+
+// Add takes the next item at now, the database's clock. A now of 0 means that the item
+// is due because its due time is impossible.
+func (d *Due) Add(n app.InboundItem, now desk.Time) {
+	switch {
+	case (now == 0 || n.Due <= now) && len(d.List) < d.Limit:
+		d.List = append(d.List, n)
+	case now == 0 || n.Due <= now:
+		d.more, d.next = true, 0
+	case !d.more:
+		d.more, d.next = true, n.Due-now
+	}
+}
+
+// Next is how long to wait for the item after those of the list, less than 0 if there
+// is none.
+func (d *Due) Next() time.Duration {
+	if !d.more {
+		return -1
+	}
+	return time.Duration(d.next) * time.Millisecond
+}

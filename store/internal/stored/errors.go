@@ -1,0 +1,47 @@
+package stored
+
+import (
+	"fmt"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// Unavailable is the error if the machine fails and nothing was stored.
+func Unavailable(err error) error {
+	return &desk.Error{
+		Type:    desk.Unavailable,
+		Message: "the database can't answer now: nothing was stored, try again shortly",
+		Err:     err,
+	}
+}
+
+// CommitLost is the error if the answer to a commit was lost.
+func CommitLost(err error) error {
+	return &desk.Error{
+		Type:    desk.Unavailable,
+		Message: "the connection to the database was lost during the commit: it is unknown whether this was stored",
+		Err:     fmt.Errorf("%w: %w", app.ErrCommitLost, err),
+	}
+}
+
+// NoWorkspace is the error for an id that no workspace has.
+func NoWorkspace() error {
+	return desk.NotFoundf("no workspace has this id").Advise(desk.ListWorkspaces)
+}
+
+// NoKey is the error for a public id that no key has.
+func NoKey() error { return desk.NotFoundf("no such key") }
+
+// NoRecord is the error for an id that is not in the directory.
+func NoRecord(id desk.ID) error {
+	return desk.NotFoundf("no member, key, channel, webhook or unsettled attempt has the id %s", id)
+}
+
+// CheckFingerprint refuses a secret key that is not the installation's.
+func CheckFingerprint(stored, given string) error {
+	if stored == given {
+		return nil
+	}
+	return desk.Invalidf("this installation was made with another secret key (fingerprint %s, not %s): start with that key, from PARLEY_SECRET_KEY or secret.key in the data directory", stored, given)
+}

@@ -1,0 +1,144 @@
+package stored
+
+import (
+	"strings"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// A FeedReader reads the events of one workspace. All its methods see one snapshot.
+type FeedReader interface {
+	// Settings is called first.
+	Settings() (*desk.Settings, error)
+
+	// Ends returns the positions before the oldest event and of the newest.
+	Ends() (floor, newest desk.EventPlace, err error)
+
+	// At returns the position of the event with this number, zero if there is none.
+	At(seq int64) (desk.EventPlace, error)
+
+	// Scan returns the first events of these types with numbers in (after, upTo].
+	Scan(after, upTo int64, types []desk.EventType, limit int) ([]desk.FeedEvent, error)
+
+	// Records reads the records of the page's events, up to the size of a page, and cuts
+	// the page there.
+	Records(*app.EventPage) error
+}
+
+// ReadFeed reads a page of the feed, see app.EventStore.
+func ReadFeed(r FeedReader, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*app.EventPage, error) {
+	settings, err := r.Settings()
+	if err != nil {
+		return nil, err
+	}
+	types, err := which(settings)
+	if err != nil {
+		return nil, err
+	}
+	page := &app.EventPage{
+		Settings: settings, Contacts: map[desk.ID]*desk.Contact{}, Conversations: map[desk.ID]*desk.Conversation{}, Messages: map[desk.ID]*desk.Message{},
+	}
+	if page.Oldest, page.Newest, err = r.Ends(); err != nil {
+		return nil, err
+	}
+	if page.Newest.Seq <= page.Oldest.Seq { // what is left is older than the feed
+		page.Newest = page.Oldest
+	}
+	switch q.From {
+	case app.FromOldest:
+		page.Next = page.Oldest
+	case app.FromNewest:
+		page.Next = page.Newest
+	case app.AtPlace:
+		page.Next = q.After
+		if page.Events, err = r.Scan(q.After.Seq-1, q.After.Seq, types, 1); err != nil {
+			return nil, err
+		}
+		if len(page.Events) == 0 || page.Events[0].Place != q.After {
+			page.Events = nil
+			return page, nil
+		}
+		return page, r.Records(page)
+	case app.FromPlace:
+		if page.Next = q.After; q.After.Seq < page.Oldest.Seq {
+			page.Expired = app.ExpiredByRetention
+			return page, nil
+		}
+		there := page.Oldest
+		if q.After.Seq > page.Oldest.Seq {
+			if there, err = r.At(q.After.Seq); err != nil {
+				return nil, err
+			}
+		}
+		if there != q.After {
+			page.Expired = app.ExpiredByHistory
+			return page, nil
+		}
+	}
+	page.Start = page.Next
+	if q.Limit == 0 || page.Next.Seq == page.Newest.Seq {
+		page.More = page.Next.Seq < page.Newest.Seq
+		return page, nil
+	}
+	upTo := min(page.Next.Seq+app.MaxEventsLooked, page.Newest.Seq)
+	if page.Events, err = r.Scan(page.Next.Seq, upTo, types, q.Limit); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(page.Events) == q.Limit:
+		page.Next = page.Events[len(page.Events)-1].Place
+	case upTo == page.Newest.Seq:
+		page.Next = page.Newest
+	default:
+		if page.Next, err = r.At(upTo); err != nil {
+			return nil, err
+		}
+	}
+	page.More = page.Next.Seq < page.Newest.Seq
+	if q.Bare {
+		return page, nil
+	}
+	return page, r.Records(page)
+}
+
+// Fill reads the records of a page's events, one event after the other, and ends the
+// page when it is full.
+func Fill(page *app.EventPage, read func(*desk.FeedEvent) error) error {
+	size := desk.NewPageSize(len(page.Events))
+	for i := range page.Events {
+		e := &page.Events[i]
+		if err := read(e); err != nil {
+			return err
+		}
+		if !size.Add(e.EventBytes() + page.DataBytes(e)) {
+			page.Cut(i)
+			break
+		}
+	}
+	return nil
+}
+
+// Words are the names of a comma-separated list.
+func Words(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}
+
+// A Created is the webhook.created event of a webhook among those of a change.
+type Created struct {
+	Tag   int64
+	Later int // how many events follow it in the change
+}
+
+// CreatedAt finds the event of a new webhook; nil if it is not new.
+func CreatedAt(w *desk.Webhook, events []desk.Event) *Created {
+	for i, e := range events {
+		if e.Type == desk.WebhookCreated && e.Subject == w.ID {
+			return &Created{e.Tag(), len(events) - 1 - i}
+		}
+	}
+	return nil
+}

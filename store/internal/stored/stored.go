@@ -1,0 +1,81 @@
+// Package stored is what both stores do in Go, not in SQL: settings in memory, the kinds
+// of rows in the directory, and the errors that both return.
+//
+//	stored.go  settings in memory, and the kinds of rows in the directory
+//	feed.go    pages of the feed of events, and where a new webhook begins
+//	due.go     which inbound items are due
+//	errors.go  errors
+//	rules.go   rules of identities that another process may replace
+package stored
+
+import (
+	"sync"
+
+	"parley/desk"
+
+	"github.com/go-json-experiment/json"
+)
+
+// The kinds of rows in the table directory. A row says which workspace an id belongs
+// to.
+const (
+	Key     = "key"    // by the key's public id
+	KeyID   = "key_id" // by its id
+	Member  = "member"
+	Channel = "channel"
+	Webhook = "webhook"
+)
+
+// Entries lists the directory's rows of a workspace, by kind.
+func Entries(s *desk.Settings) map[string][]string {
+	entries := map[string][]string{}
+	for _, k := range s.Keys() {
+		entries[Key] = append(entries[Key], k.PublicID)
+		entries[KeyID] = append(entries[KeyID], k.ID.String())
+	}
+	for _, m := range s.Members() {
+		entries[Member] = append(entries[Member], m.ID.String())
+	}
+	for _, c := range s.Channels() {
+		entries[Channel] = append(entries[Channel], c.ID.String())
+	}
+	for _, w := range s.Webhooks() {
+		entries[Webhook] = append(entries[Webhook], w.ID.String())
+	}
+	return entries
+}
+
+// JSON is the form of stored values without columns of their own, chosen so that
+// reading returns exactly what was written: a missing field is zero, and null is nil.
+var JSON = json.JoinOptions(json.OmitZeroStructFields(true), json.FormatNilSliceAsNull(true))
+
+// maxSettings limits how many workspaces' settings are kept in memory.
+const maxSettings = 10_000
+
+// Settings keeps the newest version of each workspace's settings that this process has
+// read. Its zero value is empty.
+type Settings struct {
+	mu   sync.RWMutex
+	byID map[desk.ID]*desk.Settings
+}
+
+// At returns the settings of a workspace if they are in memory in this version, which
+// the caller's transaction has just read; otherwise nil.
+func (s *Settings) At(ws desk.ID, version int64) *desk.Settings {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if known := s.byID[ws]; known != nil && known.Version == version {
+		return known
+	}
+	return nil
+}
+
+// Keep keeps settings that are committed.
+func (s *Settings) Keep(settings *desk.Settings) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byID == nil || len(s.byID) >= maxSettings {
+		s.byID = map[desk.ID]*desk.Settings{}
+	}
+	s.byID[settings.ID] = settings
+}

@@ -1,0 +1,43 @@
+package postgres
+
+import (
+	"context"
+
+	"parley/desk"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// databaseNow is the clock for leases on all nodes; databaseMicros is the same in
+	// microseconds.
+	databaseNow    = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+	databaseMicros = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+
+	// thisHour is the counter of hours.
+	thisHour = `(SELECT hour FROM uptime WHERE one = 1)`
+)
+
+// Clock returns the database's clock, and its counter of hours.
+func (s *Store) Clock(ctx context.Context) (now desk.Time, hour int64, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		hour, err = one(p, "clock", func(row pgx.Row) (hour int64, err error) {
+			err = row.Scan((*int64)(&now), &hour)
+			return hour, err
+		}, `SELECT `+databaseNow+`, `+thisHour)
+		return err
+	})
+	return now, hour, err
+}
+
+// RaiseHour raises the counter of hours by one, if it still has the value seen.
+func (s *Store) RaiseHour(ctx context.Context, seen int64) error {
+	_, err := s.exec(ctx, "raise the hour", `UPDATE uptime SET hour = hour + 1 WHERE one = 1 AND hour = $1`, seen)
+	return err
+}
+
+// SetHour sets the counter of hours to that of another database.
+func (i *Import) SetHour(ctx context.Context, hour int64) error {
+	_, err := i.c.Exec(ctx, `UPDATE uptime SET hour = greatest(hour, $1) WHERE one = 1`, hour)
+	return failed("set the hour", err)
+}

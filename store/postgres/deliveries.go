@@ -1,0 +1,259 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"parley/app"
+	"parley/desk"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// EnabledWebhooks lists the enabled webhooks of all workspaces.
+func (s *Store) EnabledWebhooks(ctx context.Context) (list []app.WebhookRef, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, "enabled webhooks", func(row pgx.Row) (ref app.WebhookRef, err error) {
+			return ref, row.Scan(into(&ref.Workspace), into(&ref.ID))
+		}, `SELECT h.workspace_id, h.id FROM webhooks h JOIN workspaces w ON w.id = h.workspace_id
+			WHERE h.enabled AND NOT w.deleted ORDER BY h.workspace_id, h.id`)
+		return err
+	})
+	return list, err
+}
+
+const holdLeasesQuery = `INSERT INTO leases (workspace_id, task, until, holder)
+	SELECT u.workspace_id, u.task, ` + databaseNow + ` + $4::bigint, $3 FROM unnest($1::uuid[], $2::text[]) u (workspace_id, task) ORDER BY 1, 2
+	ON CONFLICT (workspace_id, task) DO UPDATE SET until = excluded.until, holder = excluded.holder,
+		calls = leases.calls + (leases.holder IS DISTINCT FROM excluded.holder)::integer
+	WHERE leases.holder = excluded.holder OR leases.until < ` + databaseNow + ` OR leases.until > excluded.until
+	RETURNING workspace_id, task, calls`
+
+// HoldLeases gives the tasks to a holder, or extends the holder's leases.
+func (s *Store) HoldLeases(ctx context.Context, list []app.LeaseRef, holder desk.ID, length desk.Time) (held map[app.LeaseRef]int64, err error) {
+	workspaces, tasks := make(pgtype.FlatArray[uuid], len(list)), make([]string, len(list))
+	for i, ref := range list {
+		workspaces[i], tasks[i] = uuid(ref.Workspace), ref.Task
+	}
+	held = map[app.LeaseRef]int64{}
+	err = s.atOnce(ctx, "hold leases", func(p *pipe) {
+		p.each(func(row pgx.Row) error {
+			var ref app.LeaseRef
+			var calls int64
+			err := row.Scan(into(&ref.Workspace), &ref.Task, &calls)
+			held[ref] = calls
+			return err
+		}, holdLeasesQuery, workspaces, tasks, uuid(holder), int64(length))
+	})
+	return held, err
+}
+
+// EndLease ends the holder's lease.
+func (s *Store) EndLease(ctx context.Context, ref app.LeaseRef, holder desk.ID) error {
+	_, err := s.exec(ctx, "end lease", `UPDATE leases SET until = 0, holder = NULL WHERE workspace_id = $1 AND task = $2 AND holder = $3`,
+		uuid(ref.Workspace), ref.Task, uuid(holder))
+	return err
+}
+
+const deliveryColumns = `id, seq, tag, type, contact_id, status, created_at, due_at, tried_at, steps, settled_at, attempts`
+
+func readDelivery(row pgx.Row) (*desk.WebhookDelivery, error) {
+	var d desk.WebhookDelivery
+	err := row.Scan(into(&d.ID), &d.Event.Seq, &d.Event.Tag, (*string)(&d.Type), into(&d.Contact), (*string)(&d.Status), (*int64)(&d.CreatedAt),
+		(*int64)(&d.DueAt), (*int64)(&d.TriedAt), &d.Steps, (*int64)(&d.SettledAt), document{&d.Attempts})
+	return &d, err
+}
+
+const (
+	deliveryQuery   = `SELECT ` + deliveryColumns + ` FROM deliveries WHERE workspace_id = $1 AND webhook_id = $2 AND id = $3`
+	deliveriesQuery = `SELECT ` + deliveryColumns + ` FROM deliveries WHERE workspace_id = $1 AND webhook_id = $2 AND id < $3`
+	newestDelivery  = ` ORDER BY id DESC LIMIT $4`
+
+	deliveryResponsesQuery = `SELECT r.delivery_id, r.at, r.response FROM unnest($2::uuid[], $3::uuid[]) u (contact_id, id) CROSS JOIN LATERAL
+		(SELECT * FROM delivery_responses WHERE workspace_id = $1 AND contact_id = u.contact_id AND delivery_id = u.id OFFSET 0) r`
+)
+
+// Deliveries returns up to limit deliveries of a webhook, newest first.
+func (s *Store) Deliveries(ctx context.Context, ws, webhook desk.ID, f desk.DeliveryFilter, after *desk.ID, limit int) (list []*desk.WebhookDelivery, next *desk.ID, err error) {
+	if after == nil {
+		after = &lastID
+	}
+	query, args := deliveriesQuery, []any{uuid(ws), uuid(webhook), uuid(*after), limit + 1}
+	switch {
+	case f.Event != nil && f.Status != "":
+		query += ` AND seq = $5 AND tag = $6 AND status = $7`
+		args = append(args, f.Event.Seq, f.Event.Tag, string(f.Status))
+	case f.Event != nil:
+		query += ` AND seq = $5 AND tag = $6`
+		args = append(args, f.Event.Seq, f.Event.Tag)
+	case f.Status != "":
+		query += ` AND status = $5`
+		args = append(args, string(f.Status))
+	}
+	err = s.read(ctx, func(p *pipe) error {
+		list, next = nil, nil
+		found, err := all(p, "deliveries", readDelivery, query+newestDelivery, args...)
+		if err == nil {
+			err = readResponses(p, ws, found)
+		}
+		size := desk.NewPageSize(limit)
+		for _, d := range found {
+			if !size.Add(d.ListBytes()) {
+				next = &list[len(list)-1].ID
+				break
+			}
+			list = append(list, d)
+		}
+		return err
+	})
+	return list, next, err
+}
+
+// readResponses adds the responses of the deliveries' attempts.
+func readResponses(p *pipe, ws desk.ID, list []*desk.WebhookDelivery) error {
+	byID := map[desk.ID]*desk.WebhookDelivery{}
+	var contacts, ids pgtype.FlatArray[uuid]
+	for _, d := range list {
+		if d.Status == desk.DeliveryDelivered && len(d.Attempts) == 1 {
+			continue // nothing has failed
+		}
+		byID[d.ID] = d
+		contacts, ids = append(contacts, uuid(d.Contact)), append(ids, uuid(d.ID))
+	}
+	if ids == nil {
+		return nil
+	}
+	p.each(func(row pgx.Row) error {
+		var id desk.ID
+		var at desk.Time
+		var response string
+		err := row.Scan(into(&id), (*int64)(&at), &response)
+		byID[id].Respond(at, response)
+		return err
+	}, deliveryResponsesQuery, uuid(ws), contacts, ids)
+	return p.send("responses")
+}
+
+// Delivery returns a delivery of a webhook, nil if there is none.
+func (s *Store) Delivery(ctx context.Context, ws, webhook, id desk.ID) (d *desk.WebhookDelivery, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		if d, err = one(p, "delivery", readDelivery, deliveryQuery, uuid(ws), uuid(webhook), uuid(id)); err != nil || d == nil {
+			return err
+		}
+		return readResponses(p, ws, []*desk.WebhookDelivery{d})
+	})
+	return d, err
+}
+
+// PendingDeliveries returns all pending deliveries of a webhook, without their attempts.
+func (s *Store) PendingDeliveries(ctx context.Context, ws, webhook desk.ID) (list []*desk.WebhookDelivery, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, "pending deliveries", readDelivery, `SELECT id, seq, tag, type, contact_id, status, created_at, due_at, tried_at, steps, settled_at, ''
+			FROM deliveries WHERE workspace_id = $1 AND webhook_id = $2 AND status = 'pending' ORDER BY id`, uuid(ws), uuid(webhook))
+		return err
+	})
+	return list, err
+}
+
+// dropDeliveries deletes the deliveries that a query called gone names, with their
+// responses.
+const dropDeliveries = `,
+	answers AS (DELETE FROM delivery_responses r USING gone WHERE r.workspace_id = $1 AND r.contact_id = gone.contact_id AND r.delivery_id = gone.id)
+	DELETE FROM deliveries d USING gone WHERE d.workspace_id = $1 AND d.webhook_id = $2 AND d.id = gone.id`
+
+const (
+	nobody = `'00000000-0000-0000-0000-000000000000'::uuid`
+
+	forgetDeliveriesQuery = `WITH gone AS (
+		SELECT id, coalesce(contact_id, ` + nobody + `) AS contact_id FROM deliveries
+		WHERE workspace_id = $1 AND webhook_id = $2 AND ($4::bigint = 0 OR settled_at > 0 AND (settled_at < $3 OR
+			id <= (SELECT id FROM deliveries WHERE workspace_id = $1 AND webhook_id = $2 ORDER BY id DESC LIMIT 1 OFFSET $4)))
+		ORDER BY id LIMIT $5)` + dropDeliveries
+	dropPendingQuery = `WITH gone AS (
+		SELECT id, coalesce(contact_id, ` + nobody + `) AS contact_id FROM deliveries
+		WHERE workspace_id = $1 AND webhook_id = $2 AND status = 'pending' AND seq > $3)` + dropDeliveries
+)
+
+// ForgetDeliveries deletes up to limit deliveries of a webhook that are old enough.
+func (s *Store) ForgetDeliveries(ctx context.Context, ws, webhook desk.ID, before desk.Time, keep, limit int) (int, error) {
+	tag, err := s.exec(ctx, "forget deliveries", forgetDeliveriesQuery, uuid(ws), uuid(webhook), int64(before), keep, limit)
+	return int(tag.RowsAffected()), err
+}
+
+// eraseResponses deletes what endpoints answered to the events of deleted contacts. It
+// comes after the contacts were deleted: then nobody adds one any more.
+func eraseResponses(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {
+	p.put(`DELETE FROM delivery_responses WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`, uuid(ws), contacts)
+}
+
+func (t *tx) Leased(task string, holder desk.ID) (calls int64, ours bool, err error) {
+	t.each(func(row pgx.Row) error {
+		ours = true
+		return row.Scan(&calls)
+	}, `SELECT calls FROM leases WHERE workspace_id = $1 AND task = $2 AND holder = $3 FOR SHARE`, uuid(t.ws), task, uuid(holder))
+	return calls, ours, t.send("lease")
+}
+
+func (t *tx) CallHolder(task string) error {
+	t.put(`INSERT INTO leases (workspace_id, task, until, calls) VALUES ($1, $2, 0, 1)
+		ON CONFLICT (workspace_id, task) DO UPDATE SET calls = leases.calls + 1`, uuid(t.ws), task)
+	return t.send("call holder")
+}
+
+func (t *tx) DeliveriesOf(webhook desk.ID, ids []desk.ID) ([]*desk.WebhookDelivery, error) {
+	wanted := make(pgtype.FlatArray[uuid], len(ids))
+	for i, id := range ids {
+		wanted[i] = uuid(id)
+	}
+	return all(t.pipe, "deliveries", readDelivery, `SELECT `+deliveryColumns+` FROM deliveries
+		WHERE workspace_id = $1 AND webhook_id = $2 AND id = ANY ($3::uuid[]) ORDER BY id`+forUpdate, uuid(t.ws), uuid(webhook), wanted)
+}
+
+const (
+	putDeliveryQuery = `INSERT INTO deliveries (workspace_id, webhook_id, ` + deliveryColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+	ON CONFLICT (workspace_id, webhook_id, id) DO UPDATE SET seq = excluded.seq, tag = excluded.tag, type = excluded.type, contact_id = excluded.contact_id,
+	status = excluded.status, created_at = excluded.created_at, due_at = excluded.due_at, tried_at = excluded.tried_at, steps = excluded.steps,
+	settled_at = excluded.settled_at, attempts = excluded.attempts`
+
+	putResponse    = `INSERT INTO delivery_responses (workspace_id, contact_id, delivery_id, at, response) `
+	putAnyResponse = ` ON CONFLICT (workspace_id, contact_id, delivery_id, at) DO UPDATE SET response = excluded.response`
+	// A contact that is being deleted is waited for. Once it is deleted, there is no row.
+	putContactsResponse = putResponse + `SELECT $1, u.id, $3, $4, $5 FROM (SELECT $2::uuid) u (id) CROSS JOIN LATERAL
+		(SELECT` + contactByID + ` FOR KEY SHARE) c` + putAnyResponse
+)
+
+// PutDeliveries locks the contacts in the order of their ids, as all do.
+func (t *tx) PutDeliveries(webhook desk.ID, list []*desk.WebhookDelivery) error {
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b *desk.WebhookDelivery) int { return bytes.Compare(a.Contact[:], b.Contact[:]) })
+	for _, d := range list {
+		t.put(putDeliveryQuery, uuid(t.ws), uuid(webhook), uuid(d.ID), d.Event.Seq, d.Event.Tag, string(d.Type), orNull(d.Contact), string(d.Status),
+			int64(d.CreatedAt), int64(d.DueAt), int64(d.TriedAt), d.Steps, int64(d.SettledAt), asJSON(d.Attempts))
+		query := putContactsResponse
+		if d.Contact.IsZero() {
+			query = putResponse + `VALUES ($1, $2, $3, $4, $5)` + putAnyResponse
+		}
+		for _, a := range d.Attempts {
+			if a.Response != "" {
+				t.put(query, uuid(t.ws), uuid(d.Contact), uuid(d.ID), int64(a.At), a.Response)
+			}
+		}
+		if d.Dropped() {
+			t.put(`DELETE FROM delivery_responses WHERE workspace_id = $1 AND contact_id = $2 AND delivery_id = $3 AND at < $4`,
+				uuid(t.ws), uuid(d.Contact), uuid(d.ID), int64(d.Attempts[0].At))
+		}
+	}
+	return t.fail
+}
+
+func (t *tx) DropPending(webhook desk.ID, after int64) error {
+	t.put(dropPendingQuery, uuid(t.ws), uuid(webhook), after)
+	return t.fail
+}
+
+func (t *tx) DuePending(webhook desk.ID, at desk.Time) error {
+	t.put(`UPDATE deliveries SET due_at = $3 WHERE workspace_id = $1 AND webhook_id = $2 AND status = 'pending'`, uuid(t.ws), uuid(webhook), int64(at))
+	return t.fail
+}

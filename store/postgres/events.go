@@ -1,0 +1,270 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/internal/stored"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+const insertEvents = `WITH counter AS (
+		INSERT INTO event_counters (workspace_id, seq) VALUES ($1, cardinality($2::bigint[]))
+		ON CONFLICT (workspace_id) DO UPDATE SET seq = event_counters.seq + excluded.seq RETURNING seq)
+	INSERT INTO events (workspace_id, seq, ` + eventColumns + `)
+	SELECT $1, counter.seq - cardinality($2::bigint[]) + u.n, ` + eventColumns + `
+	FROM counter, unnest($2::bigint[], $3::text[], $4::uuid[], $5::text[], $6::uuid[], $7::text[], $8::text[], $9::uuid[], $10::uuid[], $11::bigint[])
+		WITH ORDINALITY u (` + eventColumns + `, n)`
+
+// eventColumns are those besides the workspace and the number. A node of the release
+// before writes no subject_key: its events are not in the feed.
+const eventColumns = `at, kind, subject_id, actor_kind, actor_id, changed, subject_key, conversation_id, contact_id, message_ts`
+
+// putEvents queues the events for the commit.
+func putEvents(p *pipe, ws desk.ID, events []desk.Event) {
+	if len(events) == 0 {
+		return
+	}
+	n := len(events)
+	at, kinds, changed := make([]int64, n), make([]string, n), make([]string, n)
+	actorKinds, keys := make([]string, n), make([]string, n)
+	subjects, actors := make(pgtype.FlatArray[uuid], n), make(pgtype.FlatArray[uuid], n)
+	conversations, contacts := make([]pgtype.UUID, n), make([]pgtype.UUID, n)
+	messages := make([]*int64, n)
+	for i, e := range events {
+		at[i], kinds[i], changed[i] = int64(e.At), string(e.Type), strings.Join(e.Changed, ",")
+		subjects[i], actors[i] = uuid(e.Subject), uuid(e.Actor.ID)
+		actorKinds[i], keys[i] = string(e.Actor.Kind), e.Key
+		conversations[i], contacts[i] = orNull(e.Conversation), orNull(e.Contact)
+		if e.TS != 0 {
+			messages[i] = (*int64)(&events[i].TS)
+		}
+	}
+	p.put(insertEvents, uuid(ws), at, kinds, subjects, actorKinds, actors, changed, keys, conversations, contacts, messages)
+}
+
+func readEvent(row pgx.Row) (desk.FeedEvent, error) {
+	var e desk.Event
+	var seq int64
+	var changed string
+	var key *string
+	var ts *int64
+	err := row.Scan(&seq, (*int64)(&e.At), (*string)(&e.Type), into(&e.Subject), (*string)(&e.Actor.Kind), into(&e.Actor.ID), &changed,
+		&key, into(&e.Conversation), into(&e.Contact), &ts)
+	e.Changed = stored.Words(changed)
+	if key != nil {
+		e.Key = *key
+	}
+	if ts != nil {
+		e.TS = desk.Time(*ts)
+	}
+	return e.Placed(seq), err
+}
+
+const (
+	eventFloorQuery = `SELECT seq, tag FROM event_floors WHERE workspace_id = $1`
+	lastEventQuery  = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = $1 ORDER BY seq DESC LIMIT 1`
+	eventQuery      = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = $1 AND seq = $2`
+	eventsQuery     = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = $1 AND seq > $2 AND seq <= $3
+		AND subject_key IS NOT NULL AND kind = ANY($4) ORDER BY seq LIMIT $5`
+	eventConversationsQuery = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND id = ANY($2)`
+)
+
+// The records of a page of events are read in the order of the events, up to the size of
+// a page.
+var (
+	eventContactsQuery = `SELECT ` + contactColumns + `, c.n, c.there FROM (` +
+		upToPage(`SELECT c.*, u.n, octet_length(note) + octet_length(attributes) + octet_length(further) AS bytes
+			FROM unnest($2::uuid[]) WITH ORDINALITY u (id, n) JOIN contacts c ON c.workspace_id = $1 AND c.id = u.id`, `n`) +
+		`) c JOIN workspaces w ON w.id = $1`
+	eventMessagesQuery = `SELECT ` + messageColumns + `, n, there FROM (` +
+		upToPage(`SELECT m.*, u.n, octet_length(text) + octet_length(failure) AS bytes
+			FROM unnest($2::uuid[], $3::bigint[], $4::uuid[]) WITH ORDINALITY u (conversation_id, ts, id, n)
+			JOIN messages m ON m.workspace_id = $1 AND m.conversation_id = u.conversation_id AND m.ts = u.ts AND m.id = u.id`, `n`) + `) m`
+)
+
+// Events returns a page of the feed.
+func (s *Store) Events(ctx context.Context, ws desk.ID, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (page *app.EventPage, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		f := &feed{s: s, pipe: p, ws: ws}
+		p.put(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+		page, err = stored.ReadFeed(f, q, which)
+		p.put(`ROLLBACK`)
+		if e := p.send("end reading"); err == nil {
+			err = e
+		}
+		return err
+	})
+	return page, err
+}
+
+// A feed reads the events of a workspace in one snapshot.
+type feed struct {
+	*pipe
+	s        *Store
+	ws       desk.ID
+	settings *desk.Settings
+	floor    desk.EventPlace
+	newest   desk.EventPlace
+}
+
+// Settings also reads the ends of the feed, in the same round trip.
+func (f *feed) Settings() (settings *desk.Settings, err error) {
+	var version int64
+	f.each(func(row pgx.Row) error { return row.Scan(&version) }, `SELECT settings_version FROM workspaces WHERE id = $1 AND NOT deleted`, uuid(f.ws))
+	f.each(func(row pgx.Row) error { return row.Scan(&f.floor.Seq, &f.floor.Tag) }, eventFloorQuery, uuid(f.ws))
+	f.each(func(row pgx.Row) error {
+		e, err := readEvent(row)
+		f.newest = e.Place
+		return err
+	}, lastEventQuery, uuid(f.ws))
+	if err := f.send("events"); err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		return nil, stored.NoWorkspace()
+	}
+	if f.newest.Seq == 0 {
+		f.newest = f.floor
+	}
+	f.settings, err = f.s.settingsAt(f.pipe, f.ws, version)
+	return f.settings, err
+}
+
+func (f *feed) Ends() (floor, newest desk.EventPlace, err error) { return f.floor, f.newest, nil }
+
+func (f *feed) At(seq int64) (desk.EventPlace, error) {
+	e, err := one(f.pipe, "event", readEvent, eventQuery, uuid(f.ws), seq)
+	return e.Place, err
+}
+
+func (f *feed) Scan(after, upTo int64, types []desk.EventType, limit int) ([]desk.FeedEvent, error) {
+	return all(f.pipe, "events", readEvent, eventsQuery, uuid(f.ws), after, upTo, types, limit)
+}
+
+// Records reads all records in one round trip. Those that are more than a page are not
+// read, and the page ends before their events.
+func (f *feed) Records(page *app.EventPage) error {
+	var contacts, conversations, in, messages []uuid
+	var at []int64
+	add := func(list *[]uuid, known map[uuid]bool, id desk.ID) bool {
+		if known[uuid(id)] {
+			return false
+		}
+		known[uuid(id)] = true
+		*list = append(*list, uuid(id))
+		return true
+	}
+	known := map[uuid]bool{}
+	for i := range page.Events {
+		e := &page.Events[i]
+		conversation, contact := e.Of()
+		switch e.Type.Kind() {
+		case "contact":
+			add(&contacts, known, contact)
+		case "conversation":
+			add(&conversations, known, conversation)
+		case "message":
+			if add(&messages, known, e.Subject) {
+				in, at = append(in, uuid(conversation)), append(at, int64(e.TS))
+			}
+		}
+	}
+	var lastContact, lastMessage, there int64
+	var readContacts, readMessages, thereContacts, thereMessages int64
+	f.each(func(row pgx.Row) error {
+		c, err := readContact(row, &there, &thereContacts)
+		if err != nil {
+			return err
+		}
+		readContacts, lastContact = readContacts+1, max(lastContact, there)
+		page.Contacts[c.ID] = c.of(f.settings)
+		return nil
+	}, eventContactsQuery, uuid(f.ws), contacts)
+	f.each(func(row pgx.Row) error {
+		c, err := readConversation(row)
+		if err == nil {
+			page.Conversations[c.ID] = c
+		}
+		return err
+	}, eventConversationsQuery, uuid(f.ws), conversations)
+	f.each(func(row pgx.Row) error {
+		m, err := readMessage(row, &there, &thereMessages)
+		if err != nil {
+			return err
+		}
+		readMessages, lastMessage = readMessages+1, max(lastMessage, there)
+		page.Messages[m.ID] = m
+		return nil
+	}, eventMessagesQuery, uuid(f.ws), in, at, messages)
+	if err := f.send("records of events"); err != nil {
+		return err
+	}
+	unread := map[uuid]bool{}
+	if readContacts < thereContacts {
+		for _, id := range contacts[lastContact:] {
+			unread[id] = true
+		}
+	}
+	if readMessages < thereMessages {
+		for _, id := range messages[lastMessage:] {
+			unread[id] = true
+		}
+	}
+	for i := range page.Events {
+		if unread[uuid(page.Events[i].Subject)] {
+			page.Cut(i)
+			break
+		}
+	}
+	page.Trim()
+	return nil
+}
+
+// Heads returns how far each of the workspaces is.
+func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]app.Head, err error) {
+	ids := make([]uuid, len(list))
+	for i, ws := range list {
+		ids[i] = uuid(ws)
+	}
+	err = s.read(ctx, func(p *pipe) error {
+		heads = make(map[desk.ID]app.Head, len(list))
+		p.each(func(row pgx.Row) error {
+			var ws desk.ID
+			var head app.Head
+			err := row.Scan(into(&ws), &head.Settings, &head.Event)
+			heads[ws] = head
+			return err
+		}, `SELECT w.id, w.settings_version, coalesce(e.seq, 0) FROM workspaces w LEFT JOIN event_counters e ON e.workspace_id = w.id
+			WHERE w.id = ANY($1) AND NOT w.deleted`, ids)
+		return p.send("heads")
+	})
+	return heads, err
+}
+
+// DropEvents drops the oldest events from the feed, up to limit.
+func (s *Store) DropEvents(ctx context.Context, ws desk.ID, expired desk.Expired, limit int) (n int, err error) {
+	err = s.write(ctx, ws, false, func(t *tx) error {
+		n = 0
+		if err := t.open("begin"); err != nil {
+			return err
+		}
+		oldest, err := all(t.pipe, "oldest events", readEvent, `SELECT seq, `+eventColumns+` FROM events WHERE workspace_id = $1 ORDER BY seq LIMIT $2 FOR UPDATE`, uuid(ws), limit)
+		if err != nil {
+			return err
+		}
+		if n = expired.Count(oldest); n == 0 {
+			return nil
+		}
+		place := oldest[n-1].Place
+		t.put(`DELETE FROM events WHERE workspace_id = $1 AND seq <= $2`, uuid(ws), place.Seq)
+		t.put(`INSERT INTO event_floors (workspace_id, seq, tag) VALUES ($1, $2, $3)
+			ON CONFLICT (workspace_id) DO UPDATE SET seq = excluded.seq, tag = excluded.tag WHERE event_floors.seq < excluded.seq`, uuid(ws), place.Seq, place.Tag)
+		return nil
+	})
+	return n, err
+}

@@ -1,0 +1,55 @@
+package postgres
+
+import (
+	"context"
+
+	"parley/app"
+	"parley/desk"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The greatest number that each of these counts.
+const (
+	countInDoubtQuery = `SELECT count(*) FROM (SELECT FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'in_doubt' LIMIT 100000) d`
+	countInboundQuery = `SELECT count(*) FROM (SELECT FROM inbound_items LIMIT 100000) i`
+)
+
+const (
+	channelGaugesQuery = `SELECT c.id, c.enabled, c.status, ` + newestCallback + ` FROM channels c ORDER BY c.id`
+	databaseBytesQuery = `SELECT pg_database_size(current_database())`
+)
+
+// The number of webhooks of a state.
+const (
+	countHooks = `SELECT count(*) FROM webhooks h JOIN workspaces w ON w.id = h.workspace_id
+		LEFT JOIN webhook_states s ON s.workspace_id = h.workspace_id AND s.webhook_id = h.id WHERE NOT w.deleted AND `
+	countActiveQuery   = countHooks + `h.enabled AND s.failures < 10`
+	countFailingQuery  = countHooks + `h.enabled AND s.failures >= 10`
+	countDisabledQuery = countHooks + `NOT h.enabled`
+)
+
+// Gauges returns the values of /metrics that concern the whole database.
+func (s *Store) Gauges(ctx context.Context, now desk.Time) (g app.Gauges, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		g = app.Gauges{}
+		count := func(into *int64, query string) {
+			p.each(func(row pgx.Row) error { return row.Scan(into) }, query)
+		}
+		count(&g.InDoubt, countInDoubtQuery)
+		count(&g.Waiting, countInboundQuery)
+		count(&g.Bytes, databaseBytesQuery)
+		count(&g.WebhooksActive, countActiveQuery)
+		count(&g.WebhooksFailing, countFailingQuery)
+		count(&g.WebhooksDisabled, countDisabledQuery)
+		count((*int64)(&g.Now), `SELECT `+databaseNow)
+		g.Channels, err = all(p, "gauges", func(row pgx.Row) (app.ChannelGauge, error) {
+			var c desk.Channel
+			var called desk.Time
+			err := row.Scan(into(&c.ID), &c.Enabled, document{&c.Status}, (*int64)(&called))
+			return app.ChannelGauge{ID: c.ID, Up: c.Up(now), Callback: called}, err
+		}, channelGaugesQuery)
+		return err
+	})
+	return g, err
+}

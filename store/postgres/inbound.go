@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/internal/stored"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const optOutQuery = `SELECT since, at FROM opt_outs WHERE workspace_id = $1 AND number_hash = $2`
+
+func readOptOut(row pgx.Row) (*app.OptOut, error) {
+	var o app.OptOut
+	err := row.Scan((*int64)(&o.Since), (*int64)(&o.At))
+	return &o, err
+}
+
+// OptedOut returns since when the number's holder has opted out of marketing, or 0.
+func (s *Store) OptedOut(ctx context.Context, ws desk.ID, number app.NumberHash) (since desk.Time, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		o, err := one(p, "opt-out", readOptOut, optOutQuery, uuid(ws), number[:])
+		if o != nil {
+			since = o.Since
+		}
+		return err
+	})
+	return since, err
+}
+
+const (
+	// statusLock locks a message by the provider's id. If two ids share a lock, one
+	// only waits.
+	statusLock = `SELECT pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text || $3::text, 0))`
+
+	takeStatusesQuery = `DELETE FROM early_statuses WHERE workspace_id = $1 AND channel_id = $2 AND external_id = $3
+	RETURNING external_id, attempt_id, delivery, failure, user_id, at`
+)
+
+func readStatus(row pgx.Row) (n desk.StatusUpdate, err error) {
+	err = row.Scan(&n.ExternalID, into(&n.Attempt), (*string)(&n.Delivery), document{&n.Failure}, &n.UserID, (*int64)(&n.At))
+	return n, err
+}
+
+const inboundColumns = `due_at, id, channel_id, received_at, skip, body`
+
+func readInbound(row pgx.Row) (n app.InboundItem, err error) {
+	err = row.Scan((*int64)(&n.Due), into(&n.ID), into(&n.Channel), (*int64)(&n.ReceivedAt), &n.Skip, &n.Body)
+	if len(n.Body) == 0 {
+		n.Body = nil
+	}
+	return n, err
+}
+
+// readInboundAt reads an item and the database's clock.
+func readInboundAt(row pgx.Row) (n app.InboundItem, now desk.Time, err error) {
+	err = row.Scan((*int64)(&n.Due), into(&n.ID), into(&n.Channel), (*int64)(&n.ReceivedAt), &n.Skip, &n.Body, (*int64)(&now))
+	if len(n.Body) == 0 {
+		n.Body = nil
+	}
+	return n, now, err
+}
+
+const putInboundQuery = `INSERT INTO inbound_items (workspace_id, ` + inboundColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	ON CONFLICT (workspace_id, due_at, id) DO UPDATE SET channel_id = excluded.channel_id, received_at = excluded.received_at,
+	skip = excluded.skip, body = excluded.body`
+
+// inboundArgs leaves the body of a callback to PutCallback.
+func inboundArgs(ws desk.ID, n app.InboundItem) []any {
+	if n.ReceivedAt != 0 {
+		n.Body = nil
+	}
+	return []any{uuid(ws), int64(n.Due), uuid(n.ID), uuid(n.Channel), int64(n.ReceivedAt), n.Skip, notNull(n.Body)}
+}
+
+// notNull returns an empty slice for nil.
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func putInbound(p *pipe, ws desk.ID, n app.InboundItem) error {
+	p.put(putInboundQuery, inboundArgs(ws, n)...)
+	return p.fail
+}
+
+const takeInboundQuery = `WITH wanted AS (
+		SELECT u.n, l.place FROM unnest($2::bigint[], $3::uuid[]) WITH ORDINALITY u (due_at, id, n) CROSS JOIN LATERAL
+			(SELECT ctid AS place FROM inbound_items WHERE workspace_id = $1 AND due_at = u.due_at AND id = u.id FOR UPDATE SKIP LOCKED) l),
+	taken AS (DELETE FROM inbound_items USING wanted WHERE inbound_items.ctid = wanted.place RETURNING wanted.n, ` + inboundColumns + `)
+	SELECT ` + inboundColumns + ` FROM taken ORDER BY n`
+
+const (
+	// statementNow is the database's clock at the start of the statement, so that an
+	// index can be searched by it.
+	statementNow = `(extract(epoch FROM statement_timestamp()) * 1000)::bigint`
+
+	// inboundQuery and farInboundQuery are of the items that are due up to the longest wait
+	// from now, and of those after it, which are due too.
+	inboundQuery = `SELECT ` + inboundColumns + `, ` + statementNow + ` FROM inbound_items
+	WHERE workspace_id = $1 AND due_at <= ` + statementNow + ` + $2::bigint ORDER BY due_at, id LIMIT $3`
+	farInboundQuery = `SELECT ` + inboundColumns + `, 0 FROM inbound_items
+	WHERE workspace_id = $1 AND due_at > ` + statementNow + ` + $2::bigint ORDER BY due_at, id LIMIT $3`
+)
+
+// InboundItems returns up to limit due inbound items of a workspace, and how long to
+// wait for the next one.
+func (s *Store) InboundItems(ctx context.Context, ws desk.ID, longest time.Duration, limit int) (list []app.InboundItem, next time.Duration, err error) {
+	var due stored.Due
+	err = s.read(ctx, func(p *pipe) error {
+		due = stored.Due{Limit: limit}
+		for _, query := range []string{inboundQuery, farInboundQuery} {
+			p.each(func(row pgx.Row) error {
+				n, now, err := readInboundAt(row)
+				due.Add(n, now)
+				return err
+			}, query, uuid(ws), longest.Milliseconds(), limit+1)
+		}
+		return p.send("inbound items")
+	})
+	return due.List, due.Next(), err
+}
+
+const inboundDueQuery = `SELECT workspace_id, min(CASE WHEN due_at > ` + statementNow + ` + $1::bigint THEN 0 ELSE greatest(due_at - ` + statementNow + `, 0) END)
+	FROM inbound_items GROUP BY workspace_id`
+
+// InboundDue returns the workspaces with inbound items, and how long to wait until the
+// first item of each is due.
+func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		due = map[desk.ID]time.Duration{}
+		p.each(func(row pgx.Row) error {
+			var ws desk.ID
+			var wait int64
+			err := row.Scan(into(&ws), &wait)
+			due[ws] = time.Duration(wait) * time.Millisecond
+			return err
+		}, inboundDueQuery, longest.Milliseconds())
+		return p.send("inbound items due")
+	})
+	return due, err
+}
+
+// Lease gives a task to the caller for some milliseconds of the database's clock, and
+// tells whether it did. It does not while another caller has the task by a lease that
+// is not void.
+func (s *Store) Lease(ctx context.Context, ws desk.ID, task string, length desk.Time) (bool, error) {
+	tag, err := s.exec(ctx, "lease", `INSERT INTO leases (workspace_id, task, until) VALUES ($1, $2, `+databaseNow+` + $3)
+		ON CONFLICT (workspace_id, task) DO UPDATE SET until = excluded.until
+		WHERE leases.until < `+databaseNow+` OR leases.until > excluded.until`,
+		uuid(ws), task, int64(length))
+	return tag.RowsAffected() == 1, err
+}

@@ -1,0 +1,281 @@
+package postgres
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"parley/desk"
+	"parley/store/postgres/pgtest"
+	"parley/store/storetest"
+
+	"github.com/jackc/pgx/v5"
+)
+
+var listed = flag.Int("listed", 12_000, "how many contacts and conversations TestListsAreBounded stores")
+
+// Whom the lists are filtered by: one whom everything is of, one who has little, and one
+// who has nothing.
+var most, little, nothing = desk.ID{1}, desk.ID{2}, desk.ID{3}
+
+// fill stores n contacts and n conversations.
+func fill(t *testing.T, s *Store, ws desk.ID, n int) {
+	t.Helper()
+	for _, sql := range []string{
+		`INSERT INTO contacts SELECT $1, md5(i::text)::uuid, '', 'Name', '', '', '', '{}', '', CASE WHEN i = $2 / 2 THEN $4::uuid ELSE $3::uuid END, 1, i, 1 FROM generate_series(1, $2) i`,
+		`INSERT INTO conversations SELECT $1, md5(i::text)::uuid, CASE WHEN i = 2 THEN $4::uuid ELSE '04000000-0000-0000-0000-000000000000' END,
+			md5((i % 7)::text)::uuid, CASE WHEN i <= 2 * (i % 7) THEN 'open' ELSE (ARRAY['closed', 'archived'])[1 + i % 2] END,
+			CASE WHEN i = $2 / 2 THEN $4::uuid ELSE $3::uuid END, 'member', 'Hello', i, 1 FROM generate_series(1, $2) i`,
+		`INSERT INTO messages SELECT $1, '08000000-0000-0000-0000-000000000000', i, md5(i::text)::uuid, $3::uuid, 'inbound', '', 'Hello', '', '', NULL, 0, NULL FROM generate_series(1, $2) i WHERE $4::uuid IS NOT NULL`,
+		`INSERT INTO attempts (workspace_id, id, key, hash, actor_id, phase, created_at, lease_until, settled_at, plan, external_id, refusal, notes, erased)
+			SELECT $1, md5(i::text)::uuid, '', '', $3::uuid, (ARRAY['done', 'in_doubt'])[1 + i % 2], 1, 1, 1, '', '', '', '', false FROM generate_series(1, $2) i WHERE $4::uuid IS NOT NULL`,
+	} {
+		if _, err := s.pool.Exec(t.Context(), sql, uuid(ws), n, uuid(most), uuid(little)); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
+// A node is a step of a plan.
+type node struct {
+	Kind    string  `json:"Node Type"`
+	Index   string  `json:"Index Name"`
+	Rows    float64 `json:"Actual Rows"`
+	Loops   float64 `json:"Actual Loops"`
+	Removed float64 `json:"Rows Removed by Filter"`
+	Recheck float64 `json:"Rows Removed by Index Recheck"`
+	Hit     int     `json:"Shared Hit Blocks"`
+	Read    int     `json:"Shared Read Blocks"`
+	Plans   []node
+}
+
+// looked counts the rows of tables that a step and those below it have looked at.
+func (n node) looked() (rows float64, by []string) {
+	if n.Index != "" || strings.Contains(n.Kind, "Seq Scan") {
+		rows = (n.Rows + n.Removed + n.Recheck) * n.Loops
+		by = append(by, fmt.Sprintf("%s %s: %v", n.Kind, n.Index, rows))
+	}
+	for _, p := range n.Plans {
+		r, b := p.looked()
+		rows, by = rows+r, append(by, b...)
+	}
+	return rows, by
+}
+
+// lookedAt runs a query and returns how many rows it has looked at, and by what, and how
+// many blocks it has read.
+func lookedAt(t *testing.T, s *Store, query string, args []any) (int, []string, int) {
+	t.Helper()
+	// Prepared, as the store's queries are: the plan must do for all parameters.
+	var literals []string
+	for _, arg := range args {
+		if id, ok := arg.(uuid); ok {
+			literals = append(literals, "'"+desk.ID(id).String()+"'")
+		} else {
+			literals = append(literals, fmt.Sprintf("'%v'", arg))
+		}
+	}
+	c, err := s.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	var text string
+	_, err = c.Exec(t.Context(), "PREPARE q AS "+query)
+	if err == nil {
+		err = c.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE q ("+strings.Join(literals, ", ")+")", pgx.QueryExecModeSimpleProtocol).Scan(&text)
+	}
+	if err == nil {
+		_, err = c.Exec(t.Context(), "DEALLOCATE q")
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	var plan []struct{ Plan node }
+	if err := json.Unmarshal([]byte(text), &plan); err != nil {
+		t.Fatal(err)
+	}
+	rows, by := plan[0].Plan.looked()
+	return int(rows), by, plan[0].Plan.Hit + plan[0].Plan.Read
+}
+
+// TestListsAreBounded: whatever the filters, a page of a list looks at a bounded number
+// of rows, whether the server has no figures of the tables, old ones, or those of today.
+func TestListsAreBounded(t *testing.T) {
+	t.Parallel()
+	for figures, before := range map[string]int{"absent": -1, "of empty tables": 0, "of few rows": 10, "of today": *listed} {
+		t.Run("figures "+figures, func(t *testing.T) {
+			t.Parallel()
+			s := openAt(t, pgtest.Database(t))
+			ws := newWorkspace(t, s)
+			tables := []string{"contacts", "claims", "conversations", "messages", "attempts"}
+			for _, table := range tables {
+				if _, err := s.pool.Exec(t.Context(), `ALTER TABLE `+table+` SET (autovacuum_enabled = false)`); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if before >= 0 {
+				fill(t, s, ws, before)
+				if _, err := s.pool.Exec(t.Context(), `ANALYZE`); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if before < *listed {
+				for _, table := range tables {
+					if _, err := s.pool.Exec(t.Context(), `DELETE FROM `+table); err != nil {
+						t.Fatal(err)
+					}
+				}
+				fill(t, s, ws, *listed)
+			}
+			worst := 0
+			check := func(bound int, what string, query string, args []any) {
+				t.Helper()
+				rows, by, _ := lookedAt(t, s, query, args)
+				if worst = max(worst, rows); rows > bound {
+					t.Errorf("%s: looks at %d rows, at most %d are meant: %s", what, rows, bound, strings.Join(by, "; "))
+				}
+			}
+			const page = desk.MaxLimit + 1
+			for name, f := range map[string]desk.ContactFilter{
+				"all": {}, "owner": {Owner: most}, "owner of one": {Owner: little}, "owner of none": {Owner: nothing},
+				"since": {UpdatedSince: desk.Time(*listed / 2)}, "since, owner of none": {UpdatedSince: 5, Owner: nothing},
+			} {
+				for _, after := range []desk.ContactPlace{{UpdatedAt: f.UpdatedSince - 1, ID: lastID}, {UpdatedAt: desk.Time(*listed * 9 / 10), ID: most}} {
+					query, args := contactsQuery(ws, f, after, desk.MaxLimit)
+					check(2*page+3, "contacts: "+name, query, args)
+				}
+			}
+			var first, seventh desk.ID
+			if err := s.pool.QueryRow(t.Context(), `SELECT md5('1')::uuid, md5('6')::uuid`).Scan(into(&first), into(&seventh)); err != nil {
+				t.Fatal(err)
+			}
+			for _, status := range []desk.ConversationStatus{"", desk.StatusOpen, desk.StatusArchived} {
+				for _, assignee := range []desk.ID{{}, most, little, nothing} {
+					for _, channel := range []desk.ID{{}, {4}, little, nothing} {
+						for _, contact := range []desk.ID{{}, first, seventh, nothing} {
+							for _, unassigned := range []bool{false, true} {
+								f := desk.ConversationFilter{Status: status, Assignee: assignee, Unassigned: unassigned, Channel: channel, Contact: contact}
+								for _, after := range []*desk.ConversationPlace{{LastMessageAt: endOfTime, CreatedAt: endOfTime, ID: lastID}, {LastMessageAt: desk.Time(*listed / 2)}} {
+									if unassigned && !assignee.IsZero() {
+										continue
+									}
+									bound := 3*page + 3
+									if unassigned || !channel.IsZero() || !contact.IsZero() {
+										bound = desk.MaxLooked + 3 // with the first of each status
+									}
+									query, args := conversationsQuery(ws, f, after, desk.MaxLimit, contact == nothing)
+									check(bound, fmt.Sprintf("conversations: %+v", f), query, args)
+								}
+							}
+						}
+					}
+				}
+			}
+			// The scan ends with the member's open ones, which are few, and does not go on to
+			// the others: entries of an index are no rows that it has looked at.
+			query, args := conversationsQuery(ws, desk.ConversationFilter{Status: desk.StatusOpen, Assignee: most}, &newest, desk.MaxLimit, false)
+			if _, by, blocks := lookedAt(t, s, query, args); blocks > 30 {
+				t.Errorf("few open conversations of a member: %d blocks are read: %q", blocks, by)
+			}
+			check(fewConversations+1, "conversations of a contact", conversationCountQuery, []any{uuid(ws), uuid(first), fewConversations + 1})
+			check(page, "messages", messagesQuery, []any{uuid(ws), uuid(desk.ID{8}), int64(*listed / 2), uuid(lastID), page})
+			// The hour, by which an attempt ages, is one row more.
+			check(page+1, "attempts", attemptsQuery, []any{uuid(ws), page})
+			check(page+1, "attempts in doubt", inDoubtQuery, []any{uuid(ws), page})
+			t.Logf("of %d: at most %d rows", *listed, worst)
+		})
+	}
+}
+
+// TestLookUpsReadKeys: a connection keeps the plan of its first use, which it may have made
+// while the tables were empty. The look-up of a record by id reads a few pages even then,
+// not an index of the whole workspace.
+func TestLookUpsReadKeys(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, pgtest.Database(t))
+	ws := newWorkspace(t, s)
+	for _, table := range []string{"contacts", "conversations"} {
+		if _, err := s.pool.Exec(t.Context(), `ALTER TABLE `+table+` SET (autovacuum_enabled = false)`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := s.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := c.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	var id desk.ID
+	if err := c.QueryRow(t.Context(), `SELECT md5('5')::uuid`).Scan(into(&id)); err != nil {
+		t.Fatal(err)
+	}
+	one := fmt.Sprintf("'%s', '{}', '{}', '{%s}'", ws, id)
+	key := fmt.Sprintf("'%s', '%s'", ws, id)
+	row := fmt.Sprintf("'%s', '{%s}', '{\"\"}', '{Name}', '{\"\"}', '{\"\"}', '{\"\"}', '{{}}', '{\"\"}', '{NULL}', '{1}', '{5}', '{1}'", ws, id)
+	looks := []struct{ name, query, args string }{
+		{"contact", contactQuery, key},
+		{"contact for update", contactQuery + ` FOR UPDATE OF c`, key},
+		{"conversation", conversationQuery, key},
+		{"conversation for update", conversationQuery + forUpdate, key},
+		{"load", loadBookQuery, one},
+		{"lock those named", lockBookQuery, one},
+		{"lock", lockContacts, fmt.Sprintf("'%s', '{%s}'", ws, id)},
+		{"update", updateContacts, strings.Replace(row, "'{{}}'", "'{\"{}\"}'", 1)},
+	}
+	for n, look := range looks {
+		exec(fmt.Sprintf("PREPARE look%d AS %s", n, look.query))
+		if look.name != "update" { // it would fail: there is no row yet
+			exec(fmt.Sprintf("EXECUTE look%d (%s)", n, look.args))
+		} else {
+			exec(fmt.Sprintf("EXPLAIN EXECUTE look%d (%s)", n, look.args))
+		}
+	}
+	fill(t, s, ws, *listed)
+	for n, look := range looks {
+		var text string
+		query := fmt.Sprintf("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look%d (%s)", n, look.args)
+		if err := c.QueryRow(t.Context(), query, pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
+			t.Fatalf("%s: %v", look.name, err)
+		}
+		var plan []struct {
+			Plan struct {
+				Hit  int `json:"Shared Hit Blocks"`
+				Read int `json:"Shared Read Blocks"`
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &plan); err != nil {
+			t.Fatal(err)
+		}
+		if pages := plan[0].Plan.Hit + plan[0].Plan.Read; pages > 40 {
+			t.Errorf("%s: reads %d pages: %s", look.name, pages, text)
+		} else {
+			t.Logf("%s: %d pages", look.name, pages)
+		}
+	}
+}
+
+// TestListTimes measures the lists that TestListsAreBounded counts the work of.
+func TestListTimes(t *testing.T) {
+	if !storetest.JudgesTimes() {
+		t.Parallel()
+	}
+	s := openAt(t, pgtest.Database(t))
+	ws := newWorkspace(t, s)
+	fill(t, s, ws, *listed)
+	var first, seventh desk.ID
+	if err := s.pool.QueryRow(t.Context(), `SELECT md5('1')::uuid, md5('6')::uuid`).Scan(into(&first), into(&seventh)); err != nil {
+		t.Fatal(err)
+	}
+	storetest.ListTimes(t, s, storetest.Listed{
+		Workspace: ws, Count: *listed, Most: most, Little: little, Nothing: nothing, Channel: desk.ID{4},
+		Contacts: []desk.ID{first, seventh}, Conversation: desk.ID{8},
+	})
+}

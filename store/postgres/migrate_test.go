@@ -1,0 +1,30 @@
+package postgres
+
+import (
+	"testing"
+
+	"parley/store/storetest"
+)
+
+// TestMigrationsAreFrozen fails when a migration that installations have run is edited:
+// they would never run the edit.
+func TestMigrationsAreFrozen(t *testing.T) {
+	t.Parallel()
+	storetest.Frozen(t, migrations, map[string]string{
+		"00001_contacts.sql":      "636553917a2a686f4d028efab6219e8d26a09dafc4127cb4cae5d8668a7ba282",
+		"00002_conversations.sql": "3838cbf3d112267bd441c127b6b7dc1641c69329254d82789800342d70347b17",
+		"00003_leases.sql":        "f190a214e83277582bb0bdca53c502e34a1b65ab57e5df86ab38297882fa392a",
+		"00004_webhooks.sql":      "40be94cb22ea7ffa1034329b37be3ec5867bfcc9d999ebb042fcf54d8321dbce",
+		"00005_identities.sql":    "50e710a8e27f5ad982f3fd03282a2456fa2abc410d1a37949d322a62e01a2927",
+		"00006_lists.sql":         "490b4a80becfdf79ea23676617aa40b62c2ae847885a3715f3b8045ffb6b1d50",
+		"00007_clock.sql":         "f47c052867b07b0802e902a3a53b89fbb4842501fdd0d127b8f9f00986cc92db",
+		"00008_inbound.sql":       "5b3790351752f879c3530003282b898eac8717faf656042c0228e20d4974cf89",
+		"00009_large.sql":         "7f814c8b0114949fab1d0805c16e711ecd0c4d9f1f780e4bd5feafef9270001e",
+		"00010_actors.sql":        "dd5855ed6265d79d992e2982441565f475c00a235bb59eecfed92f0599de91ec",
+		"00011_called.sql":        "0fe3aa803ebeaefa713b553dc932f1b0f194a75d3f318415c5e12d68fe385688",
+		"00012_early_users.sql":   "4e73fab5b65aeeca086094a9b06f66262f2a7215c7bde9108e6618127dbee0d8",
+		"00013_events.sql":        "07c6691473b7d3dfda0d177cb54f6feddf93d4239f172664fc9d89808cd9f405",
+		"00014_webhooks.sql":      "0e5652fd49c56a1e0456dc41b219dc9f5fa080011adf732b65473ba6e1f9aef9",
+		"00015_deliveries.sql":    "c413a346109a2fa6b0edfa84c1c288c73ac743ee7e50557115903118f47a3a9d",
+	})
+}

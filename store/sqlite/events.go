@@ -1,0 +1,194 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/internal/stored"
+
+	"github.com/go-json-experiment/json"
+)
+
+// eventColumns are those besides the workspace and the number. A node of the release
+// before writes no subject_key: its events are not in the feed.
+const eventColumns = `at, kind, subject_id, actor_kind, actor_id, changed, subject_key, conversation_id, contact_id, message_ts`
+
+// newestEventQuery is the number of the newest event, even if it has expired.
+const newestEventQuery = `SELECT coalesce((SELECT seq FROM events WHERE workspace_id = ?1 ORDER BY seq DESC LIMIT 1),
+	(SELECT seq FROM event_floors WHERE workspace_id = ?1), 0)`
+
+// flushEvents numbers the events after the newest one. There is one writer at a time,
+// so the numbers are in commit order without a counter row, which would be one more
+// page to write in every commit.
+func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	seq, known := c.newest[ws]
+	if !known {
+		row := c.stmt(newestEventQuery).id(ws)
+		if row.next() {
+			seq = row.readInt()
+		}
+		if err := row.done(); err != nil {
+			return err
+		}
+	}
+	c.newest[ws] = seq + int64(len(events))
+	for _, e := range events {
+		seq++
+		if err := c.stmt(`INSERT INTO events (workspace_id, seq, ` + eventColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`).
+			id(ws).int(seq).time(e.At).text(string(e.Type)).id(e.Subject).text(string(e.Actor.Kind)).id(e.Actor.ID).text(strings.Join(e.Changed, ",")).
+			text(e.Key).idOrNull(e.Conversation).idOrNull(e.Contact).timeOrNull(e.TS).run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readEvent(s *stmt) desk.FeedEvent {
+	seq := s.readInt()
+	e := desk.Event{At: s.readTime(), Type: desk.EventType(s.readText()), Subject: s.readID()}
+	e.Actor = desk.Actor{Kind: desk.ActorKind(s.readText()), ID: s.readID()}
+	e.Changed = stored.Words(s.readText())
+	e.Key, e.Conversation, e.Contact, e.TS = s.readText(), s.readID(), s.readID(), s.readTime()
+	return e.Placed(seq)
+}
+
+const (
+	eventFloorQuery = `SELECT seq, tag FROM event_floors WHERE workspace_id = ?`
+	lastEventQuery  = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = ? ORDER BY seq DESC LIMIT 1`
+	eventQuery      = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = ? AND seq = ?`
+	eventsQuery     = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = ?1 AND seq > ?2 AND seq <= ?3
+		AND subject_key IS NOT NULL AND kind IN (SELECT value FROM json_each(?4)) ORDER BY seq LIMIT ?5`
+	eventMessageQuery = `SELECT ` + messageColumns + ` FROM messages WHERE workspace_id = ? AND conversation_id = ? AND ts = ? AND id = ?`
+)
+
+// Events returns a page of the feed.
+func (s *Store) Events(ctx context.Context, ws desk.ID, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (page *app.EventPage, err error) {
+	err = s.read(ctx, int64(pointRead+q.Limit), func(c conn) error {
+		return c.snapshot(func() error {
+			page, err = stored.ReadFeed(&feed{s: s, c: c, ws: ws}, q, which)
+			return err
+		})
+	})
+	return page, err
+}
+
+// A feed reads the events of a workspace in one snapshot.
+type feed struct {
+	s        *Store
+	c        conn
+	ws       desk.ID
+	settings *desk.Settings
+}
+
+func (f *feed) Settings() (settings *desk.Settings, err error) {
+	f.settings, err = f.s.currentSettings(f.c, f.ws)
+	return f.settings, err
+}
+
+func (f *feed) Ends() (floor, newest desk.EventPlace, err error) {
+	floor, err = one("event floor", f.c.stmt(eventFloorQuery).id(f.ws), func(s *stmt) desk.EventPlace {
+		return desk.EventPlace{Seq: s.readInt(), Tag: s.readInt()}
+	})
+	if err != nil {
+		return floor, newest, err
+	}
+	last, err := one("newest event", f.c.stmt(lastEventQuery).id(f.ws), readEvent)
+	if newest = last.Place; newest.Seq == 0 {
+		newest = floor
+	}
+	return floor, newest, err
+}
+
+func (f *feed) At(seq int64) (desk.EventPlace, error) {
+	e, err := one("event", f.c.stmt(eventQuery).id(f.ws).int(seq), readEvent)
+	return e.Place, err
+}
+
+func (f *feed) Scan(after, upTo int64, types []desk.EventType, limit int) ([]desk.FeedEvent, error) {
+	names, err := json.Marshal(types)
+	if err != nil {
+		return nil, err
+	}
+	return all("events", f.c.stmt(eventsQuery).id(f.ws).int(after).int(upTo).text(string(names)).int(int64(limit)), readEvent)
+}
+
+// Records reads one record after the other, until the page is full.
+func (f *feed) Records(page *app.EventPage) error {
+	return stored.Fill(page, func(e *desk.FeedEvent) (err error) {
+		conversation, contact := e.Of()
+		switch e.Type.Kind() {
+		case "contact":
+			if _, known := page.Contacts[contact]; known {
+				return nil
+			}
+			row := f.c.stmt(contactQuery).id(f.ws).id(contact)
+			page.Contacts[contact] = nil
+			if row.next() {
+				row.readInt() // the version of the settings, which is that of the snapshot
+				page.Contacts[contact] = readContact(f.c, &row, f.settings)
+			}
+			return failed("contact", row.done())
+		case "conversation":
+			if _, known := page.Conversations[conversation]; !known {
+				page.Conversations[conversation], err = one("conversation", f.c.stmt(conversationQuery).id(f.ws).id(conversation), readConversation)
+			}
+		case "message":
+			if _, known := page.Messages[e.Subject]; !known {
+				page.Messages[e.Subject], err = one("message", f.c.stmt(eventMessageQuery).id(f.ws).id(conversation).time(e.TS).id(e.Subject), readMessage)
+			}
+		}
+		return err
+	})
+}
+
+const headVersionQuery = `SELECT settings_version FROM workspaces WHERE id = ? AND NOT deleted`
+
+// Heads returns how far each of the workspaces is.
+func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]app.Head, err error) {
+	heads = make(map[desk.ID]app.Head, len(list))
+	err = s.read(ctx, int64(len(list)), func(c conn) error {
+		for _, ws := range list {
+			head := app.Head{}
+			if head.Settings, err = one("workspace", c.stmt(headVersionQuery).id(ws), (*stmt).readInt); err != nil || head.Settings == 0 {
+				continue
+			}
+			if head.Event, err = one("newest event", c.stmt(newestEventQuery).id(ws), (*stmt).readInt); err != nil {
+				return err
+			}
+			heads[ws] = head
+		}
+		return err
+	})
+	return heads, err
+}
+
+const (
+	dropEventsQuery = `DELETE FROM events WHERE workspace_id = ? AND seq <= ?`
+	raiseFloorQuery = `INSERT INTO event_floors (workspace_id, seq, tag) VALUES (?, ?, ?)
+		ON CONFLICT (workspace_id) DO UPDATE SET seq = excluded.seq, tag = excluded.tag WHERE seq < excluded.seq`
+)
+
+// DropEvents drops the oldest events from the feed, up to limit.
+func (s *Store) DropEvents(_ context.Context, ws desk.ID, expired desk.Expired, limit int) (n int, err error) {
+	err = s.write(func(c conn) error {
+		n = 0
+		oldest, err := all("oldest events", c.stmt(`SELECT seq, `+eventColumns+` FROM events WHERE workspace_id = ? ORDER BY seq LIMIT ?`).id(ws).int(int64(limit)), readEvent)
+		if err != nil {
+			return err
+		}
+		if n = expired.Count(oldest); n == 0 {
+			return nil
+		}
+		place := oldest[n-1].Place
+		if err := c.stmt(dropEventsQuery).id(ws).int(place.Seq).run(); err != nil {
+			return failed("drop events", err)
+		}
+		return failed("drop events", c.stmt(raiseFloorQuery).id(ws).int(place.Seq).int(place.Tag).run())
+	})
+	return n, err
+}

@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/internal/stored"
+)
+
+// The greatest number that each of these counts.
+const (
+	countInDoubtQuery = `SELECT count(*) FROM (SELECT 1 FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'in_doubt' LIMIT 100000)`
+	countInboundQuery = `SELECT count(*) FROM (SELECT 1 FROM inbound_items LIMIT 100000)`
+)
+
+var channelGaugesQuery = `SELECT c.id, c.enabled, c.status, ` + newestCallback("c.workspace_id", "c.id") + ` FROM channels c ORDER BY c.id`
+
+const databaseBytesQuery = `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`
+
+// The number of webhooks of a state.
+const (
+	countHooks = `SELECT count(*) FROM webhooks h JOIN workspaces w ON w.id = h.workspace_id
+		LEFT JOIN webhook_states s ON s.workspace_id = h.workspace_id AND s.webhook_id = h.id WHERE NOT w.deleted AND `
+	countActiveQuery   = countHooks + `h.enabled AND s.failures < 10`
+	countFailingQuery  = countHooks + `h.enabled AND s.failures >= 10`
+	countDisabledQuery = countHooks + `NOT h.enabled`
+)
+
+// Gauges returns the values of /metrics that concern the whole database.
+func (s *Store) Gauges(ctx context.Context, now desk.Time) (g app.Gauges, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		g = app.Gauges{Now: s.now()}
+		for _, count := range []struct {
+			query string
+			into  *int64
+		}{{countInDoubtQuery, &g.InDoubt}, {countInboundQuery, &g.Waiting}, {databaseBytesQuery, &g.Bytes},
+			{countActiveQuery, &g.WebhooksActive}, {countFailingQuery, &g.WebhooksFailing}, {countDisabledQuery, &g.WebhooksDisabled}} {
+			n, err := one("gauges", c.stmt(count.query), (*stmt).readInt)
+			if err != nil {
+				return err
+			}
+			*count.into = n
+		}
+		g.Channels, err = all("channels' gauges", c.stmt(channelGaugesQuery), func(s *stmt) app.ChannelGauge {
+			channel := desk.Channel{ID: s.readID(), Enabled: s.readInt() != 0}
+			s.readJSON(&channel.Status)
+			return app.ChannelGauge{ID: channel.ID, Up: channel.Up(now), Callback: s.readTime()}
+		})
+		return err
+	})
+	if err != nil {
+		return g, err
+	}
+	log, err := os.Stat(s.path + "-wal")
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // no log yet
+		return g, nil
+	case err != nil:
+		return g, stored.Unavailable(err)
+	}
+	g.Bytes += log.Size()
+	return g, nil
+}

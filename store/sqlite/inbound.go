@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/internal/stored"
+)
+
+const optOutQuery = `SELECT since, at FROM opt_outs WHERE workspace_id = ? AND number_hash = ?`
+
+func optOut(c conn, ws desk.ID, number app.NumberHash) (app.OptOut, error) {
+	return one("opt-out", c.stmt(optOutQuery).id(ws).bytes(number[:]), func(s *stmt) app.OptOut {
+		return app.OptOut{Since: s.readTime(), At: s.readTime()}
+	})
+}
+
+// OptedOut returns since when the number's holder has opted out of marketing, or 0.
+func (s *Store) OptedOut(ctx context.Context, ws desk.ID, number app.NumberHash) (since desk.Time, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		o, err := optOut(c, ws, number)
+		since = o.Since
+		return err
+	})
+	return since, err
+}
+
+const (
+	earlyStatusesQuery = `SELECT external_id, attempt_id, delivery, failure, user_id, at FROM early_statuses
+	WHERE workspace_id = ? AND channel_id = ? AND external_id = ?`
+	takeStatusesQuery = `DELETE FROM early_statuses WHERE workspace_id = ? AND channel_id = ? AND external_id = ?`
+	dropStatusesQuery = `DELETE FROM early_statuses WHERE workspace_id = ? AND hour <= ` + thisHour + ` - ?`
+)
+
+func readStatus(s *stmt) desk.StatusUpdate {
+	n := desk.StatusUpdate{ExternalID: s.readText(), Attempt: s.readID(), Delivery: desk.Delivery(s.readText())}
+	s.readJSON(&n.Failure)
+	n.UserID, n.At = s.readText(), s.readTime()
+	return n
+}
+
+const inboundColumns = `due_at, id, channel_id, received_at, skip, body`
+
+func readInbound(s *stmt) app.InboundItem {
+	return app.InboundItem{
+		Due: s.readTime(), ID: s.readID(), Channel: s.readID(), ReceivedAt: s.readTime(), Skip: int(s.readInt()), Body: s.readBlob(),
+	}
+}
+
+// putInbound leaves the body of a callback to PutCallback.
+func putInbound(c conn, ws desk.ID, n app.InboundItem) error {
+	if n.ReceivedAt != 0 {
+		n.Body = nil
+	}
+	return failed("store inbound item", c.stmt(`REPLACE INTO inbound_items (workspace_id, `+inboundColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?)`).
+		id(ws).time(n.Due).id(n.ID).id(n.Channel).time(n.ReceivedAt).int(int64(n.Skip)).bytes(n.Body).run())
+}
+
+const takeInboundQuery = `DELETE FROM inbound_items WHERE workspace_id = ? AND due_at = ? AND id = ? RETURNING ` + inboundColumns
+
+// inboundQuery and farInboundQuery are of the items that are due up to the longest wait from
+// now, and of those after it, which are due too.
+const (
+	inboundQuery    = `SELECT ` + inboundColumns + ` FROM inbound_items WHERE workspace_id = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?`
+	farInboundQuery = `SELECT ` + inboundColumns + ` FROM inbound_items WHERE workspace_id = ? AND due_at > ? ORDER BY due_at, id LIMIT ?`
+)
+
+// InboundItems returns up to limit due inbound items of a workspace, and how long to
+// wait for the next one.
+func (s *Store) InboundItems(ctx context.Context, ws desk.ID, longest time.Duration, limit int) (list []app.InboundItem, next time.Duration, err error) {
+	due := stored.Due{Limit: limit}
+	err = s.read(ctx, int64(pointRead+2*limit), func(c conn) error {
+		now := s.now()
+		for _, of := range []struct {
+			query string
+			now   desk.Time
+		}{{inboundQuery, now}, {farInboundQuery, 0}} {
+			rows := c.stmt(of.query).id(ws).time(now + desk.Time(longest.Milliseconds())).int(int64(limit) + 1)
+			for rows.next() {
+				due.Add(readInbound(&rows), of.now)
+			}
+			if err := rows.done(); err != nil {
+				return failed("inbound items", err)
+			}
+		}
+		return nil
+	})
+	return due.List, due.Next(), err
+}
+
+const inboundDueQuery = `SELECT workspace_id, min(CASE WHEN due_at > ?1 + ?2 THEN 0 ELSE max(due_at - ?1, 0) END) FROM inbound_items GROUP BY workspace_id`
+
+// InboundDue returns the workspaces with inbound items, and how long to wait until the
+// first item of each is due.
+func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		due = map[desk.ID]time.Duration{}
+		rows := c.stmt(inboundDueQuery).time(s.now()).int(longest.Milliseconds())
+		for rows.next() {
+			ws := rows.readID()
+			due[ws] = time.Duration(rows.readInt()) * time.Millisecond
+		}
+		return failed("inbound items due", rows.done())
+	})
+	return due, err
+}
+
+// Lease gives a task to the caller for some milliseconds of the database's clock, and
+// tells whether it did. It does not while another caller has the task by a lease that
+// is not void.
+func (s *Store) Lease(_ context.Context, ws desk.ID, task string, length desk.Time) (ours bool, err error) {
+	err = s.write(func(c conn) error {
+		now := s.now()
+		err := c.stmt(`INSERT INTO leases (workspace_id, task, until) VALUES (?1, ?2, ?3)
+			ON CONFLICT DO UPDATE SET until = excluded.until WHERE leases.until < ?4 OR leases.until > ?3`).
+			id(ws).text(task).time(desk.Time(desk.LeaseFor(now, length))).time(now).run()
+		ours = c.Changes() > 0
+		return failed("lease", err)
+	})
+	return ours, err
+}

@@ -1,0 +1,92 @@
+package sqlite
+
+import (
+	"slices"
+
+	"parley/desk"
+)
+
+// A value of more than largeBytes is kept apart from its contact, in large_values, and
+// apart stands in its place, which no value looks like. SQLite compares a key with that of
+// a row of contacts by reading the whole row, so the rows must stay short (docs/adr/0021).
+const (
+	largeBytes = 8 << 10
+	apart      = ">"
+)
+
+// The fields of contacts that may be apart.
+const (
+	attributesField = "attributes"
+	furtherField    = "further"
+)
+
+const largeQuery = `SELECT value FROM large_values WHERE workspace_id = ? AND contact_id = ? AND field = ?`
+
+// readLarge reads what is apart of a contact. The statement that has found the contact is
+// still open, so it reads the same commit.
+func readLarge(c conn, ws, id desk.ID, field string) (string, error) {
+	return one("large value", c.stmt(largeQuery).id(ws).id(id).text(field), (*stmt).readText)
+}
+
+func readFurther(c conn, ws, id desk.ID) ([]desk.Identity, error) {
+	text, err := readLarge(c, ws, id, furtherField)
+	if err != nil {
+		return nil, err
+	}
+	return desk.StoredFurther(text)
+}
+
+// The values of these fields, wherever they are, for queries that can't ask twice.
+const (
+	attributesOf = `CASE c.attributes WHEN '` + apart + `' THEN (SELECT l.value FROM large_values l
+		WHERE l.workspace_id = c.workspace_id AND l.contact_id = c.id AND l.field = '` + attributesField + `') ELSE c.attributes END`
+	furtherOf = `CASE c.further WHEN '` + apart + `' THEN (SELECT l.value FROM large_values l
+		WHERE l.workspace_id = c.workspace_id AND l.contact_id = c.id AND l.field = '` + furtherField + `') ELSE c.further END`
+)
+
+const (
+	putLargeQuery = `INSERT INTO large_values (workspace_id, contact_id, field, value) VALUES (?, ?, ?, ?)
+		ON CONFLICT (workspace_id, contact_id, field) DO UPDATE SET value = excluded.value`
+	dropLargeQuery  = `DELETE FROM large_values WHERE workspace_id = ? AND contact_id = ? AND field = ?`
+	eraseLargeQuery = `DELETE FROM large_values WHERE workspace_id = ? AND contact_id = ?`
+)
+
+// storeValues stores what is large of a contact's new state, and returns what its row is to
+// hold. What is apart already and has not changed is not written again.
+func storeValues(c conn, ws desk.ID, e *desk.Entry) (attributes, further string, err error) {
+	was := e.Stored
+	if was == nil {
+		was = &desk.Contact{}
+	}
+	attributes = e.Now.Attributes.JSON()
+	if attributes, err = storeValue(c, ws, e.Now.ID, attributesField, attributes, was.Apart.Attributes, was.Attributes == e.Now.Attributes); err != nil {
+		return "", "", err
+	}
+	same := was.Apart.Further && slices.Equal(was.Further, e.Now.Further)
+	if same {
+		return attributes, apart, nil
+	}
+	further, err = storeValue(c, ws, e.Now.ID, furtherField, desk.FurtherText(e.Now.Further), was.Apart.Further, false)
+	return attributes, further, err
+}
+
+// storeValue is storeValues for one field, which was apart, and is the same now.
+func storeValue(c conn, ws, id desk.ID, field, value string, was, same bool) (inRow string, err error) {
+	switch large := len(value) > largeBytes; {
+	case large && was && same:
+		return apart, nil
+	case large:
+		return apart, c.stmt(putLargeQuery).id(ws).id(id).text(field).text(value).run()
+	case was:
+		err = c.stmt(dropLargeQuery).id(ws).id(id).text(field).run()
+	}
+	return value, err
+}
+
+// eraseLarge deletes what is apart of a contact.
+func eraseLarge(c conn, ws desk.ID, contact *desk.Contact) error {
+	if contact.Apart == (desk.Apart{}) {
+		return nil
+	}
+	return c.stmt(eraseLargeQuery).id(ws).id(contact.ID).run()
+}

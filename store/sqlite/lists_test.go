@@ -1,0 +1,295 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"errors"
+	goflag "flag" // flag is a function of this package
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/storetest"
+
+	"modernc.org/libc"
+	lib "modernc.org/sqlite/lib"
+	"zombiezen.com/go/sqlite"
+)
+
+var listed = goflag.Int("listed", 12_000, "how many contacts and conversations TestListsAreBounded stores")
+
+// steps is how many instructions SQLite has carried out for a statement since it was
+// last asked.
+func steps(s stmt) int {
+	tls := libc.NewTLS()
+	defer tls.Close()
+	return int(lib.Xsqlite3_stmt_status(tls, handleOf(s.s), lib.SQLITE_STMTSTATUS_VM_STEP, 1))
+}
+
+// handleOf is the pointer by which SQLite knows a statement.
+func handleOf(s *sqlite.Stmt) uintptr {
+	return uintptr(reflect.ValueOf(s).Elem().FieldByName("stmt").Uint())
+}
+
+func planOf(t *testing.T, c conn, query string) []string {
+	t.Helper()
+	steps, err := all("plan", c.stmt("EXPLAIN QUERY PLAN "+query), func(s *stmt) string { s.col = 3; return s.readText() })
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return steps
+}
+
+// Whom the lists are filtered by: one whom everything is of, one who has little, and one
+// who has nothing.
+var most, little, nothing = desk.ID{1}, desk.ID{2}, desk.ID{3}
+
+// fill stores n contacts and n conversations, in SQL for the sake of time.
+func fill(t *testing.T, c conn, ws desk.ID, n int) {
+	t.Helper()
+	err := c.stmt(beginWrite).run()
+	for i := range n {
+		var id desk.ID
+		binary.BigEndian.PutUint64(id[8:], uint64(i)*0x9E3779B97F4A7C15) // in another order than that of the lists
+		owner, status := most, []string{"open", "closed", "archived"}[i%3]
+		if i == n/2 {
+			owner = little
+		}
+		channel := desk.ID{4}
+		if i == 1 {
+			channel = little
+		}
+		err = errors.Join(err, c.stmt(`INSERT INTO contacts (workspace_id, id, external_id, name, email, phone, note, attributes, further, owner_id, created_at, updated_at, version)
+			VALUES (?, ?, '', 'Name', '', '', '', '{}', '', ?, 1, ?, 1)`).id(ws).id(id).id(owner).int(int64(1+i)).run(),
+			c.stmt(`INSERT INTO claims (workspace_id, kind, value, share, contact_id) VALUES (?, 'email', ?, 0, ?)`).id(ws).text(fmt.Sprint("p", i)).id(id).run(),
+			c.stmt(`INSERT INTO conversations (workspace_id, id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at)
+			VALUES (?, ?, ?, ?, ?, ?, 'member', 'Hello', ?, 1)`).id(ws).id(id).id(channel).id(desk.ID{9, byte(i % 7), byte(i), byte(i >> 8), byte(i >> 16)}).text(status).id(owner).int(int64(i)).run(),
+			c.stmt(`INSERT INTO messages (workspace_id, conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure, opt_in_at)
+			VALUES (?, ?, ?, ?, ?, 'inbound', '', 'Hello', '', '', 0)`).id(ws).id(desk.ID{8}).int(int64(i)).id(id).id(channel).run(),
+			c.stmt(`INSERT INTO attempts (workspace_id, id, key, hash, actor_id, phase, created_at, lease_until, settled_at, plan, external_id, refusal, notes, erased)
+			VALUES (?, ?, '', x'', x'', ?, 1, 1, 1, '', '', '', '', 0)`).id(ws).id(id).text([]string{"done", "in_doubt"}[i%2]).run())
+	}
+	if err := errors.Join(err, c.stmt("COMMIT").run()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A boundedRead is a page of a list with some filter.
+type boundedRead struct {
+	name string
+	read func() error
+}
+
+func listReads(t *testing.T, s *Store, ws desk.ID, n int) (reads []boundedRead) {
+	ctx := t.Context()
+	for name, f := range map[string]desk.ContactFilter{
+		"all": {}, "owner": {Owner: most}, "owner of one": {Owner: little}, "owner of none": {Owner: nothing},
+		"since": {UpdatedSince: desk.Time(n / 2)}, "since the end": {UpdatedSince: desk.Time(n + 5)},
+		"since, owner of none": {UpdatedSince: 5, Owner: nothing}, "since, owner of one": {UpdatedSince: 5, Owner: little},
+	} {
+		for place, after := range map[string]desk.ContactPlace{"first": {UpdatedAt: f.UpdatedSince - 1, ID: lastID}, "deep": {UpdatedAt: desk.Time(n * 9 / 10), ID: most}} {
+			reads = append(reads, boundedRead{"contacts: " + name + ", " + place, func() error {
+				_, _, err := s.Contacts(ctx, ws, f, after, desk.MaxLimit)
+				return err
+			}})
+		}
+	}
+	for _, status := range []desk.ConversationStatus{"", desk.StatusOpen, desk.StatusArchived} {
+		for _, assignee := range []desk.ID{{}, most, little, nothing} {
+			for _, channel := range []desk.ID{{}, {4}, little, nothing} {
+				for _, contact := range []desk.ID{{}, {9, 1, 1}, nothing} {
+					for _, unassigned := range []bool{false, true} {
+						if unassigned && !assignee.IsZero() {
+							continue
+						}
+						f := desk.ConversationFilter{Status: status, Assignee: assignee, Unassigned: unassigned, Channel: channel, Contact: contact}
+						for _, after := range []*desk.ConversationPlace{nil, {LastMessageAt: desk.Time(n / 2)}} {
+							reads = append(reads, boundedRead{fmt.Sprintf("conversations: %q, assignee %x (none: %v), channel %x, contact %x, first: %v",
+								status, assignee[:1], unassigned, channel[:1], contact[:1], after == nil), func() error {
+								_, _, err := s.Conversations(ctx, ws, f, after, desk.MaxLimit)
+								return err
+							}})
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, after := range []*desk.MessagePlace{nil, {TS: desk.Time(n / 2)}} {
+		reads = append(reads, boundedRead{"messages", func() error {
+			_, _, err := s.Messages(ctx, ws, desk.ID{8}, after, desk.MaxLimit)
+			return err
+		}})
+	}
+	for _, inDoubt := range []bool{false, true} {
+		reads = append(reads, boundedRead{fmt.Sprint("attempts, in doubt: ", inDoubt), func() error {
+			_, err := s.Attempts(ctx, ws, inDoubt, desk.MaxLimit)
+			return err
+		}})
+	}
+	return reads
+}
+
+// maxSteps is what a page may cost: SQLite carries out some 40 instructions for each
+// record of a list that is merged from three.
+const maxSteps = 50 * desk.MaxLooked
+
+// TestListsAreBounded: whatever the filters, a page of a list looks at a bounded number
+// of rows, whether SQLite has no figures of the tables (nobody says ANALYZE), old ones, or
+// those of today.
+func TestListsAreBounded(t *testing.T) {
+	t.Parallel()
+	for figures, before := range map[string]int{"absent": -1, "of empty tables": 0, "of few rows": 10, "of today": *listed} {
+		t.Run("figures "+figures, func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t)
+			ws := newWorkspace(t, s)
+			rest := *listed
+			if before >= 0 {
+				fill(t, s.writer, ws, before)
+				if err := s.writer.stmt("ANALYZE").run(); err != nil {
+					t.Fatal(err)
+				}
+				rest -= before
+			}
+			if rest == *listed {
+				fill(t, s.writer, ws, rest)
+			} else if rest > 0 {
+				if err := s.write(func(c conn) error {
+					for _, table := range []string{"contacts", "claims", "conversations", "messages", "attempts"} {
+						if err := c.stmt("DELETE FROM " + table).run(); err != nil {
+							return err
+						}
+					}
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				fill(t, s.writer, ws, *listed)
+			}
+			for range cap(s.readers) { // one reader, whose statements are counted
+				if len(s.readers) > 1 {
+					if err := (<-s.readers).Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			var slowest, worst int
+			for _, r := range listReads(t, s, ws, *listed) {
+				c := <-s.readers
+				for _, prepared := range c.prepared {
+					steps(stmt{s: prepared})
+				}
+				s.readers <- c
+				began := time.Now()
+				if err := r.read(); err != nil {
+					t.Fatalf("%s: %v", r.name, err)
+				}
+				took := int(time.Since(began).Milliseconds())
+				c = <-s.readers
+				n := 0
+				for _, prepared := range c.prepared {
+					n += steps(stmt{s: prepared})
+				}
+				s.readers <- c
+				if slowest, worst = max(slowest, took), max(worst, n); n > maxSteps {
+					t.Errorf("%s: %d steps, at most %d are meant", r.name, n, maxSteps)
+				}
+			}
+			t.Logf("of %d: at most %d steps, and %d ms", *listed, worst, slowest)
+		})
+	}
+}
+
+// TestListTimes measures the lists that TestListsAreBounded counts the work of.
+func TestListTimes(t *testing.T) {
+	if !storetest.JudgesTimes() {
+		t.Parallel()
+	}
+	s := openStore(t)
+	ws := newWorkspace(t, s)
+	fill(t, s.writer, ws, *listed)
+	storetest.ListTimes(t, s, storetest.Listed{
+		Workspace: ws, Count: *listed, Most: most, Little: little, Nothing: nothing, Channel: desk.ID{4},
+		Contacts: []desk.ID{{9, 1, 1}}, Conversation: desk.ID{8},
+	})
+}
+
+// TestListsGoByTheirIndexes: no list sorts, except the few conversations of a contact, or
+// reads a workspace through.
+func TestListsGoByTheirIndexes(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	c := s.writer
+	check := func(query string, want ...string) {
+		t.Helper()
+		plan := planOf(t, c, query)
+		text := strings.Join(plan, "\n")
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s\ngoes by\n%s\nwant %s", query, text, w)
+			}
+		}
+		for _, step := range plan {
+			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "VIRTUAL TABLE") && !strings.HasPrefix(step, "SCAN (subquery") {
+				t.Errorf("%s\nscans: %s", query, step)
+			}
+		}
+	}
+	check(contactsQuery(desk.ContactFilter{}), "USING INDEX contacts_updated (workspace_id=? AND (updated_at,id)>(?,?)")
+	check(contactsQuery(desk.ContactFilter{Owner: most}), "USING INDEX contacts_owned (workspace_id=? AND owner_id=? AND (updated_at,id)>(?,?)")
+	const place = "(last_message_at,created_at,id)<(?,?,?)"
+	for _, status := range []desk.ConversationStatus{"", desk.StatusOpen} {
+		check(newConversationList(desk.ConversationFilter{Status: status}, false).query, "conversations_recent (workspace_id=? AND status=? AND "+place)
+		check(newConversationList(desk.ConversationFilter{Status: status, Assignee: most}, false).query, "conversations_held (workspace_id=? AND assigned_member_id=? AND status=? AND "+place)
+		for _, f := range []desk.ConversationFilter{{Unassigned: true}, {Channel: most}, {Contact: most}, {Assignee: most, Channel: most}} {
+			f.Status = status
+			index := "conversations_recent"
+			if !f.Assignee.IsZero() {
+				index = "conversations_held"
+			}
+			check(newConversationList(f, false).query, "USING COVERING INDEX "+index)
+		}
+		check(newConversationList(desk.ConversationFilter{Status: status, Contact: most, Unassigned: true}, true).query, "conversations_contact (workspace_id=? AND contact_id=?)")
+	}
+	check(conversationCountQuery, "conversations_contact (workspace_id=? AND contact_id=?)")
+	for _, query := range []string{messagesQuery, attemptsQuery, inDoubtQuery, contactsQuery(desk.ContactFilter{}), contactsQuery(desk.ContactFilter{Owner: most})} {
+		check(query)
+		if plan := planOf(t, c, query); slices.ContainsFunc(plan, func(step string) bool { return strings.Contains(step, "TEMP B-TREE") }) {
+			t.Errorf("%s\nsorts: %q", query, plan)
+		}
+	}
+}
+
+// TestUnassignWritesFewPages: what changes a conversation's holder writes the row and the
+// two indexes that have the holder, not those of its contact.
+func TestUnassignWritesFewPages(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	ws := desk.ID{1, 1}
+	if err := s.CreateWorkspace(t.Context(), desk.Workspace{ID: ws}); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s.writer, ws, 2000)
+	if _, err := checkpoint(s.writer, "TRUNCATE"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+		held, err := tx.HeldConversations(most, nil, 1)
+		if err != nil || len(held) != 1 {
+			return fmt.Errorf("%d held: %w", len(held), err)
+		}
+		held[0].Unassign()
+		return tx.PutConversation(held...)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := checkpoint(s.writer, "PASSIVE")
+	if err != nil || pages > 3 {
+		t.Errorf("%d pages written, %v", pages, err)
+	}
+}

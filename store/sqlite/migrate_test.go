@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"parley/store/storetest"
+)
+
+// TestMigrationsAreFrozen fails when a migration that installations have run is edited:
+// they would never run the edit.
+func TestMigrationsAreFrozen(t *testing.T) {
+	t.Parallel()
+	storetest.Frozen(t, migrations, map[string]string{
+		"00001_contacts.sql":      "b7e482c8bbb8f02ea6a375e85468d11b553670733e26e278dfb692c25da11d49",
+		"00002_conversations.sql": "ad60f7e80cbc0ea3a5de3553ccb5df1bce03a0bb0ebc8f36027f8c47c3df3fe7",
+		"00003_leases.sql":        "a52db00198c7f5c124749549553dc558897c5c0e7d5080985dc389517e426082",
+		"00004_webhooks.sql":      "6eb6ddf46bab17e33d19b8361bae228a6736a4ffdfdd78e09bd460cebe520f44",
+		"00005_identities.sql":    "85b9ee445b75107fc520f68b5ef3e0723975c6fd63b74fce516a6eccc1b746f8",
+		"00006_lists.sql":         "62043a0fefb3084cf5606377badb02de2f481016b738563920797fe1f86dc847",
+		"00007_clock.sql":         "68c25a7b8adbb09794ae49d10d61de20ffccb915be7e9a6a0bccac4b51165934",
+		"00008_inbound.sql":       "481bedc0858e08a5b3b8e82e80b25c0f31273490c42f66b42089a04be22eb8d6",
+		"00009_large.sql":         "f4ff8afefd2e6ca9eebbf78242dc471e0f327b44ff69a25ca2a735ab8233ed10",
+		"00010_actors.sql":        "dd5855ed6265d79d992e2982441565f475c00a235bb59eecfed92f0599de91ec",
+		"00011_called.sql":        "7085028f9d2ad4b28439f9b0c5dc334568c4b15ad46a67c4b5ec0d7fe7e2c2c6",
+		"00012_early_users.sql":   "214fa7cbe04e373760b2b1312d2509e037548f8628bcf732585335981cbcefc6",
+		"00013_events.sql":        "0f8659f0744ed1306ac0b5894147eeb71f54e22bcc7d75dcbe902102ded62f9e",
+		"00014_webhooks.sql":      "955aa232859150aac0e291ab141f637404eb6e1eb2b20c01ba72fa6fdcde97e6",
+		"00015_deliveries.sql":    "97cef4bcfc4dff04a1b68cb14ae0b2b77a3f1aaaaf6063f737faa48a5829bcb2",
+	})
+}
+
+// TestAnyDirectoryOpens: a path is not a URL, so nothing in it has a meaning.
+func TestAnyDirectoryOpens(t *testing.T) {
+	t.Parallel()
+	names := []string{"a?b", "a#b", "a%20b", "a b", "a&mode=memory", "file:a", "ü"}
+	if runtime.GOOS == "windows" {
+		names = []string{"a#b", "a%20b", "a b", "a&mode=memory", "ü"}
+	}
+	for _, name := range names {
+		dir := t.TempDir()
+		s := openAt(t, filepath.Join(dir, name, "parley.db"))
+		newWorkspace(t, s)
+		made, err := os.ReadDir(dir)
+		if err != nil || len(made) != 1 || made[0].Name() != name {
+			t.Errorf("%q: the directory holds %v, %v", name, made, err)
+		}
+		made, err = os.ReadDir(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range made {
+			if !strings.HasPrefix(file.Name(), "parley.db") {
+				t.Errorf("%q: a stray file %s", name, file.Name())
+			}
+		}
+	}
+}

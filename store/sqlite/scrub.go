@@ -1,0 +1,218 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// SQLite copies rows when it splits and joins pages, and leaves the bytes from before in the
+// gap of a page, which is between its cell pointers and its cells. When such a row is
+// deleted, secure_delete overwrites the row, but not that copy. So after people were
+// deleted, the gaps of all pages are cleared in the background (docs/adr/0022).
+
+const (
+	// scrubEvery is how long what was deleted waits at most for the gaps to be cleared.
+	scrubEvery = time.Hour
+	// scrubLook is how many pages one step reads, and scrubClear how many it clears, in one
+	// transaction.
+	scrubLook, scrubClear = 500, 64
+	// scrubPause is between two steps, so that writes have most of the disk.
+	scrubPause = 50 * time.Millisecond
+	// scrubAtStop is how long a stop clears gaps, at most. The next start continues.
+	scrubAtStop = 3 * time.Second
+	// scrubCache is small, in KiB: each page is read once.
+	scrubCache = 64
+)
+
+// The file says in SQLite's user_version whether a scrub is due. So it is known after a
+// crash, and to the server if a command has deleted.
+const (
+	scrubbed = iota
+	scrubDue // people were deleted since the last scrub began
+	scrubUnderWay
+)
+
+const scrubStateQuery = "PRAGMA user_version"
+
+var setScrubState = [...]string{
+	scrubbed:      "PRAGMA user_version = 0",
+	scrubDue:      "PRAGMA user_version = 1",
+	scrubUnderWay: "PRAGMA user_version = 2",
+}
+
+func scrubState(c conn) (int64, error) {
+	return one("scrub state", c.stmt(scrubStateQuery), (*stmt).readInt)
+}
+
+// wantScrub notes in the transaction that it deletes people.
+func wantScrub(c conn) error {
+	*c.erased = true
+	if state, err := scrubState(c); err != nil || state == scrubDue {
+		return err
+	}
+	return failed("want scrub", c.stmt(setScrubState[scrubDue]).run())
+}
+
+// scrubs clears the gaps whenever people were deleted, until ctx ends. A scrub that fails
+// (for example, on a full disk) is due still.
+func (s *Store) scrubs(ctx context.Context) {
+	tick := time.NewTicker(scrubEvery)
+	defer tick.Stop()
+	for {
+		_ = s.scrub(ctx, scrubPause)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// scrub clears the gaps of all pages, if people were deleted since it did so last. It reads
+// beside the writers and writes in short transactions.
+func (s *Store) scrub(ctx context.Context, pause time.Duration) (err error) {
+	c, err := open(s.path, scrubCache)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if state, err := scrubState(c); err != nil || state == scrubbed {
+		return err
+	}
+	// Who deletes from here on makes another scrub due.
+	if err := s.write(func(c conn) error { return c.stmt(setScrubState[scrubUnderWay]).run() }); err != nil {
+		return err
+	}
+	for next := firstScrubbed; next > 0; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		if next, err = s.scrubSome(c, next); err != nil {
+			return err
+		}
+	}
+	return s.write(endScrub)
+}
+
+// endScrub notes that nothing is left to clear, unless people were deleted meanwhile.
+func endScrub(c conn) error {
+	if state, err := scrubState(c); err != nil || state != scrubUnderWay {
+		return err
+	}
+	return failed("end scrub", c.stmt(setScrubState[scrubbed]).run())
+}
+
+// firstScrubbed is the second page. The first one has SQLite's own header and the schema,
+// and nobody's data.
+const firstScrubbed int64 = 2
+
+// errLayout is why a file is not scrubbed: its pages can't be told apart with certainty.
+var errLayout = errors.New("not scrubbed: the file is in another format than parley makes, or has 128 GiB")
+
+// scrubSome clears some of the pages from first on, and returns the page to continue with,
+// or 0 after the last one.
+func (s *Store) scrubSome(c conn, first int64) (next int64, err error) {
+	var unclear []int64
+	page := make([]byte, pageSize)
+	count, err := scrubPages(c, page)
+	if err != nil {
+		return 0, err
+	}
+	for next = first; next <= count && next < first+scrubLook && len(unclear) < scrubClear; next++ {
+		if err := readPage(c, next, page); err != nil {
+			return 0, err
+		}
+		if clearGap(page) {
+			unclear = append(unclear, next)
+		}
+	}
+	if next > count {
+		next = 0
+	}
+	if unclear == nil {
+		return next, nil
+	}
+	return next, s.write(func(c conn) error {
+		if _, err := scrubPages(c, page); err != nil {
+			return err
+		}
+		for _, n := range unclear {
+			if err := readPage(c, n, page); err != nil { // as it is in this transaction
+				return err
+			}
+			if !clearGap(page) {
+				continue
+			}
+			if err := c.stmt("UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?").bytes(page).int(n).run(); err != nil {
+				return failed("clear page", err)
+			}
+		}
+		s.frames += len(unclear) // grew counts less of them
+		return nil
+	})
+}
+
+// readPage reads a page as the connection's transaction sees it.
+func readPage(c conn, n int64, into []byte) error {
+	row := c.stmt("SELECT data FROM sqlite_dbpage WHERE pgno = ?").int(n)
+	clear(into) // a page that the file does not have any more
+	if row.next() {
+		row.readBytes(into)
+	}
+	return failed("read page", row.done())
+}
+
+// scrubPages returns how many pages the file has, or errLayout. buffer is for the first
+// page.
+//
+// A page with cells begins with its type: 2, 5, 10 or 13. Pages of long values and of the
+// list of free pages begin with a page's number, whose first byte is 0 or 1 in a file of
+// less than 128 GiB; so no such page is taken for one with cells. A file with
+// auto-vacuum, which parley never makes, has other pages still.
+func scrubPages(c conn, buffer []byte) (count int64, err error) {
+	if err := readPage(c, 1, buffer); err != nil {
+		return 0, err
+	}
+	size, reserved := binary.BigEndian.Uint16(buffer[16:]), buffer[20]
+	count = int64(binary.BigEndian.Uint32(buffer[28:]))
+	vacuum := binary.BigEndian.Uint32(buffer[52:])
+	if size != pageSize || reserved != 0 || vacuum != 0 || count >= 2<<24 {
+		return 0, errLayout
+	}
+	return count, nil
+}
+
+// clearGap fills the gap of a page with zeros, and returns whether it was not so before. It
+// leaves alone what is no page with cells, and what is not as SQLite's file format says
+// (https://sqlite.org/fileformat2.html#b_tree_pages).
+func clearGap(page []byte) bool {
+	from := 8 // length of the page's header
+	switch page[0] {
+	case 2, 5: // of the inside of an index, of a table
+		from = 12
+	case 10, 13: // a leaf of an index, of a table
+	default:
+		return false
+	}
+	free := int(binary.BigEndian.Uint16(page[1:])) // first free block among the cells; 0: none
+	cells := from + 2*int(binary.BigEndian.Uint16(page[3:]))
+	content := int(binary.BigEndian.Uint16(page[5:]))
+	if cells > content || content > len(page) || free != 0 && free < content {
+		return false
+	}
+	for ; from < cells; from += 2 {
+		if cell := int(binary.BigEndian.Uint16(page[from:])); cell < content || cell > len(page)-4 {
+			return false
+		}
+	}
+	gap, dirty := page[cells:content], false
+	for _, b := range gap {
+		dirty = dirty || b != 0
+	}
+	clear(gap)
+	return dirty
+}

@@ -1,0 +1,270 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// newDelivery is a pending delivery of an event about a contact.
+func newDelivery(seq int64, contact desk.ID) *desk.WebhookDelivery {
+	at := now()
+	return &desk.WebhookDelivery{
+		ID: idAt(at), Event: desk.EventPlace{Seq: seq, Tag: seq * 7}, Type: desk.ContactUpdated, Contact: contact, Status: desk.DeliveryPending,
+		CreatedAt: at, DueAt: at + 5000, TriedAt: at, Steps: 1,
+	}
+}
+
+func refused(at desk.Time, response string) desk.WebhookAttempt {
+	return desk.WebhookAttempt{At: at, Took: 12, StatusCode: 503, Error: "status", Response: response}
+}
+
+func deliveries(t *testing.T, s app.Store, ws, hook desk.ID, f desk.DeliveryFilter, limit int) (list []*desk.WebhookDelivery) {
+	t.Helper()
+	var after *desk.ID
+	for {
+		page, next, err := s.Deliveries(t.Context(), ws, hook, f, after, limit)
+		must(t, err)
+		if list = append(list, page...); next == nil {
+			return list
+		}
+		after = next
+	}
+}
+
+// deliveryFields: deliveries survive, are listed newest first, by status and by event, and
+// those of another webhook or workspace are not there.
+func deliveryFields(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	hook, contact := newID(), put(t, s, ws, upsert("ada@example.com", ""))
+	var all []*desk.WebhookDelivery
+	for n := range int64(7) {
+		d := newDelivery(n/2, contact.ID)
+		if n == 3 {
+			d.Contact = desk.ID{}
+		}
+		if d.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, fmt.Sprintf("response %d", n))}; n%3 == 1 {
+			d.Attempts = append(d.Attempts, desk.WebhookAttempt{At: d.TriedAt + 1, StatusCode: 204})
+			d.Status, d.DueAt, d.SettledAt = desk.DeliveryDelivered, 0, d.TriedAt+1
+		}
+		all = append(all, d)
+	}
+	store(t, s, ws, func(tx app.Tx) error {
+		if err := tx.PutDeliveries(newID(), []*desk.WebhookDelivery{newDelivery(1, contact.ID)}); err != nil {
+			return err
+		}
+		return tx.PutDeliveries(hook, all)
+	})
+	slices.Reverse(all)
+	for _, limit := range []int{1, 3, 7, 50} {
+		equal(t, "all", deliveries(t, s, ws, hook, desk.DeliveryFilter{}, limit), all)
+	}
+	only := func(keep func(*desk.WebhookDelivery) bool) (list []*desk.WebhookDelivery) {
+		for _, d := range all {
+			if keep(d) {
+				list = append(list, d)
+			}
+		}
+		return list
+	}
+	pending := only(func(d *desk.WebhookDelivery) bool { return d.Status == desk.DeliveryPending })
+	equal(t, "pending", deliveries(t, s, ws, hook, desk.DeliveryFilter{Status: desk.DeliveryPending}, 2), pending)
+	place := desk.EventPlace{Seq: 2, Tag: 14}
+	ofEvent := only(func(d *desk.WebhookDelivery) bool { return d.Event == place })
+	equal(t, "of an event", deliveries(t, s, ws, hook, desk.DeliveryFilter{Event: &place}, 1), ofEvent)
+	equal(t, "of an event, delivered", deliveries(t, s, ws, hook, desk.DeliveryFilter{Event: &place, Status: desk.DeliveryDelivered}, 1),
+		only(func(d *desk.WebhookDelivery) bool { return d.Event == place && d.Status == desk.DeliveryDelivered }))
+	found, err := s.Delivery(t.Context(), ws, hook, all[0].ID)
+	must(t, err)
+	equal(t, "one", found, all[0])
+	other, _ := newWorkspace(t, s)
+	for _, of := range [][2]desk.ID{{other, hook}, {ws, newID()}} {
+		if found, err := s.Delivery(t.Context(), of[0], of[1], all[0].ID); found != nil || err != nil {
+			t.Errorf("another's: %v, %v", found, err)
+		}
+	}
+	if list := deliveries(t, s, other, hook, desk.DeliveryFilter{}, 9); list != nil {
+		t.Errorf("another workspace has %v", list)
+	}
+
+	waiting, err := s.PendingDeliveries(t.Context(), ws, hook)
+	must(t, err)
+	slices.Reverse(pending)
+	for i, d := range pending {
+		bare := *d
+		bare.Attempts = nil
+		equal(t, "waiting", waiting[i], &bare)
+	}
+	store(t, s, ws, func(tx app.Tx) error { return tx.DuePending(hook, 77) })
+	store(t, s, ws, func(tx app.Tx) error { return tx.DropPending(hook, 1) })
+	waiting, err = s.PendingDeliveries(t.Context(), ws, hook)
+	must(t, err)
+	for _, d := range waiting {
+		if d.Event.Seq > 1 || d.DueAt != 77 {
+			t.Errorf("waiting: %+v", d)
+		}
+	}
+	if left := deliveries(t, s, ws, hook, desk.DeliveryFilter{}, 9); len(waiting) == 0 || len(left) != len(waiting)+len(all)-len(pending) {
+		t.Errorf("%d are waiting, %d are left", len(waiting), len(left))
+	}
+}
+
+// deliveryAttempts: a delivery is changed, keeps its responses, and forgets those of the
+// attempts that it no longer has.
+func deliveryAttempts(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	hook, contact := newID(), put(t, s, ws, upsert("ada@example.com", ""))
+	d := newDelivery(1, contact.ID)
+	rules, state := desk.DefaultDeliveryRules(), desk.WebhookState{}
+	store(t, s, ws, func(tx app.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d}) })
+	for n := range 15 {
+		store(t, s, ws, func(tx app.Tx) error {
+			rows, err := tx.DeliveriesOf(hook, []desk.ID{newID(), d.ID})
+			if err != nil || len(rows) != 1 {
+				return fmt.Errorf("%d rows: %w", len(rows), err)
+			}
+			rules.Attempted(&state, rows[0], &desk.WebhookResult{WebhookAttempt: refused(now(), fmt.Sprint("response ", n)), Probe: true})
+			return tx.PutDeliveries(hook, rows)
+		})
+	}
+	found, err := s.Delivery(t.Context(), ws, hook, d.ID)
+	must(t, err)
+	for i, a := range found.Attempts {
+		if a.Response != fmt.Sprint("response ", i+3) {
+			t.Errorf("attempt %d has %q", i, a.Response)
+		}
+	}
+	if len(found.Attempts) != 12 {
+		t.Errorf("%d attempts", len(found.Attempts))
+	}
+}
+
+// deleteErasesResponses: what endpoints answered goes with the contact, nothing comes
+// after it, and those of others stay.
+func deleteErasesResponses(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	hook := newID()
+	contact, other := put(t, s, ws, upsert("ada@example.com", "")), put(t, s, ws, upsert("bob@example.com", ""))
+	d, late, kept := newDelivery(1, contact.ID), newDelivery(2, contact.ID), newDelivery(3, other.ID)
+	d.Attempts, kept.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, "ada")}, []desk.WebhookAttempt{refused(kept.TriedAt, "bob")}
+	store(t, s, ws, func(tx app.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d, late, kept}) })
+	put(t, s, ws, remove(contact.ID))
+	late.Attempts = []desk.WebhookAttempt{refused(late.TriedAt, "ada")}
+	store(t, s, ws, func(tx app.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{late}) })
+	for _, found := range deliveries(t, s, ws, hook, desk.DeliveryFilter{}, 9) {
+		want := ""
+		if found.ID == kept.ID {
+			want = "bob"
+		}
+		if len(found.Attempts) != 1 || found.Attempts[0].Response != want {
+			t.Errorf("%+v, want the response %q", found.Attempts, want)
+		}
+	}
+	// Beside deletions: whichever comes first, no response is left.
+	var group sync.WaitGroup
+	for n := range 20 {
+		c := put(t, s, ws, upsert(fmt.Sprintf("%d@example.com", n), ""))
+		d := newDelivery(int64(10+n), c.ID)
+		d.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, "someone")}
+		group.Go(func() { put(t, s, ws, remove(c.ID)) })
+		group.Go(func() {
+			if err := s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d}) }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for _, found := range deliveries(t, s, ws, hook, desk.DeliveryFilter{}, 50) {
+		if found.Event.Seq >= 10 && found.Attempts[0].Response != "" {
+			t.Errorf("left of a deleted contact: %+v", found)
+		}
+	}
+}
+
+// deliveriesAreForgotten: settled ones go by age and by number, pending ones with their
+// webhook only.
+func deliveriesAreForgotten(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	hook := newID()
+	var list []*desk.WebhookDelivery
+	for n := range int64(10) {
+		d := newDelivery(n, desk.ID{})
+		if d.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, "no")}; n != 4 {
+			d.Status, d.SettledAt = desk.DeliveryFailed, d.TriedAt
+		}
+		list = append(list, d)
+	}
+	store(t, s, ws, func(tx app.Tx) error { return tx.PutDeliveries(hook, list) })
+	forget := func(before desk.Time, keep, limit, want int) {
+		t.Helper()
+		if n, err := s.ForgetDeliveries(t.Context(), ws, hook, before, keep, limit); n != want || err != nil {
+			t.Errorf("forgot %d, %v; want %d", n, err, want)
+		}
+	}
+	forget(list[0].SettledAt, 100, 100, 0)
+	forget(list[3].SettledAt, 100, 2, 2)
+	forget(list[3].SettledAt, 100, 2, 1)
+	forget(0, 5, 100, 1) // of seven, the oldest two, of which one is pending
+	left := deliveries(t, s, ws, hook, desk.DeliveryFilter{}, 50)
+	if len(left) != 6 || left[5].ID != list[4].ID || left[5].Attempts[0].Response != "no" {
+		t.Errorf("left: %+v", left)
+	}
+	forget(0, 0, 4, 4)
+	forget(0, 0, 4, 2)
+	forget(0, 0, 4, 0)
+}
+
+// heldLeases: one holder has a task at a time, and learns that it was called, or that
+// another had the task meanwhile.
+func heldLeases(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	a, b := newID(), newID()
+	one, two := app.LeaseRef{Workspace: ws, Task: "one"}, app.LeaseRef{Workspace: ws, Task: "two"}
+	hold := func(holder desk.ID, length desk.Time, list ...app.LeaseRef) map[app.LeaseRef]int64 {
+		t.Helper()
+		held, err := s.HoldLeases(t.Context(), list, holder, length)
+		must(t, err)
+		return held
+	}
+	leased := func(holder desk.ID) (calls int64, ours bool) {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) (err error) {
+			calls, ours, err = tx.Leased("one", holder)
+			return err
+		})
+		return calls, ours
+	}
+	const long = 1_000_000
+	equal(t, "taken", hold(a, long, one, two), map[app.LeaseRef]int64{one: 0, two: 0})
+	equal(t, "by another", hold(b, long, one, two), map[app.LeaseRef]int64{})
+	equal(t, "extended", hold(a, long, one), map[app.LeaseRef]int64{one: 0})
+	store(t, s, ws, func(tx app.Tx) error { return tx.CallHolder("one") })
+	equal(t, "called", hold(a, long, one), map[app.LeaseRef]int64{one: 1})
+	if calls, ours := leased(a); calls != 1 || !ours {
+		t.Errorf("leased: %d, %v", calls, ours)
+	}
+	if _, ours := leased(b); ours {
+		t.Error("leased to another")
+	}
+	must(t, s.EndLease(t.Context(), one, b)) // which has no lease
+	equal(t, "still", hold(b, long, one), map[app.LeaseRef]int64{})
+	must(t, s.EndLease(t.Context(), one, a))
+	if _, ours := leased(a); ours {
+		t.Error("leased after its end")
+	}
+	equal(t, "handed over", hold(b, long, one), map[app.LeaseRef]int64{one: 2})
+	must(t, s.EndLease(t.Context(), one, b))
+	equal(t, "handed back", hold(a, long, one), map[app.LeaseRef]int64{one: 3})
+	equal(t, "void", hold(b, long/2, one), map[app.LeaseRef]int64{one: 4}) // it ends later than one that is given now
+	hold(a, -5, two)
+	equal(t, "expired", hold(b, long, two), map[app.LeaseRef]int64{two: 1})
+	store(t, s, ws, func(tx app.Tx) error { return tx.CallHolder("three") })
+	three := app.LeaseRef{Workspace: ws, Task: "three"}
+	if held := hold(a, long, three); held[three] == 0 {
+		t.Errorf("a call without a holder is lost: %v", held)
+	}
+}

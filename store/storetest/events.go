@@ -1,0 +1,262 @@
+package storetest
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// everyType passes all events.
+func everyType(*desk.Settings) ([]desk.EventType, error) { return desk.EventTypes, nil }
+
+func feed(t *testing.T, s app.Store, ws desk.ID, q app.EventQuery) *app.EventPage {
+	t.Helper()
+	page, err := s.Events(t.Context(), ws, q, everyType)
+	must(t, err)
+	return page
+}
+
+// follow reads the feed on from a place to its end, page by page.
+func follow(t *testing.T, s app.Store, ws desk.ID, after desk.EventPlace, limit int) (events []desk.FeedEvent, end desk.EventPlace) {
+	t.Helper()
+	for {
+		page := feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: after, Limit: limit})
+		if page.Expired != "" {
+			t.Fatalf("%v has expired: %s", after, page.Expired)
+		}
+		events, after = append(events, page.Events...), page.Next
+		if !page.More {
+			return events, after
+		}
+	}
+}
+
+// eventFields: what an event says survives, and its records come as they stand now.
+func eventFields(t *testing.T, s app.Store) {
+	ws, member := newWorkspace(t, s)
+	start := feed(t, s, ws, app.EventQuery{From: app.FromNewest}).Next
+	contact := put(t, s, ws, upsert("ada@example.com", ""))
+	gone := put(t, s, ws, upsert("gone@example.com", ""))
+	put(t, s, ws, remove(gone.ID))
+	c := newConversation(newID(), contact.ID)
+	m := newMessage(c)
+	actor := desk.Actor{Kind: desk.ByProvider, ID: newID()}
+	stored := []desk.Event{
+		{Type: desk.ConversationUpdated, Subject: c.ID, Contact: contact.ID, Actor: actor, At: now(), Changed: []string{"assigned_member_id", "status"}},
+		{Type: desk.MessageReceived, Subject: m.ID, Conversation: c.ID, Contact: contact.ID, TS: m.TS, Actor: actor, At: now()},
+		{Type: desk.AttributeCreated, Key: "plan", Actor: desk.Actor{Kind: desk.ByKey, ID: newID()}, At: now()},
+		{Type: desk.MemberUpdated, Subject: member.ID, Actor: desk.Actor{Kind: desk.ByCLI}, At: now(), Changed: []string{"name"}},
+	}
+	store(t, s, ws, func(tx app.Tx) error {
+		if err := tx.PutConversation(c); err != nil {
+			return err
+		}
+		if err := tx.PutMessage(m); err != nil {
+			return err
+		}
+		return tx.Append(stored...)
+	})
+	page := feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: start, Limit: 50})
+	if len(page.Events) != 7 || page.More || page.Next != page.Newest || page.Settings.ID != ws {
+		t.Fatalf("page = %+v", page)
+	}
+	for i, e := range stored {
+		equal(t, "event", page.Events[3+i].Event, e)
+	}
+	same(t, page.Contacts[contact.ID], contact)
+	if page.Contacts[gone.ID] != nil {
+		t.Error("a deleted contact is in the page")
+	}
+	equal(t, "conversation", page.Conversations[c.ID], c)
+	equal(t, "message", page.Messages[m.ID], m)
+	bare := feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: start, Limit: 50, Bare: true})
+	if len(bare.Events) != 7 || len(bare.Contacts)+len(bare.Conversations)+len(bare.Messages) != 0 {
+		t.Errorf("bare page = %+v", bare)
+	}
+	other, _ := newWorkspace(t, s)
+	if page := feed(t, s, other, app.EventQuery{Limit: 50}); len(page.Events) != 0 || page.Newest.Seq >= 7 {
+		t.Errorf("another workspace has %+v", page)
+	}
+	_, err := s.Events(t.Context(), newID(), app.EventQuery{Limit: 1}, everyType)
+	wantType(t, err, desk.NotFound)
+	_, err = s.Events(t.Context(), ws, app.EventQuery{Limit: 1}, func(*desk.Settings) ([]desk.EventType, error) { return nil, desk.Errorf(desk.Forbidden, "no") })
+	wantType(t, err, desk.Forbidden)
+}
+
+// eventPages: pages of any size join without gap, a page of few types looks only so far,
+// and nothing is lost beside writers.
+func eventPages(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	const writers, each = 8, 40
+	start := feed(t, s, ws, app.EventQuery{From: app.FromNewest}).Next
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for n := range each {
+				put(t, s, ws, upsert(fmt.Sprintf("%d.%d@example.com", w, n), ""))
+			}
+		})
+	}
+	seen, end := follow(t, s, ws, start, 3)
+	group.Wait()
+	more, end := follow(t, s, ws, end, 7)
+	seen = append(seen, more...)
+	subjects := map[desk.ID]bool{}
+	for i, e := range seen {
+		subjects[e.Subject] = true
+		if i > 0 && e.Place.Seq != seen[i-1].Place.Seq+1 {
+			t.Errorf("after event %d comes %d", seen[i-1].Place.Seq, e.Place.Seq)
+		}
+	}
+	if len(seen) != writers*each || len(subjects) != len(seen) {
+		t.Errorf("%d events of %d contacts, want %d", len(seen), len(subjects), writers*each)
+	}
+	store(t, s, ws, func(tx app.Tx) error {
+		list := slices.Repeat([]desk.Event{{Type: desk.MemberUpdated, At: now()}}, app.MaxEventsLooked+5)
+		list[app.MaxEventsLooked+1].Type = desk.KeyUpdated
+		return tx.Append(list...)
+	})
+	keys := func(*desk.Settings) ([]desk.EventType, error) { return []desk.EventType{desk.KeyUpdated}, nil }
+	page, err := s.Events(t.Context(), ws, app.EventQuery{From: app.FromPlace, After: end, Limit: 5}, keys)
+	must(t, err)
+	if len(page.Events) != 0 || !page.More || page.Next.Seq != end.Seq+app.MaxEventsLooked {
+		t.Errorf("the first page = %+v", page)
+	}
+	page, err = s.Events(t.Context(), ws, app.EventQuery{From: app.FromPlace, After: page.Next, Limit: 5}, keys)
+	must(t, err)
+	if len(page.Events) != 1 || page.More || page.Next != page.Newest {
+		t.Errorf("the second page = %+v", page)
+	}
+	heads, err := s.Heads(t.Context(), []desk.ID{ws, newID()})
+	must(t, err)
+	equal(t, "heads", heads, map[desk.ID]app.Head{ws: {Event: page.Newest.Seq, Settings: page.Settings.Version}})
+}
+
+// eventPageBytes: a page ends when its records are large.
+func eventPageBytes(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	const contacts = 40
+	for n := range contacts {
+		op := upsert(fmt.Sprintf("%d@example.com", n), "")
+		op.Write.Note = text(strings.Repeat("n", 10_000))
+		put(t, s, ws, op)
+	}
+	for range 12 { // the same contacts again: their bytes count each time
+		for _, c := range all(t, s, ws) {
+			store(t, s, ws, func(tx app.Tx) error {
+				return tx.Append(desk.Event{Type: desk.ContactUpdated, Subject: c.ID, At: now(), Changed: []string{"note"}})
+			})
+		}
+	}
+	bytes, pages := 0, 0
+	after := desk.EventPlace{}
+	from := app.FromOldest
+	for {
+		page := feed(t, s, ws, app.EventQuery{From: from, After: after, Limit: 500})
+		size := 0
+		for i := range page.Events {
+			size += page.DataBytes(&page.Events[i])
+		}
+		if size > desk.MaxPage || len(page.Events) == 0 {
+			t.Errorf("a page of %d events has %d bytes", len(page.Events), size)
+		}
+		bytes, pages, after, from = bytes+size, pages+1, page.Next, app.FromPlace
+		if !page.More {
+			break
+		}
+	}
+	if pages < 2 || bytes < contacts*13*10_000 {
+		t.Errorf("%d pages of %d bytes", pages, bytes)
+	}
+}
+
+// eventsExpire: what has left the feed is said to, numbers go on, and an event that is
+// not there, or is another one, is told apart.
+func eventsExpire(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	add := func(n int) {
+		store(t, s, ws, func(tx app.Tx) error {
+			return tx.Append(slices.Repeat([]desk.Event{{Type: desk.KeyCreated, Subject: newID(), At: now()}}, n)...)
+		})
+	}
+	add(5)
+	events, end := follow(t, s, ws, feed(t, s, ws, app.EventQuery{}).Oldest, 50)
+	want := func(place desk.EventPlace, expired string) {
+		t.Helper()
+		if page := feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: place, Limit: 50}); page.Expired != expired {
+			t.Errorf("%v has expired by %q, want %q", place, page.Expired, expired)
+		}
+	}
+	third := events[len(events)-3].Place
+	want(desk.EventPlace{}, "")
+	want(third, "")
+	want(desk.EventPlace{Seq: third.Seq, Tag: third.Tag + 1}, app.ExpiredByHistory)
+	want(desk.EventPlace{Seq: end.Seq + 1, Tag: 1}, app.ExpiredByHistory)
+	drop := func(before desk.Time, limit, want int) {
+		t.Helper()
+		if n, err := s.DropEvents(t.Context(), ws, desk.Expired{Before: before, Now: now()}, limit); n != want || err != nil {
+			t.Errorf("dropped %d, %v; want %d", n, err, want)
+		}
+	}
+	drop(events[0].At, 100, 0)
+	old := now()
+	drop(old, len(events)-2, len(events)-2)
+	want(desk.EventPlace{}, app.ExpiredByRetention)
+	want(events[0].Place, app.ExpiredByRetention)
+	want(third, "")
+	want(desk.EventPlace{Seq: third.Seq, Tag: third.Tag + 1}, app.ExpiredByHistory)
+	drop(old, 100, 2)
+	drop(old, 100, 0)
+	want(end, "")
+	want(third, app.ExpiredByRetention)
+	if page := feed(t, s, ws, app.EventQuery{Limit: 50}); page.Next != end || page.Oldest != end || page.Newest != end || len(page.Events) != 0 {
+		t.Errorf("an emptied feed = %+v", page)
+	}
+	add(1)
+	if more, _ := follow(t, s, ws, end, 50); len(more) != 1 || more[0].Place.Seq != end.Seq+1 {
+		t.Errorf("after all have expired comes %+v", more)
+	}
+}
+
+var fed = flag.Int("fed", 25_000, "among how many events events/one_of_many looks for one")
+
+// oneOfMany: a filter finds the only event of its type, whatever is before and after it,
+// and each page looks at a limited number of events.
+func oneOfMany(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	const atOnce = 5000
+	start := feed(t, s, ws, app.EventQuery{From: app.FromNewest}).Next
+	for from := 0; from < *fed; from += atOnce {
+		list := slices.Repeat([]desk.Event{{Type: desk.MemberUpdated, At: now(), Changed: []string{"name"}}}, min(atOnce, *fed-from))
+		if from <= *fed*2/3 && *fed*2/3 < from+atOnce {
+			list[*fed*2/3-from].Type = desk.KeyUpdated
+		}
+		store(t, s, ws, func(tx app.Tx) error { return tx.Append(list...) })
+	}
+	after, found, pages := start, 0, 0
+	for more := true; more; pages++ {
+		page, err := s.Events(t.Context(), ws, app.EventQuery{From: app.FromPlace, After: after, Limit: 50}, func(*desk.Settings) ([]desk.EventType, error) {
+			return []desk.EventType{desk.KeyUpdated}, nil
+		})
+		must(t, err)
+		if looked := page.Next.Seq - after.Seq; looked > app.MaxEventsLooked {
+			t.Fatalf("a page looked at %d events", looked)
+		}
+		for _, e := range page.Events {
+			found++
+			if e.Place.Seq != start.Seq+int64(*fed*2/3)+1 {
+				t.Errorf("found %+v", e)
+			}
+		}
+		after, more = page.Next, page.More
+	}
+	if most := *fed/app.MaxEventsLooked + 2; found != 1 || pages > most {
+		t.Errorf("%d found in %d pages, want 1 in %d", found, pages, most)
+	}
+}

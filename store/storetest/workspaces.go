@@ -1,0 +1,213 @@
+package storetest
+
+import (
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// workspaceDeletion: a deleted workspace can't be found any more at once. Its records are
+// deleted in steps. Other workspaces do not change.
+func workspaceDeletion(t *testing.T, s app.Store) {
+	ctx := t.Context()
+	type tenant struct {
+		ws, contact, channel desk.ID
+		key                  string
+		conversation         *desk.Conversation
+	}
+	var tenants [2]tenant
+	for n := range tenants {
+		ws, member := newWorkspace(t, s)
+		at := tenant{ws: ws, channel: newID(), key: "key" + newID().String()}
+		for _, change := range []desk.Change{
+			{Key: &desk.APIKey{ID: newID(), PublicID: at.key, Name: "k", Permissions: desk.Permissions}},
+			{Channel: &desk.Channel{ID: at.channel, Kind: desk.SandboxChannel, ExternalID: at.key, Enabled: true}},
+			webhookChange(newWebhook("https://example.com")),
+			{Templates: &desk.ChannelLibrary{Channel: at.channel, Templates: []desk.TemplateSource{{Name: "a", Language: "en", Source: "{}"}}}},
+		} {
+			must(t, s.UpdateSettings(ctx, ws, func(*desk.Settings) (desk.Change, error) { return change, nil }))
+		}
+		op := upsert("a@example.com", "905321112233")
+		op.Write.Owner = text(member.ID.String())
+		at.contact = put(t, s, ws, op).ID
+		for range 5 {
+			put(t, s, ws, upsert(newID().String()+"@example.com", ""))
+		}
+		at.conversation = newConversation(at.channel, at.contact)
+		item := app.InboundItem{Channel: at.channel, ID: newID(), Due: 5, ReceivedAt: 5, Body: []byte("{}")}
+		store(t, s, ws, func(tx app.Tx) error {
+			m := newMessage(at.conversation)
+			m.ExternalID = "x"
+			attempt := desk.Attempt{ID: newID(), Key: "k", Phase: desk.InDoubt, CreatedAt: 1}
+			return errors.Join(tx.PutConversation(at.conversation), tx.PutMessage(m), tx.PutAttempt(&attempt), tx.TakeKey("k", attempt.ID),
+				tx.SetOptOut(app.NumberHash{1}, app.OptOut{Since: 1, At: 1}), tx.KeepStatus(at.channel, desk.StatusUpdate{ExternalID: "y", Delivery: desk.Sent, At: 1}),
+				tx.PutCallback(item), tx.PutInbound(item), tx.PutCallbackPeople(item, []string{"905321112233"}))
+		})
+		must(t, s.(simulated).PutSandboxTemplate(ctx, ws, at.channel, desk.TemplateSource{Name: "a", Language: "en", Source: "{}"}))
+		if _, err := s.Lease(ctx, ws, "task", 1000); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Pace(ctx, ws, []app.Bucket{{Name: "b", Burst: 1}}, 0); err != nil {
+			t.Fatal(err)
+		}
+		tenants[n] = at
+	}
+	gone, neighbour := tenants[0], tenants[1]
+	refusal := desk.Invalidf("another name")
+	err := s.DeleteWorkspace(ctx, gone.ws, func(name string) error {
+		equal(t, "name", name, "Acme")
+		return refusal
+	})
+	if !errors.Is(err, refusal) {
+		t.Fatalf("a refused deletion: %v", err)
+	}
+	if n, err := s.EraseWorkspace(ctx, gone.ws, 100); n != 0 || err != nil {
+		t.Fatalf("of a workspace that is not marked, %d records were deleted, %v", n, err)
+	}
+	if _, err := s.Authenticate(ctx, gone.key); err != nil {
+		t.Fatalf("after a refused deletion: %v", err)
+	}
+	yes := func(string) error { return nil }
+	must(t, s.DeleteWorkspace(ctx, gone.ws, yes))
+	unknown := func() {
+		t.Helper()
+		_, err1 := s.Authenticate(ctx, gone.key)
+		_, err2 := s.Settings(ctx, gone.ws)
+		_, err3 := s.WorkspaceOf(ctx, gone.channel)
+		_, _, err4 := apply(ctx, s, gone.ws, upsert("b@example.com", ""))
+		for n, err := range []error{
+			err1, err2, err3, err4, s.InTx(ctx, gone.ws, func(app.Tx) error { return nil }),
+			s.UpdateSettings(ctx, gone.ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{}, nil }),
+		} {
+			if !desk.IsType(err, desk.NotFound) {
+				t.Errorf("a deleted workspace is found by %d: %v", n, err)
+			}
+		}
+		list, err := s.Workspaces(ctx)
+		if err != nil || len(list) != 1 || list[0].ID != neighbour.ws {
+			t.Errorf("workspaces = %v, %v", list, err)
+		}
+		due, err := s.InboundDue(ctx, time.Hour)
+		if _, there := due[gone.ws]; there || err != nil {
+			t.Errorf("inbound items of a deleted workspace are due: %v", err)
+		}
+		if states := webhookStates(t, s, gone.ws); len(states) != 0 {
+			t.Errorf("webhooks of a deleted workspace: %v", states)
+		}
+		channels, err := s.ChannelsOfKind(ctx, desk.SandboxChannel)
+		if err != nil || len(channels) != 1 {
+			t.Errorf("channels = %v, %v", channels, err)
+		}
+	}
+	unknown()
+	deleting, err := s.Deleting(ctx)
+	if err != nil || len(deleting) != 1 || deleting[0].ID != gone.ws || deleting[0].Name == "" {
+		t.Errorf("being deleted = %v, %v", deleting, err)
+	}
+	must(t, s.DeleteWorkspace(ctx, gone.ws, yes)) // again, as after an interruption
+	for n, rounds := 1, 0; n > 0; rounds++ {
+		n, err = s.EraseWorkspace(ctx, gone.ws, 2)
+		must(t, err)
+		if n > 2 || rounds > 100 {
+			t.Fatalf("%d records in one of %d rounds", n, rounds)
+		}
+	}
+	unknown()
+	if deleting, err = s.Deleting(ctx); err != nil || len(deleting) != 0 {
+		t.Errorf("being deleted = %v, %v, after the end", deleting, err)
+	}
+	wantType(t, s.DeleteWorkspace(ctx, gone.ws, yes), desk.NotFound)
+	if _, _, err := s.Contact(ctx, gone.ws, gone.contact); !desk.IsType(err, desk.NotFound) {
+		t.Errorf("a contact of it: %v", err)
+	}
+	if _, err := s.Conversation(ctx, gone.ws, gone.conversation.ID); !desk.IsType(err, desk.NotFound) {
+		t.Errorf("a conversation of it: %v", err)
+	}
+	if _, err := s.Authenticate(ctx, neighbour.key); err != nil {
+		t.Errorf("the neighbour's key: %v", err)
+	}
+	if list := all(t, s, neighbour.ws); len(list) != 6 {
+		t.Errorf("the neighbour has %d contacts", len(list))
+	}
+	if messages, _, err := s.Messages(ctx, neighbour.ws, neighbour.conversation.ID, nil, 10); err != nil || len(messages) != 1 {
+		t.Errorf("the neighbour has %d messages, %v", len(messages), err)
+	}
+}
+
+var removed = flag.Int("removed", 300, "how many contacts and conversations the member holds whom settings/member_removal removes")
+
+// memberRemoval: a member who owns many records is removed in small transactions, and
+// other workspaces are served meanwhile.
+func memberRemoval(t *testing.T, s app.Store) {
+	ctx := t.Context()
+	ws, member := newWorkspace(t, s)
+	neighbour, _ := newWorkspace(t, s)
+	grown := func() desk.ID { return idAt(now()) } // as the ids that a server makes
+	for from := 0; from < *removed; from += desk.MaxOperations {
+		var ops []*desk.Op
+		for n := from; n < min(*removed, from+desk.MaxOperations); n++ {
+			op := upsert(fmt.Sprintf("p%d@example.com", n), "")
+			op.Write.Owner = text(member.ID.String())
+			ops = append(ops, op)
+		}
+		must(t, s.UpdateContacts(ctx, ws, ops, func(b *desk.Book, from, to int) {
+			for _, op := range ops[from:to] {
+				if _, err := b.Apply(op, desk.Actor{Kind: desk.ByKey, ID: desk.ID{9}}, now(), grown); err != nil {
+					t.Error(err)
+				}
+			}
+		}))
+		store(t, s, ws, func(tx app.Tx) error {
+			for range ops {
+				c := newConversation(member.ID, newID())
+				c.ID = grown()
+				c.Assign(member.ID)
+				if err := tx.PutConversation(c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	a := app.New(app.Deps{Store: s, Now: time.Now, NewID: newID, Random: func(b []byte) { _, _ = rand.Read(b) }, Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler)})
+	operator, err := a.Operator(ctx, ws)
+	must(t, err)
+	done := make(chan error, 1)
+	began := time.Now()
+	go func() { done <- a.RemoveMember(ctx, operator, member.ID) }()
+	var took []time.Duration
+	for n, err := 0, error(nil); ; n++ {
+		select {
+		case err = <-done:
+			must(t, err)
+			slices.Sort(took)
+			t.Logf("%d contacts and conversations in %v; %d writes of a neighbour: p50 %v, p99 %v, slowest %v", *removed, time.Since(began).Round(time.Millisecond),
+				len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+		default:
+			at := time.Now()
+			op := upsert(fmt.Sprintf("n%d@example.com", n%100), "")
+			op.Write.Name = text(fmt.Sprint(n))
+			put(t, s, neighbour, op)
+			took = append(took, time.Since(at))
+			continue
+		}
+		break
+	}
+	owned, _, err := s.Contacts(ctx, ws, desk.ContactFilter{Owner: member.ID}, desk.ContactPlace{}, 10)
+	must(t, err)
+	held, _, err := s.Conversations(ctx, ws, desk.ConversationFilter{Assignee: member.ID}, nil, 10)
+	must(t, err)
+	settings, err := s.Settings(ctx, ws)
+	must(t, err)
+	if len(owned)+len(held) > 0 || settings.Member(member.ID) != nil {
+		t.Errorf("%d contacts and %d conversations are still the member's, who is %v", len(owned), len(held), settings.Member(member.ID))
+	}
+}

@@ -1,0 +1,242 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/desk"
+)
+
+var ada, bob = desk.ID{1}, desk.ID{2}
+
+// A body of the tests is read in a budget; cut says when it had to give way.
+type body struct {
+	*hold
+	cut chan time.Duration // after its begin
+}
+
+func read(b *budget, owner desk.ID, limit int) body {
+	begun, cut := time.Now(), make(chan time.Duration, 1)
+	return body{b.enter(owner, limit, func() { cut <- time.Since(begun) }), cut}
+}
+
+func (b body) wasCut() bool {
+	select {
+	case <-b.cut:
+		return true
+	default:
+		return false
+	}
+}
+
+func (b body) must(t *testing.T, size int) {
+	t.Helper()
+	if err := b.grow(t.Context(), size); err != nil {
+		t.Fatalf("%d bytes: %v", size, err)
+	}
+}
+
+// empty fails unless a budget has forgotten all bodies.
+func empty(t *testing.T, b *budget) {
+	t.Helper()
+	if b.used != 0 || b.waits != 0 || len(b.owners) != 0 || b.holds.Len() != 0 {
+		t.Errorf("%d bytes of %d bodies and %d owners are left, %d wait", b.used, b.holds.Len(), len(b.owners), b.waits)
+	}
+}
+
+// TestShare: an owner takes half of the room, and the other half stays for others.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 50)
+		first, second, other := read(b, ada, 40), read(b, ada, 20), read(b, bob, 50)
+		first.must(t, 40)
+		first.work()
+		begun := time.Now()
+		if err := second.grow(t.Context(), 20); !errors.Is(err, errNoRoom) || time.Since(begun) != patience {
+			t.Errorf("above the share: %v after %v", err, time.Since(begun))
+		}
+		begun = time.Now()
+		other.must(t, 50)
+		if time.Since(begun) != 0 {
+			t.Errorf("another owner waited %v", time.Since(begun))
+		}
+		time.AfterFunc(time.Second, first.leave)
+		second.must(t, 20)
+		if time.Since(begun) != time.Second {
+			t.Errorf("it was granted after %v", time.Since(begun))
+		}
+		second.leave()
+		other.leave()
+		empty(t, b)
+	})
+}
+
+// TestGivesWay: of bodies that stand still, the longest gives way, and no sooner than
+// somebody needs its room. One that moves, or that we work on, does not.
+func TestGivesWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100_000, 100_000)
+		works, moves, old, older := read(b, ada, 20_000), read(b, ada, 20_000), read(b, ada, 20_000), read(b, ada, 20_000)
+		works.must(t, 20_000)
+		works.work()
+		older.must(t, 20_000)
+		time.Sleep(100 * time.Millisecond)
+		old.must(t, 20_000)
+		moves.must(t, 20_000)
+		for range 20 {
+			time.Sleep(stillAfter / 2)
+			moves.progress(stir / 2)
+		}
+		if works.wasCut() || moves.wasCut() || older.wasCut() || old.wasCut() {
+			t.Error("a body gave way to nobody")
+		}
+		leave := func(h body) { <-h.cut; h.work(); h.leave() }
+		go leave(older)
+		begun, a := time.Now(), read(b, bob, 30_000)
+		a.must(t, 30_000)
+		if time.Since(begun) != 0 || old.wasCut() || works.wasCut() || moves.wasCut() {
+			t.Errorf("after %v: not only the body that stood still for longest gave way", time.Since(begun))
+		}
+		if err := older.grow(t.Context(), 1); !errors.Is(err, errGaveWay) {
+			t.Errorf("a body that gave way goes on: %v", err)
+		}
+		go leave(old)
+		read(b, bob, 20_000).must(t, 20_000)
+	})
+}
+
+// TestTrickle: a byte now and then does not keep a body's room.
+func TestTrickle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 100)
+		slow := read(b, ada, 100)
+		slow.must(t, 100)
+		go func() {
+			for !slow.wasCut() {
+				time.Sleep(stillAfter / 10)
+				slow.progress(1)
+			}
+			slow.leave()
+		}()
+		begun := time.Now()
+		read(b, bob, 50).must(t, 50)
+		if took := time.Since(begun); took < stillAfter || took > 2*stillAfter {
+			t.Errorf("it gave way after %v", took)
+		}
+	})
+}
+
+// TestShareCutsItsOwn: who needs room of a full share cuts nobody else's bodies.
+func TestShareCutsItsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 50)
+		other, own := read(b, bob, 50), read(b, ada, 50)
+		other.must(t, 50)
+		own.must(t, 50)
+		time.Sleep(2 * stillAfter)
+		go func() { <-own.cut; own.leave() }()
+		read(b, ada, 50).must(t, 50)
+		if other.wasCut() {
+			t.Error("another owner's body gave way")
+		}
+	})
+}
+
+// TestAnswers: what is there counts, though there is no room for it; what is not there
+// yet is not made.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 50)
+		there := b.enter(ada, 60, nil)
+		there.force(60)
+		if b.enter(ada, 10, nil).try(10) {
+			t.Error("an answer has room above the share")
+		}
+		if !b.enter(bob, 10, nil).try(10) {
+			t.Error("another owner's has none")
+		}
+		late := b.enter(ada, 10, nil)
+		if err := late.grow(t.Context(), 10); !errors.Is(err, errNoRoom) {
+			t.Error(err)
+		}
+		time.Sleep(2 * stillAfter) // answers that are being made do not give way, nor panic
+		if err := late.grow(t.Context(), 10); !errors.Is(err, errNoRoom) {
+			t.Error(err)
+		}
+		cut := false
+		there.move(func() { cut = true; go there.leave() })
+		if err := late.grow(t.Context(), 10); err != nil || !cut {
+			t.Errorf("%v, cut %v", err, cut)
+		}
+	})
+}
+
+// TestAllEnd: bodies that together need many times the room all come to their end, one
+// after the other, and never take more than there is.
+func TestAllEnd(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			b := newBudget(64<<20, 32<<20)
+			var wg sync.WaitGroup
+			for i := range 40 {
+				size, pause := 1<<(14+random.IntN(11)), time.Duration(random.IntN(20))*time.Millisecond
+				h := read(b, desk.ID{byte(i % (1 + int(seed%4)))}, 16<<20)
+				wg.Go(func() {
+					defer h.leave()
+					for have := 32 << 10; ; have *= 2 {
+						if err := h.grow(t.Context(), min(have, size)); err != nil {
+							t.Errorf("seed %d: a body of %d at %d: %v", seed, size, have, err)
+							return
+						}
+						time.Sleep(pause / 10)
+						h.progress(have / 2)
+						b.mu.Lock()
+						if b.used > b.limit || b.owners[h.owner] > b.share {
+							t.Errorf("seed %d: %d bytes, %d of one owner", seed, b.used, b.owners[h.owner])
+						}
+						b.mu.Unlock()
+						if have >= size {
+							break
+						}
+					}
+					h.work()
+					time.Sleep(pause)
+				})
+			}
+			wg.Wait()
+			empty(t, b)
+		})
+	}
+}
+
+// TestLeaver: who leaves while waiting keeps nothing.
+func TestLeaver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 100)
+		full := read(b, ada, 100)
+		full.must(t, 100)
+		full.work()
+		ctx, leave := context.WithCancel(t.Context())
+		go leave()
+		h := read(b, bob, 100)
+		if err := h.grow(ctx, 100); !errors.Is(err, errNoRoom) {
+			t.Error(err)
+		}
+		h.leave()
+		full.leave()
+		empty(t, b)
+	})
+}

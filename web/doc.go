@@ -1,0 +1,16 @@
+// Package web is what every room that speaks HTTP shares: it listens, wraps each
+// handler, limits the time and memory of clients, and drains.
+//
+//	server.go   Server: routes, and what happens before and after each handler
+//	response.go Response: the answer to one request, whole or as a stream
+//	serve.go    listening and draining, and the limits of time
+//	conn.go     a connection that ends when a client stops reading
+//	body.go     reading a body, and the memory of a large answer
+//	budget.go   the memory that all large bodies in flight share
+//	metrics.go  counters of requests, and the registry for all others
+//	rate.go     requests a second, by key
+//	health.go   /healthz, /readyz and /metrics
+//
+// A room registers its handlers with Handle. A handler answers or returns an error,
+// and the room's Fail turns the error into an answer. A room never sees the listener.
+package web

@@ -1,0 +1,151 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"parley/desk"
+)
+
+// A Response is the answer to one request. Reply answers at once; Stream answers as
+// long as the client reads.
+type Response struct {
+	http.ResponseWriter
+	server  *Server
+	request *http.Request
+	status  int // 0 until the answer has begun
+	body    *buffer
+	hold    *hold // of the budget: the body, and then the answer
+	actorID desk.ID
+	role    string // the kind of id in actorID
+	streams *conn  // if the answer is a stream
+	values  [3]string
+}
+
+// setHeader sets a header to one value. Its slice is a part of the Response, because
+// allocating one for each header of each answer takes time.
+func (w *Response) setHeader(name string, n int, value string) {
+	w.values[n] = value
+	w.Header()[name] = w.values[n : n+1 : n+1]
+}
+
+// Unwrap implements what http.ResponseController needs.
+func (w *Response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader begins the answer.
+func (w *Response) WriteHeader(status int) {
+	if w.status == 0 && status >= http.StatusOK { // lower statuses are only hints
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the answer.
+func (w *Response) Write(b []byte) (int, error) {
+	w.status = w.Status()
+	return w.ResponseWriter.Write(b)
+}
+
+// Status is the status that the client gets.
+func (w *Response) Status() int { return cmp.Or(w.status, http.StatusOK) }
+
+// Reply answers with a body. It does not report whether the client got it.
+func (w *Response) Reply(status int, contentType string, body []byte) {
+	if status != http.StatusNoContent {
+		w.setHeader("Content-Type", 1, contentType)
+		w.setHeader("Content-Length", 2, strconv.Itoa(len(body)))
+	}
+	w.WriteHeader(status)
+	if w.hold != nil {
+		defer w.moving()()
+	}
+	_, _ = w.Write(body) // that the client has left is no error
+}
+
+// moving begins to write what w.hold has room for, and returns what ends that: a client
+// that does not read may be cut off when others need the memory.
+func (w *Response) moving() (end func()) {
+	c := w.conn()
+	if c != nil {
+		w.hold.move(func() { _ = c.Close() })
+		c.held.Store(w.hold)
+	}
+	return func() {
+		if c != nil {
+			c.held.Store(nil)
+		}
+		w.Release()
+	}
+}
+
+// conn is the connection; nil in a test of a handler.
+func (w *Response) conn() *conn {
+	c, _ := w.request.Context().Value(connKey{}).(*conn)
+	return c
+}
+
+// Patient removes the time limit for reading the request, which would otherwise also end
+// a request that was read, but waits.
+func (w *Response) Patient() error {
+	err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Time{})
+	if errors.Is(err, http.ErrNotSupported) { // in a test of a handler
+		return nil
+	}
+	return err
+}
+
+// Stream begins an answer without an end. It removes the time limit for reading the
+// request.
+func (w *Response) Stream(contentType string) error {
+	if c := w.conn(); c != nil {
+		w.streams = c
+		c.streams.Store(true)
+	}
+	w.Header()["Content-Type"] = []string{contentType}
+	w.WriteHeader(http.StatusOK)
+	if err := w.Patient(); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
+// Part sends a part of a stream, in the memory that TryRoom or AwaitRoom has reserved.
+// It returns an error if the client has left, or does not read.
+func (w *Response) Part(b []byte) error {
+	if w.hold != nil {
+		defer w.moving()()
+	}
+	if _, err := w.Write(b); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
+func (w *Response) flush() error { return http.NewResponseController(w.ResponseWriter).Flush() }
+
+// end ends the answer.
+func (w *Response) end() {
+	if w.streams != nil {
+		w.streams.streams.Store(false)
+	}
+	w.Release()
+}
+
+// Actor sets the caller for the log. role is the kind of id, such as key_id.
+func (w *Response) Actor(role string, id desk.ID) { w.role, w.actorID = role, id }
+
+func (w *Response) actor() slog.Attr {
+	if w.role == "" {
+		return slog.Attr{}
+	}
+	return slog.String(w.role, w.actorID.String())
+}
+
+// RequestID is the id that the answer carries.
+func (w *Response) RequestID() string { return w.Header().Get("X-Request-Id") }
+
+func (w *Response) requestID() slog.Attr { return slog.String("request_id", w.RequestID()) }

@@ -1,0 +1,501 @@
+package whatsapp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/whatsapp"
+)
+
+// Who the fixtures tell of, as People.
+var both = []string{"905321112233", "TR.9000000000000001"}
+
+const sim = "wamid.SIM0000000000000000000000001"
+
+// came is when the callbacks do.
+var came = at(1000)
+
+func item(body []byte) app.InboundItem {
+	return app.InboundItem{Channel: desk.ID{0xCA}, Body: body, ReceivedAt: came}
+}
+
+// at is a time of the fixtures, whose seconds begin alike.
+func at(second int) desk.Time { return desk.Time(1_790_000_000+second) * 1000 }
+
+func read(t *testing.T, body []byte) []app.Update {
+	t.Helper()
+	told, rest, err := newProvider().Read(item(body))
+	if err != nil || rest != nil {
+		t.Fatalf("%v, %v", rest, err)
+	}
+	return told
+}
+
+func message(id, text string) app.Update {
+	return app.Update{Channel: numberID, Message: &app.InboundMessage{
+		ExternalID: id, Number: both[0], UserID: both[1], Name: "Ayşe Yılmaz", Text: text, At: at(100),
+	}}
+}
+
+func told(people []string, s desk.StatusUpdate) app.Update {
+	h := app.Update{Channel: numberID, Status: &s}
+	if len(people) > 1 {
+		h.Status.UserID = people[1]
+	}
+	return h
+}
+
+func news(status string) app.Update {
+	return app.Update{Business: waba, Template: &app.TemplateUpdate{Name: "order_update", Language: "en_US", Status: status}}
+}
+
+// TestRead_fixtures says what each documented callback means.
+func TestRead_fixtures(t *testing.T) {
+	t.Parallel()
+	undeliverable := whatsapp.Failure(131026, "", "")
+	for name, want := range map[string][]app.Update{
+		"webhook_status_sent":         {told(both, desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Sent, At: at(1)})},
+		"webhook_status_delivered":    {told(both, desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Delivered, At: at(3)})},
+		"webhook_status_read":         {told(both, desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Read, At: at(9)})},
+		"webhook_status_failed":       {told(both[:1], desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Failed, At: at(4), Failure: &undeliverable})},
+		"webhook_inbound_text":        {message("wamid.IN0001", "Merhaba, siparişim nerede?")},
+		"webhook_inbound_button":      {message("wamid.IN0003", "Evet")},
+		"webhook_inbound_interactive": {message("wamid.IN0004", "Kargo")},
+		"webhook_inbound_image":       {message("wamid.IN0005", "[image] Fotoğraf")},
+		"webhook_inbound_reaction":    {message("wamid.IN0006", "[reaction] 👍")},
+		"webhook_inbound_unsupported": {message("wamid.IN0007", "[unsupported message: poll_creation]")},
+		"webhook_inbound_username_only": {{Channel: numberID, Message: &app.InboundMessage{
+			ExternalID: "wamid.IN0002", UserID: both[1], Name: "Ayşe", Text: "Hi, no number here", At: at(100),
+		}}},
+		"webhook_system_number_change": {{Channel: numberID, Move: &app.Move{
+			Number: "905321112233", NewNumber: "905324445566", NewUserID: "TR.9000000000000002", At: at(200),
+		}}},
+		"webhook_user_id_update": {{Channel: numberID, Move: &app.Move{
+			Number: both[0], UserID: both[1], NewUserID: "TR.9000000000000002", At: at(500),
+		}}},
+		"webhook_user_preferences": {{Channel: numberID, Choice: &app.MarketingChoice{Number: both[0], UserID: both[1], Change: desk.OptOut, At: at(400)}}},
+		"webhook_batch": {
+			message("wamid.IN0011", "bir"), message("wamid.IN0012", "iki"),
+			told(both, desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Read, At: at(10)}),
+			told(both, desk.StatusUpdate{ExternalID: "wamid.UNKNOWN0001", Delivery: desk.Delivered, At: at(8)}),
+			news("PAUSED"),
+		},
+		"webhook_template_status":     {news("APPROVED")},
+		"webhook_template_rejected":   {news("REJECTED")},
+		"webhook_template_category":   {news("")},
+		"webhook_template_quality":    {news("")},
+		"webhook_template_components": {news("")},
+		"webhook_phone_quality":       nil,
+		"webhook_account_restriction": {{Business: waba, Account: &app.AccountStatus{
+			Blocked: "WhatsApp lets this business account write to nobody first until 2026-09-28T12:53:20.000Z: the provider's business tools name the violation",
+			Until:   1_790_600_000_000, At: at(700),
+		}}},
+	} {
+		body := strings.ReplaceAll(string(fixture(t, name)), "parley:01JTESTSEND0001", attempt.String())
+		if got := read(t, []byte(body)); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n got %s\nwant %s", name, show(got), show(want))
+		}
+	}
+}
+
+func show(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+// value wraps the value of a change.
+func value(field, value string) []byte {
+	return fmt.Appendf(nil, `{"object":"whatsapp_business_account","entry":[{"id":%q,"changes":[{"field":%q,"value":%s}]}]}`, waba, field, value)
+}
+
+// inbound wraps a message of a type, from a person whom no contact names.
+func inbound(kind, rest string) []byte {
+	return value("messages", fmt.Sprintf(`{"metadata":{"phone_number_id":%q},"messages":[{"from":"905321112233","id":"wamid.1","timestamp":1790000100,"type":%q%s}]}`, numberID, kind, rest))
+}
+
+func TestRead_types(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ kind, rest, want string }{
+		{"text", `,"text":{"body":"  Merhaba\n\u0000 "}`, "Merhaba"},
+		{"text", `,"text":{"body":" "}`, "[empty message]"},
+		{"text", `,"text":{"body":"\ud800"}`, "\uFFFD"},
+		{"text", `,"text":"odd"`, "[empty message]"},
+		{"text", `,"text":{"body":"` + strings.Repeat("ş", 4096) + `"}`, strings.Repeat("ş", 4096)},
+		{"text", `,"text":{"body":"` + strings.Repeat("ş", 4097) + `"}`, strings.Repeat("ş", 4095) + "…"},
+		{"image", `,"image":{"id":"1"}`, "[image]"},
+		{"video", `,"video":{"caption":"Film"}`, "[video] Film"},
+		{"sticker", `,"sticker":{"animated":true}`, "[sticker]"},
+		{"audio", `,"audio":{"voice":true}`, "[voice message]"},
+		{"audio", `,"audio":{}`, "[audio]"},
+		{"voice", ``, "[voice message]"},
+		{"document", `,"document":{"filename":"a.pdf","caption":"Bill"}`, "[document: a.pdf] Bill"},
+		{"document", `,"document":{}`, "[document]"},
+		{"location", `,"location":{"latitude":41.0082,"longitude":28.9784,"name":"Shop","address":"Street 1"}`, "[location] Shop, Street 1 (41.0082, 28.9784)"},
+		{"location", `,"location":{"latitude":41,"longitude":-28.5}`, "[location] 41, -28.5"},
+		{"location", ``, "[location]"},
+		{"contacts", `,"contacts":[{"name":{"formatted_name":"Ann Lee"}},7,{"name":{"first_name":"Bob"}}]`, "[contacts] Ann Lee, Bob"},
+		{"contacts", `,"contacts":{}`, "[contacts]"},
+		{"button", `,"button":{"payload":"yes"}`, "yes"},
+		{"interactive", `,"interactive":{"type":"button_reply","button_reply":{"title":"Yes"}}`, "Yes"},
+		{"interactive", `,"interactive":{"type":"nfm_reply","nfm_reply":{"body":"Sent","response_json":"{}"}}`, "Sent"},
+		{"interactive", `,"interactive":{"type":"nfm_reply"}`, "[form]"},
+		{"interactive", `,"interactive":{"type":"call_permission_reply","call_permission_reply":{"response":"accept"}}`, "[call permission: accept]"},
+		{"interactive", `,"interactive":{"type":"new"}`, "[unknown reply: new]"},
+		{"reaction", `,"reaction":{"message_id":"wamid.0"}`, "[reaction removed]"},
+		{"order", `,"order":{"text":"Soon","product_items":[{"product_retailer_id":"A","quantity":2},{"product_retailer_id":"B"}]}`, "[order] 2 × A, 1 × B\nSoon"},
+		{"unsupported", ``, "[unsupported message]"},
+		{"edit", ``, "[message edited]"},
+		{"revoke", ``, "[message deleted]"},
+		{"hologram", ``, "[unknown type: hologram]"},
+		{"", ``, "[unknown type]"},
+		{"request_welcome", ``, ""},
+		{"system", `,"system":{"type":"customer_identity_changed"}`, ""},
+	} {
+		got := read(t, inbound(c.kind, c.rest))
+		if c.want == "" {
+			if got != nil {
+				t.Errorf("%s: %s", c.kind, show(got))
+			}
+			continue
+		}
+		if len(got) != 1 || got[0].Message == nil || got[0].Message.Text != c.want {
+			t.Errorf("%s%.80s: %.200s", c.kind, c.rest, show(got))
+		}
+	}
+}
+
+// TestRead_odd: what is bad is left out, and nothing beside it.
+func TestRead_odd(t *testing.T) {
+	t.Parallel()
+	good := `{"from":"905321112233","id":"wamid.GOOD","timestamp":"1790000100","type":"text","text":{"body":"ok"}}`
+	for _, bad := range []string{
+		`7`, `null`, `[]`, `"x"`, `{}`,
+		`{"from":"905321112233","timestamp":"1790000100","type":"text"}`,
+		`{"from":"a","id":"wamid.1","timestamp":"1790000100","type":"text"}`,
+		`{"id":"wamid.1","type":"text"}`, `{"from":"905321112233","id":"wamid.\u0000","type":"text"}`,
+	} {
+		body := value("messages", fmt.Sprintf(`{"metadata":{"phone_number_id":%q},"contacts":[3],"messages":[%s,%s],"statuses":[%s,{"id":"wamid.S","status":"deleted"},{"id":"wamid.S","status":"played"}]}`, numberID, bad, good, bad))
+		got := read(t, body)
+		if len(got) != 2 || got[0].Message.ExternalID != "wamid.GOOD" || got[1].Status.Delivery != desk.Read || got[1].Status.At != came {
+			t.Errorf("%s: %s", bad, show(got))
+		}
+	}
+	for body, fails := range map[string]bool{
+		``: true, `[]`: true, `{`: true, `7`: true, `{"entry":[]} x`: true,
+		`{}`: false, `{"object":"page","entry":[{"id":"1"}]}`: false, `{"object":"whatsapp_business_account","entry":{"a":1}}`: false,
+		`{"object":"whatsapp_business_account","entry":[7,{"changes":[8,{"field":"messages","value":9}]}]}`: false,
+	} {
+		told, rest, err := newProvider().Read(item([]byte(body)))
+		if told != nil || rest != nil || (err != nil) != fails {
+			t.Errorf("%s: %s, %v", body, show(told), err)
+		}
+	}
+}
+
+// TestRead_callbackData: only our own ids are ours.
+func TestRead_callbackData(t *testing.T) {
+	t.Parallel()
+	id := attempt.String()
+	for data, want := range map[string]desk.ID{
+		id: attempt, "parley:" + id: attempt, strings.ToUpper(id): attempt,
+		"": {}, "x" + id: {}, id + " ": {}, "parley: " + id: {}, "parley:parley:" + id: {}, strings.ReplaceAll(id, "-", ""): {}, "other-tool:9": {},
+	} {
+		got := read(t, value("messages", fmt.Sprintf(`{"statuses":[{"id":"wamid.1","status":"sent","timestamp":"1790000001","biz_opaque_callback_data":%q}]}`, data)))
+		if len(got) != 1 || got[0].Status.Attempt != want || got[0].Business != waba {
+			t.Errorf("%q: %s", data, show(got))
+		}
+	}
+}
+
+func TestRead_people(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat("a", 129)
+	// The contacts are in no order, and name what the message leaves out.
+	got := read(t, value("messages", `{"metadata":{"phone_number_id":"1"},
+		"contacts":[{"wa_id":"905320000000","profile":{"name":"Other"}},{"profile":{"name":" A\u0000\n\tB "},"wa_id":"905321112233","user_id":"TR.1","parent_user_id":"TR.ENT.2"}],
+		"messages":[{"from_user_id":"TR.1","id":"wamid.1","timestamp":"1","type":"text","text":{"body":"x"}},
+			{"from":"TR.7","id":"wamid.2","timestamp":"1","type":"text","text":{"body":"x"}},
+			{"from":"905329999999","from_user_id":"TR.`+many+`","id":"wamid.3","timestamp":"1","type":"text","text":{"body":"x"}}]}`))
+	want := []app.Update{
+		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.1", Number: "905321112233", UserID: "TR.1", Name: "A B", Text: "x", At: 1000}},
+		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.2", UserID: "TR.7", Text: "x", At: 1000}},
+		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.3", Number: "905329999999", Text: "x", At: 1000}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %s\nwant %s", show(got), show(want))
+	}
+	got = read(t, value("messages", `{"contacts":[{"wa_id":"905321112233","profile":{"name":"`+strings.Repeat("ş", 300)+`"}}],"messages":[{"from":"905321112233","id":"wamid.1","type":"text"}]}`))
+	if n := got[0].Message.Name; n != strings.Repeat("ş", 254)+"…" {
+		t.Errorf("%q", n)
+	}
+}
+
+// TestRead_times: what comes from the future is of now, or it would be the newest for ever.
+func TestRead_times(t *testing.T) {
+	t.Parallel()
+	for timestamp, want := range map[string]desk.Time{"1790000100": at(100), "253402300799": came + 60_000, "0": came, "x": came, "1790001030": came + 30_000} {
+		got := read(t, value("messages", `{"statuses":[{"id":"wamid.1","status":"read","timestamp":"`+timestamp+`"}]}`))
+		if len(got) != 1 || got[0].Status.At != want {
+			t.Errorf("%s: %s", timestamp, show(got))
+		}
+	}
+}
+
+// TestRead_time_of_a_message: it is the provider's second, also of one that comes in that
+// very second.
+func TestRead_time_of_a_message(t *testing.T) {
+	t.Parallel()
+	n := item(value("messages", `{"metadata":{"phone_number_id":"1"},"messages":[{"id":"wamid.1","from":"905321110001","type":"sticker","timestamp":"1790001000"}]}`))
+	n.ReceivedAt = came + 500
+	told, _, err := newProvider().Read(n)
+	if err != nil || len(told) != 1 || told[0].Message.At != at(1000) {
+		t.Errorf("%v, %s", err, show(told))
+	}
+}
+
+// TestPeople_of_a_deep_body: it is parsed once.
+func TestPeople_of_a_deep_body(t *testing.T) {
+	t.Parallel()
+	body := strings.Repeat(`{"a":`, 9000) + `"905321112233"` + strings.Repeat("}", 9000)
+	if got := values(newProvider().People([]byte(body))); !slices.Equal(got, []string{"905321112233"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestPeople: whoever is named anywhere, also where Read understands nothing.
+func TestPeople(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string][]string{
+		string(fixture(t, "webhook_inbound_text")):                                                                                       both,
+		string(fixture(t, "webhook_status_delivered")):                                                                                   both,
+		string(fixture(t, "webhook_system_number_change")):                                                                               {"905321112233", "905324445566", "TR.9000000000000002"},
+		string(value("smb_message_echoes", `{"message_echoes":[{"to":"905321112233","timestamp":"1790000000"}]}`)):                       {"905321112233"},
+		string(value("messages", `{"statuses":[{"id":"wamid.1","status":"new","recipient_parent_user_id":"TR.ENT.1","x":[["TR.2"]]}]}`)): {"TR.2"}, // a parent id is nobody's identity
+		`{`: nil, ``: nil, `{"entry":7}`: nil,
+	} {
+		if got := values(newProvider().People([]byte(body))); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+}
+
+// values are the values of identities, after a look at their kinds.
+func values(people []desk.Identity) (list []string) {
+	for _, i := range people {
+		if i.OfProvider() != strings.HasPrefix(i.Value, "TR.") || !i.OfProvider() && i.Kind != desk.KindWhatsApp {
+			panic("the kind " + i.Kind + " of " + i.Value)
+		}
+		list = append(list, i.Value)
+	}
+	return list
+}
+
+func TestRead_moves(t *testing.T) {
+	t.Parallel()
+	for rest, want := range map[string]*app.Move{
+		`,"system":{"type":"customer_changed_number","new_wa_id":"905324445566","customer":"905321112233"}`: {Number: "905321112233", NewNumber: "905324445566", At: at(100)},
+		`,"from_user_id":"TR.1","system":{"type":"user_changed_user_id","wa_id":"905321112233","user_id":"TR.2"}`: {
+			Number: "905321112233", UserID: "TR.1", NewUserID: "TR.2", At: at(100),
+		},
+		`,"system":{"type":"user_changed_number","wa_id":"905321112233"}`: nil, // as before
+		`,"system":{"type":"user_changed_number"}`:                        nil,
+	} {
+		var m *app.Move
+		if got := read(t, inbound("system", rest)); len(got) > 0 {
+			m = got[0].Move
+		}
+		if !reflect.DeepEqual(m, want) {
+			t.Errorf("%s: %+v", rest, m)
+		}
+	}
+}
+
+// TestRead_large: the work grows with the body, not with messages times contacts.
+func TestRead_large(t *testing.T) {
+	t.Parallel()
+	const contacts, messages = 74_000, 28_000
+	people, said := make([]string, contacts), make([]string, messages)
+	for i := range people {
+		people[i] = fmt.Sprintf(`{"wa_id":"90532%07d"}`, i)
+	}
+	for i := range said {
+		said[i] = fmt.Sprintf(`{"id":"wamid.%d","from":"90532%07d","type":"sticker"}`, i, contacts-1-i)
+	}
+	body := value("messages", `{"metadata":{"phone_number_id":"1"},"contacts":[`+strings.Join(people, ",")+`],"messages":[`+strings.Join(said, ",")+`]}`)
+	began := time.Now()
+	told := read(t, body)
+	if took := time.Since(began); len(told) != messages || took > 10*time.Second {
+		t.Errorf("%d bytes gave %d messages in %v", len(body), len(told), took)
+	}
+}
+
+// TestRead_contacts: of contacts that share a handle, the first one counts.
+func TestRead_contacts(t *testing.T) {
+	t.Parallel()
+	said := `"messages":[{"id":"wamid.1","from":"905321110001","from_user_id":"TR.2","timestamp":"1790000001","type":"text","text":{"body":"x"}}]`
+	for contacts, want := range map[string]string{
+		`{"wa_id":"905321110001","profile":{"name":"A"}},{"user_id":"TR.2","profile":{"name":"B"}}`:                                "A",
+		`{"user_id":"TR.2","profile":{"name":"B"}},{"wa_id":"905321110001","profile":{"name":"A"}}`:                                "B",
+		`{"wa_id":"905321110009","profile":{"name":"C"}},{"wa_id":"905321110001"},{"wa_id":"905321110001","profile":{"name":"A"}}`: "",
+	} {
+		if got := read(t, value("messages", `{"contacts":[`+contacts+`],`+said+`}`)); len(got) != 1 || got[0].Message.Name != want {
+			t.Errorf("%s: %+v, want the name %q", contacts, got, want)
+		}
+	}
+}
+
+func TestRead_marketingChoices(t *testing.T) {
+	t.Parallel()
+	for rest, want := range map[string]desk.OptChange{
+		`"category":"marketing_messages","value":"stop"`: desk.OptOut, `"category":"marketing_messages","value":"resume"`: desk.OptInAgain,
+		`"category":"marketing_messages","value":"signup"`: desk.OptNone, `"category":"other","value":"stop"`: desk.OptNone, `"value":7`: desk.OptNone,
+	} {
+		got := read(t, value("user_preferences", `{"user_preferences":[{"user_id":"TR.1",`+rest+`,"timestamp":1790000400}]}`))
+		switch {
+		case want == desk.OptNone && got == nil:
+		case len(got) == 1 && *got[0].Choice == app.MarketingChoice{UserID: "TR.1", Change: want, At: at(400)} && got[0].Business == waba:
+		default:
+			t.Errorf("%s: %s", rest, show(got))
+		}
+	}
+}
+
+func TestRead_templates(t *testing.T) {
+	t.Parallel()
+	for event, want := range map[string]string{
+		"APPROVED": "APPROVED", "REINSTATED": "APPROVED", "UNARCHIVED": "APPROVED", "FLAGGED": "", "LOCKED": "", "SOMETHING_NEW": "",
+		"PENDING": "PENDING", "DISABLED": "DISABLED", "PENDING_DELETION": "PENDING_DELETION", "ARCHIVED": "ARCHIVED", "LIMIT_EXCEEDED": "LIMIT_EXCEEDED",
+	} {
+		got := read(t, value("message_template_status_update", fmt.Sprintf(
+			`{"event":%q,"message_template_id":99000000000000000000001,"message_template_name":"order_update","message_template_language":"en-US","reason":null}`, event)))
+		if !reflect.DeepEqual(got, []app.Update{news(want)}) {
+			t.Errorf("%s: %s", event, show(got))
+		}
+	}
+}
+
+func TestRead_accountStatus(t *testing.T) {
+	t.Parallel()
+	const none = "-"
+	for v, want := range map[string]string{
+		`{"event":"DISABLED_UPDATE","ban_info":{"waba_ban_state":"DISABLE"}}`:                                              "disabled",
+		`{"event":"DISABLED_UPDATE","ban_info":{"waba_ban_state":["DISABLE"]}}`:                                            "disabled",
+		`{"event":"DISABLED_UPDATE","ban_info":{"waba_ban_state":"SCHEDULE_FOR_DISABLE"}}`:                                 none,
+		`{"event":"DISABLED_UPDATE","ban_info":{"waba_ban_state":"REINSTATE"}}`:                                            "",
+		`{"event":"ACCOUNT_RECONNECTED"}`:                                                                                  "",
+		`{"event":"ACCOUNT_DELETED"}`:                                                                                      "deleted",
+		`{"event":"ACCOUNT_OFFBOARDED"}`:                                                                                   none,
+		`{"event":"ACCOUNT_RESTRICTION","restriction_info":[{"restriction_type":"RESTRICTED_ADD_PHONE_NUMBER_ACTION"}]}`:   none,
+		`{"event":"ACCOUNT_RESTRICTION","restriction_info":[7,{"restriction_type":"RESTRICTED_BIZ_INITIATED_MESSAGING"}]}`: "nobody first:",
+	} {
+		got := read(t, value("account_update", v))
+		switch {
+		case want == none && got == nil:
+		case want != none && len(got) == 1 && got[0].Business == waba && strings.Contains(got[0].Account.Blocked, want) && (want == "") == (got[0].Account.Blocked == ""):
+		default:
+			t.Errorf("%s: %s", v, show(got))
+		}
+	}
+}
+
+func TestVerifySignature(t *testing.T) {
+	t.Parallel()
+	secret, old := app.NewSecret(appSecret), app.NewSecret("old-app-secret-for-tests")
+	const plainSum, escapedSum = "1ca363dab318df784e1963b29dca91e2098e6cf2fbf0d3c14e09580a90684a61", "6a3baa56bcaaa9a17c9d1e45ffb54332c6f6cdf9a00a5b7f3911fadad96aa9f6"
+	plain, escaped := []byte(`{"object":"whatsapp_business_account","entry":[]}`), []byte(`{"text":"Merhaba \u0130brahim \/ ok"}`)
+	for i, c := range []struct {
+		header  string
+		body    []byte
+		secrets []app.Secret
+		want    bool
+	}{
+		{"sha256=" + plainSum, plain, []app.Secret{secret}, true},
+		{"sha256=" + escapedSum, escaped, []app.Secret{secret}, true},
+		{"sha256=" + plainSum, plain, []app.Secret{old, {}, secret}, true},
+		{"sha256=" + plainSum, plain, []app.Secret{secret, old}, true},
+		{"sha256=" + plainSum, escaped, []app.Secret{secret}, false},
+		{"sha256=" + plainSum, plain, []app.Secret{old}, false},
+		{"sha256=" + plainSum, plain, nil, false},
+		{"sha256=b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad", nil, []app.Secret{{}}, false}, // by the empty key
+		{plainSum, plain, []app.Secret{secret}, false},
+		{"SHA256=" + plainSum, plain, []app.Secret{secret}, false},
+		{"sha256=" + strings.ToUpper(plainSum), plain, []app.Secret{secret}, false},
+		{"sha256=" + plainSum + "\n", plain, []app.Secret{secret}, false},
+		{"sha256=" + plainSum[:63], plain, []app.Secret{secret}, false},
+		{"sha1=" + plainSum[:40], plain, []app.Secret{secret}, false},
+		{"sha256=", plain, []app.Secret{secret}, false},
+		{"", plain, []app.Secret{secret}, false},
+	} {
+		if got := whatsapp.VerifySignature(c.header, c.body, c.secrets...); got != c.want {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+
+	// One bit of the body or of the signature is enough.
+	body := fixture(t, "webhook_batch")
+	header := sign(body)
+	for i := range 1000 {
+		flipped, signature := slices.Clone(body), []byte(header)
+		if i%4 == 0 {
+			signature[(i/4)%len(signature)] ^= 1 << (i % 7)
+			if string(signature) == header {
+				continue
+			}
+		} else {
+			flipped[i*7919%len(body)] ^= 1 << (i % 8)
+		}
+		if whatsapp.VerifySignature(string(signature), flipped, secret) {
+			t.Fatalf("flip %d is not seen", i)
+		}
+	}
+	p := newProvider()
+	headers := func(name string) string { return map[string]string{"X-Hub-Signature-256": header}[name] }
+	if !p.Signed(access(""), headers, body) || p.Signed(access(""), headers, body[1:]) {
+		t.Error("Signed")
+	}
+	renewed := access("")
+	renewed.Secrets.AppSecret, renewed.Secrets.OldAppSecret = app.NewSecret("new"), secret
+	if !p.Signed(renewed, headers, body) {
+		t.Error("Signed by the secret before")
+	}
+}
+
+// FuzzRead: whatever comes, what is told can be stored, and is told the same again.
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"webhook_batch", "webhook_status_failed", "webhook_system_number_change", "webhook_user_preferences", "webhook_user_id_update", "webhook_account_restriction"} {
+		f.Add(fixture(f, name))
+	}
+	f.Add(inbound("order", `,"order":{"product_items":[{"product_retailer_id":"A"}]}`))
+	p := newProvider()
+	f.Fuzz(func(t *testing.T, body []byte) {
+		told, rest, err := p.Read(item(body))
+		if rest != nil || err != nil && told != nil {
+			t.Fatal(rest, err)
+		}
+		again, _, _ := p.Read(item(body))
+		if !reflect.DeepEqual(told, again) {
+			t.Fatal("told otherwise")
+		}
+		for _, h := range told {
+			if m := h.Message; m != nil {
+				text, err := desk.ParseMessage(m.Text)
+				if err != nil || text != m.Text {
+					t.Errorf("text %q: %v", m.Text, err)
+				}
+				if name, err := desk.ParseName(m.Name); err != nil || name != m.Name {
+					t.Errorf("name %q: %v", m.Name, err)
+				}
+				if m.ExternalID == "" || m.Number == "" && m.UserID == "" || m.At == 0 {
+					t.Errorf("%s", show(h))
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package work
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parley/desk"
+)
+
+// An App has the steps of the schedules; app.App implements it. Each method does one
+// step and may run at the same time as the others.
+type App interface {
+	// InboundDue returns the workspaces with due inbound items, and how long to wait
+	// before asking again. InboundNoted has an element if there is more before that
+	// time.
+	InboundDue() (list []desk.ID, next time.Duration)
+	InboundNoted() <-chan struct{}
+
+	// TakeInbound processes the next items of a workspace. LookForInbound finds the
+	// items that other processes have stored.
+	TakeInbound(ctx context.Context, ws desk.ID) error
+	LookForInbound(ctx context.Context) error
+
+	// SyncStale fetches templates that are old, or that have changed: then
+	// TemplatesNoted has an element.
+	SyncStale(ctx context.Context) error
+	TemplatesNoted() <-chan struct{}
+
+	Sweep(ctx context.Context) error
+	ForgetAlone(ctx context.Context) error
+	LookAtClock(ctx context.Context) error
+
+	// Deliver delivers events to webhooks until ctx ends.
+	Deliver(ctx context.Context)
+
+	// LookForEvents wakes those who wait for events that another process has stored.
+	// ForgetEvents drops events of an age from the feed.
+	LookForEvents(ctx context.Context) error
+	ForgetEvents(ctx context.Context, age time.Duration) error
+}
+
+// How often each step runs.
+const (
+	lookEvery   = 5 * time.Second
+	sweepEvery  = time.Second
+	forgetEvery = time.Hour // on one of all nodes
+	clockEvery  = time.Minute
+	eventsEvery = time.Second
+	syncEvery   = time.Minute // looks for old libraries
+	// syncPause is how long reports of changed templates are collected before the
+	// templates are fetched.
+	syncPause = 2 * time.Second
+)
+
+// Run runs all schedules until the context ends, and returns when no step is under way;
+// steps are short. It never sends. keepEvents is how long events stay in the feed; 0: for
+// ever.
+func Run(ctx context.Context, a App, keepEvents time.Duration, log *slog.Logger) {
+	r := runner{a, log}
+	var all sync.WaitGroup
+	all.Go(func() { r.inbound(ctx) })
+	all.Go(func() { r.every(ctx, lookEvery, "look for inbound items", a.LookForInbound, nil) })
+	all.Go(func() { r.every(ctx, sweepEvery, "sweep", a.Sweep, nil) })
+	all.Go(func() { r.every(ctx, forgetEvery, "forget", a.ForgetAlone, nil) })
+	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.LookAtClock, nil) })
+	all.Go(func() { r.every(ctx, syncEvery, "fetch templates", a.SyncStale, a.TemplatesNoted()) })
+	all.Go(func() { a.Deliver(ctx) })
+	all.Go(func() { r.every(ctx, eventsEvery, "look for events", a.LookForEvents, nil) })
+	if keepEvents > 0 {
+		forget := func(ctx context.Context) error { return a.ForgetEvents(ctx, keepEvents) }
+		all.Go(func() { r.every(ctx, dropEvery(keepEvents), "forget events", forget, nil) })
+	}
+	all.Wait()
+}
+
+// dropEvery is how often expired events are dropped. They may stay a tenth of their
+// time, and ten seconds, longer (contract-events §2).
+func dropEvery(keepEvents time.Duration) time.Duration {
+	return min(keepEvents/20+5*time.Second, forgetEvery)
+}
+
+type runner struct {
+	app App
+	log *slog.Logger
+}
+
+// every runs do now, then once each period, and shortly after noted has an element.
+func (r runner) every(ctx context.Context, period time.Duration, what string, do func(context.Context) error, noted <-chan struct{}) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		r.attempt(ctx, what, do)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-noted:
+			select { // more reports may come
+			case <-ctx.Done():
+			case <-time.After(syncPause):
+			}
+		}
+	}
+}
+
+func (r runner) attempt(ctx context.Context, what string, do func(context.Context) error) {
+	if err := do(ctx); err != nil && ctx.Err() == nil {
+		r.log.WarnContext(ctx, "background work failed; it will be tried again", "work", what, "err", err)
+	}
+}

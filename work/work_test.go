@@ -1,0 +1,173 @@
+package work_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/work"
+)
+
+var _ work.App = (*app.App)(nil)
+
+// A fake is an App whose inbound items take some time each, by its bubble's clock.
+type fake struct {
+	mu      sync.Mutex
+	left    map[desk.ID]int           // items of each workspace
+	takes   map[desk.ID]time.Duration // how long one takes
+	due     map[desk.ID]bool
+	running map[desk.ID]bool
+	most    int // steps at once
+	twice   bool
+	done    map[desk.ID]time.Duration // when the last one was taken in
+	start   time.Time
+	noted   chan struct{}
+	stale   chan struct{}
+	count   map[string]int
+	broken  error
+}
+
+func newFake() *fake {
+	return &fake{
+		left: map[desk.ID]int{}, takes: map[desk.ID]time.Duration{}, due: map[desk.ID]bool{}, running: map[desk.ID]bool{},
+		done: map[desk.ID]time.Duration{}, start: time.Now(), noted: make(chan struct{}, 1), stale: make(chan struct{}, 1), count: map[string]int{},
+	}
+}
+
+func (f *fake) has(ws byte, n int, takes time.Duration) {
+	id := desk.ID{ws}
+	f.left[id], f.takes[id], f.due[id] = n, takes, true
+}
+
+func (f *fake) InboundDue() (list []desk.ID, next time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for ws := range f.due {
+		list = append(list, ws)
+	}
+	clear(f.due)
+	return list, time.Hour
+}
+
+func (f *fake) InboundNoted() <-chan struct{}   { return f.noted }
+func (f *fake) TemplatesNoted() <-chan struct{} { return f.stale }
+
+func (f *fake) Deliver(ctx context.Context) { <-ctx.Done() }
+
+func (f *fake) TakeInbound(_ context.Context, ws desk.ID) error {
+	f.mu.Lock()
+	f.twice = f.twice || f.running[ws]
+	f.running[ws] = true
+	f.most = max(f.most, len(f.running))
+	f.mu.Unlock()
+	time.Sleep(f.takes[ws])
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.running, ws)
+	f.done[ws] = time.Since(f.start)
+	if f.left[ws]--; f.left[ws] > 0 {
+		f.due[ws] = true
+		select {
+		case f.noted <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+func (f *fake) did(what string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count[what]++
+	return f.broken
+}
+
+func (f *fake) LookForInbound(context.Context) error { return f.did("look") }
+func (f *fake) SyncStale(context.Context) error      { return f.did("sync") }
+func (f *fake) Sweep(context.Context) error          { return f.did("sweep") }
+func (f *fake) ForgetAlone(context.Context) error    { return f.did("forget") }
+func (f *fake) LookAtClock(context.Context) error    { return f.did("clock") }
+func (f *fake) LookForEvents(context.Context) error  { return f.did("events") }
+func (f *fake) ForgetEvents(context.Context, time.Duration) error {
+	return f.did("forget events")
+}
+
+// during runs the schedules for a time, and returns how long they took to stop.
+func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {
+	ctx, stop := context.WithTimeout(context.Background(), d)
+	defer stop()
+	began := time.Now()
+	work.Run(ctx, f, time.Hour, log)
+	return time.Since(began) - d
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// A slow workspace holds one place, and the others go on meanwhile, none of them twice at
+// once. A workspace with much to take in does not keep one with little waiting.
+func TestInboundIsFair(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.has(1, 1, time.Hour)              // stuck
+		f.has(2, 100_000, time.Millisecond) // much
+		for ws := byte(3); ws < 200; ws++ {
+			f.has(ws, 2, time.Millisecond)
+		}
+		f.during(time.Second, quiet)
+		if f.twice || f.most != 4 {
+			t.Errorf("a workspace was taken in twice at once: %v; %d steps at once", f.twice, f.most)
+		}
+		for ws := byte(3); ws < 200; ws++ {
+			if id := (desk.ID{ws}); f.left[id] != 0 || f.done[id] > 200*time.Millisecond {
+				t.Errorf("workspace %d has %d items left, and took %v", ws, f.left[id], f.done[id])
+			}
+		}
+	})
+}
+
+// Told to stop, Run waits for the steps under way, and begins no other one.
+func TestRunStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		for ws := byte(1); ws < 50; ws++ {
+			f.has(ws, 1000, 2*time.Second)
+		}
+		if took := f.during(5*time.Second, quiet); took > 2*time.Second {
+			t.Errorf("it stopped after %v", took)
+		}
+		if len(f.running) != 0 {
+			t.Errorf("%d steps are under way", len(f.running))
+		}
+	})
+}
+
+// Each schedule begins at once and has its own pace; news of templates are gathered.
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, log := newFake(), new(strings.Builder)
+		f.broken = errors.New("away")
+		go func() {
+			time.Sleep(30*time.Minute + time.Second)
+			f.stale <- struct{}{}
+		}()
+		f.during(time.Hour-time.Millisecond, slog.New(slog.NewTextHandler(log, nil)))
+		want := map[string]int{"events": 3600, "forget events": 20, "look": 720, "sweep": 3600, "forget": 1, "clock": 60, "sync": 61}
+		if !maps.Equal(f.count, want) {
+			t.Errorf("%v, want %v", f.count, want)
+		}
+		if !strings.Contains(log.String(), `level=WARN msg="background work failed; it will be tried again" work="look at the clock" err=away`) {
+			t.Error("a failure is not logged")
+		}
+	})
+}
