@@ -25,6 +25,7 @@ type Book struct {
 type Entry struct {
 	Stored *Contact // nil: not stored yet
 	Now    *Contact // nil: deleted, or not created
+	held   []Claim  // of the contact that had its claims last; Now's, unless it is nil
 }
 
 // NewBook opens an empty Book over a workspace's settings, sized for n contacts.
@@ -418,12 +419,11 @@ func (b *Book) put(e *Entry, c *Contact, event Event) {
 	b.events = append(b.events, event)
 }
 
+// hold notes the claims of an entry's contact.
 func (b *Book) hold(c *Contact) {
-	c.each(func(i Identity) bool {
-		if i.Refused() != nil {
-			return true
-		}
-		claim := i.Claim()
+	claims := c.Claims()
+	b.entries[c.ID].held = claims
+	for _, claim := range claims {
 		switch holder, held := b.holders[claim]; {
 		case !held:
 			b.holders[claim] = c.ID
@@ -433,8 +433,7 @@ func (b *Book) hold(c *Contact) {
 			}
 			b.sharers[claim] = append(b.sharers[claim], c.ID)
 		}
-		return true
-	})
+	}
 }
 
 func (b *Book) release(c *Contact) {
@@ -463,13 +462,13 @@ func (e *Entry) Claims() (released, taken []Claim) {
 	case e.Stored == nil && e.Now == nil:
 		return nil, nil
 	case e.Stored == nil:
-		return nil, e.Now.Claims()
+		return nil, e.held
 	case e.Now == nil:
 		return e.Stored.Claims(), nil
 	case sameIdentities(e.Stored, e.Now):
 		return nil, nil
 	}
-	before, after := e.Stored.Claims(), e.Now.Claims()
+	before, after := e.Stored.Claims(), e.held
 	return without(before, after), without(after, before)
 }
 

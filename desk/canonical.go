@@ -240,6 +240,7 @@ func decimalLen(code int) int {
 // and this type finds that out quickly; the library needs some ten microseconds.
 type trunk struct {
 	first   uint16         // the digits with which a prefix may begin
+	plain   string         // the prefix, if there is just one
 	prefix  *regexp.Regexp // nil: there are none
 	lengths []int32        // the possible lengths of numbers; nil if the prefix can stand for other digits
 }
@@ -250,8 +251,17 @@ func (t *trunk) mayBegin(national string) bool {
 	if t.first&(1<<(national[0]-'0')) == 0 {
 		return false
 	}
-	at := t.prefix.FindStringIndex(national)
-	return at != nil && (t.lengths == nil || slices.Contains(t.lengths, int32(len(national)-at[1])))
+	dropped := len(t.plain)
+	if t.plain == "" {
+		at := t.prefix.FindStringIndex(national)
+		if at == nil {
+			return false
+		}
+		dropped = at[1]
+	} else if !strings.HasPrefix(national, t.plain) {
+		return false
+	}
+	return t.lengths == nil || slices.Contains(t.lengths, int32(len(national)-dropped))
 }
 
 // trunks are indexed by country code; nil if there is no such code.
@@ -274,6 +284,9 @@ var trunks = sync.OnceValue(func() *[1000]*trunk {
 		}
 		t := byCode[code]
 		t.first, t.prefix = firstDigits(pattern), regexp.MustCompile("^(?:"+pattern+")")
+		if isDigits(pattern) {
+			t.plain = pattern
+		}
 		if t.prefix.NumSubexp() == 0 {
 			t.lengths = m.GetGeneralDesc().GetPossibleLength()
 		}

@@ -90,6 +90,9 @@ func AddIdentity(list []Identity, i Identity) []Identity {
 	if slices.Contains(list, i) {
 		return list
 	}
+	if list == nil {
+		list = make([]Identity, 0, 3) // most people have an id, an e-mail and a phone
+	}
 	return append(list, i)
 }
 

@@ -11,7 +11,10 @@ import (
 )
 
 const (
-	takeClaimQuery    = `INSERT INTO claims (workspace_id, kind, value, share, contact_id) VALUES (?, ?, ?, 0, ?)`
+	// OR FAIL: the transaction is rolled back as a whole, so SQLite need not keep what
+	// undoes one statement.
+	takeClaimQuery    = `INSERT OR FAIL INTO claims (workspace_id, kind, value, share, contact_id) VALUES (?1, ?2, ?3, 0, ?4)`
+	takeThreeQuery    = takeClaimQuery + `, (?1, ?5, ?6, 0, ?4), (?1, ?7, ?8, 0, ?4)`
 	releaseClaimQuery = `DELETE FROM claims WHERE workspace_id = ? AND kind = ? AND value = ? AND contact_id = ?`
 	makeClaimQuery    = `INSERT INTO claims (workspace_id, kind, value, share, contact_id)
 	SELECT ?1, ?2, ?3, coalesce(max(share) + 1, 0), ?4 FROM claims WHERE workspace_id = ?1 AND kind = ?2 AND value = ?3`

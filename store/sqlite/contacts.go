@@ -277,10 +277,8 @@ func flushEntries(c conn, ws desk.ID, entries []*desk.Entry, events []desk.Event
 		if err := flushEntry(c, ws, e); err != nil {
 			return err
 		}
-		for _, i := range taken[n] {
-			if err := c.stmt(takeClaimQuery).id(ws).text(i.Kind).text(i.Value).id(e.Now.ID).run(); err != nil {
-				return err
-			}
+		if err := takeClaims(c, ws, e.Now, taken[n]); err != nil {
+			return err
 		}
 	}
 	if deleted != nil {
@@ -295,6 +293,26 @@ func flushEntries(c conn, ws desk.ID, entries []*desk.Entry, events []desk.Event
 		}
 	}
 	return flushEvents(c, ws, events)
+}
+
+// takeClaims stores claims, three at a time: most contacts have that many, and a
+// statement costs as much as its row.
+func takeClaims(c conn, ws desk.ID, holder *desk.Contact, claims []desk.Claim) error {
+	for len(claims) > 0 {
+		query, n := takeClaimQuery, 1
+		if len(claims) >= 3 {
+			query, n = takeThreeQuery, 3
+		}
+		s := c.stmt(query).id(ws).text(claims[0].Kind).text(claims[0].Value).id(holder.ID)
+		for _, i := range claims[1:n] {
+			s = s.text(i.Kind).text(i.Value)
+		}
+		if err := s.run(); err != nil {
+			return err
+		}
+		claims = claims[n:]
+	}
+	return nil
 }
 
 func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {

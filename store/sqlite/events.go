@@ -37,16 +37,52 @@ func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
 		}
 	}
 	c.newest[ws] = seq + int64(len(events))
-	for _, e := range events {
-		seq++
-		if err := c.stmt(`INSERT INTO events (workspace_id, seq, ` + eventColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`).
-			id(ws).int(seq).time(e.At).text(string(e.Type)).id(e.Subject).text(string(e.Actor.Kind)).id(e.Actor.ID).text(strings.Join(e.Changed, ",")).
-			text(e.Key).idOrNull(e.Conversation).idOrNull(e.Contact).timeOrNull(e.TS).run(); err != nil {
+	for len(events) > 0 {
+		n := 0
+		for n < plainEvents && n < len(events) && isPlain(&events[n]) {
+			n++
+		}
+		query := insertPlainQuery
+		switch {
+		case n == plainEvents:
+			query = insertPlainsQuery
+		case n > 0:
+			n = 1
+		default:
+			query, n = insertEventQuery, 1
+		}
+		s := c.stmt(query)
+		for i := range events[:n] {
+			e := &events[i]
+			seq++
+			s = s.id(ws).int(seq).time(e.At).text(string(e.Type)).id(e.Subject).text(string(e.Actor.Kind)).id(e.Actor.ID).text(strings.Join(e.Changed, ",")).text(e.Key)
+			if !isPlain(e) {
+				s = s.idOrNull(e.Conversation).idOrNull(e.Contact).timeOrNull(e.TS)
+			}
+		}
+		if err := s.run(); err != nil {
 			return err
 		}
+		events = events[n:]
 	}
 	return nil
 }
+
+// isPlain tells whether an event concerns no conversation. Such events are stored
+// several at a time, since a statement costs as much as its row.
+func isPlain(e *desk.Event) bool {
+	return e.Conversation.IsZero() && e.Contact.IsZero() && e.TS == 0
+}
+
+const plainEvents = 8
+
+const (
+	insertEventQuery = `INSERT INTO events (workspace_id, seq, ` + eventColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertPlainQuery = `INSERT OR FAIL INTO events (workspace_id, seq, at, kind, subject_id, actor_kind, actor_id, changed, subject_key) VALUES ` + plainEvent
+	plainEvent       = `(?, ?, ?, ?, ?, ?, ?, ?, ?)`
+)
+
+var insertPlainsQuery = insertPlainQuery + strings.Repeat(", "+plainEvent, plainEvents-1)
 
 func readEvent(s *stmt) desk.FeedEvent {
 	seq := s.readInt()
