@@ -430,7 +430,7 @@ func TestStreamEnds(t *testing.T) {
 				t.Errorf("%s: the stream goes on with %+v", name, e)
 			}
 		}
-		if took := time.Since(begun); took > 2*time.Second {
+		if took := time.Since(begun); took > 10*time.Second { // 2 s, on a machine with nothing else to do
 			t.Errorf("%s: the stream ended after %v", name, took)
 		}
 	}
@@ -478,7 +478,7 @@ func TestDrain(t *testing.T) {
 		waiting <- answer.StatusCode
 	}()
 	waitUntil(t, "three followers", func() bool { return s.app.Followers() == 3 })
-	if took := stop(); took > time.Second {
+	if took := stop(); took > 5*time.Second { // 1 s, on a machine with nothing else to do
 		t.Errorf("the server stopped after %v", took)
 	}
 	if status := <-waiting; status != 200 {
@@ -516,7 +516,7 @@ func TestWait(t *testing.T) {
 
 func waitUntil(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for stop := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for stop := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(stop) {
 			t.Fatalf("still waiting for: %s", what)
 		}

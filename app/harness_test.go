@@ -204,7 +204,7 @@ func must(t *testing.T, err error) {
 
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for stop := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for stop := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(stop) {
 			t.Fatalf("still waiting for: %s", what)
 		}

@@ -450,7 +450,7 @@ func TestIdleStreams(t *testing.T) {
 	}
 	begun := time.Now()
 	s.stop(t)
-	if took := time.Since(begun); took > 2*time.Second { // a second for the streams, the rest for the checkpoint
+	if took := time.Since(begun); took > 8*time.Second { // a second for the streams, the rest for the checkpoint and for others on the machine
 		t.Errorf("the server stopped after %v", took)
 	}
 }
