@@ -152,7 +152,7 @@ func (a *App) DeleteWorkspace(ctx context.Context, ws desk.ID, name string, prog
 // How many records a step of long work starts with, and how long it should take: at most
 // twice stepTarget.
 const (
-	stepTarget = 30 * time.Millisecond
+	stepTarget = 40 * time.Millisecond
 	firstStep  = 100
 	mostInStep = 2000
 )

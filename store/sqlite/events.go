@@ -12,8 +12,12 @@ import (
 )
 
 // eventColumns are those besides the workspace and the number. A node of the release
-// before writes no subject_key: its events are not in the feed.
-const eventColumns = `at, kind, subject_id, actor_kind, actor_id, changed, subject_key, conversation_id, contact_id, message_ts`
+// before writes no subject_key: its events are not in the feed. Events that concern no
+// conversation leave the last three NULL.
+const (
+	eventColumns      = plainEventColumns + `, conversation_id, contact_id, message_ts`
+	plainEventColumns = `at, kind, subject_id, actor_kind, actor_id, changed, subject_key`
+)
 
 // newestEventQuery is the number of the newest event, even if it has expired.
 const newestEventQuery = `SELECT coalesce((SELECT seq FROM events WHERE workspace_id = ?1 ORDER BY seq DESC LIMIT 1),
@@ -38,25 +42,20 @@ func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
 	}
 	c.newest[ws] = seq + int64(len(events))
 	for len(events) > 0 {
-		n := 0
-		for n < plainEvents && n < len(events) && isPlain(&events[n]) {
+		// Several at a time, since a statement costs as much as its row.
+		plain, n := isPlain(&events[0]), 1
+		for n < eventsAtOnce && n < len(events) && isPlain(&events[n]) == plain {
 			n++
 		}
-		query := insertPlainQuery
-		switch {
-		case n == plainEvents:
-			query = insertPlainsQuery
-		case n > 0:
+		if n < eventsAtOnce {
 			n = 1
-		default:
-			query, n = insertEventQuery, 1
 		}
-		s := c.stmt(query)
+		s := c.stmt(insertEvents[insertKind{plain, n}])
 		for i := range events[:n] {
 			e := &events[i]
 			seq++
 			s = s.id(ws).int(seq).time(e.At).text(string(e.Type)).id(e.Subject).text(string(e.Actor.Kind)).id(e.Actor.ID).text(strings.Join(e.Changed, ",")).text(e.Key)
-			if !isPlain(e) {
+			if !plain {
 				s = s.idOrNull(e.Conversation).idOrNull(e.Contact).timeOrNull(e.TS)
 			}
 		}
@@ -68,21 +67,30 @@ func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
 	return nil
 }
 
-// isPlain tells whether an event concerns no conversation. Such events are stored
-// several at a time, since a statement costs as much as its row.
+// isPlain tells whether an event concerns no conversation.
 func isPlain(e *desk.Event) bool {
 	return e.Conversation.IsZero() && e.Contact.IsZero() && e.TS == 0
 }
 
-const plainEvents = 8
-
 const (
-	insertEventQuery = `INSERT INTO events (workspace_id, seq, ` + eventColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	insertPlainQuery = `INSERT OR FAIL INTO events (workspace_id, seq, at, kind, subject_id, actor_kind, actor_id, changed, subject_key) VALUES ` + plainEvent
-	plainEvent       = `(?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	eventsAtOnce     = 8
+	insertEventQuery = `INSERT OR FAIL INTO events (workspace_id, seq, ` + eventColumns + `) VALUES ` + eventParameters
+	eventParameters  = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertPlainQuery = `INSERT OR FAIL INTO events (workspace_id, seq, ` + plainEventColumns + `) VALUES ` + plainParameters
+	plainParameters  = `(?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
-var insertPlainsQuery = insertPlainQuery + strings.Repeat(", "+plainEvent, plainEvents-1)
+type insertKind struct {
+	plain bool
+	rows  int
+}
+
+var insertEvents = map[insertKind]string{
+	{false, 1}:            insertEventQuery,
+	{false, eventsAtOnce}: insertEventQuery + strings.Repeat(", "+eventParameters, eventsAtOnce-1),
+	{true, 1}:             insertPlainQuery,
+	{true, eventsAtOnce}:  insertPlainQuery + strings.Repeat(", "+plainParameters, eventsAtOnce-1),
+}
 
 func readEvent(s *stmt) desk.FeedEvent {
 	seq := s.readInt()
