@@ -2,6 +2,13 @@ package app
 
 import "parley/desk"
 
+// HoldFollowers adds followers of parley itself to a workspace.
+func (a *App) HoldFollowers(ws desk.ID, n int) {
+	for range n {
+		_ = a.followers.add(ws, desk.ID{}, make(chan struct{}, 1))
+	}
+}
+
 // WebhookSecrets are what signs the deliveries of a webhook at now.
 func (a *App) WebhookSecrets(ws desk.ID, w *desk.Webhook, now desk.Time) ([][]byte, error) {
 	return a.webhookSecrets(ws, w, now)

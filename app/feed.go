@@ -208,7 +208,7 @@ func (f *followers) add(ws, by desk.ID, woken chan struct{}) error {
 			e.RetryAfter = 5
 			return e
 		}
-		if f.count.Load() >= maxFollowers {
+		if f.count.Load()-int64(f.byKey[desk.ID{}]) >= maxFollowers { // parley's own don't count
 			e := desk.Errorf(desk.Unavailable, "this server has %d streams and waiting reads already", maxFollowers)
 			e.RetryAfter = 5
 			return e

@@ -158,6 +158,16 @@ func ids(page *app.EventPage) (list []string) {
 	return list
 }
 
+// TestFollow_beside_webhooks: the endpoints that a node serves take no place of streams.
+func TestFollow_beside_webhooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.HoldFollowers(w.ws, 2000)
+	f, _, err := w.Follow(t.Context(), w.caller(), app.FeedQuery{Cursor: "latest", Limit: 10})
+	must(t, err)
+	f.Close()
+}
+
 // TestFollow_ends: without a database, after a drain, and with its context.
 func TestFollow_ends(t *testing.T) {
 	t.Parallel()
