@@ -229,6 +229,9 @@ func TestToolsAnswerAsTheAPI(t *testing.T) {
 	if got, _ := use(t, s, "find_contact", `{"id":"`+contact+`"}`); !strings.HasPrefix(got, `{"data":[{"id":"`+contact) || !strings.HasSuffix(got, "}]}") {
 		t.Error(got)
 	}
+	if got, refused := use(t, s, "find_contact", `{"email":null,"external_id":"x","phone":null}`); refused || at(t, strings.NewReplacer("[", "", "]", "").Replace(got), "data", "id") != contact {
+		t.Error(got)
+	}
 	if got, refused := use(t, s, "find_contact", `{"id":"nobody"}`); got != `{"data":[]}` || refused {
 		t.Error(got)
 	}
@@ -241,7 +244,7 @@ func TestToolsAnswerAsTheAPI(t *testing.T) {
 	}
 	// What no request of the API would tell.
 	for arguments, want := range map[string]string{
-		`{}`: "exactly one", `{"external_id":"x","id":"y"}`: "exactly one", `{"id":7}`: "/id", `{"owner":"x"}`: "/owner: unknown field", `{"name":"x"}`: "/name: unknown field",
+		`{}`: "exactly one", `{"email":null}`: "exactly one", `{"id":null,"phone":null}`: "exactly one", `{"external_id":"x","id":"y"}`: "exactly one", `{"id":7}`: "/id", `{"owner":"x"}`: "/owner: unknown field", `{"name":"x"}`: "/name: unknown field",
 	} {
 		if got, refused := use(t, s, "find_contact", arguments); !refused || !strings.HasPrefix(got, `{"type":"invalid_request","message":"`) || !strings.Contains(got, want) {
 			t.Errorf("find_contact %s: %s", arguments, got)

@@ -126,6 +126,8 @@ func findContact(ctx context.Context, a rest, in input, schema object) ([]byte, 
 	if err := in.only(schema); err != nil {
 		return nil, err
 	}
+	// Null would leave the identity out of the request, which would then find anybody.
+	in = slices.DeleteFunc(slices.Clone(in), func(m member) bool { return m.value.Kind() == 'n' })
 	if len(in) != 1 {
 		return nil, invalid("give exactly one of id, external_id, email and phone")
 	}
