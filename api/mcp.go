@@ -35,6 +35,11 @@ func (s *Server) assistants(do http.Handler, publicURL string) {
 		if err != nil {
 			return err
 		}
+		// A batch could ask for ten thousand pages at once, whose answers are kept until the
+		// last is there.
+		if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+			return desk.Invalidf("send one message at a time: batches are not taken")
+		}
 		request := r.Clone(r.Context())
 		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		to := &kept{header: w.Header()}

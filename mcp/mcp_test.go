@@ -422,6 +422,8 @@ func TestHTTP(t *testing.T) {
 		{"POST", nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"upsert_contact","arguments":{"note":"` + strings.Repeat("x", 1<<20-500) + `"}}}`, 200, `invalid_request`},
 		{"POST", nil, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202, ""},
 		{"POST", nil, `nonsense`, 400, ""},
+		{"POST", nil, `[` + list + `]`, 400, `one message at a time`},
+		{"POST", nil, " \r\n\t[" + list + "," + strings.Replace(list, `:1`, `:2`, 1) + "]", 400, `one message at a time`},
 	} {
 		if status, answer := ask(c.method, "/mcp", c.change, c.body); status != c.status || !strings.Contains(answer, c.part) {
 			t.Errorf("%s %v %.80s: %d %.300s", c.method, c.change, c.body, status, answer)
