@@ -298,7 +298,7 @@ func (s *Server) stream(c *call, f *app.Follower, page *app.EventPage) error {
 		if n := len(page.Events); n > 0 {
 			cursor = page.Events[n-1].ID
 		}
-		err := c.w.Part(b)
+		err := c.w.Part(b, f.Still(ctx))
 		if err != nil || s.app.Draining() {
 			return nil
 		}

@@ -248,7 +248,7 @@ func (s *server) listen(t *testing.T) (url string, stop func() time.Duration) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.web.Serve(ctx, l, 0) }()
+	go func() { ended <- s.web.Serve(ctx, narrow{l}, 0) }()
 	stopped := false
 	stop = func() time.Duration {
 		if stopped {
@@ -264,6 +264,17 @@ func (s *server) listen(t *testing.T) (url string, stop func() time.Duration) {
 	}
 	t.Cleanup(func() { stop() })
 	return "http://" + l.Addr().String(), stop
+}
+
+// A narrow listener's connections buffer little of what their clients don't read.
+type narrow struct{ net.Listener }
+
+func (l narrow) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		err = c.(*net.TCPConn).SetWriteBuffer(64 << 10)
+	}
+	return c, err
 }
 
 // A stream is an open stream of events, block by block.
@@ -447,6 +458,27 @@ func TestStreamEnds(t *testing.T) {
 	for ok := true; ok; {
 		_, ok = stream.next()
 	}
+}
+
+// TestStreamEnds_slow_reader: a client that does not read keeps no stream of a key that
+// was revoked.
+func TestStreamEnds_slow_reader(t *testing.T) {
+	s := newServer(t)
+	url, _ := s.listen(t)
+	key := s.newKey(s.ws, "contacts:read,events:read")
+	p, err := s.app.Authenticate(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := strings.Repeat("n", 9000)
+	for i := range 400 {
+		s.want(201, "POST /v1/contacts", fmt.Sprintf(`{"external_id":"%d","note":"%s"}`, i, note))
+	}
+	s.stream(url, key, "") // more than fits into the buffers of a connection
+	if _, err := s.app.RevokeKey(t.Context(), s.operator(s.ws), p.Key.ID); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "the stream to end", func() bool { return s.app.Followers() == 0 })
 }
 
 // TestDrain: when the server stops, waiting reads answer and streams end within a

@@ -358,6 +358,30 @@ func (f *Follower) Again(ctx context.Context) (*EventPage, error) {
 	return f.page(ctx)
 }
 
+// Still returns a function that tells whether the principal may read the last page now.
+// It may be called beside the other methods.
+func (f *Follower) Still(ctx context.Context) func() bool {
+	had := f.last.types
+	return func() bool {
+		s, err := f.app.store.Settings(ctx, f.p.Workspace())
+		if err != nil || f.p.still(s, desk.EventsRead, f.app.now()) != nil {
+			return false
+		}
+		types, err := f.types.For(f.p.in(s).Allow)
+		return err == nil && kept(had, types) == nil
+	}
+}
+
+// kept returns Forbidden unless the types now have all those before.
+func kept(before, now []desk.EventType) error {
+	for _, t := range before {
+		if !slices.Contains(now, t) {
+			return desk.Errorf(desk.Forbidden, "this key may no longer read %s", t)
+		}
+	}
+	return nil
+}
+
 // pagePause is the least time between two pages of a follower who has read all: many
 // commits share a page then.
 const pagePause = 20 * time.Millisecond
@@ -374,10 +398,8 @@ func (f *Follower) Next(ctx context.Context, idle time.Duration) (*EventPage, er
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range had {
-			if !slices.Contains(f.last.types, t) {
-				return nil, desk.Errorf(desk.Forbidden, "this key may no longer read %s", t)
-			}
+		if err := kept(had, f.last.types); err != nil {
+			return nil, err
 		}
 		if page == nil {
 			return f.empty(), nil

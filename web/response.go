@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"parley/desk"
@@ -114,15 +115,53 @@ func (w *Response) Stream(contentType string) error {
 }
 
 // Part sends a part of a stream, in the memory that TryRoom or AwaitRoom has reserved.
-// It returns an error if the client has left, or does not read.
-func (w *Response) Part(b []byte) error {
+// It returns an error if the client has left, or does not read. A client that reads
+// slowly may take hours: every second, Part asks whether the stream may go on, and ends
+// the connection if not.
+func (w *Response) Part(b []byte, goOn func() bool) error {
 	if w.hold != nil {
 		defer w.moving()()
 	}
+	defer w.while(goOn)()
 	if _, err := w.Write(b); err != nil {
 		return err
 	}
 	return w.flush()
+}
+
+// partWatch is how often Part asks whether the stream may go on.
+const partWatch = time.Second
+
+// while asks every second whether a write may go on, until end is called, and closes the
+// connection if not.
+func (w *Response) while(goOn func() bool) (end func()) {
+	c := w.conn()
+	if c == nil {
+		return func() {}
+	}
+	var mu sync.Mutex
+	ended := false
+	var timer *time.Timer
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(partWatch, func() {
+		may := goOn()
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case ended:
+		case may:
+			timer.Reset(partWatch)
+		default:
+			_ = c.Close()
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		timer.Stop()
+	}
 }
 
 func (w *Response) flush() error { return http.NewResponseController(w.ResponseWriter).Flush() }

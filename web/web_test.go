@@ -279,7 +279,7 @@ func TestStream(t *testing.T) {
 					return err
 				case <-time.After(time.Minute):
 				}
-				if err := w.Part(fmt.Appendf(nil, "data: %d\n\n", n)); err != nil {
+				if err := w.Part(fmt.Appendf(nil, "data: %d\n\n", n), func() bool { return true }); err != nil {
 					return err
 				}
 			}
