@@ -380,7 +380,7 @@ func (e *endpoint) step(ctx context.Context) error {
 			return err
 		}
 	}
-	for e.inFlight < desk.MaxInFlight && !e.quitting() {
+	for !e.blocked() {
 		began, err := e.begin(ctx)
 		if err != nil || !began {
 			return err
@@ -389,12 +389,20 @@ func (e *endpoint) step(ctx context.Context) error {
 	return nil
 }
 
+// blocked tells whether no attempt may begin, whatever there is to deliver.
+func (e *endpoint) blocked() bool {
+	return e.inFlight >= desk.MaxInFlight || e.app.uptime() > time.Duration(e.until.Load())-holdLeast || len(e.unstored) >= storeMost ||
+		e.disable != "" || e.quitting()
+}
+
 // patience is how long nothing is to be done, unless something happens.
 func (e *endpoint) patience(failed bool) time.Duration {
 	wait, now := time.Hour, e.app.now()
 	switch {
 	case failed:
 		return idleStep
+	case e.blocked():
+		wait = idleStep
 	case e.more && e.wantsMore(now):
 		wait = 0
 	case len(e.pending) > e.inFlight || e.state.HeldUntil != 0 || e.page != nil || len(e.queue) > 0:
@@ -404,7 +412,7 @@ func (e *endpoint) patience(failed bool) time.Duration {
 				wait = min(wait, time.Duration(max(d.DueAt, e.state.HeldUntil)-now)*time.Millisecond)
 			}
 		}
-		if wait <= 0 || len(e.queue) > 0 && e.inFlight < desk.MaxInFlight { // something else is in the way
+		if wait <= 0 || len(e.queue) > 0 { // something else is in the way
 			wait = idleStep / 10
 		}
 	case e.news:
@@ -459,12 +467,9 @@ func (e *endpoint) load(ctx context.Context) error {
 	return nil
 }
 
-// begin begins one attempt, if one may begin.
+// begin begins one attempt, if there is one to begin. e is not blocked.
 func (e *endpoint) begin(ctx context.Context) (bool, error) {
 	a := e.app
-	if a.uptime() > time.Duration(e.until.Load())-holdLeast || len(e.unstored) >= storeMost || e.disable != "" {
-		return false, nil
-	}
 	now := a.now()
 	if e.wantsMore(now) && (e.more || e.news && time.Since(e.readAt) >= deliveredPause) {
 		if err := e.read(ctx); err != nil || e.hook == nil {

@@ -21,6 +21,7 @@
 //	generated_test.go    clients generated from the API description, and linters of it
 //	legislators_test.go  the main job on real input
 //	eventsource_test.go  a stream of events that is cut again and again
+//	deliveries_test.go   deliveries: servers that are killed, endpoints that fail or hang, rotation
 //	race_test.go         clients racing on the same people
 //	kill_test.go         kills in the middle of writes
 //	fault_test.go        sends that are broken at every step

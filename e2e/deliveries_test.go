@@ -1,0 +1,622 @@
+package e2e_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	deliveredEvents = flag.Int("delivered-events", 300, "how many events the tests with killed servers deliver")
+	deliveryKills   = flag.Int("delivery-kills", 1, "how often TestDeliveriesOfKilledServers kills its server")
+	rotatedEvents   = flag.Int("rotated-events", 200, "how many events TestRotation delivers")
+	hangingRounds   = flag.Int("hanging-rounds", 1, "how often TestHangingEndpoints takes turns")
+)
+
+// delivers are the flags of servers that may post to the tests' endpoints, and try again
+// soon.
+var delivers = []string{"--webhook-allow", "127.0.0.0/8", "--webhook-schedule", "50ms,100ms,200ms,400ms,500ms,1s,1s,1s,1s,1s,1s,1s"}
+
+// onBothStores runs a test on an installation in SQLite, and on one in PostgreSQL.
+func onBothStores(t *testing.T, test func(*testing.T, deployment)) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, deployment{dir: newDir(t)})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, newDeployment(t))
+	})
+}
+
+// delivering starts a server of the installation.
+func (d deployment) delivering(t testing.TB) *server {
+	t.Helper()
+	return serve(t, d.dir, append([]string{"--database", d.database}, delivers...)...)
+}
+
+// webhook adds a webhook for new contacts.
+func (s *server) webhook(t testing.TB, key, url string) (id string) {
+	t.Helper()
+	body := s.want(t, 201, key, "POST", "/webhooks", fmt.Sprintf(`{"url":"%s","types":["contact.created"]}`, url))
+	return decode[struct{ Data struct{ ID string } }](t, []byte(body)).Data.ID
+}
+
+// created are the ids of the events of new contacts, in order.
+func (s *server) created(t testing.TB, key string) (ids []string) {
+	t.Helper()
+	for _, e := range s.events(t, key, "oldest") {
+		if e.Type == "contact.created" {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}
+
+// wantSettled waits until no delivery is pending, and wants none that failed.
+func (s *server) wantSettled(t testing.TB, key, webhook string) {
+	t.Helper()
+	list := func(status string) string {
+		return s.want(t, 200, key, "GET", "/webhooks/"+webhook+"/deliveries?limit=1&status="+status, "")
+	}
+	const none = `{"data":[]}`
+	waitFor(t, "all results to be stored", func() bool { return list("pending") == none })
+	if failed := list("failed"); failed != none {
+		t.Errorf("a delivery failed: %s", failed)
+	}
+}
+
+// create makes contacts by batches, over servers that may be killed. If arrived is not
+// nil, it waits while much has not arrived.
+func (l *loadedFeed) create(first, n int, arrived func() int) {
+	const batch, ahead = 20, 500
+	for from := first; from < first+n; from += batch {
+		for arrived != nil && arrived() < from-ahead && l.t.Context().Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+		var rows []string
+		for i := from; i < min(from+batch, first+n); i++ {
+			rows = append(rows, fmt.Sprintf(`{"external_id":"%d"}`, i))
+		}
+		if status, answer := l.call(from/batch, "POST", "/contacts/batch", upserts(rows)); status != http.StatusOK && l.t.Context().Err() == nil {
+			l.t.Errorf("a batch answers %d: %s", status, answer)
+		}
+	}
+}
+
+// A sink is an endpoint that notes when it accepted which event.
+type sink struct {
+	url string
+
+	mu       sync.Mutex
+	rng      *rand.Rand // if not nil, three attempts of ten fail
+	flying   int        // attempts that are not answered yet
+	attempts int
+	tries    map[string]int // by event
+	accepted map[string][]acceptance
+	killed   []time.Time // when servers were killed
+}
+
+// An acceptance is an answer 204.
+type acceptance struct {
+	at     time.Time
+	killed int // how many servers had been killed
+}
+
+func newSink(t *testing.T) *sink {
+	t.Helper()
+	s := &sink{tries: map[string]int{}, accepted: map[string][]acceptance{}}
+	listener := httptest.NewServer(s)
+	t.Cleanup(listener.Close)
+	s.url = listener.URL + "/in"
+	return s
+}
+
+func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.fly(1)
+	defer s.fly(-1)
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return // its server was killed
+	}
+	fault, pause := s.take(r.Header.Get("webhook-id"))
+	select {
+	case <-time.After(pause):
+	case <-r.Context().Done():
+	}
+	switch fault {
+	case accepts:
+		w.WriteHeader(http.StatusNoContent)
+	case refuses:
+		http.Error(w, "try again", http.StatusInternalServerError)
+	case resets:
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = conn.(*net.TCPConn).SetLinger(0)
+			_ = conn.Close()
+		}
+	}
+}
+
+func (s *sink) fly(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flying += n
+}
+
+// What a sink does with an attempt.
+const (
+	accepts = iota
+	refuses
+	resets
+)
+
+// take decides what happens to an attempt, after which pause. The sixth attempt of an
+// event is accepted at the latest.
+func (s *sink) take(event string) (fault int, pause time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempts++
+	s.tries[event]++
+	if s.rng != nil && s.tries[event] < 6 {
+		// One that hangs for longer than a server waits takes up a place for 15 s, so they
+		// are few; most end sooner.
+		if s.attempts%400 == 200 {
+			return resets, time.Minute
+		}
+		switch s.rng.IntN(10) {
+		case 0:
+			return refuses, 0
+		case 1:
+			return resets, 0
+		case 2:
+			return resets, time.Duration(s.rng.IntN(200)) * time.Millisecond
+		}
+	}
+	s.accepted[event] = append(s.accepted[event], acceptance{time.Now(), len(s.killed)})
+	return accepts, 0
+}
+
+// count is how many events were accepted.
+func (s *sink) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.accepted)
+}
+
+// wait waits until so many events were accepted. It may take long, but not between two.
+func (s *sink) wait(t testing.TB, n int) {
+	t.Helper()
+	for have, since := s.count(), time.Now(); have < n; time.Sleep(5 * time.Millisecond) {
+		if now := s.count(); now > have {
+			have, since = now, time.Now()
+		}
+		if time.Since(since) > 3*patience {
+			t.Fatalf("%d events of %d have arrived, and no other since %v", have, n, since)
+		}
+	}
+}
+
+// kill kills a server, and waits until nothing is left of its attempts.
+func (s *sink) kill(t testing.TB, p *server) {
+	t.Helper()
+	at := time.Now()
+	p.kill()
+	waitFor(t, "the end of the attempts of a killed server", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.flying == 0
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killed = append(s.killed, at)
+}
+
+// want compares what was accepted with what the feed has, and counts what came twice.
+// That happens only if a server was killed in between.
+func (s *sink) want(t testing.TB, ids []string) (twice int) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	missing, most, longest := 0, 0, time.Duration(0)
+	ofKill := map[int]int{}
+	for _, id := range ids {
+		list := s.accepted[id]
+		if len(list) == 0 {
+			missing++
+			continue
+		}
+		for i, again := range list[1:] {
+			before := list[i]
+			if before.killed == again.killed {
+				t.Errorf("%s came again after %v, and no server was killed", id, again.at.Sub(before.at))
+				continue
+			}
+			twice++
+			ofKill[before.killed]++
+			most = max(most, ofKill[before.killed])
+			longest = max(longest, s.killed[before.killed].Sub(before.at))
+		}
+	}
+	if missing > 0 || len(s.accepted) != len(ids) {
+		t.Errorf("%d events of %d are missing; %d different ones arrived", missing, len(ids), len(s.accepted))
+	}
+	t.Logf("%d events, %d attempts, %d kills; %d came twice, of a kill at most %d, accepted up to %v before it",
+		len(ids), s.attempts, len(s.killed), twice, most, longest)
+	if *deliveryKills > 3 && longest > 2*time.Second { // a second, and one for a machine that has other things to do
+		t.Errorf("what was accepted %v before a kill came again", longest)
+	}
+	return twice
+}
+
+// TestDeliveriesOfKilledServers: an endpoint fails three attempts of ten, and the server
+// is killed again and again. All events are accepted, and only those come twice that were
+// under way or just answered at a kill.
+func TestDeliveriesOfKilledServers(t *testing.T) {
+	t.Parallel()
+	onBothStores(t, func(t *testing.T, d deployment) {
+		seed := newSeed(t)
+		s, rng := newSink(t), random(seed, 1)
+		s.rng = random(seed, 0)
+		_, key := d.workspace(t)
+		l := &loadedFeed{t: t, key: key, nodes: []*server{d.delivering(t)}}
+		webhook := l.nodes[0].webhook(t, key, s.url)
+		var writing sync.WaitGroup
+		writing.Go(func() { l.create(0, *deliveredEvents, s.count) })
+		for kill := range *deliveryKills {
+			left := *deliveredEvents - s.count()
+			s.wait(t, s.count()+1+rng.IntN(1+left/(*deliveryKills-kill+1)))
+			s.kill(t, l.nodes[0])
+			next := d.delivering(t)
+			l.mu.Lock()
+			l.nodes[0] = next
+			l.mu.Unlock()
+		}
+		s.wait(t, *deliveredEvents)
+		writing.Wait()
+		l.nodes[0].wantSettled(t, key, webhook)
+		s.want(t, l.nodes[0].created(t, key))
+	})
+}
+
+// TestDeliveriesOfNodes: of three servers one delivers, each event once. If it stops,
+// another one goes on, without repetition; if it is killed, another one goes on soon.
+func TestDeliveriesOfNodes(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	s := newSink(t)
+	_, key := d.workspace(t)
+	l := &loadedFeed{t: t, key: key, nodes: []*server{d.delivering(t), d.delivering(t), d.delivering(t)}}
+	webhook := l.nodes[0].webhook(t, key, s.url)
+	// serving is the server that makes the attempts. Those that have are stopped, so it is
+	// the only one of the others that has.
+	serving := func() (n int) {
+		t.Helper()
+		waitFor(t, "one server that makes attempts", func() bool {
+			n = slices.IndexFunc(l.nodes, func(s *server) bool { return s.hasDelivered(t) })
+			return n >= 0
+		})
+		return n
+	}
+	replace := func(n int) {
+		next := d.delivering(t)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.nodes[n] = next
+	}
+	half, few := *deliveredEvents/2, *deliveredEvents/10
+	// around has something end a server while it delivers half of the events. The last few
+	// are written after that.
+	around := func(first int, end func(n int)) (took time.Duration) {
+		t.Helper()
+		var writing sync.WaitGroup
+		writing.Go(func() { l.create(first, half-few, s.count) })
+		s.wait(t, first+half/3)
+		n := serving()
+		end(n)
+		ended, before := time.Now(), s.count()
+		writing.Go(func() { l.create(first+half-few, few, s.count) })
+		s.wait(t, before+1)
+		took = time.Since(ended)
+		replace(n)
+		s.wait(t, first+half)
+		writing.Wait()
+		return took
+	}
+
+	around(0, func(n int) { l.nodes[n].stop(t) })
+	if twice := s.want(t, l.nodes[0].created(t, key)); twice > 0 {
+		t.Errorf("a server has stopped, and %d events came twice", twice)
+	}
+	took := around(half, func(n int) { s.kill(t, l.nodes[n]) })
+	l.nodes[0].wantSettled(t, key, webhook)
+	s.want(t, l.nodes[0].created(t, key))
+	t.Logf("%v after a kill the next event arrived", took)
+	if *deliveredEvents >= 20_000 && took > 25*time.Second { // 20 s, and some for a machine that has other things to do
+		t.Errorf("deliveries went on after %v", took)
+	}
+}
+
+// hasDelivered tells whether the server has made an attempt.
+func (s *server) hasDelivered(t testing.TB) bool {
+	t.Helper()
+	answer, err := http.Get(s.url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(text), "\nparley_webhook_attempts_total{")
+}
+
+// A verified is a delivery, and the secrets by which it verifies.
+type verified struct {
+	ID string
+	By []int
+}
+
+// TestRotation: the npm package standardwebhooks, which somebody else wrote, verifies
+// every delivery. While a secret is rotated, a receiver that has the old one accepts all,
+// and so does one that has the new one. In the end the old one signs no more.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("testdata", "clients", "standardwebhooks", "receiver.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed := newProgram(t, "receiver.mjs", string(text))
+	onBothStores(t, func(t *testing.T, d deployment) {
+		_, key := d.workspace(t)
+		s := d.delivering(t)
+		l := &loadedFeed{t: t, key: key, nodes: []*server{s}}
+		p := &program{dir: installed.dir, command: installed.command}
+		secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte("a secret of 24 bytes or so"))
+		url := p.receive(t, secret)
+		control := strings.TrimSuffix(url, "in")
+		body := s.want(t, 201, key, "POST", "/webhooks", fmt.Sprintf(`{"url":"%s","types":["contact.created"],"secret":"%s"}`, url, secret))
+		webhook := decode[struct{ Data struct{ ID string } }](t, []byte(body)).Data.ID
+		deliveries := func(from int) []verified {
+			t.Helper()
+			return decode[[]verified](t, ask(t, "GET", fmt.Sprint(control, from), ""))
+		}
+		var got []verified // as they arrived, with the secrets that were known
+		arrived := func(n int) {
+			t.Helper()
+			for have := -1; have < len(got) && len(got) < n; {
+				have = len(got)
+				waitFor(t, fmt.Sprintf("%d deliveries, %d have come", n, have), func() bool {
+					got = append(got, deliveries(len(got))...)
+					return len(got) > have
+				})
+			}
+		}
+		rotate := func(body string) {
+			t.Helper()
+			answer := s.want(t, 200, key, "POST", "/webhooks/"+webhook+"/rotate", body)
+			ask(t, "PUT", control, decode[struct{ Data struct{ Secret string } }](t, []byte(answer)).Data.Secret)
+		}
+
+		n := *rotatedEvents
+		var writing sync.WaitGroup
+		writing.Go(func() { l.create(0, n, nil) })
+		arrived(n / 3)
+		rotate("{}")
+		writing.Wait()
+		arrived(n)
+		l.create(n, 20, nil) // these come after the rotation in any case
+		n += 20
+		arrived(n)
+		all := deliveries(0)
+
+		// Nothing comes until the receiver knows the third secret: it would be refused once
+		// the second one has ended.
+		rotate(`{"overlap_s":1}`)
+		waitFor(t, "the end of the old secret", func() bool {
+			l.create(n, 1, nil)
+			n++
+			arrived(n)
+			return slices.Equal(got[n-1].By, []int{2})
+		})
+		ended := n
+		l.create(n, 20, nil)
+		n += 20
+		arrived(n)
+		s.wantSettled(t, key, webhook)
+
+		all = append(all, deliveries(len(all))...)
+		if len(all) != n {
+			t.Errorf("%d deliveries of %d events: some were refused", len(all), n)
+		}
+		by := map[string]string{}
+		for _, v := range all {
+			by[v.ID] = fmt.Sprint(v.By)
+		}
+		rotations, created, counts := 0, 0, map[string]int{}
+		for _, e := range s.events(t, key, "oldest") {
+			switch e.Type {
+			case "webhook.updated":
+				rotations++
+			case "contact.created":
+				created++
+				want := [][]string{{"[0]", "[0 1]"}, {"[0 1]"}, {"[1 2]", "[2]"}}[rotations]
+				if created > ended {
+					want = []string{"[2]"}
+				}
+				if !slices.Contains(want, by[e.ID]) {
+					t.Errorf("event %d, after %d rotations, verifies by %s, want %v", created, rotations, by[e.ID], want)
+				}
+				counts[by[e.ID]]++
+			}
+		}
+		if created != n || rotations != 2 {
+			t.Errorf("%d events and %d rotations, want %d and 2", created, rotations, n)
+		}
+		t.Logf("deliveries by the secrets that verify them: %v", counts)
+	})
+}
+
+// ask makes a request of a receiver.
+func ask(t testing.TB, method, url, body string) []byte {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode > 299 {
+		t.Fatalf("%s %s: %v, %d %s", method, url, err, response.StatusCode, answer)
+	}
+	return answer
+}
+
+// A crowd has endpoints that hang, and a good one.
+type crowd struct {
+	mu      sync.Mutex
+	gate    chan struct{} // attempts hang until it is closed
+	hanging int
+	delays  []time.Duration // from an event to its arrival at the good endpoint
+}
+
+func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // its server has stopped
+	}
+	if r.URL.Path == "/good" {
+		var event struct{ Timestamp time.Time }
+		if json.Unmarshal(body, &event) != nil {
+			http.Error(w, "not JSON", http.StatusBadRequest)
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.delays = append(c.delays, time.Since(event.Timestamp))
+		return
+	}
+	c.mu.Lock()
+	gate := c.gate
+	c.hanging++
+	c.mu.Unlock()
+	select {
+	case <-gate:
+	case <-r.Context().Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hanging--
+}
+
+// state is how many attempts hang, and how many the good endpoint has had.
+func (c *crowd) state() (hanging, good int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hanging, len(c.delays)
+}
+
+// TestHangingEndpoints: 32 endpoints of two workspaces never answer, with all attempts
+// that an endpoint may have. Beside them a good one gets everything, and about as fast as
+// alone.
+func TestHangingEndpoints(t *testing.T) {
+	t.Parallel()
+	const (
+		hanging = 32
+		atOnce  = 8 // attempts of an endpoint
+		perTurn = 100
+		pace    = 10 * time.Millisecond
+	)
+	onBothStores(t, func(t *testing.T, d deployment) {
+		c := &crowd{}
+		listener := httptest.NewServer(c)
+		t.Cleanup(listener.Close)
+		s := d.delivering(t)
+		var keys [2]string
+		var feeds [2]*loadedFeed
+		var written [2]int
+		for i := range keys {
+			_, keys[i] = d.workspace(t)
+			feeds[i] = &loadedFeed{t: t, key: keys[i], nodes: []*server{s}}
+		}
+		create := func(n int) {
+			for i, l := range feeds {
+				l.create(written[i], n, nil)
+				written[i] += n
+			}
+		}
+		good := s.webhook(t, keys[0], listener.URL+"/good")
+		var bad [hanging]string
+		for i := range bad {
+			bad[i] = s.webhook(t, keys[i%2], fmt.Sprintf("%s/hanging/%d", listener.URL, i))
+		}
+		enable := func(enabled bool) {
+			t.Helper()
+			for i, id := range bad {
+				s.want(t, 200, keys[i%2], "PATCH", "/webhooks/"+id, fmt.Sprintf(`{"enabled":%t}`, enabled))
+			}
+		}
+		settled := func() {
+			t.Helper()
+			waitFor(t, "all events at the good endpoint", func() bool { _, n := c.state(); return n == written[0] })
+		}
+		// turn writes events at a pace, and returns how long they took to arrive.
+		turn := func() []time.Duration {
+			t.Helper()
+			settled()
+			before := written[0]
+			tick := time.NewTicker(pace)
+			defer tick.Stop()
+			for range perTurn {
+				<-tick.C
+				feeds[0].create(written[0], 1, nil)
+				written[0]++
+			}
+			settled()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return slices.Clone(c.delays[before:])
+		}
+		var alone, beside []time.Duration
+		enable(false)
+		for range *hangingRounds {
+			alone = append(alone, turn()...)
+
+			gate := make(chan struct{})
+			c.mu.Lock()
+			c.gate = gate
+			c.mu.Unlock()
+			enable(true)
+			create(atOnce)
+			waitFor(t, "all attempts to hang", func() bool { n, _ := c.state(); return n == hanging*atOnce })
+			beside = append(beside, turn()...)
+			enable(false)
+			close(gate)
+			waitFor(t, "the end of the attempts that hung", func() bool { n, _ := c.state(); return n == 0 })
+		}
+		s.wantSettled(t, keys[0], good)
+		p50, p99 := percentile(alone, 50), percentile(alone, 99)
+		p50Beside, p99Beside := percentile(beside, 50), percentile(beside, 99)
+		t.Logf("%d events in each of %d turns: alone p50 %v, p99 %v; beside %d endpoints that hang p50 %v, p99 %v: %.2f of alone",
+			perTurn, *hangingRounds, p50, p99, hanging, p50Beside, p99Beside, float64(p99Beside)/float64(p99))
+		if *hangingRounds > 1 && p99Beside > 2*p99 {
+			t.Error("it is slower than twice as slow")
+		}
+	})
+}
