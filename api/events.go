@@ -264,7 +264,9 @@ func (s *Server) streamEvents(c *call, q app.FeedQuery) (answer, error) {
 	h.Set("X-Accel-Buffering", "no")
 	c.stream = func() error {
 		defer f.Close()
-		return s.stream(c, f, page)
+		first := page
+		page = nil // or it would be kept as long as the stream
+		return s.stream(c, f, first)
 	}
 	return answer{}, nil
 }

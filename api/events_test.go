@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -277,6 +278,12 @@ func (l narrow) Accept() (net.Conn, error) {
 	return c, err
 }
 
+// bound gives clients other time limits.
+func (s *server) bound(b web.Bounds) {
+	s.web = web.New(web.Config{Log: slog.New(slog.DiscardHandler), NewID: s.newID, Ready: s.app.Ready, Drain: s.app.Drain, Bounds: b})
+	api.New(api.Config{App: s.app, Web: s.web})
+}
+
 // A stream is an open stream of events, block by block.
 type stream struct {
 	t      testing.TB
@@ -519,15 +526,63 @@ func TestDrain(t *testing.T) {
 	_ = stuck.answer.Body.Close()
 }
 
+// TestStuckStream: a stream whose client does not read ends, and the others go on.
+func TestStuckStream(t *testing.T) {
+	s := newServer(t)
+	s.bound(web.Bounds{Write: 200 * time.Millisecond})
+	url, _ := s.listen(t)
+	idle := s.stream(url, s.newKey(s.ws, "events:read"), "?cursor=latest&types=key.*")
+	idle.head()
+	s.want(201, "POST /v1/contacts", `{"external_id":"x"}`)
+	s.stream(url, s.key, "") // nobody reads it
+	note := strings.Repeat("n", 9000)
+	waitUntil(t, "the stream to end", func() bool {
+		for n := range 20 { // until the buffers of the connection are full
+			s.want(200, "POST /v1/contacts", fmt.Sprintf(`{"external_id":"x","name":"%d","note":"%s"}`, n, note))
+		}
+		return s.app.Followers() == 1
+	})
+	if metrics := s.send("GET", "/metrics", nil, "").body; !strings.Contains(string(metrics), `parley_http_body_bytes{caller="authenticated"} 0`) {
+		t.Errorf("%s", metrics)
+	}
+	s.newKey(s.ws, "events:read")
+	if e, ok := idle.next(); !ok || e.Type != "key.created" {
+		t.Errorf("the other stream has %+v", e)
+	}
+}
+
+// TestStreamForgetsPages: a stream that waits does not keep the events that it has sent.
+func TestStreamForgetsPages(t *testing.T) {
+	const streams, contacts, note = 10, 100, 9000
+	s := newServer(t)
+	url, _ := s.listen(t)
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for i := range contacts {
+		s.want(201, "POST /v1/contacts", fmt.Sprintf(`{"external_id":"%d","note":"%s"}`, i, strings.Repeat("n", note)))
+	}
+	before := heap()
+	for range streams {
+		stream := s.stream(url, s.key, "?types=contact.*")
+		for range contacts {
+			if _, ok := stream.next(); !ok {
+				t.Fatal("the stream ended")
+			}
+		}
+		stream.lines = nil
+	}
+	waitUntil(t, "the pages to be forgotten", func() bool { return heap() < before+streams*contacts*note/2 })
+}
+
 // TestWait: a read that waits longer than a request may take to be read answers, and
 // its answer is the first event.
 func TestWait(t *testing.T) {
 	s := newServer(t)
-	s.web = web.New(web.Config{
-		Log: slog.New(slog.DiscardHandler), NewID: s.newID, Ready: s.app.Ready, Drain: s.app.Drain,
-		Bounds: web.Bounds{Read: 300 * time.Millisecond},
-	})
-	api.New(api.Config{App: s.app, Web: s.web})
+	s.bound(web.Bounds{Read: 300 * time.Millisecond})
 	url, _ := s.listen(t)
 	begun := time.Now()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/events?cursor=latest&wait=1", http.NoBody)
