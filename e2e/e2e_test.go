@@ -20,6 +20,7 @@
 //	client_test.go       a client for load: connections, walks, figures
 //	generated_test.go    clients generated from the API description, and linters of it
 //	legislators_test.go  the main job on real input
+//	streams_test.go      streams whose clients read slowly, or whose keys are revoked
 //	eventsource_test.go  a stream of events that is cut again and again
 //	deliveries_test.go   deliveries: servers that are killed, endpoints that fail or hang, rotation
 //	race_test.go         clients racing on the same people
@@ -37,6 +38,7 @@
 //	neighbours_test.go   batches and single requests together, revocations, slow clients
 //	start_test.go        from start to ready
 //	speed_test.go        the speed of sends and templates
+//	feedspeed_test.go    what the feed, streams and webhooks cost
 package e2e_test
 
 import (

@@ -392,7 +392,10 @@ func TestEventRetention(t *testing.T) {
 	}
 }
 
-var eventStreams = flag.Int("event-streams", 48, "how many streams TestIdleStreams opens")
+var (
+	eventStreams = flag.Int("event-streams", 48, "how many streams TestIdleStreams opens")
+	eventIdle    = flag.Duration("event-idle", 0, "how long the streams of TestIdleStreams have no events")
+)
 
 // TestIdleStreams: streams cost little memory, also one whose client reads next to
 // nothing, and all end within a second after the server is told to stop.
@@ -406,46 +409,40 @@ func TestIdleStreams(t *testing.T) {
 	for n := range 500 { // more than the buffers of a connection hold
 		s.want(t, 201, key, "POST", "/contacts", fmt.Sprintf(`{"external_id":"%d","note":"%s"}`, n, note))
 	}
-	open := func(key, query string) *http.Response {
-		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/events"+query, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+key)
-		r.Header.Set("Accept", "text/event-stream")
-		answer, err := http.DefaultTransport.RoundTrip(r)
-		if err != nil || answer.StatusCode != http.StatusOK {
-			t.Fatalf("%v %+v", err, answer)
-		}
-		t.Cleanup(func() { _ = answer.Body.Close() })
-		return answer
-	}
 	before := s.metric(t, "process_resident_memory_bytes")
-	open(key, "") // whose client reads nothing
+	s.stream(t, key, "") // whose client reads nothing
 	var idle []*http.Response
 	for n := range *eventStreams {
 		if n%ofKey == 0 {
 			key = newKey(t, dir, workspace)
 		}
-		idle = append(idle, open(key, "?cursor=latest"))
+		idle = append(idle, s.stream(t, key, "?cursor=latest"))
 	}
 	if got := s.metric(t, "parley_event_streams"); got != float64(1+*eventStreams) {
 		t.Errorf("parley_event_streams is %v", got)
 	}
+	if *eventIdle > 0 {
+		select {
+		case <-time.After(*eventIdle):
+		case <-t.Context().Done():
+		}
+	}
 	if each := (s.metric(t, "process_resident_memory_bytes") - before - 32<<20) / float64(*eventStreams); each > 100_000 {
 		t.Errorf("a stream takes %.0f bytes", each)
 	} else {
-		t.Logf("%d streams; a stream takes %.0f bytes beyond 32 MiB", *eventStreams, each)
+		t.Logf("%d streams; a stream takes %.0f bytes beyond 32 MiB; %d MB in all, %d before", *eventStreams, each,
+			int(s.metric(t, "process_resident_memory_bytes"))>>20, int(before)>>20)
 	}
 	s.want(t, 201, key, "POST", "/contacts", `{"external_id":"last"}`)
 	for _, answer := range idle {
-		lines := bufio.NewScanner(answer.Body)
-		for lines.Scan() && !strings.Contains(lines.Text(), `"external_id":"last"`) {
-			continue
+		lines, comments, last := bufio.NewScanner(answer.Body), 0, false
+		for !last && lines.Scan() {
+			if last = strings.Contains(lines.Text(), `"external_id":"last"`); lines.Text() == ":" {
+				comments++
+			}
 		}
-		if lines.Err() != nil {
-			t.Fatal(lines.Err())
+		if want := int(*eventIdle / (20 * time.Second)); !last || comments < want {
+			t.Fatalf("a stream had %d comments, want %d; the last event: %v, %v", comments, want, last, lines.Err())
 		}
 	}
 	begun := time.Now()

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -124,14 +125,13 @@ func rate(t *testing.T, clients int, do func() error) float64 {
 	return float64(calls.Load()) / time.Since(began).Seconds()
 }
 
-func median(list []float64) float64 {
-	a, b, c := list[0], list[1], list[2]
-	return max(min(a, b), min(max(a, b), c))
-}
+// median is the middle one of a list.
+func median(list []float64) float64 { return slices.Sorted(slices.Values(list))[len(list)/2] }
 
 const bareEnv = "BARE_SERVER"
 
 // startBare starts a process that answers every request with body, and returns its URL.
+// At /posts it says how many POST requests it has answered.
 func startBare(t *testing.T, body []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "body")
@@ -154,7 +154,16 @@ func bareMain(file string) int {
 		panic(err)
 	}
 	fmt.Printf("http://%s\n", listener.Addr())
-	err = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	var posts atomic.Int64
+	err = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/posts" {
+			fmt.Fprint(w, posts.Load())
+			return
+		}
+		if r.Method == http.MethodPost {
+			_, _ = io.Copy(io.Discard, r.Body)
+			defer posts.Add(1)
+		}
 		w.Header()["Content-Type"] = []string{"application/json; charset=utf-8"}
 		w.Header()["Content-Length"] = []string{fmt.Sprint(len(body))}
 		_, _ = w.Write(body)

@@ -372,6 +372,58 @@ func TestWriteTimeout(t *testing.T) {
 	})
 }
 
+// TestSlowStream: a stream may be read as slowly as its client likes, and holds one part
+// meanwhile. When the client takes nothing, the stream ends after the bound, and its memory
+// is free.
+func TestSlowStream(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20
+		s := newServer(t)
+		ended := make(chan error, 1)
+		s.Handle("GET /x", func(w *web.Response, _ *http.Request) error {
+			err := w.Stream("text/event-stream")
+			for err == nil {
+				if err = w.AwaitRoom(size, desk.ID{}); err == nil {
+					err = w.Part(make([]byte, size), func() bool { return true })
+				}
+			}
+			ended <- err
+			return nil
+		}, fail)
+		s.start()
+		held := func(bytes string) {
+			t.Helper()
+			if metrics := s.get("/metrics").Body.String(); !strings.Contains(metrics, `parley_http_body_bytes{caller="authenticated"} `+bytes+"\n") {
+				t.Errorf("a stream does not hold %s bytes:\n%s", bytes, metrics)
+			}
+		}
+
+		client := s.dial(get)
+		defer client.Close()
+		second := make([]byte, 100)
+		for range 3 * 60 * 60 { // more than a part
+			time.Sleep(time.Second)
+			if _, err := io.ReadFull(client, second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		held("1.048576e+06")
+		begun := time.Now()
+		if err := <-ended; err == nil {
+			t.Error("a stream that nobody reads ended well")
+		}
+		if took := time.Since(begun); took < 29*time.Second || took > 31*time.Second {
+			t.Errorf("a stream that nobody reads ended after %v", took)
+		}
+		synctest.Wait()
+		held("0")
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestReadTimeout: a header and a body must come within their bounds.
 func TestReadTimeout(t *testing.T) {
 	t.Parallel()

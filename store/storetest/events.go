@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"parley/app"
 	"parley/desk"
@@ -240,11 +241,14 @@ func oneOfMany(t *testing.T, s app.Store) {
 		store(t, s, ws, func(tx app.Tx) error { return tx.Append(list...) })
 	}
 	after, found, pages := start, 0, 0
+	var took []time.Duration
 	for more := true; more; pages++ {
+		begun := time.Now()
 		page, err := s.Events(t.Context(), ws, app.EventQuery{From: app.FromPlace, After: after, Limit: 50}, func(*desk.Settings) ([]desk.EventType, error) {
 			return []desk.EventType{desk.KeyUpdated}, nil
 		})
 		must(t, err)
+		took = append(took, time.Since(begun))
 		if looked := page.Next.Seq - after.Seq; looked > app.MaxEventsLooked {
 			t.Fatalf("a page looked at %d events", looked)
 		}
@@ -259,4 +263,5 @@ func oneOfMany(t *testing.T, s app.Store) {
 	if most := *fed/app.MaxEventsLooked + 2; found != 1 || pages > most {
 		t.Errorf("%d found in %d pages, want 1 in %d", found, pages, most)
 	}
+	t.Logf("1 of %d events in %d pages: p50 %v, max %v", *fed, pages, percentile(took, 50), percentile(took, 100))
 }
