@@ -251,14 +251,22 @@ type endpoint struct {
 	more      bool            // there are events after next
 	news      bool            // there may be
 	retryLast bool            // the last attempt that began was a repetition
-	disable   desk.DisabledReason
+	disable   disabling
 	added     int // deliveries stored since old ones were last deleted
 	failing   bool
+}
+
+// A disabling is why a webhook is to be disabled. It concerns one URL: the owner may have
+// changed it while the attempt was under way.
+type disabling struct {
+	reason desk.DisabledReason // "": it is not to be disabled
+	url    string
 }
 
 // An attempted is an attempt that has ended.
 type attempted struct {
 	delivery *desk.WebhookDelivery
+	url      string // to which it went
 	result   desk.WebhookResult
 	expired  bool  // the event is gone
 	err      error // it did not begin
@@ -353,7 +361,7 @@ func (e *endpoint) step(ctx context.Context) error {
 	if e.page != nil && time.Since(e.readAt) > freshFor {
 		e.page = nil // it may be large
 	}
-	due := !e.since.IsZero() && (len(e.unstored) >= storeGroup || time.Since(e.since) >= storeEvery || e.disable != "")
+	due := !e.since.IsZero() && (len(e.unstored) >= storeGroup || time.Since(e.since) >= storeEvery || e.disable.reason != "")
 	if due || e.quitting() && !e.since.IsZero() && e.inFlight == 0 {
 		if err := e.store(ctx); err != nil {
 			return err
@@ -362,11 +370,11 @@ func (e *endpoint) step(ctx context.Context) error {
 	if e.quitting() {
 		return nil
 	}
-	if e.disable != "" {
+	if e.disable.reason != "" {
 		if err := e.app.disableWebhook(ctx, e.ref, e.disable); err != nil {
 			return err
 		}
-		e.disable = ""
+		e.disable = disabling{}
 		e.quit()
 		return nil
 	}
@@ -392,7 +400,7 @@ func (e *endpoint) step(ctx context.Context) error {
 // blocked tells whether no attempt may begin, whatever there is to deliver.
 func (e *endpoint) blocked() bool {
 	return e.inFlight >= desk.MaxInFlight || e.app.uptime() > time.Duration(e.until.Load())-holdLeast || len(e.unstored) >= storeMost ||
-		e.disable != "" || e.quitting()
+		e.disable.reason != "" || e.quitting()
 }
 
 // patience is how long nothing is to be done, unless something happens.
@@ -619,6 +627,7 @@ func (a *App) deliverOne(ctx context.Context, ref WebhookRef, hook *desk.Webhook
 			return r
 		}
 	}
+	r.url = hook.URL
 	r.result, r.err = a.post(ctx, ref.Workspace, hook, event.ID, a.event(page, event))
 	r.result.Probe, r.result.Jitter = probe, rand.Float64() //nolint:gosec // it spreads load
 	return r
@@ -689,7 +698,7 @@ func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *attemp
 		recovered(r.result.At + r.result.Took)
 	}
 	if verdict.Disable != "" {
-		e.disable = verdict.Disable
+		e.disable = disabling{verdict.Disable, r.url}
 	}
 }
 
@@ -703,7 +712,7 @@ func (e *endpoint) store(ctx context.Context) error {
 	var state desk.WebhookState
 	var ours, changed bool
 	err := a.store.InTx(ctx, e.ref.Workspace, func(tx Tx) error {
-		byID = map[desk.ID]*desk.WebhookDelivery{}
+		byID, e.disable = map[desk.ID]*desk.WebhookDelivery{}, disabling{} // what is stored decides
 		calls, held, err := tx.Leased(taskOf(id), a.delivering.holder)
 		if err != nil {
 			return err
@@ -836,20 +845,21 @@ func (e *endpoint) tellOldest() {
 	e.oldest.Store(int64(oldest))
 }
 
-// disableWebhook disables a webhook whose endpoint has failed for too long, or is gone.
-func (a *App) disableWebhook(ctx context.Context, ref WebhookRef, reason desk.DisabledReason) error {
+// disableWebhook disables a webhook whose endpoint has failed for too long, or is gone,
+// unless its URL was changed meanwhile.
+func (a *App) disableWebhook(ctx context.Context, ref WebhookRef, why disabling) error {
 	disabled := false
 	err := a.updateSettings(ctx, ref.Workspace, desk.Actor{Kind: desk.BySystem}, func(s *desk.Settings) (desk.Change, error) {
 		w := s.Webhook(ref.ID)
-		if disabled = w != nil && w.Enabled; !disabled {
+		if disabled = w != nil && w.Enabled && w.URL == why.url; !disabled {
 			return desk.Change{}, nil
 		}
 		edited := *w
-		edited.Enabled, edited.DisabledReason = false, reason
+		edited.Enabled, edited.DisabledReason = false, why.reason
 		return desk.Change{Webhook: &edited}, nil
 	})
 	if err == nil && disabled {
-		a.log.WarnContext(ctx, "a webhook was disabled", "workspace_id", ref.Workspace, "webhook_id", ref.ID, "reason", reason)
+		a.log.WarnContext(ctx, "a webhook was disabled", "workspace_id", ref.Workspace, "webhook_id", ref.ID, "reason", why.reason)
 	}
 	return err
 }

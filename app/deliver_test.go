@@ -321,6 +321,78 @@ func TestDeliver_expired(t *testing.T) {
 	}
 }
 
+// TestDeliver_moved: an attempt under way to a URL does not disable the webhook after its
+// owner has changed the URL.
+func TestDeliver_moved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	gone, next := "https://gone.example/in", "https://next.example/in"
+	hook := w.webhook(gone, "contact.created")
+	release := make(chan struct{})
+	w.receiver.plays(func(p posted) app.Posted {
+		if p.URL == next {
+			return app.Posted{StatusCode: 200}
+		}
+		<-release
+		return app.Posted{StatusCode: 410, Error: desk.AttemptGone}
+	})
+	w.deliver(w.App)
+	w.put(mailed("0@example.com"))
+	waitFor(t, "the attempt", func() bool { return len(w.receiver.got(gone)) == 1 })
+	pinged := make(chan error, 1)
+	go func() {
+		_, err := w.Ping(t.Context(), w.operator(), hook)
+		pinged <- err
+	}()
+	waitFor(t, "the ping", func() bool { return len(w.receiver.got(gone)) == 2 })
+	_, err := w.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{URL: &next})
+	must(t, err)
+	close(release)
+	must(t, <-pinged)
+	waitFor(t, "the answer", func() bool { return len(w.deliveries(hook)) == 1 && len(w.deliveries(hook)[0].Attempts) == 1 })
+	w.clock.advance(6 * time.Second)
+	w.put(mailed("1@example.com"))
+	w.settled(hook, 2)
+	if found := w.operator().Settings.Webhook(hook); !found.Enabled {
+		t.Errorf("it was disabled: %s", found.DisabledReason)
+	}
+}
+
+// TestDeliver_enabled_anew: an attempt that began before the owner enabled the webhook
+// anew does not disable it, however long it had failed before.
+func TestDeliver_enabled_anew(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{time.Second, time.Second}, GiveUp: 2 * time.Hour})
+	hook := w.webhook("https://a.example/in", "contact.created")
+	release := make(chan struct{})
+	w.receiver.plays(func(p posted) app.Posted {
+		if p.n == 2 {
+			<-release
+		}
+		if p.n == 3 {
+			return app.Posted{StatusCode: 200}
+		}
+		return refusesWith(500, "")
+	})
+	w.deliver(w.App)
+	w.put(mailed("0@example.com"))
+	waitFor(t, "the failure", func() bool { return w.state(hook).FailingSince != 0 })
+	w.clock.advance(3 * time.Hour)
+	waitFor(t, "the second attempt", func() bool { return len(w.receiver.got()) == 2 })
+	other := w.node(w.file, app.Bounds{}) // of which the first node does not hear at once
+	for _, enabled := range []bool{false, true} {
+		_, err := other.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{Enabled: &enabled})
+		must(t, err)
+	}
+	close(release)
+	waitFor(t, "the answer", func() bool { return len(w.deliveries(hook)) == 1 && len(w.deliveries(hook)[0].Attempts) == 2 })
+	w.clock.advance(2 * time.Second)
+	w.settled(hook, 1)
+	if found := w.operator().Settings.Webhook(hook); !found.Enabled {
+		t.Errorf("it was disabled: %s", found.DisabledReason)
+	}
+}
+
 // TestDeliver_asked: a redelivery comes although the endpoint is failing, a ping's
 // success makes all due, a replay brings again what was delivered, and 410 disables.
 func TestDeliver_asked(t *testing.T) {

@@ -255,14 +255,14 @@ func (a *App) Ping(ctx context.Context, p Principal, id desk.ID) (desk.WebhookAt
 		return desk.WebhookAttempt{}, err
 	}
 	// What follows from it is not the caller's: the attempt was made.
-	if err := a.pinged(ctx, WebhookRef{ws, id}, &r); err != nil {
+	if err := a.pinged(ctx, WebhookRef{ws, id}, w.URL, &r); err != nil {
 		a.log.WarnContext(ctx, "what a ping showed is not stored", "workspace_id", ws, "webhook_id", id, "err", err)
 	}
 	return r.WebhookAttempt, nil
 }
 
-// pinged stores what follows from a ping.
-func (a *App) pinged(ctx context.Context, ref WebhookRef, r *desk.WebhookResult) error {
+// pinged stores what follows from a ping to a URL.
+func (a *App) pinged(ctx context.Context, ref WebhookRef, url string, r *desk.WebhookResult) error {
 	states, err := a.store.WebhookStates(ctx, ref.Workspace)
 	if err != nil {
 		return err
@@ -270,7 +270,7 @@ func (a *App) pinged(ctx context.Context, ref WebhookRef, r *desk.WebhookResult)
 	state := states[ref.ID]
 	before := state
 	if verdict := state.Pinged(r); verdict.Disable != "" {
-		return a.disableWebhook(ctx, ref, verdict.Disable)
+		return a.disableWebhook(ctx, ref, disabling{verdict.Disable, url})
 	}
 	if state == before {
 		return nil
