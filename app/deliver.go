@@ -45,8 +45,10 @@ const (
 	holdEvery = 3 * time.Second
 	holdLeast = 2 * time.Second
 
-	// freshFor is how old the data of an attempt may be when it begins.
-	freshFor = 500 * time.Millisecond
+	// freshFor is how old the data of an attempt may be when it begins. An attempt reads an
+	// event slowReads times to have it so.
+	freshFor  = 500 * time.Millisecond
+	slowReads = 10
 
 	// Results are stored in groups of storeGroup, or storeEvery after the first. If they
 	// can't be stored, no attempt begins once there are storeMost.
@@ -512,13 +514,13 @@ func (e *endpoint) begin(ctx context.Context) (bool, error) {
 	}
 	d.Trying = true
 	e.inFlight++
-	hook, page := e.hook, e.page
+	hook, page, readAt := e.hook, e.page, e.readAt
 	if event == nil {
 		page = nil
 	}
 	go func() {
 		defer func() { <-a.delivering.posts }()
-		e.results <- a.deliverOne(ctx, e.ref, hook, d, event, page, probe)
+		e.results <- a.deliverOne(ctx, e.ref, hook, d, event, page, readAt, probe)
 	}()
 	return true, nil
 }
@@ -608,11 +610,21 @@ func (e *endpoint) skipExpired(ctx context.Context, page *EventPage) error {
 	return nil
 }
 
-// deliverOne makes one attempt. It reads the event anew unless the page has it.
-func (a *App) deliverOne(ctx context.Context, ref WebhookRef, hook *desk.Webhook, d *desk.WebhookDelivery, event *desk.FeedEvent, page *EventPage, probe bool) (r *attempted) {
+// errSlow says that an event could not be read in time: what was read may have been erased
+// since.
+var errSlow = errors.New("the database is too slow to deliver what it has")
+
+// deliverOne makes one attempt. It reads the event anew unless it has a page with it that
+// was read just now.
+func (a *App) deliverOne(ctx context.Context, ref WebhookRef, hook *desk.Webhook, d *desk.WebhookDelivery, event *desk.FeedEvent, page *EventPage, readAt time.Time, probe bool) (r *attempted) {
 	r = &attempted{delivery: d}
 	defer caught("attempt of a webhook", &r.err)
-	if page == nil {
+	for n := 0; page == nil || time.Since(readAt) > freshFor; n++ {
+		if n == slowReads {
+			r.err = errSlow
+			return r
+		}
+		readAt = time.Now()
 		p, err := a.eventAt(ctx, ref, d.Event)
 		if err != nil {
 			r.err = err

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -318,6 +319,29 @@ func TestDeliver_expired(t *testing.T) {
 	}
 	if lines := w.log.find("expired"); len(lines) != 1 {
 		t.Errorf("log: %q", lines)
+	}
+}
+
+// TestDeliver_slow_database: what was read a second ago is read again before an attempt
+// begins, because the person may have been deleted since.
+func TestDeliver_slow_database(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.created")
+	c := w.put(mailed("gone@example.com"))
+	var reads atomic.Int32
+	w.store.read = func(page *app.EventPage) {
+		if len(page.Events) > 0 && reads.Add(1) <= 2 { // the page, and the event alone
+			if reads.Load() == 1 {
+				w.deleteContact(c.ID)
+			}
+			<-time.After(1100 * time.Millisecond)
+		}
+	}
+	w.deliver(w.App)
+	w.settled(hook, 1)
+	if got := w.receiver.got(); len(got) != 1 || got[0].Data != "" || reads.Load() < 3 {
+		t.Errorf("%d reads, %+v", reads.Load(), got)
 	}
 }
 

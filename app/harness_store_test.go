@@ -27,6 +27,8 @@ type faultyStore struct {
 	ends func(moment) error // of each transaction, at commit and answer
 	pace func([]app.Bucket, time.Duration) (time.Duration, bool, error)
 
+	read func(*app.EventPage) // is called with each page of events that was read
+
 	down    atomic.Bool  // no transaction can begin
 	away    atomic.Bool  // nothing about events can be read
 	cut     atomic.Bool  // no lease can be had
@@ -192,5 +194,9 @@ func (s *faultyStore) Events(ctx context.Context, ws desk.ID, q app.EventQuery, 
 	if s.away.Load() {
 		return nil, lost()
 	}
-	return s.Store.Events(ctx, ws, q, which)
+	page, err := s.Store.Events(ctx, ws, q, which)
+	if err == nil && s.read != nil {
+		s.read(page)
+	}
+	return page, err
 }
