@@ -346,10 +346,12 @@ func (a *App) takeUpdate(ctx context.Context, tx Tx, own *desk.Channel, h Update
 		return a.move(tx, channel.ID, h.Move)
 	}
 	if h.Status != nil {
-		if err := a.takeStatus(ctx, tx, channel.ID, *h.Status, then); err != nil || h.Status.UserID == "" {
-			return err
+		if h.Status.UserID != "" { // first: the contact's event comes before that of the message
+			if err := a.rememberRecipient(tx, channel.ID, h.Status.ExternalID, h.Status.UserID); err != nil {
+				return err
+			}
 		}
-		return a.rememberRecipient(tx, channel.ID, h.Status.ExternalID, h.Status.UserID)
+		return a.takeStatus(ctx, tx, channel.ID, *h.Status, then)
 	}
 	if h.Message != nil {
 		_, err := a.receive(tx, channel.ID, *h.Message)
@@ -391,7 +393,7 @@ func (a *App) takeStatus(ctx context.Context, tx Tx, channel desk.ID, n desk.Sta
 			return err
 		}
 		if at != nil && at.Plan.Channel == channel {
-			if err := a.accept(ctx, tx, at, n.ExternalID, at.CreatedAt, a.now(), then); err != nil {
+			if err := a.accept(ctx, tx, at, a.person(tx, channel, "", n.UserID), n.ExternalID, at.CreatedAt, a.now(), then); err != nil {
 				return err
 			}
 			if at.Erased {

@@ -157,6 +157,47 @@ func TestReceipt(t *testing.T) {
 	w.holds(1, 1, 3)
 }
 
+// TestRecipient_events: what a provider tells of the recipient is in the feed before the
+// message that told it, whether an answer or a status did.
+func TestRecipient_events(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	start := w.latest()
+	expect := func(act string, want ...string) {
+		t.Helper()
+		page, err := w.Feed(t.Context(), w.caller(), app.FeedQuery{Cursor: start, Limit: 50})
+		must(t, err)
+		start = w.Cursor(page)
+		var got []string
+		for _, e := range page.Events {
+			got = append(got, string(e.Type))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q\nwant %q", act, got, want)
+		}
+	}
+	status := func(attempt desk.ID, user string) {
+		s := said(attempt, desk.Delivered)
+		s.UserID = user
+		w.hook(channel, app.Update{Channel: metaNumber, Status: &s})
+		w.takeIn()
+	}
+	w.meta.change(func() { w.meta.receipt = app.Receipt{UserID: "TR.9A"} })
+	w.sent("1", on(channel), to("905321119001"))
+	expect("an answer", "contact.created", "contact.updated", "conversation.created", "message.sent")
+	w.meta.change(func() { w.meta.receipt = app.Receipt{} })
+	w.sent("2", on(channel), to("905321119002"))
+	expect("a send", "contact.created", "conversation.created", "message.sent")
+	status(w.holder("2").ID, "TR.9B")
+	expect("a status", "contact.updated", "message.delivered")
+	w.meta.change(func() {
+		w.meta.meanwhile = func(d app.Dispatch) { status(d.Attempt, "TR.9C") }
+	})
+	w.sent("3", on(channel), to("905321119003"))
+	expect("a status before the answer", "contact.created", "contact.updated", "conversation.created", "message.sent", "message.delivered")
+}
+
 // TestEarlyStatus_tells_the_recipient: the same holds for a status that comes before its
 // message is stored, whoever stores it.
 func TestEarlyStatus_tells_the_recipient(t *testing.T) {

@@ -52,10 +52,7 @@ func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Re
 			*then = append(*then, func() { a.inboundAfter(ws, later.Wait) })
 		}
 		now := a.now()
-		if err := a.accept(ctx, tx, at, r.ExternalID, now, now, then); err != nil || at.Phase != desk.Done || at.Erased {
-			return err
-		}
-		return a.remember(tx, at.Plan.Contact, a.person(tx, at.Plan.Channel, r.Number, r.UserID), byProvider(at.Plan.Channel))
+		return a.accept(ctx, tx, at, a.person(tx, at.Plan.Channel, r.Number, r.UserID), r.ExternalID, now, now, then)
 	})
 	if err != nil {
 		return nil, err
@@ -64,11 +61,17 @@ func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Re
 }
 
 // accept finishes an unsettled attempt. One that is done keeps its answer. One that was
-// given up is an incident: the person has the message.
-func (a *App) accept(ctx context.Context, tx Tx, at *desk.Attempt, externalID string, sent, now desk.Time, then *afterwards) error {
+// given up is an incident: the person has the message. to is the person whom the provider
+// names, who is remembered first: the contact's event comes before those of the message.
+func (a *App) accept(ctx context.Context, tx Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time, then *afterwards) error {
+	if at.Phase == desk.Done && !at.Erased {
+		if err := a.remember(tx, at.Plan.Contact, to, byProvider(at.Plan.Channel)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case !at.Phase.Settled():
-		return a.finish(tx, at, externalID, sent, now)
+		return a.finish(tx, at, to, externalID, sent, now)
 	case at.Phase == desk.Done && at.ExternalID == "" && externalID != "":
 		return a.bind(tx, at, externalID)
 	case at.Phase == desk.Done && (at.ExternalID == externalID || externalID == ""):
@@ -153,7 +156,7 @@ var deliveryEvents = map[desk.Delivery]desk.EventType{
 // out and noted. If the contact was deleted meanwhile, the answer is made from the plan
 // and no rows are stored. Message and conversation have the time of the send. All other
 // times are the present, so that clients who follow changes see them.
-func (a *App) finish(tx Tx, at *desk.Attempt, externalID string, sent, now desk.Time) error {
+func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time) error {
 	plan := at.Plan
 	contact, err := a.reached(tx, at, now)
 	if err != nil {
@@ -176,6 +179,9 @@ func (a *App) finish(tx Tx, at *desk.Attempt, externalID string, sent, now desk.
 		return err
 	}
 	message.ContactID = contact.ID
+	if err := a.remember(tx, contact.ID, to, byProvider(plan.Channel)); err != nil {
+		return err
+	}
 	early, err := a.takeEarly(tx, &message)
 	if err != nil {
 		return err
@@ -400,7 +406,7 @@ func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 		case at.Lease.Holds(tx.Now(), a.bounds.lease()):
 			return desk.Invalidf("the attempt may still be under way: wait half a minute and try again")
 		case sent:
-			return a.finish(tx, at, "", at.CreatedAt, a.now())
+			return a.finish(tx, at, person{}, "", at.CreatedAt, a.now())
 		}
 		at.Settle(desk.Released, a.now())
 		if err := tx.FreeKey(at.Key); err != nil {
