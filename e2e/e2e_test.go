@@ -10,6 +10,7 @@
 //	readme_test.go   the examples of README.md and docs/
 //	mcp_test.go      assistants, over stdio and HTTP
 //	receivers_test.go the programs of docs/events.md: receivers of webhooks, a reader of the feed
+//	described_test.go deliveries to webhooks, held to the API description
 //	settings_test.go requests under way while a workspace changes
 //	nodes_test.go    many servers on one PostgreSQL database
 //	migrate_test.go  an installation moved from SQLite to PostgreSQL

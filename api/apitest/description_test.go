@@ -72,6 +72,30 @@ func TestDescription(t *testing.T) {
 	}
 }
 
+// TestDescription_defaults: a member of a request has no default. Generators of types
+// would make it one that must be sent; its description says what holds without it.
+func TestDescription_defaults(t *testing.T) {
+	t.Parallel()
+	var walk func(at string, value any)
+	walk = func(at string, value any) {
+		switch v := value.(type) {
+		case []any:
+			for i, e := range v {
+				walk(pointer(at, strconv.Itoa(i)), e)
+			}
+		case map[string]any:
+			if _, ok := v["default"]; ok && v["type"] != nil {
+				t.Errorf("%s has a default", at)
+			}
+			for name, e := range v {
+				walk(pointer(at, name), e)
+			}
+		}
+	}
+	components := description(t).root["components"].(map[string]any)
+	walk("/components/schemas", components["schemas"])
+}
+
 // TestDescription_examples holds every example to the schema it illustrates: a
 // reader copies them.
 func TestDescription_examples(t *testing.T) {
@@ -117,6 +141,7 @@ func TestDescription_examples(t *testing.T) {
 		}
 	}
 	walk("/paths", d.root["paths"])
+	walk("/webhooks", d.root["webhooks"])
 	walk("/components", d.root["components"])
 	if count < 50 {
 		t.Errorf("only %d examples were found", count)

@@ -4,6 +4,7 @@
 //	document.go   Load: reads and compiles openapi.json; Operations
 //	check.go      Check: one request and its answer against the description
 //	rows.go       the part of Check for a batch, row by row
+//	delivery.go   CheckDelivery: a request to an endpoint of a webhook
 //	mutate.go     Mutator: generates requests from the description and damages them
 //	request.go    a generated request before it is encoded
 //
@@ -34,6 +35,7 @@ type Document struct {
 	root       map[string]any
 	base       string       // the path prefix of every operation: /v1
 	operations []*operation // literal path segments before parameters
+	deliveries []*operation // of the section webhooks
 	unrouted   map[int]*answer
 	compiler   *jsonschema.Compiler
 }
@@ -111,6 +113,9 @@ func Load(doc []byte) (*Document, error) {
 			}
 			d.operations = append(d.operations, op)
 		}
+	}
+	if err := d.addDeliveries(); err != nil {
+		return nil, err
 	}
 	slices.SortStableFunc(d.operations, func(a, b *operation) int {
 		return slices.CompareFunc(a.pattern, b.pattern, func(s, t string) int {

@@ -2,7 +2,7 @@
 // orval: it does the main job, checked by the types that the API description gives, and
 // by the zod schemas when it runs.
 import createClient from "openapi-fetch";
-import type { paths } from "./parley.js";
+import type { paths, webhooks } from "./parley.js";
 import * as schemas from "./zod.js";
 
 declare const process: { env: Record<string, string> };
@@ -120,3 +120,22 @@ valid(schemas.listMessages200Response, await client.GET("/conversations/{id}/mes
 valid(schemas.listContactConversations200Response, await client.GET("/contacts/{id}/conversations", { params: id }), 200, "the contact's conversations");
 const none = await client.GET("/contacts/{id}", { params: { path: { id: "none" } } });
 valid(schemas.getContact404Response, none, 404, "an unknown contact");
+
+// What has a default need not be sent, and the types know it.
+const endpoint: paths["/webhooks"]["post"]["requestBody"]["content"]["application/json"] = { url: "https://crm.example.com/in" };
+const added = await client.POST("/webhooks", { body: { ...endpoint, enabled: false } });
+check(added.data?.data.types.join() === "*", "a webhook", added);
+valid(schemas.addWebhook201Response, added, 201, "a webhook");
+const rotated = await client.POST("/webhooks/{id}/rotate", { params: { path: { id: added.data.data.id } }, body: {} });
+check(rotated.data?.data.secret !== added.data.data.secret, "a new secret", rotated);
+valid(schemas.rotateWebhook200Response, rotated, 200, "a new secret");
+
+// A receiver has types too.
+type Delivered<Name extends keyof webhooks> = webhooks[Name]["post"]["requestBody"]["content"]["application/json"];
+function about(event: Delivered<"event"> | Delivered<"ping">): string {
+  return event.type === "webhook.ping" ? "ping" : event.subject.id;
+}
+const feed = await client.GET("/events", { params: { query: { types: "webhook.*" } } });
+const events = (feed.data as { data: Delivered<"event">[] }).data; // not a stream
+check(about(events[0]!) === added.data.data.id, "an event", feed);
+valid(schemas.listEvents200Response, feed, 200, "events");
