@@ -63,7 +63,7 @@ func TestAccountRefused(t *testing.T) {
 	w.up(channel, false, 1)
 	w.up(other, true, 1)
 	want := fmt.Sprintf("workspace_id=%s channel_id=%s code=190 fbtrace_id=AbCtrace", w.ws, channel)
-	if found := w.log.find(want); len(found) != 1 {
+	if found := w.logged(1, want); len(found) != 1 {
 		t.Errorf("no line has %s: %q", want, w.log.find(statusLine))
 	}
 	if problems, err := w.CheckChannel(t.Context(), w.operator(), channel); err != nil || len(problems) == 0 || !strings.Contains(problems[0].Text, "code 190, Access token expired; fbtrace_id AbCtrace") {

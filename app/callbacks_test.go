@@ -264,7 +264,7 @@ func TestCallback_update_that_fails(t *testing.T) {
 	w.hook(channel, inbound(100, "905321110009", "", "Hello beside them"))
 	w.takeIn()
 	w.holds(4, 4, 60-4+1)
-	lines := w.log.find("it is skipped")
+	lines := w.logged(4, "it is skipped")
 	if len(lines) != 4 {
 		t.Errorf("logged: %q", lines)
 	}
@@ -300,7 +300,7 @@ func TestCallback_while_the_database_is_away(t *testing.T) {
 	if w.writer(channel, 1) == nil || times < 4 {
 		t.Errorf("it is left out, after %d attempts", times)
 	}
-	if lines := w.log.find("it is skipped"); len(lines) != 1 || !strings.Contains(lines[0], "part=1 ") {
+	if lines := w.logged(1, "it is skipped"); len(lines) != 1 || !strings.Contains(lines[0], "part=1 ") {
 		t.Errorf("logged: %q", lines)
 	}
 }
@@ -314,7 +314,7 @@ func TestCallback_that_can_not_be_read(t *testing.T) {
 	channel := w.connect(metaNumber, metaBusiness)
 	must(t, w.calledBack(channel, sign(appSecret, []byte("{")), []byte("{")))
 	w.takeIn()
-	if lines := w.log.find("dropped"); len(lines) != 1 || !strings.Contains(lines[0], "unexpected end of JSON input") || w.newest(channel) == 0 {
+	if lines := w.logged(1, "dropped"); len(lines) != 1 || !strings.Contains(lines[0], "unexpected end of JSON input") || w.newest(channel) == 0 {
 		t.Errorf("logged: %q", lines)
 	}
 	w.meta.change(func() { w.meta.sick = true })
@@ -325,7 +325,7 @@ func TestCallback_that_can_not_be_read(t *testing.T) {
 	if got := w.message(m); got.Delivery != desk.Read {
 		t.Errorf("the inbound item beside it: %s", got.Delivery)
 	}
-	if lines := w.log.find("in an hour"); len(lines) != 1 || w.log.find("it is skipped") != nil {
+	if lines := w.logged(1, "in an hour"); len(lines) != 1 || w.log.find("it is skipped") != nil {
 		t.Errorf("logged: %q", lines)
 	}
 	w.meta.change(func() { w.meta.sick = false })
@@ -567,7 +567,7 @@ func TestAccountStatus(t *testing.T) {
 	if problems, err := w.CheckChannel(t.Context(), w.operator(), channel); err != nil || len(problems) != 0 {
 		t.Errorf("checked: %+v, %v", problems, err)
 	}
-	if lines := w.log.find("WARN a channel's account status has changed"); len(lines) != 6 { // three changes of two channels
+	if lines := w.logged(6, "WARN a channel's account status has changed"); len(lines) != 6 { // three changes of two channels
 		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
 }

@@ -167,7 +167,7 @@ func TestDeliver_failing(t *testing.T) {
 	if s := w.state(hook); s.Failing() || s.FailingSince != 0 || s.HeldUntil != 0 {
 		t.Errorf("state: %+v", s)
 	}
-	if len(w.log.find("is failing")) != 1 || len(w.log.find("answers again")) != 1 {
+	if len(w.logged(1, "is failing")) != 1 || len(w.logged(1, "answers again")) != 1 {
 		t.Errorf("log: %v", w.log.find("endpoint"))
 	}
 }
@@ -317,7 +317,7 @@ func TestDeliver_expired(t *testing.T) {
 	if len(got) != 2 || got[0].Type != "webhook.updated" && got[1].Type != "webhook.updated" {
 		t.Errorf("got %+v", got)
 	}
-	if lines := w.log.find("expired"); len(lines) != 1 {
+	if lines := w.logged(1, "expired"); len(lines) != 1 {
 		t.Errorf("log: %q", lines)
 	}
 }

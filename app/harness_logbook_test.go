@@ -40,3 +40,14 @@ func (l *logbook) find(text string) (found []string) {
 	}
 	return found
 }
+
+// logged returns the lines with a text, once there are n: a line may be written only
+// after its cause is stored.
+func (w *world) logged(n int, text string) (lines []string) {
+	w.t.Helper()
+	waitFor(w.t, "log: "+text, func() bool {
+		lines = w.log.find(text)
+		return len(lines) >= n
+	})
+	return lines
+}

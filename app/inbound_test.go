@@ -314,10 +314,10 @@ func TestInbound_that_can_not_be_taken_in(t *testing.T) {
 		t.Errorf("the others are %s and %s", a, b)
 	}
 	w.stop()
-	if lines := w.log.find("an hour"); len(lines) != 1 || !strings.Contains(lines[0], bad.ID.String()) {
+	if lines := w.logged(1, "an hour"); len(lines) != 1 || !strings.Contains(lines[0], bad.ID.String()) {
 		t.Errorf("logged: %q", lines)
 	}
-	if lines := w.log.find("dropped"); len(lines) != 1 {
+	if lines := w.logged(1, "dropped"); len(lines) != 1 {
 		t.Errorf("logged: %q", lines)
 	}
 	w.clock.advance(59 * time.Minute)
@@ -445,7 +445,7 @@ func TestRun_sweeps(t *testing.T) {
 	w.run()
 	waitFor(t, "it to be marked", func() bool { return w.attempt(id).Phase == desk.InDoubt })
 	w.stop()
-	if lines := w.log.find("its process ended"); len(lines) != 1 || !strings.HasPrefix(lines[0], "WARN") || !strings.Contains(lines[0], id.String()) {
+	if lines := w.logged(1, "its process ended"); len(lines) != 1 || !strings.HasPrefix(lines[0], "WARN") || !strings.Contains(lines[0], id.String()) {
 		t.Errorf("logged: %q", lines)
 	}
 }

@@ -182,7 +182,7 @@ func TestSyncChannel(t *testing.T) {
 		t.Errorf("sent %q", m.Message.Text)
 	}
 	refused(t, w.send("2", of("sale", "en")).err, desk.TemplateNotSendable)
-	if lines := w.log.find("broken"); len(lines) != 1 {
+	if lines := w.logged(1, "broken"); len(lines) != 1 {
 		t.Errorf("logged: %q", lines)
 	}
 	_, _, err = w.SyncChannel(t.Context(), w.operator(), desk.ID{9})
