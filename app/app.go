@@ -67,6 +67,7 @@ type App struct {
 	vault      cipher.AEAD // of secrets
 	hookRules  desk.WebhookRules
 	known      known
+	uses       keyUses
 	libraries  libraries
 	flights    flights
 	claims     claims

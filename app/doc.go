@@ -24,6 +24,7 @@
 //	sync.go           which template libraries are fetched again
 //	callbacks.go      callbacks of providers, from the request to their effects
 //	announce.go       the Store that counts events, and wakes those who wait for them
+//	uses.go           when keys were last used
 //	webhooks.go       webhooks, their secrets
 //	deliver.go        deliveries to webhooks: who makes them, attempts, their results
 //	deliveries.go     what callers do with deliveries: list, repeat, replay, ping

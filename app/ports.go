@@ -105,6 +105,12 @@ type SettingsStore interface {
 	// NoteChannel stores the database's current time for one of a channel's signs.
 	NoteChannel(ctx context.Context, ws, channel desk.ID, sign ChannelSign) error
 
+	// PutKeyUses stores when keys of a workspace were last used. It changes no version of
+	// settings, and nothing for a key that is gone or was used later. KeyUses returns the
+	// times of the keys that were used.
+	PutKeyUses(ctx context.Context, ws desk.ID, uses map[desk.ID]desk.Time) error
+	KeyUses(ctx context.Context, ws desk.ID) (map[desk.ID]desk.Time, error)
+
 	// Gauges returns the values of /metrics that concern the whole database. A block of
 	// a channel may have ended at now, the caller's time. It reads attempts in doubt and
 	// waiting items, at most a hundred thousand of each, and each channel. It reads no

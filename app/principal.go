@@ -67,6 +67,7 @@ func (a *App) Authenticate(ctx context.Context, key string) (Principal, error) {
 	}
 	p := Principal{Actor: desk.Actor{Kind: desk.ByKey, ID: k.ID}, Settings: settings, Key: k}
 	a.known.put(credential.PublicID, p)
+	a.uses.note(p, a.now())
 	return p, nil
 }
 
@@ -86,6 +87,7 @@ func (a *App) Presume(key string) (Principal, bool) {
 		return Principal{}, false
 	}
 	p.presumed = true
+	a.uses.note(p, a.now())
 	return p, true
 }
 

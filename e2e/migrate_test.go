@@ -291,7 +291,7 @@ func TestMigrate(t *testing.T) {
 	}
 	refused(t, nil, args, "holds a workspace already")
 
-	refused(t, []string{anotherKey}, []string{"serve", "--database", database}, "secret key")
+	refused(t, []string{anotherKey}, []string{"serve", "--listen", "127.0.0.1:0", "--database", database}, "secret key")
 	secret, err := os.ReadFile(filepath.Join(dir, "secret.key"))
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ type App interface {
 
 	Sweep(ctx context.Context) error
 	ForgetAlone(ctx context.Context) error
+	StoreKeyUses(ctx context.Context) error
 	LookAtClock(ctx context.Context) error
 
 	// Deliver delivers events to webhooks until ctx ends.
@@ -47,6 +48,8 @@ const (
 	sweepEvery  = time.Second
 	forgetEvery = time.Hour // on one of all nodes
 	clockEvery  = time.Minute
+	usesEvery   = time.Minute
+	lastUses    = 5 * time.Second // for the uses of keys that are left when the process stops
 	eventsEvery = time.Second
 	syncEvery   = time.Minute // looks for old libraries
 	// syncPause is how long reports of changed templates are collected before the
@@ -64,6 +67,12 @@ func Run(ctx context.Context, a App, keepEvents time.Duration, log *slog.Logger)
 	all.Go(func() { r.every(ctx, lookEvery, "look for inbound items", a.LookForInbound, nil) })
 	all.Go(func() { r.every(ctx, sweepEvery, "sweep", a.Sweep, nil) })
 	all.Go(func() { r.every(ctx, forgetEvery, "forget", a.ForgetAlone, nil) })
+	all.Go(func() {
+		r.every(ctx, usesEvery, "store uses of keys", a.StoreKeyUses, nil)
+		last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastUses)
+		defer stop()
+		r.attempt(last, "store uses of keys", a.StoreKeyUses)
+	})
 	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.LookAtClock, nil) })
 	all.Go(func() { r.every(ctx, syncEvery, "fetch templates", a.SyncStale, a.TemplatesNoted()) })
 	all.Go(func() { a.Deliver(ctx) })

@@ -72,10 +72,11 @@ type keyRecord struct {
 	CreatedAt   string            `json:"created_at"`
 	ExpiresAt   *string           `json:"expires_at"`
 	RevokedAt   *string           `json:"revoked_at"`
+	LastUsedAt  *string           `json:"last_used_at"`
 }
 
-func recordOfKey(k *desk.APIKey) keyRecord {
-	return keyRecord{k.ID.String(), k.Name, k.Permissions, k.CreatedAt.String(), momentOf(k.ExpiresAt), momentOf(k.RevokedAt)}
+func recordOfKey(k *desk.APIKey, uses map[desk.ID]desk.Time) keyRecord {
+	return keyRecord{k.ID.String(), k.Name, k.Permissions, k.CreatedAt.String(), momentOf(k.ExpiresAt), momentOf(k.RevokedAt), momentOf(uses[k.ID])}
 }
 
 // permissionsText is the short form for people.
@@ -142,12 +143,16 @@ func (*keyListCmd) Help() string {
 // Run lists the keys.
 func (c *keyListCmd) Run(ctx context.Context, s *session) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+		uses, err := a.KeyUses(ctx, p)
+		if err != nil {
+			return err
+		}
 		var records []keyRecord
 		for _, k := range p.Settings.Keys() {
-			records = append(records, recordOfKey(k))
+			records = append(records, recordOfKey(k, uses))
 		}
-		return answerList(s, records, []string{"KEY", "NAME", "PERMISSIONS", "CREATED", "EXPIRES", "REVOKED"}, func(r keyRecord) []string {
-			return []string{r.KeyID, r.Name, permissionsText(r.Permissions), r.CreatedAt, orNever(r.ExpiresAt), orDash(r.RevokedAt)}
+		return answerList(s, records, []string{"KEY", "NAME", "PERMISSIONS", "CREATED", "EXPIRES", "REVOKED", "LAST USED"}, func(r keyRecord) []string {
+			return []string{r.KeyID, r.Name, permissionsText(r.Permissions), r.CreatedAt, orNever(r.ExpiresAt), orDash(r.RevokedAt), orNever(r.LastUsedAt)}
 		})
 	})
 }
@@ -183,7 +188,11 @@ func (c *keyEditCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		r := recordOfKey(&k)
+		uses, err := a.KeyUses(ctx, p)
+		if err != nil {
+			return err
+		}
+		r := recordOfKey(&k, uses)
 		return s.answer(r, "The key %s is now named %s, has the permissions %s, and expires %s.\n", r.KeyID, r.Name,
 			permissionsText(r.Permissions), orNever(r.ExpiresAt))
 	})
@@ -205,7 +214,11 @@ func (c *keyRevokeCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		r := recordOfKey(&k)
+		uses, err := a.KeyUses(ctx, p)
+		if err != nil {
+			return err
+		}
+		r := recordOfKey(&k, uses)
 		return s.answer(r, "Revoked the key %s (%s) at %s.\n", r.Name, r.KeyID, orDash(r.RevokedAt))
 	})
 }

@@ -53,6 +53,9 @@ func (*mcpCmd) Run(ctx context.Context, s *session) error {
 		err = assistant.Run(ctx, s.stdin, s.stdout)
 		in.app.Drain() // calls that wait for another one's send end now
 		in.app.Close()
+		if err := in.app.StoreKeyUses(context.WithoutCancel(ctx)); err != nil {
+			log.WarnContext(ctx, "when the key was last used is not stored", "err", err)
+		}
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			return nil // told to stop
 		}

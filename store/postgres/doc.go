@@ -14,6 +14,7 @@
 //	inbound.go        inbound items, early statuses, opt-outs
 //	callbacks.go      bodies of callbacks, and the people whom they name
 //	events.go         events, and the pages of their feed
+//	uses.go           when keys were last used
 //	webhooks.go       webhooks and their states
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
 //	clock.go          the database's clock, and its counter of hours

@@ -26,5 +26,6 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00013_events.sql":        "07c6691473b7d3dfda0d177cb54f6feddf93d4239f172664fc9d89808cd9f405",
 		"00014_webhooks.sql":      "0e5652fd49c56a1e0456dc41b219dc9f5fa080011adf732b65473ba6e1f9aef9",
 		"00015_deliveries.sql":    "c413a346109a2fa6b0edfa84c1c288c73ac743ee7e50557115903118f47a3a9d",
+		"00016_key_uses.sql":      "9ea66027bd716bc354b3434d6f3fad0e5a1311dc64bef86a2ec46f79aa63b5fc",
 	})
 }

@@ -39,6 +39,7 @@ func (s *Store) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name
 		}
 		for _, query := range []string{
 			`DELETE FROM api_keys WHERE workspace_id = $1`,
+			`DELETE FROM key_uses WHERE workspace_id = $1`,
 			`DELETE FROM members WHERE workspace_id = $1`,
 			`DELETE FROM channels WHERE workspace_id = $1`,
 			`DELETE FROM webhooks WHERE workspace_id = $1`,

@@ -45,6 +45,7 @@ func Tables() []Table {
 		table("events", "workspace_id seq", "at kind subject_id actor_kind actor_id changed subject_key conversation_id contact_id message_ts"),
 		table("event_floors", "workspace_id", "seq tag"),
 		table("webhooks", "workspace_id id", "url types enabled disabled_reason sealed created_at updated_at"),
+		table("key_uses", "workspace_id key_id", "used_at"),
 		table("webhook_states", "workspace_id webhook_id", "seq tag failing_since failures probes held_until"),
 		table("deliveries", "workspace_id webhook_id id", "seq tag type contact_id status created_at due_at tried_at steps settled_at attempts"),
 		table("delivery_responses", "workspace_id contact_id delivery_id at", "response"),

@@ -44,6 +44,7 @@ func (s *Store) DeleteWorkspace(_ context.Context, ws desk.ID, check func(name s
 		}
 		for _, query := range []string{
 			`DELETE FROM api_keys WHERE workspace_id = ?`,
+			`DELETE FROM key_uses WHERE workspace_id = ?`,
 			`DELETE FROM members WHERE workspace_id = ?`,
 			`DELETE FROM channels WHERE workspace_id = ?`,
 			`DELETE FROM webhooks WHERE workspace_id = ?`,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -176,6 +177,46 @@ func keySettings(t *testing.T, s app.Store) {
 	if got != ws {
 		t.Error("a key leads to another workspace")
 	}
+}
+
+func keyUses(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	var keys []desk.ID
+	for n := range 3 {
+		k := desk.APIKey{ID: newID(), PublicID: fmt.Sprintf("%010d", n), Name: "k", Permissions: []desk.Permission{desk.ContactsRead}, CreatedAt: now()}
+		edit(t, s, ws, desk.Change{Key: &k})
+		keys = append(keys, k.ID)
+	}
+	before, err := s.Settings(t.Context(), ws)
+	must(t, err)
+	check := func(ws desk.ID, want map[desk.ID]desk.Time) {
+		t.Helper()
+		got, err := s.KeyUses(t.Context(), ws)
+		must(t, err)
+		if !maps.Equal(got, want) {
+			t.Errorf("uses = %v, want %v", got, want)
+		}
+	}
+	check(ws, nil)
+	put := func(ws desk.ID, uses map[desk.ID]desk.Time) {
+		t.Helper()
+		must(t, s.PutKeyUses(t.Context(), ws, uses))
+	}
+	put(ws, map[desk.ID]desk.Time{keys[0]: 1000, keys[1]: 2000, newID(): 3000})
+	put(other, map[desk.ID]desk.Time{keys[0]: 9000})
+	check(ws, map[desk.ID]desk.Time{keys[0]: 1000, keys[1]: 2000})
+	put(ws, map[desk.ID]desk.Time{keys[0]: 999, keys[1]: 2001})
+	check(ws, map[desk.ID]desk.Time{keys[0]: 1000, keys[1]: 2001})
+	check(other, nil)
+	after, err := s.Settings(t.Context(), ws)
+	must(t, err)
+	if after.Version != before.Version {
+		t.Error("a use of a key is a new version of the settings")
+	}
+	must(t, s.DeleteWorkspace(t.Context(), ws, func(string) error { return nil }))
+	put(ws, map[desk.ID]desk.Time{keys[2]: 5000})
+	check(ws, nil)
 }
 
 func settingsRefusal(t *testing.T, s app.Store) {

@@ -120,6 +120,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"settings/members":                    memberSettings,
 		"settings/member_holds_conversation":  memberHolds,
 		"settings/keys":                       keySettings,
+		"settings/key_uses":                   keyUses,
 		"settings/channels":                   channelSettings,
 		"settings/channel_accounts":           channelAccounts,
 		"settings/channel_signs":              channelSigns,
