@@ -22,6 +22,7 @@
 //	generated_test.go    clients generated from the API description, and linters of it
 //	legislators_test.go  the main job on real input
 //	streams_test.go      streams whose clients read slowly, or whose keys are revoked
+//	erasure_test.go      deleted people in deliveries to webhooks
 //	eventsource_test.go  a stream of events that is cut again and again
 //	deliveries_test.go   deliveries: servers that are killed, endpoints that fail or hang, rotation
 //	race_test.go         clients racing on the same people

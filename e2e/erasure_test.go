@@ -1,0 +1,374 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/store/postgres/pgtest"
+
+	"github.com/jackc/pgx/v5"
+)
+
+var forgotten = flag.Int("forgotten", 12, "how many contacts TestErasureOfDeliveries deletes")
+
+// traceOf finds what only one person has: words, and numbers.
+var traceOf = regexp.MustCompile(`(external|email|newname|name|note|crm|plan|text)-of-person-\d{5}|4930\d{6}7`)
+
+func tracesIn(texts ...[]byte) map[string]bool {
+	found := map[string]bool{}
+	for _, text := range texts {
+		for _, trace := range traceOf.FindAll(text, -1) {
+			found[string(trace)] = true
+		}
+	}
+	return found
+}
+
+// An echo is an endpoint whose errors repeat what it got. It refuses every second
+// request, so it never fails for long, and it can hold requests back.
+type echo struct {
+	*httptest.Server
+	mu    sync.Mutex
+	tries int
+	later []echoed // what came once the contacts were deleted
+	over  int64    // attempts that begin in a later second must know nothing; 0: they are not deleted
+	gate  chan struct{}
+	held  int // requests with traces that wait at the gate
+}
+
+type echoed struct {
+	began  int64 // Unix seconds
+	about  string
+	traces map[string]bool
+}
+
+func newEcho(t *testing.T) *echo {
+	t.Helper()
+	e := &echo{}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		began, err2 := strconv.ParseInt(r.Header.Get("Webhook-Timestamp"), 10, 64)
+		if err != nil || err2 != nil {
+			t.Error(err, err2)
+			return
+		}
+		traces := tracesIn(body)
+		e.mu.Lock()
+		e.tries++
+		refuse, gate := e.tries%2 == 0, e.gate
+		if e.over != 0 {
+			e.later = append(e.later, echoed{began, r.Header.Get("Webhook-Id"), traces})
+		}
+		if gate != nil && len(traces) > 0 {
+			e.held++
+			e.mu.Unlock()
+			<-gate
+			refuse = true
+		} else {
+			e.mu.Unlock()
+		}
+		if refuse {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write(body)
+		}
+	}))
+	t.Cleanup(e.Close)
+	return e
+}
+
+// hold keeps requests that have traces from being answered, until the returned function
+// is called.
+func (e *echo) hold() (release func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	gate := make(chan struct{})
+	e.gate, e.held = gate, 0
+	return sync.OnceFunc(func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.gate = nil
+		close(gate)
+	})
+}
+
+func (e *echo) look(at func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at()
+}
+
+// A dump is the content of every table: of SQLite as an operator reads it, of PostgreSQL
+// as its own wire has it, so that nothing is in another encoding.
+func (d deployment) dump(t *testing.T) map[string][]byte {
+	t.Helper()
+	tables := map[string][]byte{}
+	if d.database == "" {
+		db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(d.dir, "parley.db"))+"?mode=ro")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, table := range sqliteRows(t, db, `SELECT name FROM sqlite_schema WHERE type = 'table'`) {
+			tables[string(table)] = bytes.Join(sqliteRows(t, db, `SELECT * FROM "`+string(table)+`"`), []byte("\n"))
+		}
+		return tables
+	}
+	conn, err := pgx.Connect(t.Context(), d.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	read := func(query string) (list [][]byte) {
+		t.Helper()
+		rows, err := conn.Query(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			list = append(list, bytes.Join(rows.RawValues(), []byte("|")))
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	for _, table := range read(`SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'`) {
+		tables[string(table)] = bytes.Join(read(`SELECT * FROM "`+string(table)+`"`), []byte("\n"))
+	}
+	return tables
+}
+
+func sqliteRows(t *testing.T, db *sql.DB, query string) (list [][]byte) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, into := make([]sql.RawBytes, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		var row []byte
+		for _, v := range values {
+			row = append(append(row, v...), '|')
+		}
+		list = append(list, bytes.TrimSuffix(row, []byte("|")))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestErasureOfDeliveries: an endpoint repeats people's data in its errors, which are
+// stored. Once the people are deleted, no table holds anything of them, no later attempt
+// sends it, and an answer to an attempt that was under way is not stored.
+func TestErasureOfDeliveries(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			erasureOfDeliveries(t, deployment{newDir(t), database(t)})
+		})
+	}
+}
+
+func erasureOfDeliveries(t *testing.T, d deployment) {
+	t.Helper()
+	var in []string // which store
+	ws, key := "", ""
+	if d.database == "" {
+		ws, key = newWorkspace(t, d.dir)
+	} else {
+		in = []string{"--database", d.database}
+		ws, key = d.workspace(t)
+	}
+	channel := must(t, d.dir, slices.Concat([]string{"channel", "add", "sandbox", "--workspace", ws}, in)...)["channel_id"].(string)
+	s := serve(t, d.dir, slices.Concat([]string{"--webhook-allow", "127.0.0.0/8", "--webhook-schedule", "300ms,2s,1s,1s"}, in)...)
+	c := s.client(t, key, 8)
+	endpoint := newEcho(t)
+	added := c.must(t, 201, "POST", "/webhooks", fmt.Sprintf(`{"url":%q,"types":["contact.*","conversation.*","message.*"]}`, endpoint.URL))
+	hook := decode[struct{ Data struct{ ID string } }](t, added).Data.ID
+
+	// The people, each with a conversation.
+	count := *forgotten
+	word := func(kind string, n int) string { return fmt.Sprintf("%s-of-person-%05d", kind, n) }
+	person := func(n int) string {
+		return fmt.Sprintf(`{"external_id":%q,"email":"%s@example.com","phone":%q,"name":%q,"note":%q,"identities":[{"kind":"crm","value":%q}]}`,
+			word("external", n), word("email", n), phoneOf(n), word("name", n), word("note", n), word("crm", n))
+	}
+	var people []string
+	for n := range count + 1 { // the last one stays
+		people = append(people, person(n))
+	}
+	c.must(t, 201, "POST", "/attributes", `{"key":"plan","type":"text"}`)
+	for batch := range slices.Chunk(people, 1000) {
+		if got := summaryOf(t, c.must(t, 200, "POST", "/contacts/batch", upserts(batch))); got.Created != len(batch) {
+			t.Fatalf("%+v", got)
+		}
+	}
+	together(2, func(i int) {
+		for n := i; n <= count; n += 2 {
+			if r := parley(t, nil, slices.Concat([]string{"sandbox", "inbound", "--channel", channel, "--from", phoneOf(n), "--text", word("text", n), "--data", d.dir}, in)...); r.code != 0 {
+				t.Error(r.stderr)
+			}
+			if _, err := c.expect("POST", "/contacts", fmt.Sprintf(`{"external_id":%q,"attributes":{"plan":%q}}`, word("external", n), word("plan", n)), 200); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	known := func(tables map[string][]byte) (all, responses map[string]bool) {
+		for _, content := range tables {
+			all = merged(all, tracesIn(content))
+		}
+		return all, tracesIn(tables["delivery_responses"])
+	}
+	var all, responses map[string]bool
+	waitFor(t, "what the endpoint answers, stored", func() bool {
+		all, responses = known(d.dump(t))
+		return len(responses) > count // of seven or eight of a person
+	})
+	if len(all) < 8*count {
+		t.Fatalf("only %d traces of %d people are stored", len(all), count)
+	}
+
+	// Attempts are under way while the people are deleted.
+	release := endpoint.hold()
+	defer release()
+	for n := range min(count, 8) {
+		c.must(t, 200, "POST", "/contacts", fmt.Sprintf(`{"external_id":%q,"name":%q}`, word("external", n), word("newname", n)))
+	}
+	waitFor(t, "attempts that wait for an answer", func() (ok bool) {
+		endpoint.look(func() { ok = endpoint.held >= min(count, 8) })
+		return ok
+	})
+	var gone []string
+	for n := range count {
+		gone = append(gone, fmt.Sprintf(`{"op":"delete","identities":[{"kind":"external_id","value":%q}]}`, word("external", n)))
+	}
+	for batch := range slices.Chunk(gone, 1000) {
+		if got := summaryOf(t, c.must(t, 200, "POST", "/contacts/batch", `{"operations":[`+strings.Join(batch, ",")+`]}`)); got.Deleted != len(batch) {
+			t.Fatalf("%+v", got)
+		}
+	}
+	endpoint.look(func() { endpoint.over = time.Now().Unix() + 1 })
+	release()
+	stays := tracesIn([]byte(people[count]), []byte(word("text", count)), []byte(word("plan", count)))
+	left := func(what string, texts ...[]byte) {
+		t.Helper()
+		for trace := range tracesIn(texts...) {
+			if !stays[trace] {
+				t.Errorf("%s of a deleted person is left in %s", trace, what)
+			}
+		}
+	}
+	nothingLeft := func(when string) {
+		t.Helper()
+		tables := d.dump(t)
+		for table, content := range tables {
+			left(table+" "+when, content)
+		}
+		if found, _ := known(tables); !found[word("name", count)] {
+			t.Errorf("the one who stays is not found %s: the test has lost its subject", when)
+		}
+	}
+	nothingLeft("right after the deletion")
+
+	// Later attempts.
+	waitFor(t, "all deliveries to settle", func() bool {
+		page := decode[struct{ Data []struct{ Status string } }](t, c.must(t, 200, "GET", "/webhooks/"+hook+"/deliveries?status=pending&limit=1", ""))
+		feed := decode[struct{ Data struct{ Cursor string } }](t, c.must(t, 200, "GET", "/webhooks/"+hook, "")).Data.Cursor
+		newest := decode[struct{ Cursor string }](t, c.must(t, 200, "GET", "/events?cursor=latest", "")).Cursor
+		return len(page.Data) == 0 && feed == newest
+	})
+	late, repeated := 0, map[string]bool{}
+	endpoint.look(func() {
+		for _, r := range endpoint.later {
+			if r.began <= endpoint.over {
+				continue
+			}
+			late++
+			repeated[r.about] = true
+			for trace := range r.traces {
+				if !stays[trace] {
+					t.Errorf("an attempt that began %d s after the deletion sends %s", r.began-endpoint.over+1, trace)
+				}
+			}
+		}
+	})
+	if late < count/4 {
+		t.Errorf("only %d attempts were made later", late)
+	}
+	nothingLeft("in the end")
+	for cursor := ""; ; {
+		body := c.must(t, 200, "GET", "/webhooks/"+hook+"/deliveries?limit=200"+cursor, "")
+		left("the list of deliveries", body)
+		next := decode[struct {
+			NextCursor string `json:"next_cursor"`
+		}](t, body).NextCursor
+		if next == "" {
+			break
+		}
+		cursor = "&cursor=" + next
+	}
+	s.stop(t)
+	left("the log", []byte(s.stderr.String()), []byte(s.stdout.String()))
+	t.Logf("%d people, %d traces, %d of them in stored answers; %d later attempts of %d events", count, len(all), len(responses), late, len(repeated))
+	if d.database != "" {
+		return
+	}
+	var files [][]byte
+	paths, err := filepath.Glob(filepath.Join(d.dir, "parley.db*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, b)
+	}
+	kept := tracesIn(files...)
+	for trace := range stays {
+		delete(kept, trace)
+	}
+	t.Logf("%d of %d traces are in the file after a clean stop", len(kept), len(all))
+	if len(kept)*1000 > len(all)*5 {
+		t.Errorf("the file keeps %v", kept)
+	}
+}
+
+func merged(a, b map[string]bool) map[string]bool {
+	if a == nil {
+		a = map[string]bool{}
+	}
+	for k := range b {
+		a[k] = true
+	}
+	return a
+}
