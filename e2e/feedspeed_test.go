@@ -307,7 +307,7 @@ func createSpeed(t *testing.T, dir string, flags []string) {
 	stream := servers[1].stream(t, clients[1].key, "?types=member.*")
 	ended := make(chan string, 1)
 	go func() {
-		last, _ := lastOf(t, stream)
+		last, _ := lastOf(t, stream, new(atomic.Int64))
 		ended <- last
 	}()
 	var next atomic.Int64
