@@ -14,10 +14,11 @@ import (
 	"parley/desk"
 )
 
-// Secrets of channels are stored encrypted with AES-256-GCM, with a key derived from
-// the installation's secret key. They are bound to their channel, and to the address,
-// version and number to which they are sent. If a row is changed, or copied to another
-// channel, its secrets can't be decrypted.
+// Secrets are stored encrypted with AES-256-GCM, with a key derived from the
+// installation's secret key. Those of a webhook are bound to the webhook. Those of a
+// channel are bound to their channel, and to the address, version and number to which
+// they are sent. If a row is changed, or copied to another channel, its secrets can't be
+// decrypted.
 
 // A sealedSecrets is the encrypted content.
 type sealedSecrets struct {
@@ -51,9 +52,22 @@ func (a *App) seal(ws desk.ID, c *desk.Channel, s Secrets) []byte {
 }
 
 func (a *App) sealText(ws desk.ID, c *desk.Channel, plain []byte) []byte {
+	return append([]byte(sealedForm), a.encrypt(plain, sealedFor(ws, c))...)
+}
+
+// encrypt returns a text that only decrypt can read, with the same bytes as bound.
+func (a *App) encrypt(plain, bound []byte) []byte {
 	nonce := make([]byte, a.vault.NonceSize())
 	a.random(nonce)
-	return append([]byte(sealedForm), a.vault.Seal(nonce, nonce, plain, sealedFor(ws, c))...)
+	return a.vault.Seal(nonce, nonce, plain, bound)
+}
+
+func (a *App) decrypt(sealed, bound []byte) ([]byte, error) {
+	size := a.vault.NonceSize()
+	if len(sealed) < size {
+		return nil, errors.New("they are cut short")
+	}
+	return a.vault.Open(nil, sealed[:size], sealed[size:], bound)
 }
 
 // sealedForm begins everything that is bound to more than its channel's id. What the
@@ -98,11 +112,7 @@ func (a *App) open(ws desk.ID, c *desk.Channel, anywhere bool) (plain []byte, er
 	} else if anywhere || c.Account.BaseURL == "" {
 		bound = slices.Concat(ws[:], c.ID[:])
 	}
-	size := a.vault.NonceSize()
-	if len(sealed) < size {
-		return nil, &sealedError{c, errors.New("they are cut short")}
-	}
-	if plain, err = a.vault.Open(nil, sealed[:size], sealed[size:], bound); err != nil {
+	if plain, err = a.decrypt(sealed, bound); err != nil {
 		return nil, &sealedError{c, err}
 	}
 	return plain, nil

@@ -238,9 +238,7 @@ func (a *App) sealWebhook(ws, id desk.ID, secrets []webhookSecret) []byte {
 	if err != nil {
 		panic(err) // bytes and numbers can always be made into JSON
 	}
-	nonce := make([]byte, a.vault.NonceSize())
-	a.random(nonce)
-	return a.vault.Seal(nonce, nonce, plain, webhookSealedFor(ws, id))
+	return a.encrypt(plain, webhookSealedFor(ws, id))
 }
 
 // webhookSealedFor is what the secrets are bound to. No channel's secrets are bound to
@@ -249,11 +247,7 @@ func webhookSealedFor(ws, id desk.ID) []byte { return slices.Concat([]byte("webh
 
 // openWebhook decrypts the secrets of a webhook, newest first.
 func (a *App) openWebhook(ws desk.ID, w *desk.Webhook) (secrets []webhookSecret, err error) {
-	size := a.vault.NonceSize()
-	if len(w.Sealed) < size {
-		return nil, errors.New("the secrets of webhook " + w.ID.String() + " are cut short")
-	}
-	plain, err := a.vault.Open(nil, w.Sealed[:size], w.Sealed[size:], webhookSealedFor(ws, w.ID))
+	plain, err := a.decrypt(w.Sealed, webhookSealedFor(ws, w.ID))
 	if err != nil || json.Unmarshal(plain, &secrets) != nil || len(secrets) == 0 {
 		return nil, errors.New("the secrets of webhook " + w.ID.String() + " don't open: its row was changed, or encrypted with another secret key")
 	}
