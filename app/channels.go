@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
@@ -173,7 +174,8 @@ func (a *App) EditChannel(ctx context.Context, p Principal, id desk.ID, edit Cha
 		if _, err := a.editAccount(s.ID, &c, edit); err != nil {
 			return desk.Change{}, err
 		}
-		if edit.Secrets.Token != (Secret{}) && (c.Status.ByCall || c.Status.Blocked == "") { // the provider has just accepted it
+		isNew := !bytes.Equal(c.Account.Sealed, s.Channel(id).Account.Sealed)
+		if edit.Secrets.Token != (Secret{}) && (c.Status.Blocked == "" && isNew || c.Status.Blocked != "" && c.Status.ByCall) { // the provider has just accepted it
 			c.Status = (*desk.AccountRefusal)(nil).Status(a.now())
 		}
 		c.Bindings = maps.Clone(c.Bindings)
@@ -207,8 +209,10 @@ func (a *App) editAccount(ws desk.ID, c *desk.Channel, edit ChannelEdit) (at Acc
 	if at, err = a.access(ws, c); err != nil {
 		return at, err
 	}
-	at.Secrets = at.Secrets.replaced(edit.Secrets, a.now())
-	c.Account.Sealed = a.seal(ws, c, at.Secrets)
+	before := at.Secrets
+	if at.Secrets = before.replaced(edit.Secrets, a.now()); at.Secrets != before {
+		c.Account.Sealed = a.seal(ws, c, at.Secrets)
+	}
 	return at, a.providers[c.Kind].CheckAccount(c, &at.Secrets)
 }
 

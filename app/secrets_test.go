@@ -32,8 +32,10 @@ func TestSecrets_at_rest(t *testing.T) {
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
 	before := w.sealed(channel)
-	_, err := w.EditChannel(t.Context(), w.operator(), channel, app.ChannelEdit{Secrets: account(metaNumber, metaBusiness).Secrets})
-	must(t, err)
+	for _, s := range []app.Secrets{{Token: app.NewSecret("s3cret-other")}, account(metaNumber, metaBusiness).Secrets} {
+		_, err := w.EditChannel(t.Context(), w.operator(), channel, app.ChannelEdit{Secrets: s})
+		must(t, err)
+	}
 	if after := w.sealed(channel); len(before) < 30 || bytes.Equal(before, after) || bytes.Equal(before[:12], after[:12]) {
 		t.Errorf("sealed as %x, and then as %x", before, after)
 	}
@@ -301,6 +303,35 @@ func TestAddChannel(t *testing.T) {
 		t.Errorf("added %+v, %+v, %v", added, problems, err)
 	}
 	must(t, w.verify(added.Channel.ID, added.Secrets.VerifyToken.Reveal()))
+}
+
+// TestEditChannel_same: an edit with what is stored writes nothing.
+func TestEditChannel_same(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	yes, fast := true, 500
+	edits := []app.ChannelEdit{
+		{}, {Enabled: &yes}, {PerSecond: &fast}, {Secrets: account(metaNumber, metaBusiness).Secrets}, {Secrets: app.Secrets{AppSecret: app.NewSecret(appSecret)}},
+		{Enabled: &yes, PerSecond: &fast, Bindings: map[desk.BindingPlace]desk.Binding{}},
+	}
+	edit := func(e app.ChannelEdit) {
+		t.Helper()
+		_, err := w.EditChannel(t.Context(), w.operator(), channel, e)
+		must(t, err)
+	}
+	edit(edits[2])
+	before, start := w.caller().Settings.Version, w.latest()
+	for i, e := range edits {
+		if edit(e); w.caller().Settings.Version != before || w.latest() != start {
+			t.Errorf("edit %d has changed something", i)
+			before, start = w.caller().Settings.Version, w.latest()
+		}
+	}
+	edit(app.ChannelEdit{Secrets: app.Secrets{Token: app.NewSecret("s3cret-2")}})
+	if w.caller().Settings.Version != before+1 || w.latest() == start {
+		t.Error("another token has changed nothing")
+	}
 }
 
 // TestEditChannel_secrets: new ones are tried out first, and take the place of the old

@@ -79,7 +79,9 @@ func (c Change) Against(s *Settings, actor Actor, at Time) Change {
 	}
 	if v := c.Channel; v != nil {
 		old := s.Channel(v.ID) // what nobody sees of its status may differ without an event
-		put(old == nil, ChannelCreated, ChannelUpdated, v.ID, "", v.changes(old))
+		if !put(old == nil, ChannelCreated, ChannelUpdated, v.ID, "", v.changes(old)) && v.Status == old.Status {
+			c.Channel = nil
+		}
 	}
 	if l := c.Templates; l != nil {
 		for _, e := range l.events() {
