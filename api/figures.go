@@ -31,7 +31,7 @@ type figures struct{ app *app.App }
 
 // Describe implements prometheus.Collector.
 func (figures) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{channelUp, callbackAge, sendsTotal, sendsInDoubt, inboundWaits, eventsTotal, eventStreams, clockAhead, bytesOfDB} {
+	for _, d := range []*prometheus.Desc{channelUp, callbackAge, sendsTotal, sendsInDoubt, inboundWaits, eventsTotal, eventStreams, hookAttempts, hookLag, hookStates, clockAhead, bytesOfDB} {
 		to <- d
 	}
 }

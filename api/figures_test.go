@@ -40,6 +40,13 @@ func TestFigures(t *testing.T) {
 		`parley_events_total\{type="channel\.updated"\} 1`,
 		`parley_events_total\{type="message\.received"\} 0`,
 		`parley_event_streams 0`,
+		`parley_webhook_attempts_total\{result="delivered"\} 0`,
+		`parley_webhook_attempts_total\{result="address_refused"\} 0`,
+		`parley_webhook_attempts_total\{result="timeout"\} 0`,
+		`parley_webhook_attempts_total\{result="gone"\} 0`,
+		`parley_webhook_attempts_total\{result="status"\} 0`,
+		`parley_webhook_lag_seconds 0`,
+		`parley_webhook_endpoints\{state="failing"\} 0`,
 		`parley_clock_ahead_seconds -\d\.\d+e\+08`,
 		`parley_database_bytes [1-9][\d.e+]+`,
 	} {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -89,7 +90,10 @@ type delivering struct {
 
 func (d *delivering) init() {
 	d.posts, d.noted = make(chan struct{}, maxPosts), make(chan struct{}, 1)
-	d.endpoints, d.results = map[WebhookRef]*endpoint{}, map[string]int64{}
+	d.endpoints, d.results = map[WebhookRef]*endpoint{}, map[string]int64{"": 0}
+	for _, result := range desk.AttemptErrors {
+		d.results[result] = 0
+	}
 }
 
 // note has Deliver look for endpoints now.
@@ -101,15 +105,12 @@ func (d *delivering) count(result string) {
 	d.results[result]++
 }
 
-// WebhookAttempts counts the attempts of this process by their error; "" is success.
+// WebhookAttempts counts the requests of this process to endpoints, by each error that
+// there is; "" is success.
 func (a *App) WebhookAttempts() map[string]int64 {
 	a.delivering.mu.Lock()
 	defer a.delivering.mu.Unlock()
-	counts := map[string]int64{}
-	for result, n := range a.delivering.results {
-		counts[result] = n
-	}
-	return counts
+	return maps.Clone(a.delivering.results)
 }
 
 // WebhookLag is the age of the oldest event that is not delivered yet to an endpoint

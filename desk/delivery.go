@@ -62,6 +62,9 @@ const (
 	AttemptExpired = "expired" // the event has left the feed
 )
 
+// AttemptErrors are the errors of a request to an endpoint.
+var AttemptErrors = []string{"address_refused", "dns", "connect", "tls", "timeout", "protocol", "redirect", AttemptGone, "status"}
+
 // statusTooMany is the status code by which an endpoint asks for a pause.
 const statusTooMany = 429
 

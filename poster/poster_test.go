@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"parley/desk"
 	"parley/poster"
 )
 
@@ -625,5 +627,14 @@ func TestEnvironmentProxyIsNotUsed(t *testing.T) {
 	check(t, p, "https://receiver.test:"+port, poster.TLS)
 	if count.Load() != 0 {
 		t.Errorf("%d connections to the environment's proxy", count.Load())
+	}
+}
+
+// The words for outcomes are those that the metrics count from the start.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	words := []string{poster.AddressRefused, poster.DNS, poster.Connect, poster.TLS, poster.Timeout, poster.Protocol, poster.Redirect, poster.Gone, poster.Status}
+	if !slices.Equal(words, desk.AttemptErrors) {
+		t.Errorf("%q, but desk lists %q", words, desk.AttemptErrors)
 	}
 }
