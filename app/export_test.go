@@ -1,6 +1,15 @@
 package app
 
-import "parley/desk"
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// InGroups is inGroups.
+func InGroups(ctx context.Context, group int, step func(limit int) (int, error)) error {
+	return inGroups(ctx, group, step)
+}
 
 // HoldFollowers adds followers of parley itself to a workspace.
 func (a *App) HoldFollowers(ws desk.ID, n int) {

@@ -1,0 +1,48 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"parley/app"
+)
+
+// TestInGroups: steps go on while they are full, and end with the first error, also if
+// its step was full.
+func TestInGroups(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("failed")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, c := range map[string]struct {
+		ctx   context.Context
+		steps []int
+		err   error // of the last step
+	}{
+		"nothing":                {t.Context(), []int{0}, nil},
+		"less than a group":      {t.Context(), []int{4}, nil},
+		"groups and less":        {t.Context(), []int{5, 5, 1}, nil},
+		"groups and nothing":     {t.Context(), []int{5, 0}, nil},
+		"a failure":              {t.Context(), []int{5, 0}, failed},
+		"a failure of a full":    {t.Context(), []int{5, 5}, failed},
+		"a failure of the first": {t.Context(), []int{5}, failed},
+		"no time":                {ended, nil, nil},
+	} {
+		calls := 0
+		err := app.InGroups(c.ctx, 5, func(limit int) (int, error) {
+			if limit != 5 || calls == len(c.steps) {
+				t.Errorf("%s: step %d, limit %d", name, calls, limit)
+				return 0, nil
+			}
+			calls++
+			if calls == len(c.steps) {
+				return c.steps[calls-1], c.err
+			}
+			return c.steps[calls-1], nil
+		})
+		if !errors.Is(err, c.err) || calls != len(c.steps) {
+			t.Errorf("%s: %v after %d steps", name, err, calls)
+		}
+	}
+}
