@@ -466,3 +466,28 @@ func TestDeliver_asked(t *testing.T) {
 		t.Errorf("%d deliveries are left", len(left))
 	}
 }
+
+// TestDeliver_swept: if the process ends while it deletes the deliveries of a webhook
+// that was removed, the rest is deleted later; those of others stay.
+func TestDeliver_swept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	removed, other := w.webhook("https://a.example/in", "contact.created"), w.webhook("https://b.example/in", "contact.created")
+	w.receiver.plays(func(p posted) app.Posted { return refusesWith(500, "no") })
+	stop := w.deliver(w.App)
+	for n := range 5 {
+		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
+	}
+	waitFor(t, "attempts", func() bool { return len(w.deliveries(removed)) == 5 && len(w.deliveries(other)) == 5 })
+	stop()
+	w.store.keeps.Store(true)
+	must(t, w.RemoveWebhook(t.Context(), w.operator(), removed))
+	if n := len(w.deliveries(removed)); n != 5 || len(w.log.find("are left")) != 1 {
+		t.Fatalf("%d deliveries, %q", n, w.log.find("are left"))
+	}
+	w.store.keeps.Store(false)
+	must(t, w.Forget(t.Context()))
+	if n, m := len(w.deliveries(removed)), len(w.deliveries(other)); n != 0 || m != 5 {
+		t.Errorf("%d deliveries of the removed webhook, %d of the other", n, m)
+	}
+}

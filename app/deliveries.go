@@ -296,29 +296,41 @@ func (a *App) pinged(ctx context.Context, ref WebhookRef, url string, r *desk.We
 	return err
 }
 
-// forgetDeliveries deletes the old deliveries of a workspace's webhooks.
+// forgetDeliveries deletes the old deliveries of a workspace's webhooks, and all of those
+// that were removed: the process may have ended while it deleted them.
 func (a *App) forgetDeliveries(ctx context.Context, ws desk.ID) error {
-	s, err := a.store.Settings(ctx, ws)
+	list, err := a.store.DeliveredWebhooks(ctx, ws)
+	if err != nil {
+		return err
+	}
+	s, err := a.store.Settings(ctx, ws) // after the list: what it lacks was removed
 	if err != nil {
 		return err
 	}
 	before := a.now() - desk.Time(desk.KeepDelivery/time.Millisecond)
-	for _, w := range s.Webhooks() {
-		for n := sweepGroup; n == sweepGroup && ctx.Err() == nil; {
-			if n, err = a.store.ForgetDeliveries(ctx, ws, w.ID, before, desk.MaxDeliveries, sweepGroup); err != nil {
-				return err
+	for _, id := range list {
+		forget := a.forgetRemoved(ctx, WebhookRef{ws, id})
+		if s.Webhook(id) != nil {
+			forget = func(limit int) (int, error) {
+				return a.store.ForgetDeliveries(ctx, ws, id, before, desk.MaxDeliveries, limit)
 			}
+		}
+		if err := inGroups(ctx, sweepGroup, forget); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// dropDeliveries deletes the deliveries of a webhook that was removed.
+// forgetRemoved is a step that deletes deliveries of a webhook that was removed.
+func (a *App) forgetRemoved(ctx context.Context, ref WebhookRef) func(limit int) (int, error) {
+	return func(limit int) (int, error) { return a.store.ForgetDeliveries(ctx, ref.Workspace, ref.ID, 0, 0, limit) }
+}
+
+// dropDeliveries deletes the deliveries of a webhook that was removed. What it leaves is
+// deleted with what is old.
 func (a *App) dropDeliveries(ctx context.Context, ref WebhookRef) {
-	err := inGroups(ctx, sweepGroup, func(limit int) (int, error) {
-		return a.store.ForgetDeliveries(ctx, ref.Workspace, ref.ID, 0, 0, limit)
-	})
-	if err != nil {
+	if err := inGroups(ctx, sweepGroup, a.forgetRemoved(ctx, ref)); err != nil {
 		a.log.WarnContext(ctx, "the deliveries of a removed webhook are left", "workspace_id", ref.Workspace, "webhook_id", ref.ID, "err", err)
 	}
 }

@@ -33,6 +33,7 @@ type faultyStore struct {
 	away    atomic.Bool  // nothing about events can be read
 	cut     atomic.Bool  // no lease can be had
 	blind   atomic.Bool  // no attempt can be looked up
+	keeps   atomic.Bool  // no delivery can be deleted
 	once    atomic.Bool  // closures run once
 	ahead   atomic.Int64 // of the database's clock, in milliseconds
 	claimed atomic.Int64 // look-ups of keys
@@ -139,6 +140,13 @@ func (s *faultyStore) HoldLeases(ctx context.Context, list []app.LeaseRef, holde
 		return nil, lost()
 	}
 	return s.Store.HoldLeases(ctx, list, holder, length)
+}
+
+func (s *faultyStore) ForgetDeliveries(ctx context.Context, ws, webhook desk.ID, before desk.Time, keep, limit int) (int, error) {
+	if s.keeps.Load() {
+		return 0, lost()
+	}
+	return s.Store.ForgetDeliveries(ctx, ws, webhook, before, keep, limit)
 }
 
 func (s *faultyStore) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) ([]app.ChannelRef, error) {

@@ -300,6 +300,10 @@ type DeliveryStore interface {
 	// attempts.
 	PendingDeliveries(ctx context.Context, ws, webhook desk.ID) ([]*desk.WebhookDelivery, error)
 
+	// DeliveredWebhooks lists the webhooks that have deliveries, also those that were
+	// removed.
+	DeliveredWebhooks(ctx context.Context, ws desk.ID) ([]desk.ID, error)
+
 	// ForgetDeliveries deletes up to limit deliveries of a webhook that were settled
 	// before a time or are older than the newest keep; pending ones only if keep is 0.
 	// It returns how many.

@@ -182,6 +182,27 @@ func (s *Store) ForgetDeliveries(ctx context.Context, ws, webhook desk.ID, befor
 	return int(tag.RowsAffected()), err
 }
 
+const nextDeliveredQuery = `SELECT webhook_id FROM deliveries WHERE workspace_id = $1 AND webhook_id > $2 ORDER BY webhook_id LIMIT 1`
+
+// DeliveredWebhooks steps from one webhook to the next, past its deliveries.
+func (s *Store) DeliveredWebhooks(ctx context.Context, ws desk.ID) (list []desk.ID, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		list = nil
+		for last := (desk.ID{}); ; {
+			next, err := one(p, "webhooks of deliveries", func(row pgx.Row) (*desk.ID, error) {
+				id := new(desk.ID)
+				return id, row.Scan(into(id))
+			}, nextDeliveredQuery, uuid(ws), uuid(last))
+			if err != nil || next == nil {
+				return err
+			}
+			last = *next
+			list = append(list, last)
+		}
+	})
+	return list, err
+}
+
 // eraseResponses deletes what endpoints answered to the events of deleted contacts. It
 // comes after the contacts were deleted: then nobody adds one any more.
 func eraseResponses(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {

@@ -179,6 +179,27 @@ func dropDeliveries(c conn, ws, webhook desk.ID, list []*desk.WebhookDelivery) e
 	return nil
 }
 
+const nextDeliveredQuery = `SELECT webhook_id FROM deliveries WHERE workspace_id = ? AND webhook_id > ? ORDER BY webhook_id LIMIT 1`
+
+// DeliveredWebhooks steps from one webhook to the next, past its deliveries.
+func (s *Store) DeliveredWebhooks(ctx context.Context, ws desk.ID) (list []desk.ID, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		list = nil
+		for last, more := (desk.ID{}), true; more; {
+			row := c.stmt(nextDeliveredQuery).id(ws).id(last)
+			if more = row.next(); more {
+				last = row.readID()
+				list = append(list, last)
+			}
+			if err := row.done(); err != nil {
+				return failed("webhooks of deliveries", err)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
 // eraseResponses deletes what endpoints answered to the events of a deleted contact.
 func eraseResponses(c conn, ws, contact desk.ID) error {
 	return c.stmt(`DELETE FROM delivery_responses WHERE workspace_id = ? AND contact_id = ?`).id(ws).id(contact).run()

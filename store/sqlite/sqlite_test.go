@@ -666,6 +666,7 @@ func TestNoQueryScans(t *testing.T) {
 		optOutQuery, takeStatusesQuery, dropStatusesQuery, inboundQuery, farInboundQuery, takeInboundQuery, eraseMessagesQuery, eraseConversationsQuery,
 		channelsOfKindQuery, channelSignsQuery, paceQuery, callbackQuery, newestCallbackQuery, putCallbackPeopleQuery,
 		forgetCallbackPeopleQuery, forgetCallbacksQuery, eraseCallbacksQuery, eraseCallbackPeopleQuery, eraseStatusesQuery,
+		deliveryQuery, deliveriesQuery, deliveriesOfStateQuery, deliveriesOfEventQuery, deliveryResponsesQuery, nextDeliveredQuery,
 	}
 	for _, query := range queries {
 		steps, err := all("plan", s.writer.stmt("EXPLAIN QUERY PLAN "+query), func(s *stmt) string { s.col = 3; return s.readText() })

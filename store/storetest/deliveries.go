@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"sync"
@@ -213,9 +214,32 @@ func deliveriesAreForgotten(t *testing.T, s app.Store) {
 	if len(left) != 6 || left[5].ID != list[4].ID || left[5].Attempts[0].Response != "no" {
 		t.Errorf("left: %+v", left)
 	}
+	var hooks []desk.ID
+	for range 3 {
+		hooks = append(hooks, newID())
+		store(t, s, ws, func(tx app.Tx) error {
+			return tx.PutDeliveries(hooks[len(hooks)-1], []*desk.WebhookDelivery{newDelivery(1, desk.ID{}), newDelivery(2, desk.ID{})})
+		})
+	}
+	delivered := func(ws desk.ID, want ...desk.ID) {
+		t.Helper()
+		got, err := s.DeliveredWebhooks(t.Context(), ws)
+		must(t, err)
+		want = slices.Clone(want)
+		byID := func(a, b desk.ID) int { return bytes.Compare(a[:], b[:]) }
+		slices.SortFunc(got, byID)
+		slices.SortFunc(want, byID)
+		if !slices.Equal(got, want) {
+			t.Errorf("webhooks with deliveries: %v, want %v", got, want)
+		}
+	}
+	delivered(ws, append(hooks, hook)...)
 	forget(0, 0, 4, 4)
 	forget(0, 0, 4, 2)
 	forget(0, 0, 4, 0)
+	delivered(ws, hooks...)
+	other, _ := newWorkspace(t, s)
+	delivered(other)
 }
 
 // heldLeases: one holder has a task at a time, and learns that it was called, or that
