@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -490,4 +491,113 @@ func TestDeliver_swept(t *testing.T) {
 	if n, m := len(w.deliveries(removed)), len(w.deliveries(other)); n != 0 || m != 5 {
 		t.Errorf("%d deliveries of the removed webhook, %d of the other", n, m)
 	}
+}
+
+// probed lets times pass, and waits for a failing endpoint's next probe after each.
+func (w *world) probed(hook desk.ID, pauses ...time.Duration) {
+	w.t.Helper()
+	for _, pause := range pauses {
+		before := w.state(hook).Probes
+		w.clock.advance(pause)
+		waitFor(w.t, "a probe", func() bool { return w.state(hook).Probes > before || !w.operator().Settings.Webhook(hook).Enabled })
+	}
+}
+
+// TestDeliver_gives_up: an endpoint that fails for 72 hours is disabled, with an event
+// and a warning, and gets nothing more. Enabled again, it goes on where it was: what has
+// expired meanwhile is counted, the rest comes.
+func TestDeliver_gives_up(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.created")
+	start := w.latest()
+	w.receiver.plays(func(posted) app.Posted { return refusesWith(500, "") })
+	w.deliver(w.App)
+	const before = 12
+	for n := range before {
+		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
+	}
+	waitFor(t, "the endpoint to fail", func() bool { s := w.state(hook); return s.Failing() })
+	since := w.state(hook).FailingSince
+	w.probed(hook, 24*time.Hour, 24*time.Hour, 23*time.Hour)
+	if found := w.operator().Settings.Webhook(hook); !found.Enabled || len(w.log.find("was disabled")) != 0 {
+		t.Fatalf("it is disabled too early: %+v, %q", found, w.log.find("was disabled"))
+	}
+	disabled := func() (list []desk.FeedEvent) {
+		t.Helper()
+		types, err := desk.ParseEventFilter([]string{"webhook.*"})
+		must(t, err)
+		page, err := w.Feed(t.Context(), w.caller(), app.FeedQuery{Cursor: start, Limit: 50, Types: types})
+		must(t, err)
+		return page.Events
+	}
+	if list := disabled(); len(list) != 0 {
+		t.Fatalf("events: %+v", list)
+	}
+	w.probed(hook, 2*time.Hour)
+	waitFor(t, "parley to give up", func() bool { return !w.operator().Settings.Webhook(hook).Enabled })
+	if found := w.operator().Settings.Webhook(hook); found.DisabledReason != desk.DisabledFailing || w.state(hook).FailingSince != since {
+		t.Errorf("%+v, failing since %v, before %v", found, w.state(hook).FailingSince, since)
+	}
+	if list := disabled(); len(list) != 1 || list[0].Type != desk.WebhookDisabled || list[0].Subject != hook || list[0].Actor != (desk.Actor{Kind: desk.BySystem}) || len(list[0].Changed) != 0 {
+		t.Errorf("events: %+v", list)
+	}
+	waitFor(t, "a warning", func() bool { return len(w.log.find("was disabled")) == 1 })
+	if line := w.log.find("was disabled")[0]; !strings.HasPrefix(line, "WARN ") || !strings.Contains(line, hook.String()) || !strings.Contains(line, "reason=failing") {
+		t.Errorf("log: %q", line)
+	}
+
+	// While it is disabled nothing is tried. Some of what it has not got expires.
+	tries, cursor := len(w.receiver.got()), w.state(hook).Cursor
+	w.put(mailed("expires@example.com"))
+	w.clock.advance(2 * time.Hour)
+	must(t, w.ForgetEvents(t.Context(), time.Hour))
+	w.put(mailed("stays@example.com"))
+	w.clock.advance(10 * time.Minute)
+	must(t, w.LookForEvents(t.Context()))
+	if n := len(w.receiver.got()); n != tries || w.state(hook).Cursor != cursor {
+		t.Errorf("%d attempts at a disabled endpoint, the cursor is at %v, not %v", n-tries, w.state(hook).Cursor, cursor)
+	}
+	w.receiver.plays(nil)
+	yes := true
+	_, err := w.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{Enabled: &yes})
+	must(t, err)
+	waitFor(t, "what is left, and that it has nothing else", func() bool {
+		for _, d := range w.deliveries(hook) {
+			if d.Status == desk.DeliveryPending {
+				return false
+			}
+		}
+		got := w.receiver.got()
+		return len(got) > tries && got[len(got)-1].Data == "stays@example.com"
+	})
+	got := w.receiver.got()[tries:]
+	if len(got) != 1 || got[0].Data != "stays@example.com" {
+		t.Errorf("after it was enabled: %+v", got)
+	}
+	for _, d := range w.settled(hook, 1) {
+		last := d.Attempts[len(d.Attempts)-1]
+		if expired := last.Error == desk.AttemptExpired; expired == (d.Status == desk.DeliveryDelivered) {
+			t.Errorf("%+v", d)
+		}
+	}
+	lines := w.log.find("expired before they were delivered")
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "WARN ") || !strings.Contains(lines[0], hook.String()) {
+		t.Fatalf("log: %q", lines)
+	}
+	// From its cursor to the oldest event left: contacts, and the event that disabled it.
+	if want := fmt.Sprintf(" events=%d", w.oldest().Seq-cursor.Seq); !strings.HasSuffix(lines[0], want) {
+		t.Errorf("log: %q, want%s", lines[0], want)
+	}
+	if s := w.state(hook); s.FailingSince != 0 || s.Failing() {
+		t.Errorf("state: %+v", s)
+	}
+}
+
+// oldest is the place before the oldest event of the feed.
+func (w *world) oldest() desk.EventPlace {
+	w.t.Helper()
+	page, err := w.Feed(w.t.Context(), w.caller(), app.FeedQuery{Limit: 1})
+	must(w.t, err)
+	return page.Oldest
 }
