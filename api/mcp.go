@@ -42,6 +42,9 @@ func (s *Server) assistants(do http.Handler, publicURL string) {
 		}
 		request := r.Clone(r.Context())
 		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		if request.Header.Get("Content-Type") == "" { // as elsewhere, JSON need not be named
+			request.Header.Set("Content-Type", "application/json")
+		}
 		to := &kept{header: w.Header()}
 		do.ServeHTTP(to, request)
 		w.Release()

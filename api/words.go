@@ -59,5 +59,7 @@ var advice = map[desk.AdviceKind]string{
 	desk.StoreAppSecret:   "an operator stores it with the command parley channel edit %s --app-secret-env VARIABLE",
 	desk.ListWebhooks:     "GET /webhooks lists them",
 	desk.RemoveWebhook:    "remove one with DELETE /webhooks/{id}",
+	desk.AllowAddress:     "an operator opens addresses of the own network with the flag --webhook-allow of parley serve",
+	desk.EnableWebhook:    "PATCH /webhooks/%s with enabled true does it",
 	desk.FinishMigration:  "wait for parley migrate to end; if it was interrupted, run it again",
 }

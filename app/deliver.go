@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -801,7 +802,7 @@ func (e *endpoint) store(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	e.tellFailing(ctx, &state)
+	e.tellFailing(ctx, &state, e.unstored)
 	e.added += len(e.begun)
 	e.unstored, e.begun, e.since = nil, nil, time.Time{}
 	e.stored, e.cursorAt = state.Cursor, time.Now()
@@ -819,13 +820,16 @@ func (e *endpoint) store(ctx context.Context) error {
 }
 
 // tellFailing logs when the endpoint begins or ends to fail.
-func (e *endpoint) tellFailing(ctx context.Context, s *desk.WebhookState) {
-	failing := s.Failing()
+func (e *endpoint) tellFailing(ctx context.Context, s *desk.WebhookState, results []*attempted) {
+	failing, last := s.Failing(), ""
+	for _, r := range results {
+		last = cmp.Or(r.result.Error, last)
+	}
 	switch {
 	case failing && !e.failing:
-		e.app.log.WarnContext(ctx, "a webhook's endpoint is failing: it is only probed until it answers", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID)
+		e.app.log.WarnContext(ctx, "a webhook's endpoint is failing: it is only probed until it answers", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "error", last)
 	case !failing && e.failing:
-		e.app.log.WarnContext(ctx, "a webhook's endpoint answers again", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID)
+		e.app.log.InfoContext(ctx, "a webhook's endpoint answers again", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID)
 	}
 	e.failing = failing
 }

@@ -132,7 +132,7 @@ func (a *App) Redeliver(ctx context.Context, p Principal, id, delivery desk.ID) 
 	err = a.directWebhook(ctx, p, id, func(tx Tx, now *desk.Webhook) error {
 		w = now
 		if !w.Enabled {
-			return desk.Errorf(desk.EndpointOff, "the webhook is disabled: enable it first")
+			return desk.Errorf(desk.EndpointOff, "the webhook is disabled: enable it first").Advise(desk.EnableWebhook, id.String())
 		}
 		if len(event.Events) == 0 {
 			return a.expired(event, ExpiredByRetention)

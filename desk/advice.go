@@ -35,6 +35,8 @@ const (
 	StoreAppSecret // the channel's id
 	ListWebhooks
 	RemoveWebhook
+	AllowAddress  // of a webhook: the operator may
+	EnableWebhook // the webhook's id
 
 	endOfAdvice
 )

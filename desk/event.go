@@ -118,10 +118,35 @@ func ParseEventFilter(list []string) (f EventFilter, err error) {
 			}
 		}
 		if len(f.named) == before {
-			return EventFilter{}, fmt.Errorf("%s is no type of event: use *, a kind such as contact.*, or a type such as contact.created", Quote(word))
+			return EventFilter{}, noEventType(word)
 		}
 	}
 	return f, nil
+}
+
+// noEventType names what was perhaps meant.
+func noEventType(word string) error {
+	kind, change, _ := strings.Cut(word, ".")
+	var names, ofKind, changes []string
+	for _, t := range EventTypes {
+		names = append(names, string(t))
+		if t.Kind() == kind {
+			ofKind, changes = append(ofKind, string(t)), append(changes, string(t)[len(kind)+1:])
+		}
+	}
+	nearest := ""
+	if ofKind == nil {
+		nearest = Nearest(word, names)
+	} else if nearest = Nearest(change, changes); nearest != "" {
+		nearest = kind + "." + nearest
+	}
+	hint := "use *, a kind such as contact.*, or a type such as contact.created"
+	if nearest != "" {
+		hint = "did you mean " + nearest + "?"
+	} else if ofKind != nil {
+		hint = "use " + strings.Join(ofKind, ", ") + ", or " + kind + ".* for all of them"
+	}
+	return fmt.Errorf("%s is no type of event: %s", Quote(word), hint)
 }
 
 // For lists the types for a reader, given which permissions it has. It returns

@@ -239,3 +239,18 @@ func TestChangeAgainst_templates(t *testing.T) {
 		t.Errorf("%+v", same)
 	}
 }
+
+// TestEventFilter_hints: the error names what was perhaps meant.
+func TestEventFilter_hints(t *testing.T) {
+	for word, want := range map[string]string{
+		"message.recieved": "did you mean message.received?",
+		"mesage.received":  "did you mean message.received?",
+		"Contact.created":  "did you mean contact.created?",
+		"member.nothing":   "use member.created, member.updated, member.deleted, or member.* for all of them",
+		"nothing":          "use *, a kind such as contact.*, or a type such as contact.created",
+	} {
+		if _, err := desk.ParseEventFilter([]string{word}); err == nil || !strings.HasSuffix(err.Error(), " is no type of event: "+want) {
+			t.Errorf("%s: %v, want %s", word, err, want)
+		}
+	}
+}

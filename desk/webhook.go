@@ -122,7 +122,7 @@ type ExistingWebhook struct{ ID ID }
 const maxWebhookURL = 2048
 
 func (r WebhookRules) checkURL(text string) error {
-	wrong := func(format string, args ...any) error { return InvalidAt("/url", format, args...) }
+	wrong := func(format string, args ...any) *Error { return InvalidAt("/url", format, args...) }
 	schemes := "https://"
 	if r.PlainHTTP {
 		schemes = "https:// or http://"
@@ -140,7 +140,9 @@ func (r WebhookRules) checkURL(text string) error {
 	switch {
 	case err != nil:
 		return wrong("this is no URL")
-	case u.Scheme != "https" && (u.Scheme != "http" || !r.PlainHTTP):
+	case u.Scheme == "http" && !r.PlainHTTP:
+		return wrong("http is not encrypted, so the URL must begin with https://").Advise(AllowAddress)
+	case u.Scheme != "https" && u.Scheme != "http":
 		return wrong("a URL must be absolute and begin with %s", schemes)
 	case u.Hostname() == "":
 		return wrong("the URL has no host")
@@ -155,7 +157,7 @@ func (r WebhookRules) checkURL(text string) error {
 		}
 	}
 	if address, err := netip.ParseAddr(u.Hostname()); err == nil && r.Refused != nil && r.Refused(address) {
-		return wrong("nothing is delivered to the address %s: it is not a public one, and the operator has not allowed it", address)
+		return wrong("nothing is delivered to the address %s: it is not a public one, and the operator has not allowed it", address).Advise(AllowAddress)
 	}
 	return nil
 }

@@ -28,6 +28,29 @@ func (a attemptOf) outcome() string {
 	return a.Error
 }
 
+// attemptWords say what an error of an attempt means, and what to look at.
+var attemptWords = map[string]string{
+	"":                "It accepts events.",
+	"address_refused": "The address is private or reserved; --webhook-allow opens networks of your own.",
+	"dns":             "The host's name has no address: look at its spelling, and at DNS.",
+	"connect":         "Nothing listens there, or a firewall drops the connection.",
+	"tls":             "There was no TLS session: look at the certificate, its chain and its names.",
+	"timeout":         "There was no whole answer within 15 seconds: the receiver should answer first, and work later.",
+	"protocol":        "The answer was no HTTP, or it was cut off.",
+	"redirect":        "Redirects are not followed: give the final URL, often with or without a / at its end.",
+	"gone":            "It answered 410, which disables the webhook: parley webhook edit ID --enabled=true enables it again.",
+	"status":          "The receiver did not accept it.",
+}
+
+// explained says what an error means, and what the receiver answered.
+func (a attemptOf) explained() string {
+	text := attemptWords[a.Error]
+	if a.Response != "" {
+		text += " It answered: " + desk.Quote(a.Response)
+	}
+	return text
+}
+
 // A deliveryRecord is a delivery as the API shows it.
 type deliveryRecord struct{ app.WebhookDelivery }
 
@@ -64,7 +87,7 @@ func (c *webhookPingCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		r := attemptOf(attempt)
-		err = s.answer(r, "The endpoint was tried: %s after %d ms.\n", r.outcome(), int64(r.Took))
+		err = s.answer(r, "The endpoint was tried: %s after %d ms. %s\n"+c.reminder(), r.outcome(), int64(r.Took), r.explained())
 		if err == nil && r.Error != "" {
 			err = errors.New("the endpoint did not accept the ping: " + r.outcome())
 		}
@@ -165,6 +188,6 @@ func (c *webhookRedeliverCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		r := deliveryRecord{d}
-		return s.answer(r, "The delivery %s is due.\n", r.ID)
+		return s.answer(r, "The delivery %s will be tried at once.\n", r.ID)
 	})
 }

@@ -28,7 +28,7 @@ type demoCmd struct {
 func (c *demoCmd) Validate() error { return c.check() }
 
 // loopback are the networks of this machine, which a demo's webhooks may reach.
-var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+var loopback = []prefix{prefix(netip.MustParsePrefix("127.0.0.0/8")), prefix(netip.MustParsePrefix("::1/128"))}
 
 // Help shows examples.
 func (*demoCmd) Help() string {

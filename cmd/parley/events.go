@@ -33,6 +33,9 @@ type eventTypes struct {
 
 func (t *eventTypes) UnmarshalText(text []byte) (err error) {
 	t.words = strings.Split(string(text), ",")
+	for i := range t.words {
+		t.words[i] = strings.TrimSpace(t.words[i])
+	}
 	t.filter, err = desk.ParseEventFilter(t.words)
 	return err
 }
@@ -41,7 +44,7 @@ func (t *eventTypes) UnmarshalText(text []byte) (err error) {
 func (*eventsTailCmd) Help() string {
 	return paragraphs("Without --json, each event is a line: its id, time, type and subject, who did it, and the fields that changed. With --json, each line is a JSON object, "+
 		"as GET /events has it, with the record as it is now.",
-		"The id of the last event is the cursor with which to go on. The command ends at Ctrl-C, with exit code 0.", examples(
+		"The id of the last event is the cursor with which to go on. The command ends at Ctrl-C, with exit code 0.", typesHelp(), examples(
 			`parley events tail --workspace 01980000-0000-7000-8000-000000000001`,
 			`parley events tail --workspace 01980000-0000-7000-8000-000000000001 --types 'message.received,conversation.*' --json`,
 			`parley events tail --workspace 01980000-0000-7000-8000-000000000001 --no-follow --json > events.jsonl`,
@@ -143,4 +146,13 @@ func eventLine(page *app.EventPage, e *desk.FeedEvent) string {
 		line += "  " + strings.Join(e.Changed, ",")
 	}
 	return line
+}
+
+// typesHelp lists the types of events.
+func typesHelp() string {
+	names := make([]string, len(desk.EventTypes))
+	for i, t := range desk.EventTypes {
+		names[i] = string(t)
+	}
+	return "The types are " + strings.Join(names, ", ") + "."
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -29,12 +30,40 @@ type webhookCmd struct {
 
 // webhookFlags say how endpoints are reached.
 type webhookFlags struct {
-	Allow []netip.Prefix `help:"Private networks that webhooks may reach, separated by commas, such as 10.1.0.0/16; http is allowed there, too. The same as the server's." name:"webhook-allow" placeholder:"CIDR"`
-	Proxy *proxyURL      `help:"An HTTP proxy for all requests to webhooks, which then decides which addresses they may reach. The same as the server's." name:"webhook-proxy" placeholder:"URL"`
+	Allow []prefix  `help:"Private networks that webhooks may reach, separated by commas, such as 10.1.0.0/16; http is allowed there, too. The same as the server's." name:"webhook-allow" placeholder:"CIDR"`
+	Proxy *proxyURL `help:"An HTTP proxy for all requests to webhooks, which then decides which addresses they may reach. The same as the server's." name:"webhook-proxy" placeholder:"URL"`
 }
 
 func (f *webhookFlags) config() poster.Config {
-	return poster.Config{Allow: f.Allow, Proxy: (*url.URL)(f.Proxy)}
+	c := poster.Config{Proxy: (*url.URL)(f.Proxy)}
+	for _, p := range f.Allow {
+		c.Allow = append(c.Allow, netip.Prefix(p))
+	}
+	return c
+}
+
+// reminder says that the server needs the flags that a command was given: it would refuse
+// what the command could reach. It is "" without flags, else a line of a format.
+func (f *webhookFlags) reminder() string {
+	if f.Allow == nil && f.Proxy == nil {
+		return ""
+	}
+	return "This command used its own --webhook-allow and --webhook-proxy. Start the server with the same: else it can't reach the endpoint.\n"
+}
+
+// A prefix is a flag's network.
+type prefix netip.Prefix
+
+func (p *prefix) UnmarshalText(text []byte) error {
+	network, err := netip.ParsePrefix(string(text))
+	if err != nil {
+		if address, e := netip.ParseAddr(string(text)); e == nil {
+			return fmt.Errorf("%q is one address: write %s/%d", text, address, address.BitLen())
+		}
+		return fmt.Errorf("%q is no network: give one such as 10.1.0.0/16 or fd12::/64", text)
+	}
+	*p = prefix(network)
+	return nil
 }
 
 // A proxyURL is a flag's URL of an HTTP proxy. It may hold a password, so errors don't
@@ -100,7 +129,7 @@ type webhookAddCmd struct {
 
 // Help shows examples.
 func (*webhookAddCmd) Help() string {
-	return paragraphs("A running server posts every event after this one to the endpoint. docs/events.md shows how to build a receiver.", examples(
+	return paragraphs("A running server posts every event after this one to the endpoint. docs/events.md shows how to build a receiver.", typesHelp(), examples(
 		`parley webhook add --workspace 01980000-0000-7000-8000-000000000001 --url https://crm.example.com/in`,
 		`parley webhook add --workspace 01980000-0000-7000-8000-000000000001 --url https://crm.example.com/in --types 'message.*,contact.created' --json`,
 		`parley webhook add --workspace 01980000-0000-7000-8000-000000000001 --url http://10.1.0.7:3000/in --webhook-allow 10.1.0.0/16`,
@@ -130,7 +159,7 @@ func (c *webhookAddCmd) Run(ctx context.Context, s *session) error {
 		return s.answer(struct {
 			WebhookID string `json:"webhook_id"`
 			Secret    string `json:"secret"`
-		}{w.ID.String(), key.Reveal()}, "Added the webhook %s: %s\n\n  %s\n\nKeep the secret now: it is shown this once. It signs what is posted to the endpoint.\n", w.URL, w.ID, key.Reveal())
+		}{w.ID.String(), key.Reveal()}, "Added the webhook %s: %s\n\n  %s\n\nKeep the secret now: it is shown this once. It signs what is posted to the endpoint.\n"+c.reminder(), w.URL, w.ID, key.Reveal())
 	})
 }
 
@@ -140,10 +169,10 @@ type webhookListCmd struct {
 
 // Help shows examples.
 func (*webhookListCmd) Help() string {
-	return examples(
+	return paragraphs("A failing endpoint is tried every few minutes, until it answers; parley webhook ping tries it now, and its success has all sent that waits.", examples(
 		`parley webhook list --workspace 01980000-0000-7000-8000-000000000001`,
 		`parley webhook list --workspace 01980000-0000-7000-8000-000000000001 --json`,
-	)
+	))
 }
 
 // Run lists the webhooks.
@@ -197,7 +226,7 @@ func (c *webhookEditCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		r := webhookRecord{Webhook: w}
-		return s.answer(r, "The webhook %s posts to %s the types %s; it is %s.\n", w.ID, w.URL, strings.Join(w.Types, ","), r.state())
+		return s.answer(r, "The webhook %s posts to %s the types %s; it is %s.\n"+c.reminder(), w.ID, w.URL, strings.Join(w.Types, ","), r.state())
 	})
 }
 
@@ -231,7 +260,7 @@ type webhookRotateCmd struct {
 
 // Help shows examples.
 func (*webhookRotateCmd) Help() string {
-	return paragraphs("Until the overlap ends, both secrets sign, so the receiver may be changed at any time until then.", examples(
+	return paragraphs("Until the overlap ends, both secrets sign, so the receiver may be changed at any time until then. Only two secrets sign: a second rotation ends the one before the last at once.", examples(
 		`parley webhook rotate 01980000-0000-7000-8000-000000000007`,
 		`parley webhook rotate 01980000-0000-7000-8000-000000000007 --overlap 0s --json`,
 	))
@@ -252,6 +281,10 @@ func (c *webhookRotateCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		return s.answer(webhookRecord{w, key}, "The new secret of the webhook %s (%s):\n\n  %s\n\nKeep it now: it is shown this once. The secret before signs, too, for %s.\n", w.URL, w.ID, key.Reveal(), c.Overlap)
+		before := fmt.Sprintf("The secret before signs, too, for %s; any earlier one no longer does.", c.Overlap)
+		if c.Overlap == 0 {
+			before = "No earlier secret signs any more."
+		}
+		return s.answer(webhookRecord{w, key}, "The new secret of the webhook %s (%s):\n\n  %s\n\nKeep it now: it is shown this once. %s\n", w.URL, w.ID, key.Reveal(), before)
 	})
 }
