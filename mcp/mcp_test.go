@@ -322,6 +322,9 @@ func TestListedByPermission(t *testing.T) {
 		s := h.connect(h.newKey(string(permission)))
 		listed, err := s.ListTools(t.Context(), nil)
 		check(t, err)
+		if listed.CacheScope != "private" {
+			t.Errorf("the list of one key may be kept for others: %q", listed.CacheScope)
+		}
 		for name, needed := range needs {
 			there := slices.ContainsFunc(listed.Tools, func(t *sdk.Tool) bool { return t.Name == name })
 			if may := permission == "all" || needed == string(permission); there != may {

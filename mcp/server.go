@@ -103,7 +103,7 @@ func (s *Server) listWhatKeyMay(next sdk.MethodHandler) sdk.MethodHandler {
 				may = append(may, list.Tools[i])
 			}
 		}
-		list.Tools = append([]*sdk.Tool{}, may...)
+		list.Tools, list.CacheScope = append([]*sdk.Tool{}, may...), "private" // other keys have other lists
 		return list, nil
 	}
 }
