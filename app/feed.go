@@ -470,13 +470,20 @@ func (f *Follower) expiry() (<-chan time.Time, func()) {
 	return timer.C, func() { timer.Stop() }
 }
 
-// ForgetEvents drops events of an age from the feeds of all workspaces.
+// ForgetEvents drops events of an age from the feeds of all workspaces. Of this clock and
+// the database's, the one that is behind counts: a node whose clock is far ahead must not
+// drop the feeds of all.
 func (a *App) ForgetEvents(ctx context.Context, age time.Duration) error {
 	workspaces, err := a.store.Workspaces(ctx)
 	if err != nil {
 		return err
 	}
-	expired := desk.Expired{Before: a.now() - desk.Time(age.Milliseconds()), Now: a.now()}
+	now, _, err := a.store.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	now = min(now, a.now())
+	expired := desk.Expired{Before: now - desk.Time(age.Milliseconds()), Now: now}
 	var failed []error
 	for _, w := range workspaces {
 		failed = append(failed, inGroups(ctx, sweepGroup, func(limit int) (int, error) { // the next workspace does not wait for this one

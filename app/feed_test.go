@@ -168,6 +168,31 @@ func TestFollow_beside_webhooks(t *testing.T) {
 	f.Close()
 }
 
+// TestForgetEvents_wrong_clock: a node whose clock is an hour ahead of the database's drops
+// nothing that is not old by both.
+func TestForgetEvents_wrong_clock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.edit()
+	kept := func() int {
+		page, err := w.Feed(t.Context(), w.caller(), app.FeedQuery{Limit: 200})
+		must(t, err)
+		return len(page.Events)
+	}
+	before := kept()
+	w.clock.advance(time.Hour)
+	w.store.ahead.Store(-time.Hour.Milliseconds())
+	must(t, w.ForgetEvents(t.Context(), time.Minute))
+	if n := kept(); n != before {
+		t.Errorf("%d events are left of %d", n, before)
+	}
+	w.store.ahead.Store(0)
+	must(t, w.ForgetEvents(t.Context(), time.Minute))
+	if n := kept(); n != 0 {
+		t.Errorf("%d old events are left", n)
+	}
+}
+
 // TestFollow_ends: without a database, after a drain, and with its context.
 func TestFollow_ends(t *testing.T) {
 	t.Parallel()

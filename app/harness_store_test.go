@@ -164,6 +164,11 @@ func (s *faultyStore) Pace(ctx context.Context, ws desk.ID, buckets []app.Bucket
 	return s.Store.Pace(ctx, ws, buckets, most)
 }
 
+func (s *faultyStore) Clock(ctx context.Context) (now desk.Time, hour int64, err error) {
+	now, hour, err = s.Store.Clock(ctx)
+	return now + desk.Time(s.ahead.Load()), hour, err
+}
+
 type faultyTx struct {
 	app.Tx
 	s *faultyStore
