@@ -204,10 +204,6 @@ func (s *WebhookState) Held(now Time) bool {
 // whether that is a probe. A failing endpoint without pending deliveries is probed with
 // its next event, see MayBegin.
 func (rules DeliveryRules) Next(s *WebhookState, pending []*WebhookDelivery, now Time) (next *WebhookDelivery, probe bool) {
-	longest := Time(0) // a due time further ahead is void, as a hold is
-	if len(rules.Schedule) > 0 {
-		longest = millis(slices.Max(rules.Schedule)) * 6 / 5
-	}
 	failing, held, trying := s.Failing(), s.Held(now), 0
 	var asked, due, longestAgo *WebhookDelivery
 	for _, d := range pending {
@@ -215,7 +211,7 @@ func (rules DeliveryRules) Next(s *WebhookState, pending []*WebhookDelivery, now
 			trying++
 			continue
 		}
-		isDue := d.DueAt <= now || d.DueAt > now+longest
+		isDue := d.DueAt <= now || d.DueAt > now+rules.longest(d) // then it is void, as a hold is
 		if d.Steps == Redelivered && isDue && before(d.DueAt, asked, (*WebhookDelivery).due) {
 			asked = d
 		}
@@ -235,6 +231,15 @@ func (rules DeliveryRules) Next(s *WebhookState, pending []*WebhookDelivery, now
 		return longestAgo, longestAgo != nil
 	}
 	return due, false
+}
+
+// longest is how long a delivery waits for its next attempt at most.
+func (rules DeliveryRules) longest(d *WebhookDelivery) Time {
+	wait := Time(1000) // after an attempt that did not begin
+	if step := min(d.Steps, len(rules.Schedule)); step > 0 {
+		wait += millis(rules.Schedule[step-1]) * 6 / 5
+	}
+	return wait
 }
 
 func (d *WebhookDelivery) due() Time { return d.DueAt }

@@ -97,6 +97,26 @@ func TestHolds(t *testing.T) {
 	}
 }
 
+// TestSchedule_clock_set_back: a delivery that was to wait for seconds does not wait for
+// hours because the clock was set back by hours; one that was to wait for hours may.
+func TestSchedule_clock_set_back(t *testing.T) {
+	t.Parallel()
+	rules := DefaultDeliveryRules()
+	const start = Time(1e9)
+	for steps, pause := range rules.Schedule {
+		s, d := &WebhookState{}, &WebhookDelivery{Status: DeliveryPending, Steps: steps}
+		r := failedAt(start)
+		r.Jitter = 1
+		tried(rules, s, d, r)
+		if next, _ := rules.Next(s, []*WebhookDelivery{d}, start); next != nil {
+			t.Errorf("after %d steps it does not wait", steps)
+		}
+		if next, _ := rules.Next(s, []*WebhookDelivery{d}, start-millis(pause)-2000); next != d {
+			t.Errorf("after %d steps it waits for more than %v", steps, pause)
+		}
+	}
+}
+
 // TestFailingEndpoint: after 10 failures in a row only probes begin, one at a time, with
 // the delivery tried longest ago; a success makes all due; 72 hours disable it.
 func TestFailingEndpoint(t *testing.T) {
