@@ -365,6 +365,9 @@ func (e *endpoint) step(ctx context.Context) error {
 	if e.page != nil && time.Since(e.readAt) > freshFor {
 		e.page = nil // it may be large
 	}
+	if e.stored != e.state.Cursor && time.Since(e.cursorAt) >= cursorEvery {
+		e.toStore()
+	}
 	due := !e.since.IsZero() && (len(e.unstored) >= storeGroup || time.Since(e.since) >= storeEvery || e.disable.reason != "")
 	if due || e.quitting() && !e.since.IsZero() && e.inFlight == 0 {
 		if err := e.store(ctx); err != nil {
@@ -427,10 +430,11 @@ func (e *endpoint) patience(failed bool) time.Duration {
 		if wait <= 0 || len(e.queue) > 0 { // something else is in the way
 			wait = idleStep / 10
 		}
-	case e.news:
-		wait = deliveredPause - time.Since(e.readAt)
-	case e.stored != e.state.Cursor:
+	case e.stored != e.state.Cursor && e.since.IsZero():
 		wait = cursorEvery - time.Since(e.cursorAt)
+	}
+	if e.news && e.wantsMore(now) && !e.blocked() {
+		wait = min(wait, deliveredPause-time.Since(e.readAt))
 	}
 	if !e.since.IsZero() {
 		wait = min(wait, storeEvery-time.Since(e.since))
@@ -570,10 +574,7 @@ func (e *endpoint) read(ctx context.Context) error {
 	}
 	e.queue, e.page, e.next, e.more, e.news = page.Events, page, page.Next, page.More, false
 	if len(page.Events) == 0 {
-		if e.state.Cursor = page.Next; e.state.Cursor != e.stored && time.Since(e.cursorAt) >= cursorEvery {
-			e.toStore()
-		}
-		e.page = nil
+		e.state.Cursor, e.page = page.Next, nil
 	}
 	return nil
 }

@@ -8,29 +8,62 @@ import (
 )
 
 // TestPatience: an endpoint that may begin nothing does not look all the time for what it
-// could begin.
+// could begin. One that may begin something looks for new events after a short pause.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	const up = time.Hour
 	for name, c := range map[string]struct {
-		change   func(*endpoint)
-		patience time.Duration
+		change      func(*endpoint)
+		least, most time.Duration
 	}{
-		"there is more":            {func(*endpoint) {}, time.Millisecond},
-		"attempts under way":       {func(e *endpoint) { e.inFlight = desk.MaxInFlight }, idleStep},
-		"the lease may have ended": {func(e *endpoint) { e.until.Store(int64(up)) }, idleStep},
-		"it is stopping":           {func(e *endpoint) { e.quit() }, idleStep},
+		"new events":               {func(*endpoint) {}, time.Millisecond, time.Millisecond},
+		"the page is fresh":        {func(e *endpoint) { e.page, e.readAt = &EventPage{}, time.Now() }, time.Millisecond, deliveredPause},
+		"a delivery waits":         {func(e *endpoint) { e.pending = []*desk.WebhookDelivery{{DueAt: desk.TimeOf(time.Now().Add(up))}} }, time.Millisecond, time.Millisecond},
+		"attempts under way":       {func(e *endpoint) { e.inFlight = desk.MaxInFlight }, idleStep, idleStep},
+		"the lease may have ended": {func(e *endpoint) { e.until.Store(int64(up)) }, idleStep, idleStep},
+		"it is stopping":           {func(e *endpoint) { e.quit() }, idleStep, idleStep},
+		"too many are pending":     {func(e *endpoint) { e.pending = mostPending() }, idleStep / 10, idleStep},
 		"results to store": {func(e *endpoint) {
 			e.inFlight, e.since = desk.MaxInFlight, time.Now().Add(-time.Minute)
-		}, time.Millisecond},
+		}, time.Millisecond, time.Millisecond},
 	} {
-		for _, more := range []bool{true, false} { // else there may be: an event was stored
+		for _, more := range []bool{true, false} { // false: an event was stored after the last page
+			if more && name == "the page is fresh" {
+				continue
+			}
 			e := &endpoint{app: &App{clock: time.Now, uptime: func() time.Duration { return up }}, stopped: make(chan struct{}), more: more, news: true}
 			e.until.Store(int64(up + 10*time.Second))
 			c.change(e)
-			if got := e.patience(false); got != c.patience {
-				t.Errorf("%s: it waits %v, want %v", name, got, c.patience)
+			if got := e.patience(false); got < c.least || got > c.most {
+				t.Errorf("%s: it waits %v, want %v to %v", name, got, c.least, c.most)
 			}
 		}
 	}
+}
+
+// TestPatience_cursor: a cursor that has moved without a delivery is stored some time
+// later, also if nothing else happens, and the endpoint waits for that.
+func TestPatience_cursor(t *testing.T) {
+	t.Parallel()
+	e := &endpoint{app: &App{clock: time.Now, uptime: func() time.Duration { return 0 }}, stopped: make(chan struct{}), hook: &desk.Webhook{}}
+	e.until.Store(int64(10 * time.Second))
+	e.state.Cursor.Seq = 1
+	for ago, most := range map[time.Duration]time.Duration{0: cursorEvery, 2 * cursorEvery: storeEvery} {
+		e.cursorAt = time.Now().Add(-ago)
+		if err := e.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.patience(false); e.since.IsZero() != (ago == 0) || got > most || got < most/2 {
+			t.Errorf("%v after it was stored, it waits %v, and is to be stored: %t", ago, got, !e.since.IsZero())
+		}
+		e.since = time.Time{}
+	}
+}
+
+// mostPending are as many deliveries as may be pending.
+func mostPending() (list []*desk.WebhookDelivery) {
+	for range desk.MaxPending {
+		list = append(list, &desk.WebhookDelivery{DueAt: desk.TimeOf(time.Now().Add(time.Hour))})
+	}
+	return list
 }
