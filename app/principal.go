@@ -61,13 +61,13 @@ func (a *App) Authenticate(ctx context.Context, key string) (Principal, error) {
 	if err != nil {
 		return Principal{}, err
 	}
-	k := settings.KeyByPublicID(credential.PublicID)
-	if k == nil || !credential.Proves(k) || !k.Valid(a.now()) {
+	k, now := settings.KeyByPublicID(credential.PublicID), a.now()
+	if k == nil || !credential.Proves(k) || !k.Valid(now) {
 		return Principal{}, errUnauthorized
 	}
 	p := Principal{Actor: desk.Actor{Kind: desk.ByKey, ID: k.ID}, Settings: settings, Key: k}
 	a.known.put(credential.PublicID, p)
-	a.uses.note(p, a.now())
+	a.uses.note(p, now)
 	return p, nil
 }
 
@@ -83,11 +83,15 @@ func (a *App) Presume(key string) (Principal, bool) {
 		return Principal{}, false
 	}
 	p, ok := a.known.get(credential.PublicID)
-	if !ok || !credential.Proves(p.Key) || !p.Key.Valid(a.now()) {
+	if !ok || !credential.Proves(p.Key) {
+		return Principal{}, false
+	}
+	now := a.now()
+	if !p.Key.Valid(now) {
 		return Principal{}, false
 	}
 	p.presumed = true
-	a.uses.note(p, a.now())
+	a.uses.note(p, now)
 	return p, true
 }
 
