@@ -158,10 +158,12 @@ func (s *Store) PendingDeliveries(ctx context.Context, ws, webhook desk.ID) (lis
 }
 
 // dropDeliveries deletes the deliveries that a query called gone names, with their
-// responses.
+// responses. A connection may have planned it while there were no deliveries, and then
+// compares each delivery with all that are gone. So it says between which ids they are.
 const dropDeliveries = `,
 	answers AS (DELETE FROM delivery_responses r USING gone WHERE r.workspace_id = $1 AND r.contact_id = gone.contact_id AND r.delivery_id = gone.id)
-	DELETE FROM deliveries d USING gone WHERE d.workspace_id = $1 AND d.webhook_id = $2 AND d.id = gone.id`
+	DELETE FROM deliveries d USING gone WHERE d.workspace_id = $1 AND d.webhook_id = $2 AND d.id = gone.id
+		AND d.id >= (SELECT id FROM gone ORDER BY id LIMIT 1) AND d.id <= (SELECT id FROM gone ORDER BY id DESC LIMIT 1)`
 
 const (
 	nobody = `'00000000-0000-0000-0000-000000000000'::uuid`

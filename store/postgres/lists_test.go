@@ -262,6 +262,62 @@ func TestLookUpsReadKeys(t *testing.T) {
 	}
 }
 
+// TestDeliveriesAreFoundByKey: a connection keeps the plan that it made while there were no
+// deliveries. Deleting some looks at those, not at all of the webhook for each.
+func TestDeliveriesAreFoundByKey(t *testing.T) {
+	t.Parallel()
+	const stored, limit = desk.MaxDeliveries + 2000, 500
+	s := openAt(t, pgtest.Database(t))
+	ws, webhook := newWorkspace(t, s), desk.ID{7}
+	c, err := s.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := c.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	exec(`ALTER TABLE deliveries SET (autovacuum_enabled = false)`)
+	exec(`ALTER TABLE delivery_responses SET (autovacuum_enabled = false)`)
+	exec(`SET plan_cache_mode = force_generic_plan`)
+	key := fmt.Sprintf("'%s', '%s'", ws, webhook)
+	queries := []struct {
+		name, query, args string
+		bound             float64
+	}{
+		{"forget", forgetDeliveriesQuery, fmt.Sprintf("%s, 1, %d, %d", key, desk.MaxDeliveries, limit), desk.MaxDeliveries + 1 + 4*limit},
+		{"drop pending", dropPendingQuery, fmt.Sprintf("%s, %d", key, stored-limit), 4 * limit},
+	}
+	for n, q := range queries {
+		exec(fmt.Sprintf("PREPARE q%d AS %s", n, q.query))
+		exec(fmt.Sprintf("EXECUTE q%d (%s)", n, q.args))
+	}
+	exec(fmt.Sprintf(`INSERT INTO deliveries SELECT '%s', '%s', lpad(to_hex(i), 32, '0')::uuid, i, 1, 'contact.updated', NULL,
+		CASE WHEN i > %d THEN 'pending' ELSE 'delivered' END, 1, 1, 1, 1, CASE WHEN i > %[3]d THEN 0 ELSE 5 END, '' FROM generate_series(1, %d) i`, ws, webhook, stored-limit, stored))
+	for n, q := range queries {
+		var text string
+		if err := c.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE q%d (%s)", n, q.args), pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		var plan []struct{ Plan node }
+		if err := json.Unmarshal([]byte(text), &plan); err != nil {
+			t.Fatal(err)
+		}
+		if rows, by := plan[0].Plan.looked(); rows > q.bound {
+			t.Errorf("%s: looks at %.0f rows, at most %.0f are meant: %s", q.name, rows, q.bound, strings.Join(by, "; "))
+		} else {
+			t.Logf("%s: %.0f rows", q.name, rows)
+		}
+	}
+	var left int
+	if err := c.QueryRow(t.Context(), `SELECT count(*) FROM deliveries`).Scan(&left); err != nil || left != stored-2*limit {
+		t.Errorf("%d are left, want %d; %v", left, stored-2*limit, err)
+	}
+}
+
 // TestListTimes measures the lists that TestListsAreBounded counts the work of.
 func TestListTimes(t *testing.T) {
 	if !storetest.JudgesTimes() {
