@@ -515,6 +515,33 @@ func TestEventsAreNumberedOn(t *testing.T) {
 	}
 }
 
+// TestEventsAreNumberedOn_by_all: another process, such as a command, may have written
+// the newest event, and a transaction that failed leaves no number out.
+func TestEventsAreNumberedOn_by_all(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "parley.db")
+	a, b := openAt(t, path), openAt(t, path)
+	ws := newWorkspace(t, a)
+	failed := errors.New("failed")
+	for i, s := range []*Store{a, b, b, a, a, b} {
+		for _, outcome := range []error{failed, nil} {
+			err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+				e := desk.Event{Type: desk.ConversationUpdated, Subject: desk.ID{1}, Actor: desk.Actor{Kind: desk.ByCLI}, At: desk.Time(i)}
+				return errors.Join(tx.Append(e), outcome)
+			})
+			if !errors.Is(err, outcome) {
+				t.Fatalf("write %d: %v", i, err)
+			}
+		}
+	}
+	got, err := all("events", a.writer.stmt(`SELECT seq, at FROM events WHERE workspace_id = ? ORDER BY seq`).id(ws), func(s *stmt) string {
+		return fmt.Sprint(s.readInt(), " at ", s.readInt())
+	})
+	if want := []string{"1 at 0", "2 at 1", "3 at 2", "4 at 3", "5 at 4", "6 at 5"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("events = %q, %v", got, err)
+	}
+}
+
 // TestAnotherProcessGetsItsTurn: a store that writes all the time lets one in that
 // asks once.
 func TestAnotherProcessGetsItsTurn(t *testing.T) {
