@@ -149,11 +149,11 @@ func (d *decoder) row(i int, r *row, country string) error {
 			case "id":
 				err = field(d, &id, d.text)
 			case desk.KindExternalID:
-				err = d.handle(&external, &r.op.Find, handleOf(name, country))
+				err = d.handle(&external, &r.op.Find, name, country, false)
 			case desk.KindEmail:
-				err = d.handle(&email, &r.op.Find, handleOf(name, country))
+				err = d.handle(&email, &r.op.Find, name, country, false)
 			case desk.KindPhone:
-				err = d.handle(&phone, &r.op.Find, handleOf(name, country))
+				err = d.handle(&phone, &r.op.Find, name, country, false)
 			case "identities":
 				err = field(d, &list, func() ([]desk.Identity, error) { return d.identities(country) })
 				for _, i := range list.Value {

@@ -189,9 +189,9 @@ func (d *decoder) contact(w *desk.ContactWrite, country string, dry *bool) error
 		}
 		switch name {
 		case desk.KindExternalID:
-			return d.handle(&w.ExternalID, &w.Sent, orClear(handleOf(name, country)))
+			return d.handle(&w.ExternalID, &w.Sent, name, country, true)
 		case desk.KindPhone:
-			return d.handle(&w.Phone, &w.Sent, orClear(handleOf(name, country)))
+			return d.handle(&w.Phone, &w.Sent, name, country, true)
 		case desk.KindEmail:
 			err := field(d, &w.Email, func() (string, error) { return d.parsed(orClear(desk.ParseEmail)) })
 			if err == nil && w.Email.Has() { // stored as sent, matched by its canonical form
@@ -242,23 +242,27 @@ func (d *decoder) clearable(f *desk.Field[string], parse func(string) (string, e
 	return err
 }
 
-// handle reads an identity that is a field, and adds it to sent.
-func (d *decoder) handle(f *desk.Field[string], sent *[]desk.Identity, parse func(string) (desk.Identity, error)) error {
-	var identity desk.Identity
-	err := field(d, f, func() (string, error) {
-		return d.parsed(func(s string) (_ string, err error) {
-			identity, err = parse(s)
-			return identity.Value, err
-		})
-	})
-	if err == nil && f.Has() {
-		*sent = desk.AddIdentity(*sent, identity)
+// handle reads an identity that is a field, and adds it to sent. It refuses an empty
+// string for a field that null clears, and says so.
+func (d *decoder) handle(f *desk.Field[string], sent *[]desk.Identity, kind, country string, clearable bool) (err error) {
+	f.Set = true
+	if f.Null, err = d.null(); f.Null || err != nil {
+		return err
 	}
-	return err
-}
-
-func handleOf(kind, country string) func(string) (desk.Identity, error) {
-	return func(s string) (desk.Identity, error) { return desk.ParseIdentity(kind, s, country) }
+	text, err := d.text()
+	if err != nil {
+		return err
+	}
+	if clearable && strings.TrimSpace(text) == "" {
+		return d.wrong("%v", errEmpty)
+	}
+	identity, err := desk.ParseIdentity(kind, text, country)
+	if err != nil {
+		return d.wrong("%v", err)
+	}
+	f.Value = identity.Value
+	*sent = desk.AddIdentity(*sent, identity)
+	return nil
 }
 
 // orClear refuses an empty string for a field that only null clears, and says so.

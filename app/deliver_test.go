@@ -601,3 +601,29 @@ func (w *world) oldest() desk.EventPlace {
 	must(w.t, err)
 	return page.Oldest
 }
+
+// TestDeliver_lag: what waits counts from its event, not from when its delivery began,
+// also on the node that takes over.
+func TestDeliver_lag(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.created")
+	w.put(mailed("0@example.com"))
+	w.clock.advance(time.Hour)
+	w.receiver.plays(func(posted) app.Posted { return refusesWith(500, "") })
+	late := func(a *app.App) {
+		t.Helper()
+		waitFor(t, "the lag of an hour", func() bool { return a.WebhookLag() >= time.Hour })
+	}
+	stop := w.deliver(w.App)
+	late(w.App)
+	waitFor(t, "the delivery to be stored", func() bool { return len(w.deliveries(hook)) == 1 && len(w.deliveries(hook)[0].Attempts) == 1 })
+	stop()
+	b := w.node(w.store, app.Bounds{})
+	w.deliver(b)
+	late(b)
+	w.receiver.plays(nil)
+	w.clock.advance(10 * time.Minute)
+	w.settled(hook, 1)
+	waitFor(t, "no lag", func() bool { return b.WebhookLag() == 0 })
+}

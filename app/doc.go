@@ -26,7 +26,8 @@
 //	announce.go       the Store that counts events, and wakes those who wait for them
 //	uses.go           when keys were last used
 //	webhooks.go       webhooks, their secrets
-//	deliver.go        deliveries to webhooks: who makes them, attempts, their results
+//	deliver.go        deliveries to webhooks: who makes them, and single attempts
+//	endpoint.go       the loop of an endpoint: what begins, and storing what came of it
 //	deliveries.go     what callers do with deliveries: list, repeat, replay, ping
 //	feed.go           the feed of events, and those who wait for its next ones
 //	clock.go          the counter of hours, which a wrong clock does not change

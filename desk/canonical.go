@@ -53,6 +53,9 @@ func ruleNumbers(rules string) (list []int) {
 // CanonicalEmail returns the form by which e-mails match. It does not allocate for an
 // e-mail in lower-case ASCII.
 func CanonicalEmail(email string) string {
+	if isLowerASCII(email) {
+		return email
+	}
 	if isASCII(email) {
 		return strings.ToLower(email) // the IDNA form of an ASCII domain is its lower-case form
 	}
@@ -96,6 +99,15 @@ func foldRune(r rune) rune {
 		return r
 	}
 	return unicode.ToLower(unicode.ToUpper(r))
+}
+
+func isLowerASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf || 'A' <= s[i] && s[i] <= 'Z' {
+			return false
+		}
+	}
+	return true
 }
 
 func isASCII(s string) bool {

@@ -20,6 +20,7 @@ type WebhookDelivery struct {
 	SettledAt Time // 0 while it is pending
 	Attempts  []WebhookAttempt
 	Trying    bool // an attempt is under way, in this process
+	EventAt   Time // when the event happened, if this process knows; it is not stored
 }
 
 // A DeliveryStatus says what came of a delivery.

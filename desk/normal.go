@@ -56,6 +56,9 @@ func ParseIdentity(kind, value, country string) (Identity, error) {
 
 // EmailIdentity is the identity of an e-mail as it was sent.
 func EmailIdentity(email string) Identity {
+	if isLowerASCII(email) {
+		return Identity{Kind: KindEmail, Value: email}
+	}
 	i := Identity{Kind: KindEmail, Value: CanonicalEmail(email)}
 	if lower := strings.ToLower(email); lower != i.Value {
 		i.Spelling = lower

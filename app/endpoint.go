@@ -1,0 +1,615 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/desk"
+)
+
+// An endpoint is a webhook that this process serves.
+type endpoint struct {
+	app     *App
+	ref     WebhookRef
+	woken   chan struct{}
+	results chan *attempted
+	until   atomic.Int64 // how long the lease lasts, by the monotonic clock
+	called  atomic.Int64 // the calls, as the lease last said
+	oldest  atomic.Int64 // time of the oldest event that is not delivered; 0: none
+	stop    sync.Once
+	stopped chan struct{}
+
+	// The rest belongs to the loop. What it knows of state and pending is as the store
+	// has it, with the results that are not stored yet.
+	calls     int64
+	hook      *desk.Webhook // nil: nothing is loaded
+	state     desk.WebhookState
+	pending   []*desk.WebhookDelivery
+	inFlight  int
+	unstored  []*attempted
+	begun     []*desk.WebhookDelivery // not stored yet, as they began
+	since     time.Time               // of the first that is not stored; zero: all is stored
+	cursorAt  time.Time               // when the cursor was last stored
+	stored    desk.EventPlace         // the cursor that is stored
+	queue     []desk.FeedEvent        // to begin
+	page      *EventPage              // of the queue, while it is fresh
+	readAt    time.Time
+	next      desk.EventPlace // after the queue
+	more      bool            // there are events after next
+	news      bool            // there may be
+	retryLast bool            // the last attempt that began was a repetition
+	disable   disabling
+	added     int // deliveries stored since old ones were last deleted
+	failing   bool
+}
+
+// A disabling is why a webhook is to be disabled. It concerns one URL: the owner may have
+// changed it while the attempt was under way.
+type disabling struct {
+	reason desk.DisabledReason // "": it is not to be disabled
+	url    string
+}
+
+// An attempted is an attempt that has ended.
+type attempted struct {
+	delivery *desk.WebhookDelivery
+	url      string // to which it went
+	result   desk.WebhookResult
+	expired  bool  // the event is gone
+	err      error // it did not begin
+}
+
+func (e *endpoint) extend(from time.Duration, calls int64) {
+	e.until.Store(int64(from) + int64(holdFor)*int64(time.Millisecond))
+	e.call(calls)
+}
+
+// call notes how often the holder of the lease was called.
+func (e *endpoint) call(calls int64) {
+	for seen := e.called.Load(); calls > seen; seen = e.called.Load() {
+		if e.called.CompareAndSwap(seen, calls) {
+			e.wake()
+		}
+	}
+}
+
+func (e *endpoint) quit() { e.stop.Do(func() { close(e.stopped) }) }
+
+func (e *endpoint) quitting() bool {
+	select {
+	case <-e.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+func (e *endpoint) wake() { wakeOne(e.woken) }
+
+// serve is the loop of an endpoint: it begins attempts and stores their results, until
+// ctx ends or the endpoint is to be left. Then the attempts under way end.
+func (e *endpoint) serve(ctx context.Context) {
+	a := e.app
+	end := context.AfterFunc(ctx, e.quit)
+	defer end()
+	_ = a.followers.add(e.ref.Workspace, desk.ID{}, e.woken) // the zero id has no limits
+	e.news, e.cursorAt = true, time.Now()
+	ctx = context.WithoutCancel(ctx)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	stopped, failed := e.stopped, 0
+	for stopped != nil || e.inFlight > 0 || !e.since.IsZero() && failed < lastStores {
+		err := e.step(ctx)
+		switch {
+		case errors.Is(err, errNotOurs):
+			e.quit()
+			e.unstored, e.begun, e.since = nil, nil, time.Time{}
+		case err != nil:
+			a.log.WarnContext(ctx, "background work failed; it will be tried again", "work", "deliver", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", err)
+			failed++
+		default:
+			failed = 0
+		}
+		e.tellOldest()
+		timer.Reset(e.patience(err != nil))
+		select {
+		case <-timer.C:
+		case <-e.woken:
+			e.news = true
+		case r := <-e.results:
+			e.ended(ctx, r)
+		case <-stopped:
+			stopped = nil
+		}
+		for more := true; more; { // what else has ended
+			select {
+			case r := <-e.results:
+				e.ended(ctx, r)
+			default:
+				more = false
+			}
+		}
+	}
+	a.followers.remove(e.ref.Workspace, desk.ID{}, e.woken)
+	if err := a.store.EndLease(ctx, LeaseRef{e.ref.Workspace, taskOf(e.ref.ID)}, a.delivering.holder); err != nil {
+		a.log.WarnContext(ctx, "a lease was not ended; it ends by itself", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", err)
+	}
+	a.delivering.mu.Lock()
+	delete(a.delivering.endpoints, e.ref)
+	a.delivering.mu.Unlock()
+	a.delivering.note()
+}
+
+// errNotOurs says that another process has the lease now, or the webhook is gone.
+var errNotOurs = errors.New("the webhook is not ours")
+
+// step does all that can be done now.
+func (e *endpoint) step(ctx context.Context) error {
+	if e.page != nil && time.Since(e.readAt) > freshFor {
+		e.page = nil // it may be large
+	}
+	if e.stored != e.state.Cursor && time.Since(e.cursorAt) >= cursorEvery {
+		e.toStore()
+	}
+	due := !e.since.IsZero() && (len(e.unstored) >= storeGroup || time.Since(e.since) >= storeEvery || e.disable.reason != "")
+	if due || e.quitting() && !e.since.IsZero() && e.inFlight == 0 {
+		if err := e.store(ctx); err != nil {
+			return err
+		}
+	}
+	if e.quitting() {
+		return nil
+	}
+	if e.disable.reason != "" {
+		if err := e.app.disableWebhook(ctx, e.ref, e.disable); err != nil {
+			return err
+		}
+		e.disable = disabling{}
+		e.quit()
+		return nil
+	}
+	if e.hook == nil || e.called.Load() != e.calls {
+		if !e.since.IsZero() {
+			if err := e.store(ctx); err != nil {
+				return err
+			}
+		}
+		if err := e.load(ctx); err != nil {
+			return err
+		}
+	}
+	for !e.blocked() {
+		began, err := e.begin(ctx)
+		if err != nil || !began {
+			return err
+		}
+	}
+	return nil
+}
+
+// blocked tells whether no attempt may begin, whatever there is to deliver.
+func (e *endpoint) blocked() bool {
+	return e.inFlight >= desk.MaxInFlight || e.app.uptime() > time.Duration(e.until.Load())-holdLeast || len(e.unstored) >= storeMost ||
+		e.disable.reason != "" || e.quitting()
+}
+
+// patience is how long nothing is to be done, unless something happens.
+func (e *endpoint) patience(failed bool) time.Duration {
+	wait, now := time.Hour, e.app.now()
+	switch {
+	case failed:
+		return idleStep
+	case e.blocked():
+		wait = idleStep
+	case e.more && e.wantsMore(now):
+		wait = 0
+	case len(e.pending) > e.inFlight || e.state.HeldUntil != 0 || e.page != nil || len(e.queue) > 0:
+		wait = idleStep
+		for _, d := range e.pending {
+			if !d.Trying {
+				wait = min(wait, time.Duration(max(d.DueAt, e.state.HeldUntil)-now)*time.Millisecond)
+			}
+		}
+		if wait <= 0 || len(e.queue) > 0 { // something else is in the way
+			wait = idleStep / 10
+		}
+	case e.stored != e.state.Cursor && e.since.IsZero():
+		wait = cursorEvery - time.Since(e.cursorAt)
+	}
+	if e.news && e.wantsMore(now) && !e.blocked() {
+		wait = min(wait, deliveredPause-time.Since(e.readAt))
+	}
+	if !e.since.IsZero() {
+		wait = min(wait, storeEvery-time.Since(e.since))
+	}
+	return max(wait, time.Millisecond)
+}
+
+// load reads how far the deliveries are. What is under way stays so.
+func (e *endpoint) load(ctx context.Context) error {
+	a, ws, id := e.app, e.ref.Workspace, e.ref.ID
+	calls := e.called.Load()
+	s, err := a.store.Settings(ctx, ws)
+	if err != nil {
+		return err
+	}
+	hook := s.Webhook(id)
+	if hook == nil {
+		return errNotOurs
+	}
+	states, err := a.store.WebhookStates(ctx, ws)
+	if err != nil {
+		return err
+	}
+	pending, err := a.store.PendingDeliveries(ctx, ws, id)
+	if err != nil {
+		return err
+	}
+	known := map[desk.ID]*desk.WebhookDelivery{}
+	for _, d := range e.pending {
+		known[d.ID] = d
+	}
+	for i, d := range pending {
+		switch old := known[d.ID]; {
+		case old == nil:
+		case old.Trying:
+			old.DueAt, old.TriedAt, old.Steps = d.DueAt, d.TriedAt, d.Steps
+			pending[i] = old
+		default:
+			d.EventAt = old.EventAt
+		}
+	}
+	if err := e.dateOldest(ctx, pending); err != nil {
+		return err
+	}
+	e.calls, e.hook, e.state, e.pending = calls, hook, states[id], pending
+	e.stored, e.next = e.state.Cursor, e.state.Cursor
+	e.queue, e.page, e.more = nil, nil, true
+	if !hook.Enabled {
+		e.quit()
+	}
+	return nil
+}
+
+// begin begins one attempt, if there is one to begin. e is not blocked.
+func (e *endpoint) begin(ctx context.Context) (bool, error) {
+	a := e.app
+	now := a.now()
+	if e.wantsMore(now) && (e.more || e.news && time.Since(e.readAt) >= deliveredPause) {
+		if err := e.read(ctx); err != nil || e.hook == nil {
+			return false, err
+		}
+	}
+	d, probe := a.rules.Next(&e.state, e.pending, now)
+	if isNew := len(e.queue) > 0 && e.state.MayBegin(len(e.pending), now); !isNew && d == nil {
+		return false, nil
+	} else if isNew && (d == nil || e.retryLast) {
+		d, probe = nil, e.state.Failing()
+	}
+	select {
+	case a.delivering.posts <- struct{}{}:
+	default:
+		return false, nil
+	}
+	var event *desk.FeedEvent
+	if e.retryLast = d != nil; !e.retryLast {
+		event = &e.queue[0]
+		e.queue = e.queue[1:]
+		_, contact := event.Of()
+		d = &desk.WebhookDelivery{
+			ID: a.newID(), Event: event.Place, EventAt: event.At, Type: event.Type, Contact: contact, Status: desk.DeliveryPending, CreatedAt: now, DueAt: now,
+		}
+		began := *d
+		e.begun, e.pending = append(e.begun, &began), append(e.pending, d)
+		if e.state.Cursor = event.Place; len(e.queue) == 0 {
+			e.state.Cursor = e.next
+		}
+		e.toStore()
+	}
+	d.Trying = true
+	e.inFlight++
+	hook, page, readAt := e.hook, e.page, e.readAt
+	if event == nil {
+		page = nil
+	}
+	go func() {
+		defer func() { <-a.delivering.posts }()
+		e.results <- a.deliverOne(ctx, e.ref, hook, d, event, page, readAt, probe)
+	}()
+	return true, nil
+}
+
+// wantsMore tells whether the next events may be read.
+func (e *endpoint) wantsMore(now desk.Time) bool {
+	return len(e.queue) == 0 && e.state.MayBegin(len(e.pending), now)
+}
+
+func (e *endpoint) toStore() {
+	if e.since.IsZero() {
+		e.since = time.Now()
+	}
+}
+
+// read reads the next events.
+func (e *endpoint) read(ctx context.Context) error {
+	a := e.app
+	e.readAt = time.Now()
+	hook := e.hook
+	page, err := a.store.Events(ctx, e.ref.Workspace, EventQuery{From: FromPlace, After: e.next, Limit: deliveryPage}, func(s *desk.Settings) ([]desk.EventType, error) {
+		if hook = s.Webhook(e.ref.ID); hook == nil {
+			return nil, errNotOurs
+		}
+		filter, err := desk.ParseEventFilter(hook.Types)
+		if err != nil {
+			return nil, err
+		}
+		return filter.For(func(desk.Permission) error { return nil }) // the webhook outlives its maker's key
+	})
+	if err == nil {
+		err = a.complete(ctx, page)
+	}
+	switch {
+	case desk.IsType(err, desk.NotFound): // the workspace is deleted
+		return errNotOurs
+	case err != nil:
+		return err
+	case hook.UpdatedAt != e.hook.UpdatedAt:
+		e.hook = nil // it is another one now; step loads it
+		e.wake()
+		return nil
+	case page.Expired != "":
+		return e.skipExpired(ctx, page)
+	}
+	e.queue, e.page, e.next, e.more, e.news = page.Events, page, page.Next, page.More, false
+	if len(page.Events) == 0 {
+		e.state.Cursor, e.page = page.Next, nil
+	}
+	return nil
+}
+
+// skipExpired moves the cursor to the oldest event that is left.
+func (e *endpoint) skipExpired(ctx context.Context, page *EventPage) error {
+	a := e.app
+	ours := false
+	err := a.store.InTx(ctx, e.ref.Workspace, func(tx Tx) (err error) {
+		calls, held, err := tx.Leased(taskOf(e.ref.ID), a.delivering.holder)
+		if ours = held && calls == e.calls; err != nil || !ours {
+			return err
+		}
+		state, err := tx.WebhookState(e.ref.ID)
+		if err != nil {
+			return err
+		}
+		state.Cursor = page.Oldest
+		if err := tx.PutWebhookState(e.ref.ID, state); err != nil {
+			return err
+		}
+		return tx.Append(desk.Event{
+			Type: desk.WebhookUpdated, Subject: e.ref.ID, Actor: desk.Actor{Kind: desk.BySystem}, At: a.now(), Changed: []string{"cursor"},
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if ours {
+		a.log.WarnContext(ctx, "events expired before they were delivered to a webhook", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID,
+			"events", page.Oldest.Seq-e.next.Seq)
+		e.state.Cursor, e.stored, e.next = page.Oldest, page.Oldest, page.Oldest
+		return nil
+	}
+	e.hook = nil
+	return nil
+}
+
+// ended takes in the result of an attempt, for what begins next. store stores it.
+func (e *endpoint) ended(ctx context.Context, r *attempted) {
+	a, d := e.app, r.delivery
+	d.Trying = false
+	e.inFlight--
+	if errors.Is(r.err, errNotOurs) {
+		e.hook = nil
+	}
+	if r.err != nil { // the database can't be read, or the webhook has changed
+		if d.DueAt = a.now() + desk.Time(idleStep.Milliseconds()); !errors.Is(r.err, errNotOurs) {
+			a.log.WarnContext(ctx, "an attempt did not begin; it will be tried again", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", r.err)
+		}
+		return
+	}
+	e.unstored = append(e.unstored, r)
+	e.toStore()
+	e.take(&e.state, d, r, func(at desk.Time) {
+		for _, other := range e.pending {
+			other.DueAt = at
+		}
+	})
+	if d.Attempts = nil; d.Status != desk.DeliveryPending {
+		e.pending = slices.DeleteFunc(e.pending, func(p *desk.WebhookDelivery) bool { return p == d })
+	}
+}
+
+// take applies a result. recovered is called if all pending deliveries become due.
+func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *attempted, recovered func(desk.Time)) {
+	if r.expired {
+		d.Expire(e.app.now())
+		return
+	}
+	verdict := e.app.rules.Attempted(s, d, &r.result)
+	if verdict.Recovered {
+		recovered(r.result.At + r.result.Took)
+	}
+	if verdict.Disable != "" {
+		e.disable = disabling{verdict.Disable, r.url}
+	}
+}
+
+// store stores what has ended and what has begun, with the cursor, unless this process
+// no longer has the lease: it applies the results to what the store has. If another has
+// changed that meanwhile (a replay, an edit, a ping), the cursor stays as the other set
+// it, and all is loaded anew.
+func (e *endpoint) store(ctx context.Context) error {
+	a, id := e.app, e.ref.ID
+	var byID map[desk.ID]*desk.WebhookDelivery
+	var state desk.WebhookState
+	var ours, changed bool
+	err := a.store.InTx(ctx, e.ref.Workspace, func(tx Tx) error {
+		byID, e.disable = map[desk.ID]*desk.WebhookDelivery{}, disabling{} // what is stored decides
+		calls, held, err := tx.Leased(taskOf(id), a.delivering.holder)
+		if err != nil {
+			return err
+		}
+		hook := tx.Settings().Webhook(id)
+		if ours = held && hook != nil; !ours {
+			return nil
+		}
+		e.call(calls)
+		if state, err = tx.WebhookState(id); err != nil {
+			return err
+		}
+		changed = calls != e.calls || e.hook == nil || hook.UpdatedAt != e.hook.UpdatedAt
+		moved := changed && state.Cursor != e.stored
+		var put []*desk.WebhookDelivery
+		for _, began := range e.begun {
+			d := *began
+			byID[d.ID] = &d
+			put = append(put, &d)
+		}
+		var ids []desk.ID
+		for _, r := range e.unstored {
+			if _, known := byID[r.delivery.ID]; !known {
+				byID[r.delivery.ID] = nil
+				ids = append(ids, r.delivery.ID)
+			}
+		}
+		if ids != nil {
+			rows, err := tx.DeliveriesOf(id, ids)
+			if err != nil {
+				return err
+			}
+			for _, d := range rows {
+				byID[d.ID] = d
+			}
+			put = append(put, rows...)
+		}
+		due := desk.Time(0)
+		for _, r := range e.unstored {
+			d := byID[r.delivery.ID]
+			if d == nil { // a replay has dropped it
+				d = &desk.WebhookDelivery{Status: desk.DeliveryPending}
+			}
+			e.take(&state, d, r, func(at desk.Time) {
+				due = at
+				for _, other := range put {
+					if other.Status == desk.DeliveryPending {
+						other.DueAt = at
+					}
+				}
+			})
+		}
+		if due != 0 {
+			if err := tx.DuePending(id, due); err != nil {
+				return err
+			}
+		}
+		if moved {
+			put = slices.DeleteFunc(put, func(d *desk.WebhookDelivery) bool {
+				return d.Event.Seq > state.Cursor.Seq && d.Status == desk.DeliveryPending // it will come again
+			})
+		} else {
+			state.Cursor = e.state.Cursor
+		}
+		if err := tx.PutWebhookState(id, state); err != nil {
+			return err
+		}
+		return tx.PutDeliveries(id, put)
+	})
+	switch {
+	case desk.IsType(err, desk.NotFound) || err == nil && !ours:
+		return errNotOurs
+	case err != nil:
+		return err
+	}
+	e.tellFailing(ctx, &state, e.unstored)
+	e.added += len(e.begun)
+	e.unstored, e.begun, e.since = nil, nil, time.Time{}
+	e.stored, e.cursorAt = state.Cursor, time.Now()
+	if changed {
+		e.hook = nil
+		return e.forget(ctx)
+	}
+	e.state = state
+	for _, d := range e.pending {
+		if row := byID[d.ID]; row != nil && !d.Trying {
+			d.DueAt, d.TriedAt, d.Steps = row.DueAt, row.TriedAt, row.Steps
+		}
+	}
+	return e.forget(ctx)
+}
+
+// tellFailing logs when the endpoint begins or ends to fail.
+func (e *endpoint) tellFailing(ctx context.Context, s *desk.WebhookState, results []*attempted) {
+	failing, last := s.Failing(), ""
+	for _, r := range results {
+		last = cmp.Or(r.result.Error, last)
+	}
+	switch {
+	case failing && !e.failing:
+		e.app.log.WarnContext(ctx, "a webhook's endpoint is failing: it is only probed until it answers", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "error", last)
+	case !failing && e.failing:
+		e.app.log.InfoContext(ctx, "a webhook's endpoint answers again", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID)
+	}
+	e.failing = failing
+}
+
+// forgetDeliveriesAfter is how many new deliveries bring about a step that deletes old
+// ones.
+const forgetDeliveriesAfter = sweepGroup / 2
+
+// forget deletes old deliveries once enough have been added.
+func (e *endpoint) forget(ctx context.Context) error {
+	if e.added < forgetDeliveriesAfter {
+		return nil
+	}
+	e.added = 0
+	_, err := e.app.store.ForgetDeliveries(ctx, e.ref.Workspace, e.ref.ID, e.app.now()-desk.Time(desk.KeepDelivery.Milliseconds()), desk.MaxDeliveries, sweepGroup)
+	return err
+}
+
+// dateOldest reads when the oldest event of the pending deliveries happened, unless that
+// is known.
+func (e *endpoint) dateOldest(ctx context.Context, pending []*desk.WebhookDelivery) error {
+	if len(pending) == 0 {
+		return nil
+	}
+	oldest := oldestOf(pending)
+	if oldest.EventAt != 0 {
+		return nil
+	}
+	page, err := e.app.eventAt(ctx, e.ref, oldest.Event)
+	if err == nil && len(page.Events) > 0 {
+		oldest.EventAt = page.Events[0].At
+	}
+	return err
+}
+
+func oldestOf(pending []*desk.WebhookDelivery) *desk.WebhookDelivery {
+	return slices.MinFunc(pending, func(x, y *desk.WebhookDelivery) int { return cmp.Compare(x.Event.Seq, y.Event.Seq) })
+}
+
+// tellOldest notes since when something is not delivered. Of a delivery that another
+// process began, perhaps only the beginning is known.
+func (e *endpoint) tellOldest() {
+	oldest := desk.Time(0)
+	switch {
+	case len(e.pending) > 0:
+		d := oldestOf(e.pending)
+		oldest = cmp.Or(d.EventAt, d.CreatedAt)
+	case len(e.queue) > 0:
+		oldest = e.queue[0].At
+	}
+	e.oldest.Store(int64(oldest))
+}
