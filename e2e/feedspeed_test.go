@@ -265,7 +265,7 @@ func deliverySpeed(t *testing.T, key string, s *server) {
 func signAndPost(h *http.Client, to string, secret []byte, id string, body []byte) error {
 	at := strconv.FormatInt(time.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, secret)
-	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
+	_, _ = fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return err

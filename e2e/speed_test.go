@@ -157,7 +157,7 @@ func bareMain(file string) int {
 	var posts atomic.Int64
 	err = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/posts" {
-			fmt.Fprint(w, posts.Load())
+			_, _ = fmt.Fprint(w, posts.Load())
 			return
 		}
 		if r.Method == http.MethodPost {
