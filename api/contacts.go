@@ -266,10 +266,10 @@ func (d *decoder) handle(f *desk.Field[string], sent *[]desk.Identity, kind, cou
 }
 
 // orClear refuses an empty string for a field that only null clears, and says so.
-func orClear[T any](parse func(string) (T, error)) func(string) (T, error) {
-	return func(s string) (parsed T, err error) {
+func orClear(parse func(string) (string, error)) func(string) (string, error) {
+	return func(s string) (string, error) {
 		if strings.TrimSpace(s) == "" {
-			return parsed, errEmpty
+			return "", errEmpty
 		}
 		return parse(s)
 	}
