@@ -41,7 +41,7 @@ func (a *App) ArchiveAttribute(ctx context.Context, p Principal, key string, arc
 	return attribute, err
 }
 
-// update edits the principal's workspace. It checks the key inside the transaction.
+// update edits the principal's workspace. It checks the principal inside the transaction.
 func (a *App) update(ctx context.Context, p Principal, needs desk.Permission, decide func(*desk.Settings) (desk.Change, error)) error {
 	return a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
 		if err := p.still(s, needs, a.now()); err != nil {

@@ -37,7 +37,7 @@ type NewChannel struct {
 func (a *App) AddChannel(ctx context.Context, p Principal, n NewChannel) (at Access, problems []Problem, err error) {
 	c := &desk.Channel{ID: a.newID(), Kind: n.Kind, ExternalID: n.ExternalID, Enabled: true, CreatedAt: a.now(), Library: 1, Account: n.Account}
 	at = Access{p.Workspace(), c, n.Secrets}
-	if err := p.administer(); err != nil {
+	if err := p.Allow(desk.Administer); err != nil {
 		return at, nil, err
 	}
 	provider := a.providers[n.Kind]
@@ -307,10 +307,10 @@ func (a *App) checkSigns(ctx context.Context, at Access) (problems []Problem, er
 	return problems, nil
 }
 
-// administers returns a channel of the principal's workspace if administer allows it,
-// or NotFound.
+// administers returns a channel of the principal's workspace if the principal may
+// administer it, or NotFound.
 func (p Principal) administers(channel desk.ID) (*desk.Channel, error) {
-	if err := p.administer(); err != nil {
+	if err := p.Allow(desk.Administer); err != nil {
 		return nil, err
 	}
 	if c := p.Settings.Channel(channel); c != nil {
@@ -340,10 +340,13 @@ func (a *App) channelOf(ctx context.Context, id desk.ID) (*desk.Settings, *desk.
 // ReceiveSimulated receives a simulated customer's message on a simulated channel. from
 // is a phone number in any spelling. It returns NotFound, and InvalidRequest for another
 // kind of channel and for an invalid message.
-func (a *App) ReceiveSimulated(ctx context.Context, p Principal, channel desk.ID, from, name, text string) (*desk.Conversation, error) {
-	c, err := p.administers(channel)
-	if err != nil {
+func (a *App) ReceiveSimulated(ctx context.Context, p Principal, channel desk.ID, from, name, text string) (_ *desk.Conversation, err error) {
+	if err := p.Allow(desk.SandboxWrite); err != nil {
 		return nil, err
+	}
+	c := p.Settings.Channel(channel)
+	if c == nil {
+		return nil, errNoChannel
 	}
 	if _, simulated := a.providers[c.Kind].(Simulator); !simulated {
 		return nil, desk.InvalidAt("/channel", "customers write to a %s channel themselves; messages can be simulated on a simulated channel only", c.Kind)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"parley/desk"
 )
@@ -90,11 +91,15 @@ func (a *App) try(ctx context.Context, p Principal, ops []*desk.Op) (outcomes []
 }
 
 func (a *App) request(p Principal, ops []*desk.Op) *request {
+	needs := desk.ContactsWrite
+	if slices.ContainsFunc(ops, func(op *desk.Op) bool { return op.Kind == desk.OpDelete }) {
+		needs = desk.ContactsDelete
+	}
 	return &request{ops: ops, check: func(s *desk.Settings, now desk.Time) error {
 		if p.stale(s) {
 			return ErrStale
 		}
-		return p.still(s, desk.ContactsWrite, now)
+		return p.still(s, needs, now)
 	}, actor: p.Actor}
 }
 

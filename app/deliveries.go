@@ -166,14 +166,10 @@ func noDelivery() *desk.Error { return desk.NotFoundf("the webhook has no delive
 // serves it. It returns NotFound, and Forbidden for a caller who may not read its events.
 func (a *App) directWebhook(ctx context.Context, p Principal, id desk.ID, change func(Tx, *desk.Webhook) error) error {
 	err := a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
-		now := p
-		if now.Settings = tx.Settings(); p.Key != nil {
-			if err := p.still(now.Settings, desk.WebhooksWrite, a.now()); err != nil {
-				return err
-			}
-			now.Key = now.Settings.Key(p.Key.ID)
+		if err := p.still(tx.Settings(), desk.WebhooksWrite, a.now()); err != nil {
+			return err
 		}
-		w, err := now.directed(id)
+		w, err := p.in(tx.Settings()).directed(id)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ type Principal struct {
 	Actor    desk.Actor
 	Settings *desk.Settings
 	Key      *desk.APIKey // for an actor of kind key; otherwise nil
+	Member   *desk.Member // for an actor of kind member; otherwise nil
 	presumed bool
 }
 
@@ -36,6 +37,30 @@ func (a *App) OperatorOf(ctx context.Context, id desk.ID) (Principal, error) {
 		return Principal{}, err
 	}
 	return a.Operator(ctx, ws)
+}
+
+// errSignedOut is for a member who has been removed.
+var errSignedOut = desk.Errorf(desk.Unauthorized, "you are signed out")
+
+// Member returns the principal of a member, or Unauthorized if there is no such member.
+// The caller must have checked that it acts for the member, see Session.
+func (a *App) Member(ctx context.Context, ws, id desk.ID) (Principal, error) {
+	s, err := a.store.Settings(ctx, ws)
+	if desk.IsType(err, desk.NotFound) {
+		return Principal{}, errSignedOut
+	}
+	if err != nil {
+		return Principal{}, err
+	}
+	return member(s, id)
+}
+
+func member(s *desk.Settings, id desk.ID) (Principal, error) {
+	m := s.Member(id)
+	if m == nil {
+		return Principal{}, errSignedOut
+	}
+	return Principal{Actor: desk.Actor{Kind: desk.ByMember, ID: id}, Settings: s, Member: m}, nil
 }
 
 // byProvider is the actor for reports of a channel's provider.
@@ -138,17 +163,24 @@ func (k *known) put(public string, p Principal) {
 	k.byPublic[public] = p
 }
 
-// still checks a key again inside a transaction: after a revocation was answered,
-// nothing that the key sends is stored.
+// still checks a key or a member again inside a transaction: after a revocation, a
+// removal or a change of role was answered, nothing that the caller sends is stored.
 func (p Principal) still(s *desk.Settings, needs desk.Permission, now desk.Time) error {
-	if p.Key == nil {
-		return nil
+	switch {
+	case p.Key != nil:
+		k := s.Key(p.Key.ID)
+		if k == nil || !k.Valid(now) {
+			return errUnauthorized
+		}
+		return allow(k, needs)
+	case p.Member != nil:
+		m := s.Member(p.Member.ID)
+		if m == nil {
+			return errSignedOut
+		}
+		return allowMember(m, needs)
 	}
-	k := s.Key(p.Key.ID)
-	if k == nil || !k.Valid(now) {
-		return errUnauthorized
-	}
-	return allow(k, needs)
+	return nil
 }
 
 // in is the principal as the settings of a transaction have it. still must have passed.
@@ -157,20 +189,33 @@ func (p Principal) in(s *desk.Settings) Principal {
 	if p.Key != nil {
 		p.Key = s.Key(p.Key.ID)
 	}
+	if p.Member != nil {
+		p.Member = s.Member(p.Member.ID)
+	}
 	return p
 }
 
 // Allow returns Forbidden, with the permission's name, unless the principal has it.
 func (p Principal) Allow(needs desk.Permission) error {
-	if p.Key == nil {
-		return nil
+	switch {
+	case p.Key != nil:
+		return allow(p.Key, needs)
+	case p.Member != nil:
+		return allowMember(p.Member, needs)
 	}
-	return allow(p.Key, needs)
+	return nil
 }
 
+// allow never gives a key what only members have: a leaked key must not create others.
 func allow(k *desk.APIKey, needs desk.Permission) error {
+	if needs == desk.ContactsDelete {
+		needs = desk.ContactsWrite
+	}
 	if slices.Contains(k.Permissions, needs) {
 		return nil
+	}
+	if !slices.Contains(desk.Permissions, needs) {
+		return desk.Errorf(desk.Forbidden, "an API key can't change the workspace, its members, keys or channels")
 	}
 	list := slices.DeleteFunc(slices.Clone(desk.Permissions), func(held desk.Permission) bool {
 		return held != needs && !slices.Contains(k.Permissions, held)
@@ -178,22 +223,19 @@ func allow(k *desk.APIKey, needs desk.Permission) error {
 	return desk.Errorf(desk.Forbidden, "this key lacks the permission %s", needs).Advise(desk.EditKey, k.ID.String(), desk.JoinPermissions(list))
 }
 
-// administer returns Forbidden unless the principal may change the workspace itself,
-// its members, keys and channels. No key may do that: a leaked key must not create
-// others.
-func (p Principal) administer() error {
-	if p.Key == nil {
+func allowMember(m *desk.Member, needs desk.Permission) error {
+	if slices.Contains(m.Role.Permissions(), needs) {
 		return nil
 	}
-	return desk.Errorf(desk.Forbidden, "an API key can't change the workspace, its members, keys or channels")
+	return desk.Errorf(desk.Forbidden, "members with the role %s lack the permission %s", m.Role, needs)
 }
 
-// configure changes the principal's workspace if administer allows it.
+// configure changes the principal's workspace, if the principal may administer it.
 func (a *App) configure(ctx context.Context, p Principal, decide func(*desk.Settings) (desk.Change, error)) error {
-	if err := p.administer(); err != nil {
+	if err := p.Allow(desk.Administer); err != nil {
 		return err
 	}
-	return a.updateSettings(ctx, p.Workspace(), p.Actor, decide)
+	return a.update(ctx, p, desk.Administer, decide)
 }
 
 // updateSettings changes a workspace, with the events of what really changes.

@@ -81,3 +81,87 @@ func TestAdministration(t *testing.T) {
 		t.Errorf("OperatorOf a member: %+v, %v", p, err)
 	}
 }
+
+// TestMembersAsPrincipals: a member may do what the role says, as the settings in the
+// transaction have it: a principal from before a removal or a change of role stores
+// nothing.
+func TestMembersAsPrincipals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, admin, name := t.Context(), "admin", "Renamed"
+	_, err := w.EditMember(ctx, w.operator(), w.grace.ID, app.MemberEdit{Role: &admin})
+	must(t, err)
+	agent, err := w.Member(ctx, w.ws, w.ada.ID)
+	must(t, err)
+	boss, err := w.Member(ctx, w.ws, w.grace.ID)
+	must(t, err)
+	if agent.Actor != (desk.Actor{Kind: desk.ByMember, ID: w.ada.ID}) || agent.Member.Role != desk.RoleAgent || boss.Member.Role != desk.RoleAdmin {
+		t.Errorf("principals: %+v, %+v", agent.Actor, boss.Actor)
+	}
+	made := func(p app.Principal, email string) (desk.ID, error) {
+		op := &desk.Op{Kind: desk.OpUpsert}
+		op.Write.Email = text(email)
+		op.Write.Sent = []desk.Identity{{Kind: desk.KindEmail, Value: email}}
+		o, err := w.Write(ctx, p, op)
+		if err != nil {
+			return desk.ID{}, err
+		}
+		return o.Contact.ID, nil
+	}
+	person, err := made(agent, "ann@example.com")
+	must(t, err)
+	page, err := w.Feed(ctx, boss, app.FeedQuery{Cursor: "oldest", Limit: 200})
+	must(t, err)
+	if last := page.Events[len(page.Events)-1]; last.Type != desk.ContactCreated || last.Actor != agent.Actor {
+		t.Errorf("the last event: %+v", last)
+	}
+	remove := func(p app.Principal) error {
+		_, err := w.Write(ctx, p, &desk.Op{Kind: desk.OpDelete, ByID: true, Target: person})
+		return err
+	}
+	acts := map[string]func(app.Principal) error{
+		"delete": remove,
+		"edit workspace": func(p app.Principal) error {
+			_, err := w.EditWorkspace(ctx, p, app.WorkspaceEdit{Name: &name})
+			return err
+		},
+		"put attribute": func(p app.Principal) error {
+			_, _, err := w.PutAttribute(ctx, p, desk.AttributeInput{Key: "colour", Label: text("Colour"), Type: text("text")})
+			return err
+		},
+	}
+	for what, act := range acts {
+		if err := act(agent); !desk.IsType(err, desk.Forbidden) {
+			t.Errorf("%s by an agent: %v", what, err)
+		}
+	}
+	for what, act := range acts {
+		if err := act(boss); err != nil {
+			t.Errorf("%s by an admin: %v", what, err)
+		}
+	}
+	for _, p := range desk.Permissions {
+		if boss.Allow(p) != nil {
+			t.Errorf("an admin lacks %s", p)
+		}
+	}
+
+	demoted := "agent"
+	_, err = w.EditMember(ctx, w.operator(), w.grace.ID, app.MemberEdit{Role: &demoted})
+	must(t, err)
+	for what, act := range acts {
+		if err := act(boss); !desk.IsType(err, desk.Forbidden) {
+			t.Errorf("%s by an admin who is none any more: %v", what, err)
+		}
+	}
+	must(t, w.RemoveMember(ctx, w.operator(), w.ada.ID))
+	if _, err := made(agent, "bob@example.com"); !desk.IsType(err, desk.Unauthorized) {
+		t.Errorf("a write by a removed member: %v", err)
+	}
+	if _, err := w.Member(ctx, w.ws, w.ada.ID); !desk.IsType(err, desk.Unauthorized) {
+		t.Errorf("Member of a removed one: %v", err)
+	}
+	if _, err := w.Member(ctx, desk.ID{9}, w.grace.ID); !desk.IsType(err, desk.Unauthorized) {
+		t.Errorf("Member of another workspace: %v", err)
+	}
+}

@@ -391,10 +391,13 @@ func (a *App) settle(ctx context.Context, ws, id desk.ID, do func(Tx, *desk.Atte
 // sent, or it was not, which frees its key. It returns NotFound, and InvalidRequest for
 // an attempt that is settled or may still be under way.
 func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (at *desk.Attempt, err error) {
-	if err := p.administer(); err != nil {
+	if err := p.Allow(desk.Administer); err != nil {
 		return nil, err
 	}
 	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
+		if err := p.still(tx.Settings(), desk.Administer, a.now()); err != nil {
+			return err
+		}
 		if at, err = tx.Attempt(id); err != nil {
 			return err
 		}
@@ -420,7 +423,7 @@ func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 // Attempts lists a workspace's attempts, newest first; only those in doubt if inDoubt
 // is set.
 func (a *App) Attempts(ctx context.Context, p Principal, inDoubt bool, limit int) ([]*desk.Attempt, error) {
-	if err := p.administer(); err != nil {
+	if err := p.Allow(desk.Administer); err != nil {
 		return nil, err
 	}
 	return a.store.Attempts(ctx, p.Workspace(), inDoubt, limit)

@@ -36,7 +36,7 @@ type Member struct {
 	Role  Role
 }
 
-// A Permission is what a key needs for an endpoint.
+// A Permission is what a key or a member needs for an action.
 type Permission string
 
 // The permissions (contract §7).
@@ -56,10 +56,32 @@ const (
 	WebhooksWrite      Permission = "webhooks:write"
 )
 
-// Permissions lists all permissions, in the order in which they are shown.
+// The permissions that only members have.
+const (
+	Administer     Permission = "workspace:administer" // change the workspace, its members, keys and channels
+	ContactsDelete Permission = "contacts:delete"      // for keys, contacts:write includes it
+	SandboxWrite   Permission = "sandbox:write"        // write as a sandbox's customer
+)
+
+// Permissions lists the permissions of keys, in the order in which they are shown.
 var Permissions = []Permission{
 	ContactsRead, ContactsWrite, AttributesRead, AttributesWrite, ConversationsRead, ConversationsWrite,
 	MessagesSend, TemplatesRead, ChannelsRead, MembersRead, EventsRead, WebhooksRead, WebhooksWrite,
+}
+
+var (
+	agentPermissions = append(slices.DeleteFunc(slices.Clone(Permissions), func(p Permission) bool {
+		return p == AttributesWrite || p == WebhooksRead || p == WebhooksWrite
+	}), SandboxWrite)
+	adminPermissions = append(slices.Clone(Permissions), SandboxWrite, ContactsDelete, Administer)
+)
+
+// Permissions lists what members with the role may do. The caller must not change it.
+func (r Role) Permissions() []Permission {
+	if r == RoleAdmin {
+		return adminPermissions
+	}
+	return agentPermissions
 }
 
 // ParsePermissions reads "all" or a comma-separated list.
