@@ -81,7 +81,7 @@ func (s *Server) setAssignee(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.app.Assign(c.r.Context(), c.principal, c.id(), member)
+	found, err := s.app.Assign(c.r.Context(), c.principal, c.id(), member, nil)
 	return s.conversation(c, found, err)
 }
 
@@ -94,7 +94,7 @@ func (s *Server) setStatus(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.app.SetStatus(c.r.Context(), c.principal, c.id(), status)
+	found, err := s.app.SetStatus(c.r.Context(), c.principal, c.id(), status, nil)
 	return s.conversation(c, found, err)
 }
 

@@ -112,6 +112,24 @@ func (a *App) Contact(ctx context.Context, p Principal, id desk.ID) (*desk.Conta
 	return c, err
 }
 
+// ContactsByID returns those of the contacts that exist. It is for the names in lists.
+func (a *App) ContactsByID(ctx context.Context, p Principal, ids []desk.ID) (map[desk.ID]*desk.Contact, error) {
+	found := make(map[desk.ID]*desk.Contact, len(ids))
+	if len(ids) == 0 {
+		return found, nil
+	}
+	book, err := a.store.Book(ctx, p.Workspace(), desk.Lookup{IDs: ids})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if c := book.Contact(id); c != nil {
+			found[id] = c
+		}
+	}
+	return found, nil
+}
+
 // Contacts returns a page of contacts in export order and the cursor of the next page,
 // "" if there is none. It returns InvalidRequest for a cursor of another workspace or
 // other filters.

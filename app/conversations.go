@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"parley/desk"
@@ -19,6 +20,9 @@ func (a *App) Conversation(ctx context.Context, p Principal, id desk.ID) (*desk.
 // workspace or other filters.
 func (a *App) Conversations(ctx context.Context, p Principal, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
 	list := cursorList{p.Workspace(), "conversations", fmt.Sprintf("%q %s %v %s %s", f.Status, f.Assignee, f.Unassigned, f.Channel, f.Contact)}
+	if p.Actor.Kind == desk.ByMember {
+		f.Looked = desk.MaxMemberLooked
+	}
 	if cursor == "" && !f.Channel.IsZero() && p.Settings.Channel(f.Channel) == nil {
 		return nil, "", nil // an unknown channel has no conversations
 	}
@@ -57,6 +61,16 @@ func (a *App) conversations(ctx context.Context, list cursorList, f desk.Convers
 	return page, a.cursors.seal(list, append(place, next.ID[:]...)), nil
 }
 
+// InboxCounts counts the open conversations of a channel, or of all (zero), each up to
+// desk.MaxCount: those that the caller holds, the unassigned ones, and all.
+func (a *App) InboxCounts(ctx context.Context, p Principal, channel desk.ID) (desk.ConversationCounts, error) {
+	member := desk.ID{}
+	if p.Actor.Kind == desk.ByMember {
+		member = p.Actor.ID
+	}
+	return a.store.CountConversations(ctx, p.Workspace(), member, channel)
+}
+
 // Messages returns a page of a conversation's messages, newest first, and the cursor of
 // the next page, "" if there is none. It returns NotFound if there is no such
 // conversation, and InvalidRequest as Conversations does.
@@ -80,11 +94,31 @@ func (a *App) Messages(ctx context.Context, p Principal, conversation desk.ID, c
 	return page, a.cursors.seal(list, append(binary.BigEndian.AppendUint64(nil, uint64(next.TS)), next.ID[:]...)), nil
 }
 
+// Seen is the state of a conversation by which its caller decided: the id of the newest
+// message in the list of messages, zero for none, and the assignee.
+type Seen struct{ Message, Assignee desk.ID }
+
+// still returns Changed, with the conversation as it is, if it is no longer as it was
+// seen. A nil Seen expects nothing.
+func (s *Seen) still(tx Tx, c *desk.Conversation) error {
+	if s == nil {
+		return nil
+	}
+	newest, err := tx.NewestMessage(c.ID, 0, math.MaxInt64)
+	if err != nil || newest.ID == s.Message && c.AssignedMember == s.Assignee {
+		return err
+	}
+	e := desk.Errorf(desk.Changed, "the conversation has changed meanwhile: nothing was done")
+	e.Details = c
+	return e
+}
+
 // Assign assigns a conversation to the member with this id or e-mail, even if another
-// has it. It returns NotFound, InvalidRequest if there is no such member, and
-// Unauthorized or Forbidden if the key was changed meanwhile.
-func (a *App) Assign(ctx context.Context, p Principal, id desk.ID, member string) (*desk.Conversation, error) {
-	return a.changeConversation(ctx, p, id, func(tx Tx, c *desk.Conversation) error {
+// has it. It returns NotFound, InvalidRequest if there is no such member, Unauthorized or
+// Forbidden if the caller was changed meanwhile, and Changed if something would change
+// and the conversation is no longer as it was seen (nil: as it may be).
+func (a *App) Assign(ctx context.Context, p Principal, id desk.ID, member string, seen *Seen) (*desk.Conversation, error) {
+	return a.changeConversation(ctx, p, id, seen, func(tx Tx, c *desk.Conversation) error {
 		m := tx.Settings().ResolveMember(member)
 		if m == nil {
 			return desk.InvalidAt("/member", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
@@ -96,8 +130,8 @@ func (a *App) Assign(ctx context.Context, p Principal, id desk.ID, member string
 
 // SetStatus changes the status of a conversation. It returns the errors of Assign, and
 // ConversationOpen if another one with the contact is open.
-func (a *App) SetStatus(ctx context.Context, p Principal, id desk.ID, status desk.ConversationStatus) (*desk.Conversation, error) {
-	return a.changeConversation(ctx, p, id, func(tx Tx, c *desk.Conversation) error {
+func (a *App) SetStatus(ctx context.Context, p Principal, id desk.ID, status desk.ConversationStatus, seen *Seen) (*desk.Conversation, error) {
+	return a.changeConversation(ctx, p, id, seen, func(tx Tx, c *desk.Conversation) error {
 		if c.Status == status {
 			return nil
 		}
@@ -118,7 +152,7 @@ func (a *App) SetStatus(ctx context.Context, p Principal, id desk.ID, status des
 	})
 }
 
-func (a *App) changeConversation(ctx context.Context, p Principal, id desk.ID, change func(Tx, *desk.Conversation) error) (c *desk.Conversation, err error) {
+func (a *App) changeConversation(ctx context.Context, p Principal, id desk.ID, seen *Seen, change func(Tx, *desk.Conversation) error) (c *desk.Conversation, err error) {
 	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
 		if err := p.still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
 			return err
@@ -136,6 +170,9 @@ func (a *App) changeConversation(ctx context.Context, p Principal, id desk.ID, c
 		events := conversationEvents(c, &before, p.Actor, a.now())
 		if events == nil {
 			return nil
+		}
+		if err := seen.still(tx, &before); err != nil {
+			return err
 		}
 		if err := tx.PutConversation(c); err != nil {
 			return err
@@ -209,7 +246,7 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 		opened := desk.NewConversation(a.newID(), channel, contact, now)
 		c = &opened
 	}
-	var newest desk.Time
+	var newest desk.MessagePlace
 	if before != nil {
 		from, before := in.At.Second()
 		if newest, err = tx.NewestMessage(c.ID, from, before); err != nil {
@@ -218,7 +255,7 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 	}
 	m := &desk.Message{
 		ID: a.newID(), ConversationID: c.ID, ChannelID: channel, Direction: desk.Inbound,
-		ExternalID: in.ExternalID, Text: in.Text, TS: desk.InboundTime(in.At, newest), ContactID: contact.ID,
+		ExternalID: in.ExternalID, Text: in.Text, TS: desk.InboundTime(in.At, newest.TS), ContactID: contact.ID,
 	}
 	c.Note(m)
 	if err := tx.PutConversation(c); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -88,7 +89,7 @@ func TestReceive_twice(t *testing.T) {
 // status moves a conversation.
 func (w *world) status(id desk.ID, s desk.ConversationStatus) *desk.Conversation {
 	w.t.Helper()
-	c, err := w.SetStatus(context.Background(), w.caller(), id, s)
+	c, err := w.SetStatus(context.Background(), w.caller(), id, s, nil)
 	must(w.t, err)
 	return c
 }
@@ -179,25 +180,125 @@ func TestAssign(t *testing.T) {
 		ref  string
 		want desk.ID
 	}{{"ADA@example.com", w.ada.ID}, {"ada@example.com", w.ada.ID}, {w.grace.ID.String(), w.grace.ID}} {
-		got, err := w.Assign(t.Context(), w.caller(), c.ID, to.ref)
+		got, err := w.Assign(t.Context(), w.caller(), c.ID, to.ref, nil)
 		must(t, err)
 		if stored := w.conversation(c.ID); *stored != *got || stored.AssignedMember != to.want || stored.AssignedVia != desk.ViaMember {
 			t.Errorf("%s: %+v, stored %+v", to.ref, got, stored)
 		}
 	}
-	_, err := w.Assign(t.Context(), w.caller(), c.ID, "nobody@example.com")
+	_, err := w.Assign(t.Context(), w.caller(), c.ID, "nobody@example.com", nil)
 	refused(t, err, desk.InvalidRequest)
-	_, err = w.Assign(t.Context(), w.caller(), desk.ID{9}, "nobody@example.com")
+	_, err = w.Assign(t.Context(), w.caller(), desk.ID{9}, "nobody@example.com", nil)
 	refused(t, err, desk.NotFound)
 	p := w.caller()
 	_, err = w.RevokeKey(t.Context(), w.operator(), w.keyID)
 	must(t, err)
-	_, err = w.Assign(t.Context(), p, c.ID, "ada@example.com")
+	_, err = w.Assign(t.Context(), p, c.ID, "ada@example.com", nil)
 	refused(t, err, desk.Unauthorized)
-	_, err = w.SetStatus(t.Context(), p, c.ID, desk.StatusClosed)
+	_, err = w.SetStatus(t.Context(), p, c.ID, desk.StatusClosed, nil)
 	refused(t, err, desk.Unauthorized)
 	if stored, err := w.Conversation(t.Context(), p, c.ID); err != nil || stored.AssignedMember != w.grace.ID || stored.Status != desk.StatusOpen {
 		t.Errorf("in the end: %+v, %v", stored, err)
+	}
+}
+
+// TestSeen: what a member decided by an old state of a conversation changes nothing, and
+// the refusal has the new state. What would change nothing is not refused.
+func TestSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	must(t, err)
+	c := w.writes(number, "Hi")
+	see := func() *app.Seen {
+		t.Helper()
+		list, _, err := w.Messages(t.Context(), p, c.ID, "", 1)
+		must(t, err)
+		return &app.Seen{Message: list[0].ID, Assignee: w.conversation(c.ID).AssignedMember}
+	}
+	changed := func(_ *desk.Conversation, err error) {
+		t.Helper()
+		refused(t, err, desk.Changed)
+		if now := w.conversation(c.ID); !reflect.DeepEqual(desk.AsError(err).Details, now) {
+			t.Errorf("details %+v, want %+v", desk.AsError(err).Details, now)
+		}
+	}
+	done := func(_ *desk.Conversation, err error) {
+		t.Helper()
+		must(t, err)
+	}
+	old := see()
+	w.writes(number, "And this")
+	changed(w.SetStatus(t.Context(), p, c.ID, desk.StatusClosed, old))
+	changed(w.Assign(t.Context(), p, c.ID, "ada@example.com", old))
+	done(w.Assign(t.Context(), p, c.ID, "ada@example.com", see()))
+	old = see()
+	done(w.Assign(t.Context(), p, c.ID, "grace@example.com", old))
+	done(w.Assign(t.Context(), p, c.ID, "grace@example.com", old)) // clicked twice
+	changed(w.Assign(t.Context(), p, c.ID, "ada@example.com", old))
+	changed(w.SetStatus(t.Context(), p, c.ID, desk.StatusClosed, old))
+	if now := w.conversation(c.ID); now.AssignedMember != w.grace.ID || now.Status != desk.StatusOpen {
+		t.Errorf("%+v", now)
+	}
+	done(w.SetStatus(t.Context(), p, c.ID, desk.StatusClosed, see()))
+	done(w.SetStatus(t.Context(), p, c.ID, desk.StatusClosed, old))
+	done(w.SetStatus(t.Context(), p, c.ID, desk.StatusOpen, nil))
+}
+
+// TestSeen_races: two members decide by what they saw. Whoever is later is told of the
+// other's decision, and does not overwrite it.
+func TestSeen_races(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	members := make([]app.Principal, 2)
+	for i, id := range []desk.ID{w.ada.ID, w.grace.ID} {
+		var err error
+		members[i], err = w.Member(t.Context(), w.ws, id)
+		must(t, err)
+	}
+	for n := range 30 {
+		c := w.writes(fmt.Sprint(905321112200+n), "Hi")
+		seen := &app.Seen{Message: w.messages(c.ID)[0].ID}
+		var took [2]error
+		var both sync.WaitGroup
+		for i, p := range members {
+			both.Go(func() { _, took[i] = w.Assign(t.Context(), p, c.ID, p.Member.ID.String(), seen) })
+		}
+		both.Wait()
+		winner := slices.Index(took[:], nil)
+		if winner < 0 || w.conversation(c.ID).AssignedMember != members[winner].Member.ID {
+			t.Fatalf("assigned to %s after %v", w.conversation(c.ID).AssignedMember, took)
+		}
+		refused(t, took[1-winner], desk.Changed)
+	}
+}
+
+// TestInboxCounts: what a member holds is counted apart.
+func TestInboxCounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	must(t, err)
+	first, _ := w.writes(number, "Hi"), w.writes("905321112234", "Hi")
+	_, err = w.Assign(t.Context(), p, first.ID, "ada@example.com", nil)
+	must(t, err)
+	for _, c := range []struct {
+		p       app.Principal
+		channel desk.ID
+		want    desk.ConversationCounts
+	}{
+		{p, desk.ID{}, desk.ConversationCounts{Held: 1, Unassigned: 1, Open: 2}},
+		{p, w.channel, desk.ConversationCounts{Held: 1, Unassigned: 1, Open: 2}},
+		{p, desk.ID{9}, desk.ConversationCounts{}},
+		{w.caller(), desk.ID{}, desk.ConversationCounts{Unassigned: 1, Open: 2}},
+	} {
+		if got, err := w.InboxCounts(t.Context(), c.p, c.channel); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", c.channel, got, err, c.want)
+		}
+	}
+	found, err := w.ContactsByID(t.Context(), p, []desk.ID{first.ContactID, {9}, first.ContactID})
+	if err != nil || len(found) != 1 || found[first.ContactID].Phone != number {
+		t.Errorf("contacts %+v, %v", found, err)
 	}
 }
 
@@ -222,7 +323,7 @@ func TestSetStatus(t *testing.T) {
 	second := w.writes(number, "Hi again")
 	for _, from := range all[1:] {
 		w.status(first.ID, from)
-		_, err := w.SetStatus(t.Context(), w.caller(), first.ID, desk.StatusOpen)
+		_, err := w.SetStatus(t.Context(), w.caller(), first.ID, desk.StatusOpen, nil)
 		refused(t, err, desk.ConversationOpen)
 		if got := w.conversation(first.ID); got.Status != from {
 			t.Errorf("it is %s", got.Status)
@@ -234,7 +335,7 @@ func TestSetStatus(t *testing.T) {
 	if next := w.writes(number, "Still here"); next.ID != first.ID {
 		t.Errorf("written on in %+v", next)
 	}
-	_, err := w.SetStatus(t.Context(), w.caller(), desk.ID{9}, desk.StatusOpen)
+	_, err := w.SetStatus(t.Context(), w.caller(), desk.ID{9}, desk.StatusOpen, nil)
 	refused(t, err, desk.NotFound)
 }
 
@@ -341,7 +442,7 @@ func TestConversations_lists(t *testing.T) {
 	alike := receive(w.channel, "905321110003", 2000) // made later, so it stands first
 	receive(w.channel, "905321110001", 4000)          // moves the oldest up
 	w.status(middle.ID, desk.StatusClosed)
-	_, err := w.Assign(t.Context(), w.caller(), alike.ID, "ada@example.com")
+	_, err := w.Assign(t.Context(), w.caller(), alike.ID, "ada@example.com", nil)
 	must(t, err)
 
 	for name, c := range map[string]struct {
@@ -470,9 +571,9 @@ func TestWorkspaces_are_sealed(t *testing.T) {
 	refused(t, err, desk.NotFound)
 	_, _, err = w.Messages(ctx, p, m.Conversation.ID, "", 10)
 	refused(t, err, desk.NotFound)
-	_, err = w.Assign(ctx, p, m.Conversation.ID, "ada@example.com")
+	_, err = w.Assign(ctx, p, m.Conversation.ID, "ada@example.com", nil)
 	refused(t, err, desk.NotFound)
-	_, err = w.SetStatus(ctx, p, m.Conversation.ID, desk.StatusClosed)
+	_, err = w.SetStatus(ctx, p, m.Conversation.ID, desk.StatusClosed, nil)
 	refused(t, err, desk.NotFound)
 	refused(t, w.sendBy(w.App, p, "k", on(w.channel)).err, desk.NotFound) // the key is its own, the channel is not there
 	refused(t, w.sendBy(w.App, p, "k").err, desk.NotFound)

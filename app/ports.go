@@ -133,7 +133,8 @@ type ContactStore interface {
 	// list continues, nil at its end.
 	//
 	// This list and those of conversations and messages are read page by page: reading
-	// stops at a desk.PageSize, and in a filtered list after desk.MaxLooked records. So
+	// stops at a desk.PageSize, and in a filtered list after desk.MaxLooked records, or
+	// as many as the filter says. So
 	// a page may be short, or even empty, although the list continues.
 	Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error)
 
@@ -166,6 +167,12 @@ type ConversationStore interface {
 	// after the given position (nil: from the start), newest first, and the position
 	// after which the list continues, nil at its end.
 	Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, *desk.ConversationPlace, error)
+
+	// CountConversations counts open conversations, of a channel or (zero) of all: those
+	// that the member holds, the unassigned ones, and all. Each count ends at
+	// desk.MaxCount. The first two of a channel are counted among as many of all channels
+	// as the lists of the console look at for a page.
+	CountConversations(ctx context.Context, ws, member, channel desk.ID) (desk.ConversationCounts, error)
 
 	// Messages returns up to limit messages of a conversation that come after the given
 	// position (nil: from the start), newest first, and the position after which the
@@ -493,9 +500,9 @@ type ConversationTx interface {
 	MessageBy(channel desk.ID, externalID string) (*desk.Message, error)
 	PutMessage(*desk.Message) error
 
-	// NewestMessage returns the time of the newest message of a conversation between
-	// two times (the second excluded), 0 for none.
-	NewestMessage(conversation desk.ID, from, before desk.Time) (desk.Time, error)
+	// NewestMessage returns the position of the newest message of a conversation between
+	// two times (the second excluded), the zero position for none.
+	NewestMessage(conversation desk.ID, from, before desk.Time) (desk.MessagePlace, error)
 }
 
 // An AttemptTx reads and writes attempts and the keys that they hold.

@@ -108,9 +108,9 @@ func TestUnchangedIsNotWritten(t *testing.T) {
 	node := w.node(store, app.Bounds{})
 	p := w.caller()
 	for i, change := range []func() error{
-		func() error { _, err := node.Assign(t.Context(), p, c.ID, "ada@example.com"); return err },
-		func() error { _, err := node.SetStatus(t.Context(), p, c.ID, desk.StatusClosed); return err },
-		func() error { _, err := node.SetStatus(t.Context(), p, c.ID, desk.StatusOpen); return err },
+		func() error { _, err := node.Assign(t.Context(), p, c.ID, "ada@example.com", nil); return err },
+		func() error { _, err := node.SetStatus(t.Context(), p, c.ID, desk.StatusClosed, nil); return err },
+		func() error { _, err := node.SetStatus(t.Context(), p, c.ID, desk.StatusOpen, nil); return err },
 	} {
 		for again, want := range []int{2, 0} {
 			store.written = 0

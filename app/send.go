@@ -505,7 +505,7 @@ func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, reques
 	at := &desk.Attempt{ID: a.newID(), Key: r.Key, Hash: r.Hash, Actor: p.Actor, Phase: desk.Dispatching, CreatedAt: now, Plan: desk.Plan{
 		Channel: channel.ID, Conversation: a.newID(), Message: a.newID(),
 		Template: template.Name, Language: template.Language, Text: template.Text(values),
-		OptIn: desk.OptIn{Key: p.Key.ID, At: now, Request: request}, Assignee: assignee, Number: number,
+		OptIn: desk.NewOptIn(p.Actor, now, request), Assignee: assignee, Number: number,
 	}}
 	if contact != nil {
 		at.Plan.Contact, at.Plan.Known = contact.ID, true

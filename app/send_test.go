@@ -566,3 +566,23 @@ func TestSend_through_the_sandbox(t *testing.T) {
 	}
 	w.holds(2, 2, 2)
 }
+
+// TestSend_member: the message names the member who asserted the opt-in, the attempt too.
+func TestSend_member(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	must(t, err)
+	sent := w.read(w.sendBy(w.App, p, "by a member"))
+	m, by := w.message(sent), desk.Actor{Kind: desk.ByMember, ID: w.ada.ID}
+	if m.OptIn == nil || m.OptIn.Actor() != by || !m.OptIn.Key.IsZero() || m.OptIn.At == 0 {
+		t.Errorf("the opt-in is %+v", m.OptIn)
+	}
+	if at := w.holder("by a member"); at.Actor != by {
+		t.Errorf("the attempt is by %+v", at.Actor)
+	}
+	m = w.message(w.sent("by a key"))
+	if m.OptIn.Actor() != (desk.Actor{Kind: desk.ByKey, ID: w.keyID}) {
+		t.Errorf("the opt-in is %+v", m.OptIn)
+	}
+}

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -116,7 +117,20 @@ type ConversationFilter struct {
 	Unassigned bool
 	Channel    ID // zero: any
 	Contact    ID // zero: any
+
+	// Looked is how many conversations are looked at for one page, 0: MaxLooked. It does
+	// not change which match.
+	Looked int
 }
+
+// MostLooked is how many conversations are looked at for one page.
+func (f ConversationFilter) MostLooked() int { return cmp.Or(f.Looked, MaxLooked) }
+
+// MaxCount is where counts of conversations end.
+const MaxCount = 100
+
+// ConversationCounts are numbers of open conversations, each up to MaxCount.
+type ConversationCounts struct{ Held, Unassigned, Open int }
 
 // Passes tells whether a conversation matches the filter.
 func (f ConversationFilter) Passes(c *Conversation) bool {
@@ -187,12 +201,33 @@ type Message struct {
 	ContactID      ID     // of its conversation; only a Tx fills it in
 }
 
-// An OptIn is the caller's assertion that the person opted in: which key made it, when,
-// and in which request (spec, Message).
+// An OptIn is the caller's assertion that the person opted in: who made it, when, and in
+// which request (spec, Message).
 type OptIn struct {
-	Key     ID
+	Key     ID // zero if a member made it
 	At      Time
 	Request ID
+	Member  ID // zero if a key made it
+}
+
+// NewOptIn is the assertion of a key or a member.
+func NewOptIn(by Actor, at Time, request ID) OptIn {
+	o := OptIn{At: at, Request: request}
+	switch by.Kind {
+	case ByKey:
+		o.Key = by.ID
+	case ByMember:
+		o.Member = by.ID
+	}
+	return o
+}
+
+// Actor is who made the assertion.
+func (o OptIn) Actor() Actor {
+	if !o.Member.IsZero() {
+		return Actor{Kind: ByMember, ID: o.Member}
+	}
+	return Actor{Kind: ByKey, ID: o.Key}
 }
 
 // Reach moves the message forward to a reported status, and returns the names of the

@@ -51,7 +51,11 @@ const (
 	EndpointOff   ErrorType = "webhook_disabled" // a disabled endpoint delivers nothing
 )
 
-// ErrorTypes lists every error type, so that a test can check that the edges handle all
+// Changed refuses what a member decided by an old state of a conversation. Its details
+// are the conversation as it is. It is none of the wire's types: no API request can get it.
+const Changed ErrorType = "changed"
+
+// ErrorTypes lists every error type of the wire, so that a test can check that the edges handle all
 // of them.
 var ErrorTypes = []ErrorType{
 	Unauthorized, Forbidden, InvalidRequest, TooManyOperations, NotFound, MethodNotAllowed,

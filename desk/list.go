@@ -17,6 +17,9 @@ const (
 
 	// MaxLooked is how many records are read for one page of a filtered list.
 	MaxLooked = 5000
+
+	// MaxMemberLooked is MaxLooked for a page of the console.
+	MaxMemberLooked = 2000
 )
 
 // pageRoom is the size of a page's body without its records: the envelope and a cursor.

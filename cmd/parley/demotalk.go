@@ -194,10 +194,10 @@ func holdDemoTalk(ctx context.Context, a *app.App, p app.Principal, channel desk
 		}
 	}
 	if talk.given != "" {
-		_, err = a.Assign(ctx, p, c.ID, talk.given)
+		_, err = a.Assign(ctx, p, c.ID, talk.given, nil)
 	}
 	if err == nil && talk.status != "" {
-		_, err = a.SetStatus(ctx, p, c.ID, talk.status)
+		_, err = a.SetStatus(ctx, p, c.ID, talk.status, nil)
 	}
 	return err
 }

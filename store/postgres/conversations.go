@@ -66,19 +66,26 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 	args := []any{uuid(ws), int64(after.LastMessageAt), int64(after.CreatedAt), uuid(after.ID), limit + 1}
 	bind := func(v any) string { args = append(args, v); return fmt.Sprintf("$%d", len(args)) }
 	const from = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1`
+	// The index of the unassigned ones is the only one with this order.
+	const last = ` ORDER BY last_message_at DESC NULLS LAST, created_at DESC NULLS LAST, id DESC NULLS LAST`
 	const order, reverse = ` ORDER BY last_message_at DESC, created_at DESC, id DESC`, ` ORDER BY last_message_at, created_at, id`
-	var member, contact, status, filters string
+	var member, channel, contact, status, filters string
 	if !f.Assignee.IsZero() {
 		member = bind(uuid(f.Assignee))
 	}
-	if !f.Channel.IsZero() {
+	free := f.Unassigned && member == "" && !few
+	switch {
+	case f.Channel.IsZero():
+	case !few && member == "" && !f.Unassigned && f.Contact.IsZero():
+		channel = bind(uuid(f.Channel))
+	default:
 		filters += ` AND channel_id = ` + bind(uuid(f.Channel))
 	}
 	if !f.Contact.IsZero() {
 		contact = bind(uuid(f.Contact))
 		filters += ` AND contact_id = ` + contact
 	}
-	if f.Unassigned {
+	if f.Unassigned && !free {
 		filters += ` AND assigned_member_id IS NULL`
 	}
 	if f.Status != "" {
@@ -95,14 +102,23 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 			SELECT * FROM found WHERE (last_message_at, created_at, id) < ($2, $3, $4)` + filters + order + ` LIMIT $5`, args
 	}
 	of := func(status, most string) string {
-		if member == "" {
+		// The values end the scan: by comparing rows alone, PostgreSQL would go on to the
+		// last conversation of any status. The first comparison is for the planner.
+		held := func(column, value string) string {
+			return from + ` AND (` + column + `, status, last_message_at, created_at, id) < (` + value + `, ` + status + `, $2, $3, $4)
+			AND ` + column + ` = ` + value + ` AND status = ` + status + ` AND (last_message_at, created_at, id) < ($2, $3, $4)
+			ORDER BY ` + column + ` DESC, status DESC, last_message_at DESC, created_at DESC, id DESC LIMIT ` + most
+		}
+		switch {
+		case member != "":
+			return held(`assigned_member_id`, member)
+		case channel != "":
+			return held(`channel_id`, channel)
+		case free:
+			return from + ` AND assigned_member_id IS NULL AND status = ` + status + ` AND (last_message_at, created_at, id) < ($2, $3, $4)` + last + ` LIMIT ` + most
+		default:
 			return from + ` AND status = ` + status + ` AND (last_message_at, created_at, id) < ($2, $3, $4)` + order + ` LIMIT ` + most
 		}
-		// The values end the scan: by comparing rows alone, PostgreSQL would go on to the
-		// member's last conversation of any status. The first comparison is for the planner.
-		return from + ` AND (assigned_member_id, status, last_message_at, created_at, id) < (` + member + `, ` + status + `, $2, $3, $4)
-			AND assigned_member_id = ` + member + ` AND status = ` + status + ` AND (last_message_at, created_at, id) < ($2, $3, $4)
-			ORDER BY assigned_member_id DESC, status DESC, last_message_at DESC, created_at DESC, id DESC LIMIT ` + most
 	}
 	// The indexes are ordered within a status: a list of all is merged from the three. They
 	// are parameters, so that the index of the open ones, which has no order, does not do.
@@ -120,7 +136,7 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 	if filters == "" {
 		return list(`$5`), args
 	}
-	looked := strconv.Itoa(desk.MaxLooked)
+	looked := strconv.Itoa(f.MostLooked())
 	return `WITH looked AS MATERIALIZED (` + list(looked) + `)
 		(SELECT * FROM looked WHERE true` + filters + order + ` LIMIT $5)
 		UNION ALL (SELECT id, channel_id, contact_id, '', assigned_member_id, assigned_via, preview, last_message_at, created_at FROM looked
@@ -156,6 +172,41 @@ func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.Conversati
 		found, next = found[:limit], &place
 	}
 	return found, next, err
+}
+
+// conversationCountsQuery counts open conversations of all channels, or of one. For a
+// member's and the unassigned ones of a channel there is no index, so a bounded number is
+// looked at. Each part is ordered so that only one index will do, see contactsQuery.
+func conversationCountsQuery(ws, member, channel desk.ID) (string, []any) {
+	args := []any{uuid(ws), orNull(member), string(desk.StatusOpen), desk.MaxCount}
+	const (
+		from     = ` FROM conversations WHERE workspace_id = $1 AND status = $3`
+		held     = from + ` AND assigned_member_id = $2 ORDER BY assigned_member_id DESC, status DESC, last_message_at DESC, created_at DESC, id DESC`
+		free     = from + ` AND assigned_member_id IS NULL ORDER BY last_message_at DESC NULLS LAST, created_at DESC NULLS LAST, id DESC NULLS LAST`
+		open     = from + ` ORDER BY last_message_at DESC, created_at DESC, id DESC`
+		count    = `(SELECT count(*) FROM (SELECT 1`
+		upTo     = ` LIMIT $4) v)`
+		countOf  = `(SELECT count(*) FROM (SELECT FROM (SELECT channel_id`
+		upToOf   = ` LIMIT $5) v WHERE channel_id = $6 LIMIT $4) v)`
+		openedOf = from + ` AND channel_id = $6 ORDER BY channel_id DESC, status DESC, last_message_at DESC, created_at DESC, id DESC`
+	)
+	if channel.IsZero() {
+		return `SELECT ` + count + held + upTo + `, ` + count + free + upTo + `, ` + count + open + upTo, args
+	}
+	return `SELECT ` + countOf + held + upToOf + `, ` + countOf + free + upToOf + `, ` + count + openedOf + upTo,
+		append(args, desk.MaxMemberLooked, uuid(channel))
+}
+
+// CountConversations counts open conversations.
+func (s *Store) CountConversations(ctx context.Context, ws, member, channel desk.ID) (counts desk.ConversationCounts, err error) {
+	query, args := conversationCountsQuery(ws, member, channel)
+	err = s.read(ctx, func(p *pipe) error {
+		counts, err = one(p, "count conversations", func(row pgx.Row) (n desk.ConversationCounts, err error) {
+			return n, row.Scan(&n.Held, &n.Unassigned, &n.Open)
+		}, query, args...)
+		return err
+	})
+	return counts, err
 }
 
 const (
@@ -195,14 +246,14 @@ func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
 const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
-	opt_in_key, opt_in_at, opt_in_request`
+	opt_in_key, opt_in_at, opt_in_request, opt_in_member`
 
 // readMessage reads messageColumns, and what a query adds to them.
 func readMessage(row pgx.Row, more ...any) (*desk.Message, error) {
 	var m desk.Message
 	var o desk.OptIn
 	err := row.Scan(append([]any{into(&m.ConversationID), (*int64)(&m.TS), into(&m.ID), into(&m.ChannelID), (*string)(&m.Direction), &m.ExternalID, &m.Text,
-		(*string)(&m.Delivery), document{&m.Failure}, into(&o.Key), (*int64)(&o.At), into(&o.Request)}, more...)...)
+		(*string)(&m.Delivery), document{&m.Failure}, into(&o.Key), (*int64)(&o.At), into(&o.Request), into(&o.Member)}, more...)...)
 	if o.At != 0 {
 		m.OptIn = &o
 	}
@@ -221,7 +272,7 @@ const (
 	// A message that is looked for is a late one of its conversation.
 	messageQuery = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = $1 AND conversation_id = $2 AND id = $3 ORDER BY ts DESC LIMIT 1`
-	newestMessageQuery = `SELECT ts FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND ts >= $3 AND ts < $4 ORDER BY ts DESC LIMIT 1`
+	newestMessageQuery = `SELECT ts, id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND ts >= $3 AND ts < $4 ORDER BY ts DESC, id DESC LIMIT 1`
 	messageByQuery     = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = $1 AND channel_id = $2 AND external_id = $3 AND external_id <> ''`
 )
@@ -258,10 +309,11 @@ func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *d
 }
 
 const putMessageQuery = `INSERT INTO messages (workspace_id, ` + messageColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 	ON CONFLICT (workspace_id, conversation_id, ts, id) DO UPDATE SET channel_id = excluded.channel_id,
 	direction = excluded.direction, external_id = excluded.external_id, text = excluded.text, delivery = excluded.delivery,
-	failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request`
+	failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request,
+	opt_in_member = excluded.opt_in_member`
 
 // putMessage inserts or replaces a message. A second one with the same id at the
 // provider is an error.
@@ -271,7 +323,7 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 		o = *m.OptIn
 	}
 	p.put(putMessageQuery, uuid(ws), uuid(m.ConversationID), int64(m.TS), uuid(m.ID), uuid(m.ChannelID), string(m.Direction), m.ExternalID, m.Text,
-		string(m.Delivery), asJSON(m.Failure), orNull(o.Key), int64(o.At), orNull(o.Request))
+		string(m.Delivery), asJSON(m.Failure), orNull(o.Key), int64(o.At), orNull(o.Request), orNull(o.Member))
 	return p.fail
 }
 

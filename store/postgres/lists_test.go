@@ -163,8 +163,14 @@ func TestListsAreBounded(t *testing.T) {
 										continue
 									}
 									bound := 3*page + 3
-									if unassigned || !channel.IsZero() || !contact.IsZero() {
+									if !contact.IsZero() || !channel.IsZero() && (unassigned || !assignee.IsZero()) {
 										bound = desk.MaxLooked + 3 // with the first of each status
+									}
+									if channel == little {
+										f.Looked, bound = desk.MaxMemberLooked, min(bound, desk.MaxMemberLooked+3)
+										if contact == nothing { // its few are sorted
+											bound = max(bound, fewConversations+3)
+										}
 									}
 									query, args := conversationsQuery(ws, f, after, desk.MaxLimit, contact == nothing)
 									check(bound, fmt.Sprintf("conversations: %+v", f), query, args)
@@ -179,6 +185,25 @@ func TestListsAreBounded(t *testing.T) {
 			query, args := conversationsQuery(ws, desk.ConversationFilter{Status: desk.StatusOpen, Assignee: most}, &newest, desk.MaxLimit, false)
 			if _, by, blocks := lookedAt(t, s, query, args); blocks > 30 {
 				t.Errorf("few open conversations of a member: %d blocks are read: %q", blocks, by)
+			}
+			counts := func(what string) {
+				t.Helper()
+				query, args := conversationCountsQuery(ws, most, desk.ID{})
+				check(3*desk.MaxCount+3, what+": counts", query, args)
+				for _, channel := range []desk.ID{{4}, little, nothing} {
+					query, args := conversationCountsQuery(ws, most, channel)
+					check(2*desk.MaxMemberLooked+desk.MaxCount+3, what+": counts of a channel", query, args)
+				}
+			}
+			counts("all assigned")
+			// Nobody has told the planner that this changed.
+			if _, err := s.pool.Exec(t.Context(), `UPDATE conversations SET assigned_member_id = NULL`); err != nil {
+				t.Fatal(err)
+			}
+			counts("all unassigned")
+			for _, f := range []desk.ConversationFilter{{Assignee: most}, {Unassigned: true}, {Unassigned: true, Status: desk.StatusClosed}, {Channel: desk.ID{4}, Status: desk.StatusClosed}} {
+				query, args := conversationsQuery(ws, f, &newest, desk.MaxLimit, false)
+				check(3*page+3, fmt.Sprintf("all unassigned: %+v", f), query, args)
 			}
 			check(fewConversations+1, "conversations of a contact", conversationCountQuery, []any{uuid(ws), uuid(first), fewConversations + 1})
 			check(page, "messages", messagesQuery, []any{uuid(ws), uuid(desk.ID{8}), int64(*listed / 2), uuid(lastID), page})

@@ -27,5 +27,6 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00014_webhooks.sql":      "0e5652fd49c56a1e0456dc41b219dc9f5fa080011adf732b65473ba6e1f9aef9",
 		"00015_deliveries.sql":    "c413a346109a2fa6b0edfa84c1c288c73ac743ee7e50557115903118f47a3a9d",
 		"00016_key_uses.sql":      "9ea66027bd716bc354b3434d6f3fad0e5a1311dc64bef86a2ec46f79aa63b5fc",
+		"00017_console.sql":       "a3f8450a67a9ac7c57049e71c42e1276c4b9d33ee165a723dbd3e40266c8f3d2",
 	})
 }

@@ -162,8 +162,11 @@ func (t *tx) MessageBy(channel desk.ID, externalID string) (*desk.Message, error
 	return one(t.pipe, "message", readOneMessage, messageByQuery+forUpdate, uuid(t.ws), uuid(channel), externalID)
 }
 
-func (t *tx) NewestMessage(conversation desk.ID, from, before desk.Time) (desk.Time, error) {
-	return one(t.pipe, "newest message", readTime, newestMessageQuery, uuid(t.ws), uuid(conversation), int64(from), int64(before))
+func (t *tx) NewestMessage(conversation desk.ID, from, before desk.Time) (desk.MessagePlace, error) {
+	return one(t.pipe, "newest message", func(row pgx.Row) (place desk.MessagePlace, err error) {
+		err = row.Scan((*int64)(&place.TS), into(&place.ID))
+		return place, err
+	}, newestMessageQuery, uuid(t.ws), uuid(conversation), int64(from), int64(before))
 }
 
 func (t *tx) PutMessage(m *desk.Message) error { return putMessage(t.pipe, t.ws, m) }

@@ -87,19 +87,27 @@ func newConversationList(f desk.ConversationFilter, few bool) (l conversationLis
 			where += fmt.Sprintf(` AND %s = ?%d`, column, 5+len(l.ids))
 		}
 	}
-	if by("assigned_member_id", f.Assignee); !f.Assignee.IsZero() {
-		index = `conversations_held`
-	}
-	if l.walk = !few && (f.Unassigned || !f.Channel.IsZero() || !f.Contact.IsZero()); l.walk {
-		columns = walkColumns
-	}
-	if few {
+	by("assigned_member_id", f.Assignee)
+	switch {
+	case few:
 		index = `conversations_contact`
 		by("channel_id", f.Channel)
 		by("contact_id", f.Contact)
-		if f.Unassigned {
-			where += ` AND assigned_member_id IS NULL`
-		}
+	case !f.Assignee.IsZero():
+		index, l.walk = `conversations_held`, !f.Channel.IsZero() || !f.Contact.IsZero() || f.Unassigned
+	case f.Unassigned:
+		index, l.walk = `conversations_unassigned`, !f.Channel.IsZero() || !f.Contact.IsZero()
+	case !f.Contact.IsZero():
+		l.walk = true
+	case !f.Channel.IsZero():
+		index = `conversations_channel`
+		by("channel_id", f.Channel)
+	}
+	if f.Unassigned && (!l.walk || f.Assignee.IsZero()) {
+		where += ` AND assigned_member_id IS NULL`
+	}
+	if l.walk {
+		columns = walkColumns
 	}
 	l.query = `SELECT ` + columns + ` FROM conversations INDEXED BY ` + index + where
 	switch {
@@ -114,7 +122,7 @@ func newConversationList(f desk.ConversationFilter, few bool) (l conversationLis
 
 func (l conversationList) bind(c conn, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) stmt {
 	if l.walk {
-		limit = desk.MaxLooked
+		limit = f.MostLooked()
 	}
 	rows := c.stmt(l.query).id(ws).time(after.LastMessageAt).time(after.CreatedAt).id(after.ID).int(int64(limit) + 1)
 	for _, id := range l.ids {
@@ -164,7 +172,7 @@ func walk(c conn, rows stmt, ws desk.ID, f desk.ConversationFilter, limit int) (
 	var ids []desk.ID
 	var last desk.ConversationPlace
 	for looked := 0; rows.next(); looked++ {
-		if looked == desk.MaxLooked || len(ids) == limit {
+		if looked == f.MostLooked() || len(ids) == limit {
 			next = &last
 			break
 		}
@@ -186,6 +194,47 @@ func walk(c conn, rows stmt, ws desk.ID, f desk.ConversationFilter, limit int) (
 	return found, next, nil
 }
 
+// countQuery counts open conversations of all channels, countOfQuery those of one. For a
+// member's and the unassigned ones of a channel there is no index, so a bounded number is
+// looked at.
+const (
+	countQuery = `SELECT
+	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_held
+		WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open' LIMIT ?3)),
+	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_unassigned
+		WHERE workspace_id = ?1 AND assigned_member_id IS NULL AND status = 'open' LIMIT ?3)),
+	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_recent
+		WHERE workspace_id = ?1 AND status = 'open' LIMIT ?3))`
+	countOfQuery = `SELECT
+	(SELECT count(*) FROM (SELECT 1 FROM (SELECT channel_id FROM conversations INDEXED BY conversations_held
+		WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open'
+		ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT ?5) WHERE channel_id = ?4 LIMIT ?3)),
+	(SELECT count(*) FROM (SELECT 1 FROM (SELECT channel_id FROM conversations INDEXED BY conversations_unassigned
+		WHERE workspace_id = ?1 AND assigned_member_id IS NULL AND status = 'open'
+		ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT ?5) WHERE channel_id = ?4 LIMIT ?3)),
+	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_channel
+		WHERE workspace_id = ?1 AND channel_id = ?4 AND status = 'open' LIMIT ?3))`
+)
+
+// CountConversations counts open conversations.
+func (s *Store) CountConversations(ctx context.Context, ws, member, channel desk.ID) (counts desk.ConversationCounts, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		query := countQuery
+		if !channel.IsZero() {
+			query = countOfQuery
+		}
+		row := c.stmt(query).id(ws).idOrNull(member).int(desk.MaxCount)
+		if !channel.IsZero() {
+			row = row.id(channel).int(desk.MaxMemberLooked)
+		}
+		counts, err = one("count conversations", row, func(s *stmt) desk.ConversationCounts {
+			return desk.ConversationCounts{Held: int(s.readInt()), Unassigned: int(s.readInt()), Open: int(s.readInt())}
+		})
+		return err
+	})
+	return counts, err
+}
+
 const (
 	putConversationQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -194,6 +243,7 @@ const (
 		preview = excluded.preview, last_message_at = excluded.last_message_at, created_at = excluded.created_at`
 	moveConversationQuery = `UPDATE conversations SET assigned_member_id = ?, assigned_via = ?, preview = ?, last_message_at = ?
 		WHERE workspace_id = ? AND id = ?`
+	holdConversationQuery = `UPDATE conversations SET assigned_member_id = ?, assigned_via = ? WHERE workspace_id = ? AND id = ?`
 )
 
 // putConversation inserts or replaces a conversation. A second open one of a contact
@@ -202,9 +252,12 @@ const (
 // a statement that sets few columns writes half as many pages.
 func putConversation(c conn, ws desk.ID, was, v *desk.Conversation) error {
 	var s stmt
-	if was != nil && was.ChannelID == v.ChannelID && was.ContactID == v.ContactID && was.Status == v.Status && was.CreatedAt == v.CreatedAt {
+	switch moved := was != nil && was.ChannelID == v.ChannelID && was.ContactID == v.ContactID && was.Status == v.Status && was.CreatedAt == v.CreatedAt; {
+	case moved && was.LastMessageAt == v.LastMessageAt && was.Preview == v.Preview:
+		s = c.stmt(holdConversationQuery).idOrNull(v.AssignedMember).text(string(v.AssignedVia)).id(ws).id(v.ID)
+	case moved:
 		s = c.stmt(moveConversationQuery).idOrNull(v.AssignedMember).text(string(v.AssignedVia)).text(v.Preview).time(v.LastMessageAt).id(ws).id(v.ID)
-	} else {
+	default:
 		s = c.stmt(putConversationQuery).id(ws).id(v.ID).id(v.ChannelID).id(v.ContactID).text(string(v.Status)).
 			idOrNull(v.AssignedMember).text(string(v.AssignedVia)).text(v.Preview).time(v.LastMessageAt).time(v.CreatedAt)
 	}
@@ -215,7 +268,7 @@ func putConversation(c conn, ws desk.ID, was, v *desk.Conversation) error {
 const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
-	opt_in_key, opt_in_at, opt_in_request`
+	opt_in_key, opt_in_at, opt_in_request, opt_in_member`
 
 func readMessage(s *stmt) *desk.Message {
 	m := &desk.Message{
@@ -223,7 +276,7 @@ func readMessage(s *stmt) *desk.Message {
 		ExternalID: s.readText(), Text: s.readText(), Delivery: desk.Delivery(s.readText()),
 	}
 	s.readJSON(&m.Failure)
-	if o := (desk.OptIn{Key: s.readID(), At: s.readTime(), Request: s.readID()}); o.At != 0 {
+	if o := (desk.OptIn{Key: s.readID(), At: s.readTime(), Request: s.readID(), Member: s.readID()}); o.At != 0 {
 		m.OptIn = &o
 	}
 	return m
@@ -242,7 +295,7 @@ const (
 	// A message that is looked for is a late one of its conversation.
 	messageQuery = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = ? AND conversation_id = ? AND id = ? ORDER BY ts DESC LIMIT 1`
-	newestMessageQuery = `SELECT ts FROM messages WHERE workspace_id = ? AND conversation_id = ? AND ts >= ? AND ts < ? ORDER BY ts DESC LIMIT 1`
+	newestMessageQuery = `SELECT ts, id FROM messages WHERE workspace_id = ? AND conversation_id = ? AND ts >= ? AND ts < ? ORDER BY ts DESC, id DESC LIMIT 1`
 	messageByQuery     = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = ? AND channel_id = ? AND external_id = ? AND external_id <> ''`
 )
@@ -277,12 +330,13 @@ func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 		o = *m.OptIn
 	}
 	return failed("store message", c.stmt(`INSERT INTO messages (workspace_id, `+messageColumns+`)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, conversation_id, ts, id) DO UPDATE SET channel_id = excluded.channel_id,
 		direction = excluded.direction, external_id = excluded.external_id, text = excluded.text, delivery = excluded.delivery,
-		failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request`).
+		failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request,
+		opt_in_member = excluded.opt_in_member`).
 		id(ws).id(m.ConversationID).time(m.TS).id(m.ID).id(m.ChannelID).text(string(m.Direction)).text(m.ExternalID).text(m.Text).
-		text(string(m.Delivery)).json(m.Failure).idOrNull(o.Key).time(o.At).idOrNull(o.Request).run())
+		text(string(m.Delivery)).json(m.Failure).idOrNull(o.Key).time(o.At).idOrNull(o.Request).idOrNull(o.Member).run())
 }
 
 const (

@@ -31,6 +31,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00014_webhooks.sql":      "955aa232859150aac0e291ab141f637404eb6e1eb2b20c01ba72fa6fdcde97e6",
 		"00015_deliveries.sql":    "97cef4bcfc4dff04a1b68cb14ae0b2b77a3f1aaaaf6063f737faa48a5829bcb2",
 		"00016_key_uses.sql":      "2a8299346b3d4c2564dfeacf3e989020b11e47780109816bc61f08446c2f6eed",
+		"00017_console.sql":       "030f7a410848363ea861224f85756e553bfe5bd5bf8ab8ce7c841775783ebe8b",
 	})
 }
 

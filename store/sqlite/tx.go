@@ -87,8 +87,10 @@ func (t *tx) MessageBy(channel desk.ID, externalID string) (*desk.Message, error
 	return one("message", t.c.stmt(messageByQuery).id(t.ws).id(channel).text(externalID), readOneMessage)
 }
 
-func (t *tx) NewestMessage(conversation desk.ID, from, before desk.Time) (desk.Time, error) {
-	return one("newest message", t.c.stmt(newestMessageQuery).id(t.ws).id(conversation).time(from).time(before), (*stmt).readTime)
+func (t *tx) NewestMessage(conversation desk.ID, from, before desk.Time) (desk.MessagePlace, error) {
+	return one("newest message", t.c.stmt(newestMessageQuery).id(t.ws).id(conversation).time(from).time(before), func(s *stmt) desk.MessagePlace {
+		return desk.MessagePlace{TS: s.readTime(), ID: s.readID()}
+	})
 }
 
 func (t *tx) PutMessage(m *desk.Message) error { return putMessage(t.c, t.ws, m) }

@@ -193,6 +193,9 @@ func conversationFilters(t *testing.T, s app.Store) {
 								want = append(want, c)
 							}
 						}
+						if f.Channel != channels[0] {
+							f.Looked = desk.MaxMemberLooked
+						}
 						got, _, err := s.Conversations(t.Context(), ws, f, nil, 100)
 						must(t, err)
 						equal(t, fmt.Sprintf("conversations of %+v", f), got, want)
@@ -207,6 +210,54 @@ func conversationFilters(t *testing.T, s app.Store) {
 	if kinds < 32 {
 		t.Errorf("only %d filters let something through", kinds)
 	}
+}
+
+// conversationCounts: counts end at a hundred, and those of a channel among a member's look
+// at the newest ones only.
+func conversationCounts(t *testing.T, s app.Store) {
+	ws, ada := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	bob, channels := newID(), [3]desk.ID{newID(), newID(), newID()}
+	check := func(member, channel desk.ID, want desk.ConversationCounts) {
+		t.Helper()
+		got, err := s.CountConversations(t.Context(), ws, member, channel)
+		must(t, err)
+		equal(t, "counts", got, want)
+	}
+	check(ada.ID, desk.ID{}, desk.ConversationCounts{})
+	put := func(ws desk.ID, n int, channel, holder desk.ID, status desk.ConversationStatus, at desk.Time) {
+		store(t, s, ws, func(tx app.Tx) error {
+			for range n {
+				c := newConversation(channel, newID())
+				if c.Status, c.LastMessageAt = status, at; !holder.IsZero() {
+					c.Assign(holder)
+				}
+				if err := tx.PutConversation(c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	put(ws, 3, channels[0], ada.ID, desk.StatusOpen, 1)
+	put(ws, 4, channels[1], ada.ID, desk.StatusOpen, 2)
+	put(ws, 5, channels[0], bob, desk.StatusOpen, 3)
+	put(ws, 6, channels[0], desk.ID{}, desk.StatusOpen, 4)
+	put(ws, 7, channels[0], desk.ID{}, desk.StatusClosed, 5)
+	put(ws, 8, channels[1], ada.ID, desk.StatusArchived, 6)
+	put(other, 9, channels[0], ada.ID, desk.StatusOpen, 7)
+	check(ada.ID, desk.ID{}, desk.ConversationCounts{Held: 7, Unassigned: 6, Open: 18})
+	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 6, Open: 14})
+	check(ada.ID, channels[1], desk.ConversationCounts{Held: 4, Open: 4})
+	check(bob, channels[1], desk.ConversationCounts{Open: 4})
+	check(desk.ID{}, desk.ID{}, desk.ConversationCounts{Unassigned: 6, Open: 18})
+	put(ws, desk.MaxMemberLooked-6, channels[2], desk.ID{}, desk.StatusOpen, 8)
+	put(ws, desk.MaxCount, channels[2], ada.ID, desk.StatusOpen, 9)
+	check(ada.ID, desk.ID{}, desk.ConversationCounts{Held: desk.MaxCount, Unassigned: desk.MaxCount, Open: desk.MaxCount})
+	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 6, Open: 14})
+	check(ada.ID, channels[2], desk.ConversationCounts{Held: desk.MaxCount, Unassigned: desk.MaxCount, Open: desk.MaxCount})
+	put(ws, 2, channels[2], desk.ID{}, desk.StatusOpen, 10)
+	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 4, Open: 14})
 }
 
 func messageFieldsSurvive(t *testing.T, s app.Store) {
@@ -227,6 +278,8 @@ func messageFieldsSurvive(t *testing.T, s app.Store) {
 	check()
 	want.Direction, want.Delivery, want.ExternalID, want.Text = desk.Outbound, desk.Sent, "wamid.1", "*a'b*\n\"c\" 😀\\"
 	want.OptIn = &desk.OptIn{Key: newID(), At: now(), Request: newID()}
+	check()
+	want.OptIn = &desk.OptIn{Member: newID(), At: now(), Request: newID()}
 	check()
 	want.Delivery, want.Failure = desk.Failed, &desk.Failure{Code: 131026, Title: "Not \"delivered\"", Fix: "ü"}
 	check()
@@ -298,9 +351,13 @@ func newestMessage(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	foreign, _ := newWorkspace(t, s)
 	c, other := newConversation(newID(), newID()), newConversation(newID(), newID())
-	put := func(ws desk.ID, c *desk.Conversation, at desk.Time) {
-		m := newMessage(c)
+	last := map[desk.Time]desk.ID{} // of two messages of one time, the one with the greater id
+	put := func(ws desk.ID, of *desk.Conversation, at desk.Time) {
+		m := newMessage(of)
 		m.TS = at
+		if id := last[at]; ws != foreign && of == c && string(m.ID[:]) > string(id[:]) {
+			last[at] = m.ID
+		}
 		store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(m) })
 	}
 	for _, at := range []desk.Time{10, 40, 20, 20} {
@@ -314,8 +371,8 @@ func newestMessage(t *testing.T, s app.Store) {
 			if err != nil {
 				return err
 			}
-			if got != want {
-				t.Errorf("from %d to %d: %d, want %d", span[0], span[1], got, want)
+			if (got != desk.MessagePlace{TS: want, ID: last[want]}) {
+				t.Errorf("from %d to %d: %v, want %d", span[0], span[1], got, want)
 			}
 		}
 		return nil

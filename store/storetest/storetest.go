@@ -68,6 +68,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"conversation/one_is_open":            oneOpenConversation,
 		"conversation/order_and_places":       conversationOrder,
 		"conversation/filters":                conversationFilters,
+		"conversation/counts":                 conversationCounts,
 		"conversation/goes_with_its_contact":  deleteErasesConversations,
 		"message/fields_survive":              messageFieldsSurvive,
 		"message/newest_of_a_span":            newestMessage,
