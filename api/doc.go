@@ -24,7 +24,7 @@
 //	callbacks.go      what providers call: the handshake, and callbacks
 //	figures.go        the metrics that are not about HTTP
 //	mcp.go            POST /mcp: key, origin and body of assistants' calls
-//	pages.go          /openapi.json, /docs and /
+//	pages.go          /openapi.json and /docs
 //
 // The API description is openapi.json; a test compares it with the routes. Handlers
 // decode, call app, and render; they decide nothing.

@@ -3,6 +3,7 @@ package api
 import (
 	_ "embed"
 	"net/http"
+	"strings"
 
 	"parley/web"
 
@@ -15,9 +16,6 @@ var openapi []byte
 // Description is the API description, as OpenAPI.
 func Description() []byte { return openapi }
 
-//go:embed index.html
-var index []byte
-
 //go:embed docs.html
 var docs []byte
 
@@ -28,7 +26,6 @@ var docsScript []byte
 // elements, and has images in its stylesheet.
 const (
 	noOthers  = "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-	indexMay  = "default-src 'none'; style-src 'unsafe-inline'" + noOthers
 	docsMay   = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'" + noOthers
 	assetsMay = "default-src 'none'" + noOthers
 )
@@ -53,16 +50,20 @@ func static(contentType, may string, body []byte) web.Handler {
 // pages adds the paths outside of /v1 that need no key.
 func (s *Server) pages() {
 	const html = "text/html; charset=utf-8"
-	s.web.Handle("GET /{$}", static(html, indexMay, index), fail(inQuery))
 	s.web.Handle("GET /openapi.json", static(web.JSON, assetsMay, openapi), fail(inQuery))
 	s.web.Handle("GET /docs", static(html, docsMay, docs), fail(inQuery))
 	s.web.Handle("GET /docs/{$}", static(html, docsMay, docs), fail(inQuery))
 	s.web.Handle("GET /docs/parley.js", static("text/javascript; charset=utf-8", assetsMay, docsScript), fail(inQuery))
 	swagger := v5emb.New("", "", "/docs")
+	s.web.Handle("/", func(w *web.Response, r *http.Request) error {
+		if s.browser != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+			return s.browser(w, r)
+		}
+		return s.web.NoRoute(w, r)
+	}, fail(inQuery))
 	s.web.Handle("GET /docs/", func(w *web.Response, r *http.Request) error {
 		guard(w, assetsMay)
 		swagger.ServeHTTP(w, r)
 		return nil
 	}, fail(inQuery))
-	s.web.Handle("/", func(w *web.Response, r *http.Request) error { return s.web.NoRoute(w, r) }, fail(inQuery))
 }

@@ -28,6 +28,8 @@ type Config struct {
 
 	MCP       http.Handler // of POST /mcp, after the key was checked; nil: none
 	PublicURL string       // of the pages that may call it; "": none
+
+	Browser web.Handler // answers unknown paths that a browser asks for; nil: as for others
 }
 
 // A Server answers /v1, the pages, and providers' callbacks.
@@ -37,11 +39,13 @@ type Server struct {
 	rate  *web.Rate
 	limit int
 	forms forms
+
+	browser web.Handler
 }
 
 // New builds a Server and registers its handlers.
 func New(c Config) *Server {
-	s := &Server{app: c.App, web: c.Web, rate: web.NewRate(c.RateLimit), limit: c.RateLimit}
+	s := &Server{app: c.App, web: c.Web, rate: web.NewRate(c.RateLimit), limit: c.RateLimit, browser: c.Browser}
 	s.web.Register(figures{c.App})
 	for _, rt := range append(s.routes(), route{pattern: "/v1/", do: s.unknown}) {
 		s.web.Handle(rt.pattern, s.serve(rt), fail(inputOf(rt.pattern)))

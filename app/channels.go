@@ -348,18 +348,23 @@ func (a *App) ReceiveSimulated(ctx context.Context, p Principal, channel desk.ID
 	if c == nil {
 		return nil, errNoChannel
 	}
-	if _, simulated := a.providers[c.Kind].(Simulator); !simulated {
-		return nil, desk.InvalidAt("/channel", "customers write to a %s channel themselves; messages can be simulated on a simulated channel only", c.Kind)
-	}
-	in := InboundMessage{ExternalID: string(c.Kind) + "." + a.newID().String(), At: a.now()}
+	in := InboundMessage{}
 	if in.Number, err = desk.ParsePhone(from, p.Settings.Country); err != nil {
 		return nil, desk.InvalidAt("/from", "%v", err)
 	}
 	if in.Name, err = desk.ParseName(name); err != nil {
 		return nil, desk.InvalidAt("/name", "%v", err)
 	}
+	return a.receiveSimulated(ctx, p.Workspace(), c, in, text)
+}
+
+func (a *App) receiveSimulated(ctx context.Context, ws desk.ID, c *desk.Channel, in InboundMessage, text string) (_ *desk.Conversation, err error) {
+	if _, simulated := a.providers[c.Kind].(Simulator); !simulated {
+		return nil, desk.InvalidAt("/channel", "customers write to a %s channel themselves; messages can be simulated on a simulated channel only", c.Kind)
+	}
+	in.ExternalID, in.At = string(c.Kind)+"."+a.newID().String(), a.now()
 	if in.Text, err = desk.ParseMessage(text); err != nil {
 		return nil, desk.InvalidAt("/text", "%v", err)
 	}
-	return a.Receive(ctx, p.Workspace(), channel, in)
+	return a.Receive(ctx, ws, c.ID, in)
 }

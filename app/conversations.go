@@ -302,3 +302,34 @@ func (a *App) sender(tx Tx, p person, name string, actor desk.Actor, now desk.Ti
 	}
 	return outcome.Contact, tx.Flush(book)
 }
+
+// OptedOut returns since when a contact has opted out of marketing, or 0.
+func (a *App) OptedOut(ctx context.Context, p Principal, contact *desk.Contact) (desk.Time, error) {
+	return a.optedOut(ctx, p.Workspace(), contact.Address(), contact)
+}
+
+// WriteAsCustomer receives a message of a conversation's customer, and returns the
+// conversation that it went to: a new one if this one is not open. It returns NotFound,
+// and InvalidRequest unless the channel is simulated and the text valid.
+func (a *App) WriteAsCustomer(ctx context.Context, p Principal, conversation desk.ID, text string) (*desk.Conversation, error) {
+	if err := p.Allow(desk.SandboxWrite); err != nil {
+		return nil, err
+	}
+	c, err := a.store.Conversation(ctx, p.Workspace(), conversation)
+	if err != nil {
+		return nil, err
+	}
+	contact, settings, err := a.store.Contact(ctx, p.Workspace(), c.ContactID)
+	if err != nil {
+		return nil, err
+	}
+	channel := settings.Channel(c.ChannelID)
+	if channel == nil {
+		return nil, errNoChannel
+	}
+	number := contact.Address()
+	if number == "" {
+		return nil, desk.Invalidf("this person has no number any more, and so can't write")
+	}
+	return a.receiveSimulated(ctx, p.Workspace(), channel, InboundMessage{Number: number}, text)
+}

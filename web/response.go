@@ -188,3 +188,12 @@ func (w *Response) actor() slog.Attr {
 func (w *Response) RequestID() string { return w.Header().Get("X-Request-Id") }
 
 func (w *Response) requestID() slog.Attr { return slog.String("request_id", w.RequestID()) }
+
+// Begun tells whether the answer has begun.
+func (w *Response) Begun() bool { return w.status != 0 }
+
+// Explain logs an error which the room answers itself, as web does for the errors that
+// handlers return.
+func (w *Response) Explain(e *desk.Error) {
+	w.server.explain(w, w.request, w.request.Pattern, e)
+}

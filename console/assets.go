@@ -1,0 +1,75 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"net/http"
+	"strings"
+
+	"parley/desk"
+	"parley/web"
+)
+
+//go:embed assets
+var assetFiles embed.FS
+
+// assets are the stylesheet and the script. Their path has a hash of what is in them, so
+// browsers keep them until the next release.
+type assets struct {
+	path   string // /static/HASH/
+	bodies map[string][]byte
+	zipped map[string][]byte
+}
+
+var assetTypes = map[string]string{
+	"style.css": "text/css; charset=utf-8",
+	"app.js":    "text/javascript; charset=utf-8",
+	"icon.svg":  "image/svg+xml",
+}
+
+func loadAssets() assets {
+	a := assets{bodies: map[string][]byte{}, zipped: map[string][]byte{}}
+	sum := sha256.New()
+	for _, name := range []string{"app.js", "icon.svg", "style.css"} {
+		body, err := assetFiles.ReadFile("assets/" + name)
+		if err != nil {
+			panic(err) // they are in the program
+		}
+		sum.Write(body)
+		a.bodies[name], a.zipped[name] = body, zip(body)
+	}
+	a.path = "/static/" + hex.EncodeToString(sum.Sum(nil)[:8]) + "/"
+	return a
+}
+
+func zip(body []byte) []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level exists
+	_, _ = w.Write(body)                                  // to memory
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// Path is the URL of a file.
+func (a *assets) Path(name string) string { return a.path + name }
+
+func (s *Server) asset(w *web.Response, r *http.Request) error {
+	guard(w.Header())
+	name := r.PathValue("name")
+	body, ok := s.files.bodies[name]
+	if !ok {
+		return desk.NotFoundf("no such file")
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		body = s.files.zipped[name]
+	}
+	w.Reply(http.StatusOK, assetTypes[name], body)
+	return nil
+}

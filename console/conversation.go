@@ -1,0 +1,451 @@
+package console
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// A thread is the page of a conversation.
+type thread struct {
+	ID                        desk.ID
+	Path                      string // of the page, with the view of its list
+	Query                     string // the view of its list
+	Back                      string
+	Next                      string // the conversation to go on with after this one is closed
+	List                      listing
+	Person                    person
+	Channel                   string
+	ChannelID                 desk.ID
+	Status                    desk.ConversationStatus
+	Standing                  string // who holds it, in words
+	Holder                    string
+	Mine                      bool
+	SeenMessage, SeenAssignee string
+	Members                   []memberChoice
+	Days                      []dayOfMessages
+	Earlier, Later            string
+	News                      *news
+	Blocked                   string // why nothing can be sent on the channel
+	OptedOut                  moment
+	MayChange, MaySend        bool
+	Sandbox, Writing          bool
+	Draft                     string
+}
+
+// A person is the contact beside a conversation.
+type person struct {
+	ID      desk.ID
+	Known   bool
+	Name    string
+	Address string
+	Facts   []fact
+	Others  []conversationLink
+}
+
+// A fact is a label and a value.
+type fact struct{ Label, Value string }
+
+// A conversationLink is a conversation in a list beside something else.
+type conversationLink struct {
+	Href, Label string
+	At          moment
+	Here        bool
+}
+
+// A memberChoice is a member in the list to assign to.
+type memberChoice struct {
+	ID   desk.ID
+	Name string
+	Here bool
+}
+
+// A dayOfMessages are the messages of one day.
+type dayOfMessages struct {
+	ID, Label string
+	Messages  []bubble
+}
+
+// A bubble is one message.
+type bubble struct {
+	ID      desk.ID
+	Ours    bool
+	Text    []run
+	At      moment
+	Track   *track
+	Failure *failure
+}
+
+// A run is a part of a text: plain, or a link.
+type run struct{ Text, Link string }
+
+// A failure is why a message did not arrive.
+type failure struct{ Title, Fix, Again string }
+
+// A track shows how far a message got: joined dots, always with the word.
+type track struct {
+	Word   string
+	Length int // of the line so far
+	Dots   []dot
+}
+
+type dot struct {
+	X  int
+	On bool
+}
+
+// News are what has changed since the member looked, and a form to do it anyway.
+type news struct {
+	Heading, Text  string
+	Action, Button string
+	Fields         []hiddenField
+}
+
+type hiddenField struct{ Name, Value string }
+
+func (s *Server) conversation(c *call) error {
+	return c.thread(func(*thread) {})
+}
+
+// thread shows a conversation's page, after change has changed it.
+func (c *call) thread(change func(*thread)) error {
+	t, err := c.readThread(c.id("id"))
+	if err != nil {
+		return err
+	}
+	change(t)
+	return c.show("conversation", view{Title: t.Person.Name, Data: t})
+}
+
+func (c *call) readThread(id desk.ID) (*thread, error) {
+	ctx, a := c.r.Context(), c.s.app
+	conv, err := a.Conversation(ctx, c.p, id)
+	if err != nil {
+		return nil, err
+	}
+	people, err := a.ContactsByID(ctx, c.p, []desk.ID{conv.ContactID})
+	if err != nil {
+		return nil, err
+	}
+	contact := people[conv.ContactID]
+	name, only, _ := c.inboxView()
+	t := &thread{
+		ID: id, Query: inboxQuery(name, only), Status: conv.Status, ChannelID: conv.ChannelID,
+		Holder: c.memberName(conv.AssignedMember), Mine: conv.AssignedMember == c.p.Actor.ID, SeenAssignee: conv.AssignedMember.String(),
+		MayChange: c.may(desk.ConversationsWrite), MaySend: c.may(desk.MessagesSend) && contact != nil,
+	}
+	t.Path, t.Back, t.Standing = "/inbox/"+id.String()+t.Query, "/inbox"+t.Query, standing(conv, t.Holder)
+	if t.List, err = c.listing(id); err != nil {
+		return nil, err
+	}
+	t.Next = nextOf(t.List.Rows)
+	if err := c.readPerson(t, contact, conv); err != nil {
+		return nil, err
+	}
+	if err := c.readMessages(t); err != nil {
+		return nil, err
+	}
+	for _, m := range c.p.Settings.Members() {
+		t.Members = append(t.Members, memberChoice{m.ID, m.Name, m.ID == conv.AssignedMember})
+	}
+	if v := c.p.Settings.Channel(conv.ChannelID); v != nil {
+		t.Channel, t.Sandbox = channelName(v, false), v.Kind == desk.SandboxChannel && t.MayChange
+		switch now := desk.TimeOf(c.now); {
+		case !v.Enabled:
+			t.Blocked = "This channel is turned off. Nothing can be sent on it."
+		case v.Status.BlockedAt(now) != "":
+			t.Blocked = "Nothing can be sent on this channel now: " + sentence(v.Status.BlockedAt(now))
+		}
+	}
+	return t, nil
+}
+
+// standing says who holds a conversation, or that it has ended.
+func standing(v *desk.Conversation, holder string) string {
+	switch {
+	case v.Status == desk.StatusClosed:
+		return "closed"
+	case v.Status == desk.StatusArchived:
+		return "archived"
+	case holder == "":
+		return "unassigned"
+	case holder == "you":
+		return "yours"
+	}
+	return "held by " + holder
+}
+
+// nextOf is the conversation after the open one in the list, or the one before it; "" if
+// there is no other.
+func nextOf(rows []conversationRow) string {
+	for i, r := range rows {
+		switch {
+		case !r.Here:
+		case i+1 < len(rows):
+			return rows[i+1].ID.String()
+		case i > 0:
+			return rows[i-1].ID.String()
+		}
+	}
+	return ""
+}
+
+func (c *call) readMessages(t *thread) error {
+	before := c.query("before")
+	page, next, err := c.s.app.Messages(c.r.Context(), c.p, t.ID, before, pageRows)
+	if err != nil {
+		return err
+	}
+	newest := page
+	if before != "" {
+		t.Later = t.Path
+		if newest, _, err = c.s.app.Messages(c.r.Context(), c.p, t.ID, "", 1); err != nil {
+			return err
+		}
+	}
+	if len(newest) > 0 {
+		t.SeenMessage = newest[0].ID.String()
+	}
+	if next != "" {
+		t.Earlier = "/inbox/" + t.ID.String() + with(t.Query, "before", next)
+	}
+	for i := len(page) - 1; i >= 0; i-- {
+		m := page[i]
+		label := c.day(m.TS)
+		if n := len(t.Days); n == 0 || t.Days[n-1].Label != label {
+			t.Days = append(t.Days, dayOfMessages{ID: time.UnixMilli(int64(m.TS)).In(c.zone).Format(time.DateOnly), Label: label})
+		}
+		day := &t.Days[len(t.Days)-1]
+		day.Messages = append(day.Messages, c.bubble(m, t.Person.ID))
+	}
+	return nil
+}
+
+func (c *call) bubble(m *desk.Message, contact desk.ID) bubble {
+	b := bubble{ID: m.ID, Ours: m.Direction == desk.Outbound, Text: runs(m.Text), At: c.clock(m.TS)}
+	if b.Ours {
+		b.Track = trackOf(m.Delivery)
+		if m.Failure != nil && m.Delivery == desk.Failed {
+			b.Failure = &failure{Title: sentence(m.Failure.Title), Fix: sentence(m.Failure.Fix), Again: "/send?contact=" + contact.String() + "&channel=" + m.ChannelID.String()}
+		}
+	}
+	return b
+}
+
+// trackWords are the deliveries in the order in which a message reaches them.
+var trackWords = []struct {
+	at   desk.Delivery
+	word string
+}{{desk.Queued, "Queued"}, {desk.Sent, "Sent"}, {desk.Delivered, "Delivered"}, {desk.Read, "Read"}}
+
+// trackStep is the distance between two dots of a track.
+const trackStep = 12
+
+func trackOf(d desk.Delivery) *track {
+	if d == desk.Failed {
+		return &track{Word: "Failed"}
+	}
+	t := &track{}
+	for i, step := range trackWords {
+		t.Dots = append(t.Dots, dot{X: 4 + trackStep*i, On: t.Word == ""})
+		if step.at == d {
+			t.Word, t.Length = step.word, trackStep*i
+		}
+	}
+	return t
+}
+
+var links = regexp.MustCompile(`https?://[^\s<>"']+`)
+
+// runs splits a text into plain parts and links. Punctuation after a link is not a part
+// of it.
+func runs(text string) (list []run) {
+	for {
+		at := links.FindStringIndex(text)
+		if at == nil {
+			break
+		}
+		link := strings.TrimRight(text[at[0]:at[1]], ".,;:!?)]}")
+		if at[0] > 0 {
+			list = append(list, run{Text: text[:at[0]]})
+		}
+		list = append(list, run{Text: link, Link: link})
+		text = text[at[0]+len(link):]
+	}
+	if text != "" || list == nil {
+		list = append(list, run{Text: text})
+	}
+	return list
+}
+
+// otherConversations is how many conversations of a person are listed beside one.
+const otherConversations = 10
+
+func (c *call) readPerson(t *thread, contact *desk.Contact, conv *desk.Conversation) error {
+	t.Person = person{ID: conv.ContactID, Known: contact != nil, Name: nameOf(contact)}
+	if contact == nil {
+		return nil
+	}
+	t.Person.Address = phone(contact.Address())
+	add := func(label, value string) {
+		if value != "" {
+			t.Person.Facts = append(t.Person.Facts, fact{label, value})
+		}
+	}
+	add("Phone", phone(contact.Phone))
+	add("E-mail", contact.Email)
+	add("Own id", contact.ExternalID)
+	if contact.Owner != nil {
+		add("Owner", contact.Owner.Name)
+	}
+	for _, v := range c.attributeFacts(contact) {
+		add(v.Label, v.Value)
+	}
+	add("Note", contact.Note)
+	since, err := c.s.app.OptedOut(c.r.Context(), c.p, contact)
+	if err != nil {
+		return err
+	}
+	t.OptedOut = c.when(since)
+	list, _, err := c.s.app.ContactConversations(c.r.Context(), c.p, contact.ID, "", "", otherConversations)
+	if err != nil {
+		return err
+	}
+	for _, v := range list {
+		t.Person.Others = append(t.Person.Others, conversationLink{
+			Href: "/inbox/" + v.ID.String(), Label: capital(standing(v, c.memberName(v.AssignedMember))), At: c.when(v.LastMessageAt), Here: v.ID == conv.ID,
+		})
+	}
+	return nil
+}
+
+// seen is what the member saw last of a conversation, as the form has it.
+func (c *call) seen() *app.Seen {
+	message, _ := desk.ParseID(c.form.text("seen_message"))
+	assignee, _ := desk.ParseID(c.form.text("seen_assignee"))
+	return &app.Seen{Message: message, Assignee: assignee}
+}
+
+func (s *Server) assign(c *call) error {
+	id, to := c.id("id"), c.form.text("to")
+	_, err := s.app.Assign(c.r.Context(), c.p, id, to, c.seen())
+	if desk.IsType(err, desk.Changed) {
+		return c.changed(func(t *thread) {
+			t.News.Action, t.News.Button = "/inbox/"+id.String()+"/assign"+t.Query, "Assign anyway"
+			if to == c.p.Actor.ID.String() {
+				t.News.Button = "Take it anyway"
+				if t.Holder != "" && !t.Mine {
+					t.News.Button = "Take over from " + t.Holder
+				}
+			}
+			t.News.Fields = append(t.News.Fields, hiddenField{"to", to})
+		})
+	}
+	if err != nil {
+		return c.refused(err)
+	}
+	done := "assigned"
+	if to == c.p.Actor.ID.String() {
+		done = "taken"
+	}
+	return c.backTo(id, done)
+}
+
+func (s *Server) setStatus(c *call) error {
+	id := c.id("id")
+	status, err := desk.ParseConversationStatus(c.form.text("status"))
+	if err == nil {
+		_, err = s.app.SetStatus(c.r.Context(), c.p, id, status, c.seen())
+	}
+	if desk.IsType(err, desk.Changed) {
+		return c.changed(func(t *thread) {
+			t.News.Action, t.News.Button = "/inbox/"+id.String()+"/status"+t.Query, statusWords[status].anyway
+			t.News.Fields = append(t.News.Fields, hiddenField{"status", string(status)}, hiddenField{"next", c.form.text("next")})
+		})
+	}
+	if err != nil {
+		return c.refused(err)
+	}
+	if status != desk.StatusClosed {
+		return c.backTo(id, statusWords[status].done)
+	}
+	name, channel, _ := c.inboxView()
+	path := "/inbox"
+	if next, ok := desk.ParseID(c.form.text("next")); ok {
+		path += "/" + next.String()
+	}
+	return c.see(path+inboxQuery(name, channel), statusWords[status].done)
+}
+
+// statusWords are the words for what a change of the status does.
+var statusWords = map[desk.ConversationStatus]struct{ done, anyway string }{
+	desk.StatusOpen:     {"opened", "Open it anyway"},
+	desk.StatusClosed:   {"closed", "Close anyway"},
+	desk.StatusArchived: {"archived", "Archive anyway"},
+}
+
+// backTo shows the conversation again, in the same view.
+func (c *call) backTo(id desk.ID, done string) error {
+	name, channel, _ := c.inboxView()
+	return c.see("/inbox/"+id.String()+inboxQuery(name, channel), done)
+}
+
+// changed shows what others have done since the member looked, and asks again. Nothing
+// was done yet.
+func (c *call) changed(ask func(*thread)) error {
+	saw := c.seen()
+	t, err := c.readThread(c.id("id"))
+	if err != nil {
+		return err
+	}
+	t.News = &news{Heading: "Nothing was done, because something changed meanwhile"}
+	if holder, _ := desk.ParseID(t.SeenAssignee); holder != saw.Assignee {
+		t.News.Heading = "Nothing was done: " + t.Holder + " holds it now"
+		switch t.Holder {
+		case "you":
+			t.News.Heading = "Nothing was done: it is yours now"
+		case "":
+			t.News.Heading = "Nothing was done: nobody holds it any more"
+		}
+	} else if n := len(t.Days); n > 0 {
+		last := t.Days[n-1].Messages
+		m := last[len(last)-1]
+		t.News.Heading = "Nothing was done: " + t.Person.Name + " wrote meanwhile"
+		if m.Ours {
+			t.News.Heading = "Nothing was done: a message was sent meanwhile"
+		}
+		for _, part := range m.Text {
+			t.News.Text += part.Text
+		}
+	}
+	t.News.Fields = []hiddenField{{"seen_message", t.SeenMessage}, {"seen_assignee", t.SeenAssignee}}
+	ask(t)
+	return c.render(http.StatusConflict, "conversation", view{Title: t.Person.Name, Data: t, Form: &form{}})
+}
+
+// refused shows the conversation with the reason why an action on it was refused.
+func (c *call) refused(err error) error {
+	e := desk.AsError(err)
+	if e.Type == desk.NotFound || e.Type == desk.Unauthorized || e.Type == desk.Forbidden {
+		return err
+	}
+	t, readErr := c.readThread(c.id("id"))
+	if readErr != nil {
+		return err
+	}
+	t.Draft, t.Writing = c.form.raw("text"), c.form.has("text")
+	return c.again("conversation", view{Title: t.Person.Name, Data: t}, err)
+}
+
+// writeAsCustomer puts a message of the customer into a sandbox.
+func (s *Server) writeAsCustomer(c *call) error {
+	v, err := s.app.WriteAsCustomer(c.r.Context(), c.p, c.id("id"), c.form.raw("text"))
+	if err != nil {
+		return c.refused(err)
+	}
+	return c.backTo(v.ID, "")
+}

@@ -1,0 +1,17 @@
+// Package console is the pages in which a team works: settings, contacts and the inbox,
+// rendered on the server. Everything works without the script; app.js makes pages renew
+// themselves and adds keys.
+//
+//	routes.go        the list of pages and actions, with the permission on the line
+//	page.go          Server: one request from its session to its page; the one render, the one error exit
+//	form.go          fields of forms, and the errors beside them
+//	words.go         advice, codes and confirmations in the console's own words
+//	show.go          times, numbers, phone numbers and initials as people read them
+//	assets.go        the stylesheet and the script
+//	home.go          /: the inbox, or what to run first
+//	inbox.go         the inbox: its views and the list of conversations
+//	conversation.go  a conversation: its messages, who holds it, its status
+//
+// A new page is a line in routes.go, a file, and a template in templates/. Handlers call
+// app and render; they decide nothing.
+package console

@@ -1,0 +1,146 @@
+package console
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"parley/desk"
+)
+
+// A form is what a POST brought, and what is wrong with it. The zero form is one that
+// nobody has filled in yet: its fields have the values that the page gives.
+type form struct {
+	values  url.Values
+	errors  map[string]string // by field
+	Message string            // what is wrong in general
+	Advice  string
+}
+
+// A fieldError is a line of the summary of errors.
+type fieldError struct{ ID, Label, Text string }
+
+// text returns a field without white space around it.
+func (f *form) text(name string) string { return strings.TrimSpace(f.values.Get(name)) }
+
+// raw returns a field as it was typed, with newlines as others write them.
+func (f *form) raw(name string) string {
+	return strings.ReplaceAll(f.values.Get(name), "\r\n", "\n")
+}
+
+// has tells whether a box is ticked, or a button was pressed.
+func (f *form) has(name string) bool { return f.values.Has(name) }
+
+// list returns all values of a field.
+func (f *form) list(name string) []string { return f.values[name] }
+
+// refuse notes an error: beside its field, or for the form as a whole.
+func (f *form) refuse(e *desk.Error) {
+	name := fieldOf(e.At)
+	if name != "" && f.values.Has(name) {
+		f.wrong(name, message(e))
+	} else {
+		f.Message = message(e)
+	}
+	f.Advice = advise(e)
+}
+
+// wrong notes an error of one field.
+func (f *form) wrong(name, text string) {
+	if f.errors == nil {
+		f.errors = map[string]string{}
+	}
+	f.errors[name] = text
+}
+
+// fieldOf is the name of the field of an error's place: /email is email, and
+// /attributes/plan is attributes.plan.
+func fieldOf(at string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(at, "/"), "/", ".")
+}
+
+// Refused tells whether anything is wrong.
+func (f *form) Refused() bool { return f.Message != "" || len(f.errors) > 0 }
+
+// Errors lists the errors of fields, for the summary.
+func (f *form) Errors() (list []fieldError) {
+	for _, name := range slices.Sorted(maps.Keys(f.errors)) {
+		list = append(list, fieldError{ID: idOf(name), Label: labelOf(name), Text: f.errors[name]})
+	}
+	return list
+}
+
+// A field is one input of a form.
+type field struct {
+	ID, Name, Label, Hint string
+	Value                 string
+	Error                 string
+	Type                  string // of an input
+	Complete              string // autocomplete
+	Required, Checked     bool
+	Max, Rows             int
+	Choices               []choice
+}
+
+// A choice is one option of a select.
+type choice struct {
+	Value, Label string
+	Selected     bool
+}
+
+// Field makes a field. value is shown unless the form was sent already.
+func (f *form) Field(name, label, hint, value string) *field {
+	out := &field{ID: idOf(name), Name: name, Label: label, Hint: hint, Value: value, Error: f.errors[name], Type: "text", Rows: 3, Complete: "off"}
+	if f.values != nil {
+		out.Value = f.values.Get(name)
+	}
+	return out
+}
+
+// Box makes a field that is ticked or not.
+func (f *form) Box(name, label, hint string, ticked bool) *field {
+	out := f.Field(name, label, hint, "")
+	out.Checked = ticked
+	if f.values != nil {
+		out.Checked = f.values.Has(name)
+	}
+	return out
+}
+
+// As sets the type of an input, and what browsers may fill in.
+func (d *field) As(kind string) *field {
+	d.Type = kind
+	return d
+}
+
+// Fill names what a browser may fill in: autocomplete.
+func (d *field) Fill(what string) *field {
+	d.Complete = what
+	return d
+}
+
+// Need marks the field as required.
+func (d *field) Need() *field {
+	d.Required = true
+	return d
+}
+
+// Tall sets the rows of a text area.
+func (d *field) Tall(rows int) *field {
+	d.Rows = rows
+	return d
+}
+
+// Of sets the choices of a select, and selects the value.
+func (d *field) Of(choices []choice) *field {
+	d.Choices = make([]choice, len(choices))
+	for i, c := range choices {
+		c.Selected = c.Value == d.Value
+		d.Choices[i] = c
+	}
+	return d
+}
+
+// idOf is the id of a field's element.
+func idOf(name string) string { return "f-" + strings.ReplaceAll(name, ".", "-") }

@@ -1,0 +1,239 @@
+package console
+
+import (
+	"net/url"
+	"slices"
+
+	"parley/desk"
+)
+
+// pageRows is how many rows a list of the console shows.
+const pageRows = 50
+
+// The views of the inbox. A member's id is a view too: what that member holds.
+const (
+	viewMine       = "mine"
+	viewUnassigned = "unassigned"
+	viewOpen       = "open"
+	viewClosed     = "closed"
+	viewArchived   = "archived"
+)
+
+// A listing is the inbox's list with the links around it.
+type listing struct {
+	Views       []tab
+	More        []tab
+	Other       string // the name of the view, if it is one of More
+	Rows        []conversationRow
+	First, Next string
+	Empty       nothing
+}
+
+// A tab is a link to a view.
+type tab struct {
+	Label, Href string
+	Heading     string // above it
+	Count       string
+	Here        bool
+}
+
+// A conversationRow is a conversation in a list.
+type conversationRow struct {
+	ID            desk.ID
+	Href          string
+	Name, Preview string
+	At            moment
+	Holder        string
+	Here          bool
+}
+
+// A nothing is what a page shows where nothing is: what will be there, and one action.
+type nothing struct{ Title, Text, Link, Action string }
+
+func (s *Server) inbox(c *call) error {
+	list, err := c.listing(desk.ID{})
+	if err != nil {
+		return err
+	}
+	return c.show("inbox", view{Title: "Inbox", Data: struct{ List listing }{list}})
+}
+
+// inboxView reads the view and the channel that the URL names. An unknown view is mine.
+func (c *call) inboxView() (name string, channel desk.ID, f desk.ConversationFilter) {
+	name = c.query("view")
+	channel, _ = desk.ParseID(c.query("channel"))
+	if c.p.Settings.Channel(channel) == nil {
+		channel = desk.ID{}
+	}
+	f.Channel = channel
+	switch name {
+	case viewUnassigned:
+		f.Status, f.Unassigned = desk.StatusOpen, true
+	case viewOpen:
+		f.Status = desk.StatusOpen
+	case viewClosed:
+		f.Status = desk.StatusClosed
+	case viewArchived:
+		f.Status = desk.StatusArchived
+	default:
+		f.Status, f.Assignee = desk.StatusOpen, c.p.Actor.ID
+		if id, ok := desk.ParseID(name); ok && c.p.Settings.Member(id) != nil {
+			f.Assignee = id
+		} else {
+			name = viewMine
+		}
+	}
+	return name, channel, f
+}
+
+// inboxQuery is the query of the URLs of a view.
+func inboxQuery(name string, channel desk.ID) string {
+	q := url.Values{}
+	if name != viewMine {
+		q.Set("view", name)
+	}
+	if !channel.IsZero() {
+		q.Set("channel", channel.String())
+	}
+	if len(q) == 0 {
+		return ""
+	}
+	return "?" + q.Encode()
+}
+
+// listing is the list of the view that the URL names, in which a conversation may be
+// open.
+func (c *call) listing(open desk.ID) (l listing, err error) {
+	name, channel, f := c.inboxView()
+	counts, err := c.s.app.InboxCounts(c.r.Context(), c.p, channel)
+	if err != nil {
+		return l, err
+	}
+	l.views(c, name, channel, counts.Mine, counts.Unassigned, counts.Open)
+	query := inboxQuery(name, channel)
+	after := c.query("after")
+	page, next, err := c.s.app.Conversations(c.r.Context(), c.p, f, after, pageRows)
+	if desk.IsType(err, desk.InvalidRequest) { // a place in another view's list
+		after = ""
+		page, next, err = c.s.app.Conversations(c.r.Context(), c.p, f, "", pageRows)
+	}
+	if err != nil {
+		return l, err
+	}
+	if l.Rows, err = c.conversationRows(page, query, open); err != nil {
+		return l, err
+	}
+	if after != "" {
+		l.First = "/inbox" + query
+	}
+	if next != "" {
+		l.Next = "/inbox" + with(query, "after", next)
+	}
+	l.Empty = emptyView(name, counts.Unassigned)
+	return l, nil
+}
+
+// with adds a parameter to a query.
+func with(query, name, value string) string {
+	mark := "?"
+	if query != "" {
+		mark = "&"
+	}
+	return query + mark + name + "=" + url.QueryEscape(value)
+}
+
+func (c *call) conversationRows(page []*desk.Conversation, query string, open desk.ID) ([]conversationRow, error) {
+	ids := make([]desk.ID, len(page))
+	for i, v := range page {
+		ids[i] = v.ContactID
+	}
+	people, err := c.s.app.ContactsByID(c.r.Context(), c.p, ids)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]conversationRow, len(page))
+	for i, v := range page {
+		rows[i] = conversationRow{
+			ID: v.ID, Href: "/inbox/" + v.ID.String() + query, Name: nameOf(people[v.ContactID]), Preview: v.Preview,
+			At: c.when(v.LastMessageAt), Holder: c.memberName(v.AssignedMember), Here: v.ID == open,
+		}
+	}
+	return rows, nil
+}
+
+// memberName is what a member is called; "" for none, and for one that was removed.
+func (c *call) memberName(id desk.ID) string {
+	if m := c.p.Settings.Member(id); m != nil {
+		if m.ID == c.p.Actor.ID {
+			return "you"
+		}
+		return m.Name
+	}
+	return ""
+}
+
+func (l *listing) views(c *call, here string, channel desk.ID, mine, unassigned, open int) {
+	link := func(name, label string, n int) tab {
+		t := tab{Label: label, Href: "/inbox" + inboxQuery(name, channel), Here: name == here}
+		if n > 0 {
+			t.Count = upTo99(n)
+		}
+		return t
+	}
+	l.Views = []tab{link(viewMine, "Mine", mine), link(viewUnassigned, "Unassigned", unassigned), link(viewOpen, "All open", open)}
+	l.More = []tab{link(viewClosed, "Closed", 0), link(viewArchived, "Archived", 0)}
+	heading := "Held by"
+	for _, m := range c.p.Settings.Members() {
+		if m.ID == c.p.Actor.ID {
+			continue
+		}
+		t := link(m.ID.String(), m.Name, 0)
+		t.Heading, heading = heading, ""
+		l.More = append(l.More, t)
+	}
+	if i := slices.IndexFunc(l.More, func(t tab) bool { return t.Here }); i >= 0 {
+		l.Other = l.More[i].Label
+	}
+	if channels := c.p.Settings.Channels(); len(channels) > 1 {
+		l.More = append(l.More, tab{Heading: "Channel", Label: "All channels", Href: "/inbox" + inboxQuery(here, desk.ID{}), Here: channel.IsZero()})
+		for _, v := range channels {
+			l.More = append(l.More, tab{Label: channelName(v, true), Href: "/inbox" + inboxQuery(here, v.ID), Here: v.ID == channel})
+		}
+	}
+}
+
+// channelName is what a channel is called; exact tells it from others of its kind.
+func channelName(v *desk.Channel, exact bool) string {
+	name := "WhatsApp"
+	if v.Kind == desk.SandboxChannel {
+		name = "Sandbox"
+	}
+	if exact {
+		name += " " + v.ExternalID
+	}
+	return name
+}
+
+// emptyView says what will be in a view that is empty.
+func emptyView(name string, unassigned int) nothing {
+	switch name {
+	case viewMine:
+		if unassigned > 0 {
+			verb := "are"
+			if unassigned == 1 {
+				verb = "is"
+			}
+			return nothing{"Nothing is yours", upTo99(unassigned) + " " + verb + " unassigned.", "/inbox?view=unassigned", "See unassigned"}
+		}
+		return nothing{"Nothing is yours", "Conversations that you take, or that come from contacts you own, will be here.", "/inbox?view=open", "See all open"}
+	case viewUnassigned:
+		return nothing{"Everybody is looked after", "Conversations that nobody holds will be here.", "/inbox?view=open", "See all open"}
+	case viewOpen:
+		return nothing{"No open conversations", "When a customer writes, or you send a template, the conversation will be here.", "/contacts", "Choose a contact"}
+	case viewClosed:
+		return nothing{"No closed conversations", "What the team closes will be here, and can be opened again.", "/inbox", "See yours"}
+	case viewArchived:
+		return nothing{"No archived conversations", "What the team archives will be here.", "/inbox", "See yours"}
+	}
+	return nothing{"Nothing here", "This member holds no open conversation.", "/inbox?view=open", "See all open"}
+}

@@ -1,0 +1,221 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // a server may have no list of time zones
+	"unicode"
+
+	"parley/desk"
+
+	"github.com/nyaruka/phonenumbers"
+	"golang.org/x/text/unicode/norm"
+)
+
+// funcs are what templates call.
+var funcs = template.FuncMap{
+	"count":    count,
+	"more":     upTo99,
+	"phone":    phone,
+	"initials": initials,
+	"name":     nameOf,
+	"dict":     dict,
+	"list":     func(items ...any) []any { return items },
+}
+
+// dict makes the data of a template that needs several values.
+func dict(pairs ...any) (map[string]any, error) {
+	m := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		key, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("dict: %v is no name", pairs[i])
+		}
+		m[key] = pairs[i+1]
+	}
+	return m, nil
+}
+
+// A moment is a time as a page shows it.
+type moment struct {
+	Text  string // short: 14:05, Tue 14:05, 12 Mar, 12 Mar 2025
+	Title string // with second and zone
+	ISO   string
+}
+
+// when shows a time in the reader's zone; the zero time is the zero moment.
+func (c *call) when(t desk.Time) moment {
+	if t == 0 {
+		return moment{}
+	}
+	at, now := time.UnixMilli(int64(t)).In(c.zone), c.now.In(c.zone)
+	layout := "2 Jan 2006"
+	switch days := daysBetween(at, now); {
+	case days == 0:
+		layout = "15:04"
+	case days > 0 && days < 7:
+		layout = "Mon 15:04"
+	case at.Year() == now.Year():
+		layout = "2 Jan"
+	}
+	return moment{Text: at.Format(layout), Title: at.Format("Mon 2 Jan 2006 15:04:05 MST"), ISO: at.UTC().Format(time.RFC3339)}
+}
+
+// clock shows the time of day.
+func (c *call) clock(t desk.Time) moment {
+	m := c.when(t)
+	if t != 0 {
+		m.Text = time.UnixMilli(int64(t)).In(c.zone).Format("15:04")
+	}
+	return m
+}
+
+// day names the day of a time: Today, Yesterday, Tuesday 3 March.
+func (c *call) day(t desk.Time) string {
+	at, now := time.UnixMilli(int64(t)).In(c.zone), c.now.In(c.zone)
+	switch daysBetween(at, now) {
+	case 0:
+		return "Today"
+	case 1:
+		return "Yesterday"
+	}
+	if at.Year() == now.Year() {
+		return at.Format("Monday 2 January")
+	}
+	return at.Format("2 January 2006")
+}
+
+// daysBetween counts the midnights between two times of one zone.
+func daysBetween(at, now time.Time) int {
+	midnight := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
+	return int(midnight(now).Sub(midnight(at)) / (24 * time.Hour))
+}
+
+// zoneOf is the zone of the reader's browser, which the script puts into a cookie;
+// otherwise UTC.
+func zoneOf(r *http.Request) *time.Location {
+	cookie, err := r.Cookie("tz")
+	if err != nil || len(cookie.Value) > 64 || cookie.Value == "Local" {
+		return time.UTC
+	}
+	zone, err := time.LoadLocation(cookie.Value)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
+
+// count writes a number with commas: 12,400.
+func count(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// upTo99 writes a count that ends at 99+.
+func upTo99(n int) string {
+	if n > 99 {
+		return "99+"
+	}
+	return strconv.Itoa(n)
+}
+
+// phone writes digits as an international number: +34 612 34 56 78.
+func phone(digits string) string {
+	if digits == "" {
+		return ""
+	}
+	n, err := phonenumbers.Parse("+"+digits, "")
+	if err != nil {
+		return "+" + digits
+	}
+	return phonenumbers.Format(n, phonenumbers.INTERNATIONAL)
+}
+
+// initials are the first letters of the first and the last word of a name.
+func initials(name string) string {
+	var first []rune
+	for word := range strings.FieldsSeq(norm.NFC.String(name)) {
+		if r := []rune(word)[0]; unicode.IsLetter(r) || unicode.IsDigit(r) {
+			first = append(first, unicode.ToUpper(r))
+		}
+	}
+	switch len(first) {
+	case 0:
+		return "#"
+	case 1:
+		return string(first)
+	}
+	return string([]rune{first[0], first[len(first)-1]})
+}
+
+// nameOf is what a contact is called: its name, or the best of its addresses.
+func nameOf(c *desk.Contact) string {
+	switch {
+	case c == nil:
+		return "Deleted contact"
+	case c.Name != "":
+		return c.Name
+	case c.Phone != "":
+		return phone(c.Phone)
+	case c.Email != "":
+		return c.Email
+	case c.ExternalID != "":
+		return c.ExternalID
+	case len(c.Further) > 0:
+		return c.Further[0].Value
+	}
+	return "Nameless contact"
+}
+
+// attributeFacts lists a contact's attributes that are not archived, as people read them.
+func (c *call) attributeFacts(contact *desk.Contact) (list []fact) {
+	var values map[string]any
+	decoder := json.NewDecoder(strings.NewReader(contact.Attributes.JSON()))
+	decoder.UseNumber()
+	if decoder.Decode(&values) != nil {
+		return nil // stored values are JSON
+	}
+	for _, a := range c.p.Settings.SortedAttributes() {
+		if v, ok := values[a.Key]; ok && !a.Archived {
+			list = append(list, fact{a.Label, c.attributeText(a, v)})
+		}
+	}
+	return list
+}
+
+func (c *call) attributeText(a *desk.Attribute, value any) string {
+	switch v := value.(type) {
+	case bool:
+		if v {
+			return "Yes"
+		}
+		return "No"
+	case []any:
+		words := make([]string, len(v))
+		for i, item := range v {
+			words[i] = fmt.Sprint(item)
+		}
+		return strings.Join(words, ", ")
+	case string:
+		switch a.Type {
+		case desk.DateAttribute:
+			if at, err := time.Parse(time.DateOnly, v); err == nil {
+				return at.Format("2 Jan 2006")
+			}
+		case desk.DatetimeAttribute:
+			if at, err := time.Parse(time.RFC3339, v); err == nil {
+				return at.In(c.zone).Format("2 Jan 2006 15:04 MST")
+			}
+		}
+		return v
+	}
+	return fmt.Sprint(value)
+}

@@ -1,0 +1,183 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/desk"
+)
+
+// statuses maps the types of errors to the status of a page.
+var statuses = map[desk.ErrorType]int{
+	desk.Unauthorized:         http.StatusUnauthorized,
+	desk.Forbidden:            http.StatusForbidden,
+	desk.InvalidRequest:       http.StatusUnprocessableEntity,
+	desk.TooManyOperations:    http.StatusUnprocessableEntity,
+	desk.NotFound:             http.StatusNotFound,
+	desk.MethodNotAllowed:     http.StatusMethodNotAllowed,
+	desk.IdentityConflict:     http.StatusConflict,
+	desk.TypeConflict:         http.StatusConflict,
+	desk.InvalidAttributes:    http.StatusUnprocessableEntity,
+	desk.PayloadTooLarge:      http.StatusRequestEntityTooLarge,
+	desk.RateLimited:          http.StatusTooManyRequests,
+	desk.Unavailable:          http.StatusServiceUnavailable,
+	desk.Internal:             http.StatusInternalServerError,
+	desk.ConversationOpen:     http.StatusConflict,
+	desk.OptInRequired:        http.StatusUnprocessableEntity,
+	desk.RecipientOptedOut:    http.StatusUnprocessableEntity,
+	desk.AmbiguousChannel:     http.StatusUnprocessableEntity,
+	desk.ChannelNotUsable:     http.StatusUnprocessableEntity,
+	desk.RecipientUnreachable: http.StatusUnprocessableEntity,
+	desk.TemplateNotSendable:  http.StatusUnprocessableEntity,
+	desk.InvalidVariables:     http.StatusUnprocessableEntity,
+	desk.IdempotencyKeyReused: http.StatusConflict,
+	desk.ProviderRejected:     http.StatusUnprocessableEntity,
+	desk.ProviderUnavailable:  http.StatusServiceUnavailable,
+	desk.SendInProgress:       http.StatusConflict,
+	desk.SendOutcomeUnknown:   http.StatusConflict,
+	desk.CursorExpired:        http.StatusNotFound,
+	desk.WebhookExists:        http.StatusConflict,
+	desk.EndpointOff:          http.StatusConflict,
+}
+
+func statusOf(e *desk.Error) int { return statuses[e.Type] }
+
+// headings are the titles of the error page.
+var headings = map[int]string{
+	http.StatusUnauthorized:        "Signed out",
+	http.StatusForbidden:           "Not allowed",
+	http.StatusNotFound:            "Not here",
+	http.StatusMethodNotAllowed:    "Not here",
+	http.StatusConflict:            "Something changed",
+	http.StatusTooManyRequests:     "Too many tries",
+	http.StatusServiceUnavailable:  "Not saved",
+	http.StatusInternalServerError: "Something went wrong",
+}
+
+func heading(status int) string {
+	if h := headings[status]; h != "" {
+		return h
+	}
+	return "That did not work"
+}
+
+// messages replaces the messages of errors that pages tell in their own way. The same
+// page answers for everything that is not there, so that it shows nothing of other
+// workspaces.
+var messages = map[desk.ErrorType]string{
+	desk.Unauthorized:     "You are signed out.",
+	desk.NotFound:         "There is no such page, or what it showed was deleted.",
+	desk.MethodNotAllowed: "There is no such page, or what it showed was deleted.",
+	desk.Unavailable:      "The database does not answer. Nothing was saved.",
+	desk.Internal:         "Something went wrong on the server.",
+	desk.Forbidden:        "Your role does not allow this.",
+	desk.CursorExpired:    "This part of the log is no longer kept.",
+}
+
+// message is what a page says about an error.
+func message(e *desk.Error) string {
+	if text := messages[e.Type]; text != "" {
+		return text
+	}
+	return sentence(e.Message)
+}
+
+// advices words what a member can do. Pages name neither commands nor routes of the API.
+var advices = map[desk.AdviceKind]string{
+	desk.SeeDetails:       "See below.",
+	desk.SeeFirstDetails:  "See below: %s.",
+	desk.ListMembers:      "Choose one of the members.",
+	desk.ListChannels:     "Choose one of the channels.",
+	desk.ListTemplates:    "The templates page lists them.",
+	desk.ListAttributes:   "The attributes in the settings list them.",
+	desk.ListIdentities:   "The contact's page lists those it holds.",
+	desk.ListWorkspaces:   "Ask whoever runs this server.",
+	desk.ListKeys:         "The keys in the settings list them.",
+	desk.ListAttempts:     "The sends page lists them.",
+	desk.ClearField:       "Empty the field %s instead.",
+	desk.ClearOwner:       "Choose no owner instead.",
+	desk.RemoveIdentities: "Remove some of the contact's addresses first.",
+	desk.AddChannel:       "An admin adds one in the settings.",
+	desk.EnableChannel:    "An admin enables it in the settings of the channel.",
+	desk.CheckChannel:     "The settings of the channel say what is wrong.",
+	desk.SyncChannel:      "An admin can fetch the templates now.",
+	desk.EditKey:          "An admin can add it in the settings of the key.",
+	desk.RevokeKey:        "Revoke the key to end it now.",
+	desk.ReleaseAttempt:   "An admin can settle it on the sends page, once it is known whether the message arrived.",
+	desk.FinishMigration:  "The server is being moved to another database. Try again later.",
+	desk.StoreToken:       "An admin stores a new access token in the settings of the channel.",
+	desk.StoreAppSecret:   "An admin stores the right app secret in the settings of the channel.",
+	desk.ListWebhooks:     "The webhooks in the settings list them.",
+	desk.RemoveWebhook:    "Remove one first.",
+	desk.AllowAddress:     "Whoever runs this server can allow addresses of its own network.",
+	desk.EnableWebhook:    "Enable it first.",
+}
+
+// more is advice for types of errors whose own advice says nothing, or nothing for a page.
+var more = map[desk.ErrorType]string{
+	desk.Unavailable:        "Try again in a moment.",
+	desk.Internal:           "Try again. If it stays, give the request id to whoever runs this server.",
+	desk.Forbidden:          "An admin can do it:",
+	desk.RateLimited:        "Wait a moment, then try again.",
+	desk.SendInProgress:     "It is on its way. Look at the conversation in a moment.",
+	desk.SendOutcomeUnknown: "Do not send it again: the person may have got it. The sends page shows how it ends.",
+}
+
+// advise is what a page says to do about an error.
+func advise(e *desk.Error) string {
+	if text := more[e.Type]; text != "" {
+		return text
+	}
+	return e.Advice.Worded(advices)
+}
+
+// toasts say what an action did. A page that follows an action names one by its key, so
+// that nobody can put words into our mouth.
+var toasts = map[string]string{
+	"assigned": "Assigned.",
+	"taken":    "It is yours.",
+	"closed":   "Closed.",
+	"opened":   "Open again.",
+	"archived": "Archived.",
+	"written":  "The customer has written.",
+	"saved":    "Saved.",
+}
+
+// labels are the words for fields whose name is not one.
+var labels = map[string]string{
+	"email":       "E-mail",
+	"external_id": "Own id",
+	"to":          "Person",
+	"url":         "URL",
+}
+
+func labelOf(name string) string {
+	if text := labels[name]; text != "" {
+		return text
+	}
+	_, last, found := strings.Cut(name, ".")
+	if !found {
+		last = name
+	}
+	return capital(strings.ReplaceAll(last, "_", " "))
+}
+
+// capital is a text with its first letter in upper case.
+func capital(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
+}
+
+// sentence is a message as a sentence: with a capital letter and a full stop.
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	s = capital(s)
+	if !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "?") && !strings.HasSuffix(s, "!") {
+		s += "."
+	}
+	return s
+}
