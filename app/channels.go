@@ -341,7 +341,7 @@ func (a *App) channelOf(ctx context.Context, id desk.ID) (*desk.Settings, *desk.
 // is a phone number in any spelling. It returns NotFound, and InvalidRequest for another
 // kind of channel and for an invalid message.
 func (a *App) ReceiveSimulated(ctx context.Context, p Principal, channel desk.ID, from, name, text string) (_ *desk.Conversation, err error) {
-	if err := p.Allow(desk.SandboxWrite); err != nil {
+	if err := p.Allow(desk.Simulate); err != nil {
 		return nil, err
 	}
 	c := p.Settings.Channel(channel)

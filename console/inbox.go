@@ -109,7 +109,7 @@ func (c *call) listing(open desk.ID) (l listing, err error) {
 	if err != nil {
 		return l, err
 	}
-	l.views(c, name, channel, counts.Mine, counts.Unassigned, counts.Open)
+	l.views(c, name, channel, counts.Held, counts.Unassigned, counts.Open)
 	query := inboxQuery(name, channel)
 	after := c.query("after")
 	page, next, err := c.s.app.Conversations(c.r.Context(), c.p, f, after, pageRows)

@@ -53,6 +53,7 @@ func New(c Config) (*Server, error) {
 			return nil, err
 		}
 	}
+	s.signedIn = func(*call) (app.Principal, error) { return app.Principal{}, desk.Errorf(desk.Unauthorized, "sign in") }
 	for _, rt := range s.routes() {
 		s.web.Handle(rt.pattern, s.serve(rt), s.fail)
 	}

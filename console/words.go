@@ -40,6 +40,7 @@ var statuses = map[desk.ErrorType]int{
 	desk.CursorExpired:        http.StatusNotFound,
 	desk.WebhookExists:        http.StatusConflict,
 	desk.EndpointOff:          http.StatusConflict,
+	desk.Changed:              http.StatusConflict,
 }
 
 func statusOf(e *desk.Error) int { return statuses[e.Type] }

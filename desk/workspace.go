@@ -60,7 +60,7 @@ const (
 const (
 	Administer     Permission = "workspace:administer" // change the workspace, its members, keys and channels
 	ContactsDelete Permission = "contacts:delete"      // for keys, contacts:write includes it
-	SandboxWrite   Permission = "sandbox:write"        // write as a sandbox's customer
+	Simulate       Permission = "simulate"             // write as a sandbox's customer
 )
 
 // Permissions lists the permissions of keys, in the order in which they are shown.
@@ -72,8 +72,8 @@ var Permissions = []Permission{
 var (
 	agentPermissions = append(slices.DeleteFunc(slices.Clone(Permissions), func(p Permission) bool {
 		return p == AttributesWrite || p == WebhooksRead || p == WebhooksWrite
-	}), SandboxWrite)
-	adminPermissions = append(slices.Clone(Permissions), SandboxWrite, ContactsDelete, Administer)
+	}), Simulate)
+	adminPermissions = append(slices.Clone(Permissions), Simulate, ContactsDelete, Administer)
 )
 
 // Permissions lists what members with the role may do. The caller must not change it.

@@ -1,0 +1,271 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/sandbox"
+	"parley/store/postgres"
+	"parley/store/postgres/pgtest"
+	"parley/store/sqlite"
+	"parley/web"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files under testdata")
+
+// A world is the console of a workspace with three members and a sandbox channel, with a
+// clock that a test sets and ids that count.
+type world struct {
+	t       testing.TB
+	app     *app.App
+	store   store
+	handler http.Handler
+	server  *Server
+	clock   *atomic.Int64 // milliseconds; each look moves it on by one
+	ids     *atomic.Uint64
+	log     *bytes.Buffer
+	ws      desk.ID
+	nora    desk.Member // an admin
+	mei     desk.Member // an agent
+	tomas   desk.Member // an agent
+	channel desk.ID
+}
+
+// A store is a database that keeps the sandbox's templates, too.
+type store interface {
+	app.Store
+	sandbox.Library
+	io.Closer
+}
+
+// overPostgres begins the names of tests that run over PostgreSQL; all others run on a
+// SQLite file.
+const overPostgres = "TestPostgres/"
+
+// databases are those of TestPostgres.
+var databases *pgtest.Pool
+
+func openStore(t testing.TB) store {
+	t.Helper()
+	var s store
+	var err error
+	if strings.HasPrefix(t.Name(), overPostgres) {
+		s, err = postgres.Open(t.Context(), postgres.Config{URL: databases.Database(t), MaxConns: 8})
+	} else {
+		s, err = sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{t: t, store: openStore(t), clock: new(atomic.Int64), ids: new(atomic.Uint64), log: new(bytes.Buffer)}
+	w.clock.Store(time.Date(2026, 3, 12, 9, 30, 0, 0, time.UTC).UnixMilli())
+	now := func() time.Time { return time.UnixMilli(w.clock.Add(1)) }
+	log := slog.New(slog.NewTextHandler(w.log, nil))
+	w.app = app.New(app.Deps{
+		Store:     w.store,
+		Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: sandbox.New(sandbox.Config{Library: w.store, Now: now, NewID: w.newID})},
+		Answer:    func(*desk.SentMessage) []byte { return []byte("{}") },
+		Now:       now,
+		NewID:     w.newID,
+		Random:    func(b []byte) { fill(b, w.ids.Add(1)) },
+		Secret:    bytes.Repeat([]byte{7}, 32),
+		Log:       log,
+	})
+	handlers := web.New(web.Config{Log: log, NewID: w.newID, Ready: w.app.Ready, Drain: w.app.Drain})
+	var err error
+	if w.server, err = New(Config{App: w.app, Web: handlers, Fingerprint: "test", Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	w.handler = handlers.Handler()
+	made, err := w.app.CreateWorkspace(t.Context(), "Harbour Books", "ES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.ws = made.ID
+	w.nora = w.member("Nora Lindqvist", "nora@harbour.example", "admin")
+	w.mei = w.member("Mei Tanaka", "mei@harbour.example", "agent")
+	w.tomas = w.member("Tomás Rivera", "tomas@harbour.example", "agent")
+	added, _, err := w.app.AddChannel(t.Context(), w.operator(), app.NewChannel{Kind: desk.SandboxChannel, ExternalID: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.channel = added.Channel.ID
+	return w
+}
+
+// fill makes bytes that differ from call to call.
+func fill(b []byte, n uint64) {
+	for i := range b {
+		b[i] = byte(n>>(8*(i%8))) ^ byte(i)
+	}
+}
+
+func (w *world) newID() desk.ID {
+	var id desk.ID
+	n := w.ids.Add(1)
+	id[6], id[8] = 0x70, 0x80
+	binary.BigEndian.PutUint64(id[8:], n|0x80<<56)
+	return id
+}
+
+func (w *world) operator() app.Principal {
+	w.t.Helper()
+	p, err := w.app.Operator(context.Background(), w.ws)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+func (w *world) member(name, email, role string) desk.Member {
+	w.t.Helper()
+	m, err := w.app.AddMember(context.Background(), w.operator(), name, email, role)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}
+
+// writes receives a message of a customer, and returns its conversation.
+func (w *world) writes(phone, name, text string) *desk.Conversation {
+	w.t.Helper()
+	c, err := w.app.ReceiveSimulated(context.Background(), w.operator(), w.channel, phone, name, text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// A browser is a member's, without a script.
+type browser struct {
+	w      *world
+	member desk.Member
+	header http.Header
+}
+
+// as returns the browser of a member who is signed in.
+func (w *world) as(m desk.Member) *browser { return &browser{w: w, member: m, header: http.Header{}} }
+
+// A got is an answer.
+type got struct {
+	t      testing.TB
+	status int
+	header http.Header
+	body   string
+}
+
+func (b *browser) get(path string) got {
+	b.w.t.Helper()
+	return b.do(httptest.NewRequest(http.MethodGet, path, nil))
+}
+
+// post sends a form with the member's id, as pages do. Pairs are names and values.
+func (b *browser) post(path string, pairs ...string) got {
+	b.w.t.Helper()
+	form := url.Values{"member": {b.member.ID.String()}}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		form.Add(pairs[i], pairs[i+1])
+	}
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return b.do(r)
+}
+
+func (b *browser) do(r *http.Request) got {
+	b.w.t.Helper()
+	for name, values := range b.header {
+		r.Header[name] = values
+	}
+	b.w.server.signedIn = func(c *call) (app.Principal, error) {
+		return b.w.app.Member(c.r.Context(), b.w.ws, b.member.ID)
+	}
+	rec := httptest.NewRecorder()
+	b.w.handler.ServeHTTP(rec, r)
+	return got{b.w.t, rec.Code, rec.Header(), rec.Body.String()}
+}
+
+// want checks the status and that the page has each of the texts.
+func (g got) want(status int, texts ...string) got {
+	g.t.Helper()
+	if g.status != status {
+		g.t.Fatalf("status %d, want %d: %s", g.status, status, g.body)
+	}
+	for _, text := range texts {
+		if !strings.Contains(g.body, text) {
+			g.t.Errorf("no %q in %s", text, g.body)
+		}
+	}
+	return g
+}
+
+// lacks checks that the page has none of the texts.
+func (g got) lacks(texts ...string) got {
+	g.t.Helper()
+	for _, text := range texts {
+		if strings.Contains(g.body, text) {
+			g.t.Errorf("%q in %s", text, g.body)
+		}
+	}
+	return g
+}
+
+// sends checks that the answer sends the browser to a path, and returns the answer there.
+func (g got) sends(to string) got {
+	g.t.Helper()
+	if at := g.header.Get("Location"); g.status != http.StatusSeeOther || at != to {
+		g.t.Fatalf("status %d to %q, want 303 to %q: %s", g.status, at, to, g.body)
+	}
+	return g
+}
+
+var assetPath = regexp.MustCompile(`/static/[0-9a-f]+/`)
+
+// golden compares the page with a file under testdata.
+func (g got) golden(name string) got {
+	g.t.Helper()
+	file := filepath.Join("testdata", name+".html")
+	body := assetPath.ReplaceAllString(g.body, "/static/HASH/")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			g.t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(body), 0o644); err != nil {
+			g.t.Fatal(err)
+		}
+		return g
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		g.t.Fatalf("%v; go test ./console -update makes it", err)
+	}
+	if body != string(want) {
+		g.t.Errorf("%s differs from the page:\n%s", file, body)
+	}
+	return g
+}

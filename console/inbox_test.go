@@ -1,0 +1,118 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"parley/desk"
+)
+
+func TestInbox(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nora, mei := w.as(w.nora), w.as(w.mei)
+	nora.get("/inbox").want(200, "No conversation is open", "Nothing is yours").golden("inbox/empty")
+	c := w.writes("+34 612 34 56 78", "Lucía Fernández", "Could it be Monday?")
+	w.writes("+34 612 34 56 79", "سارة الخطيب", "هل أنتم مفتوحون يوم الجمعة؟")
+	nora.get("/inbox").want(200, "2 are unassigned")
+	nora.get("/inbox?view=unassigned").want(200, "Lucía Fernández", "سارة").golden("inbox/unassigned")
+	path := "/inbox/" + c.ID.String()
+	nora.get(path+"?view=unassigned").want(200, "Take it").golden("inbox/conversation")
+
+	page := nora.get(path).body
+	seen := func(page string) (message, assignee string) {
+		return value(t, page, "seen_message"), value(t, page, "seen_assignee")
+	}
+	message, assignee := seen(page)
+	nora.post(path+"/assign", "to", w.nora.ID.String(), "seen_message", message, "seen_assignee", assignee).sends(path + "?done=taken")
+	nora.get(path+"?done=taken").want(200, "yours", "It is yours.").lacks("Take it</button>")
+
+	// Mei saw it unassigned: she learns of it, and may take over.
+	mei.post(path+"/assign", "to", w.mei.ID.String(), "seen_message", message, "seen_assignee", assignee).
+		want(409, "Nora Lindqvist holds it now", "Take over from Nora Lindqvist").golden("inbox/taken")
+	// The customer writes before Nora closes.
+	w.writes("+34 612 34 56 78", "", "Or Tuesday?")
+	nora.post(path+"/status", "status", "closed", "seen_message", message, "seen_assignee", w.nora.ID.String()).
+		want(409, "wrote meanwhile", "Or Tuesday?", "Close anyway").golden("inbox/wrote")
+	message, assignee = seen(nora.get(path).body)
+	nora.post(path+"/status", "status", "closed", "seen_message", message, "seen_assignee", assignee, "next", "").sends("/inbox?done=closed")
+	nora.get("/inbox?view=closed").want(200, "Or Tuesday?")
+	nora.get(path).want(200, "Open again", "Archive").lacks(">Close<")
+	nora.post(path+"/status", "status", "open", "seen_message", message, "seen_assignee", assignee).sends(path + "?done=opened")
+
+	// In a sandbox, members write as the customer.
+	mei.post(path+"/customer", "text", "Thank you!").sends(path)
+	mei.get(path).want(200, "Thank you!")
+	mei.post(path+"/customer", "text", " ").want(422, "Error: ")
+}
+
+func TestInbox_refuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.writes("+34 612 34 56 78", "Lucía", "Hello")
+	path := "/inbox/" + c.ID.String()
+	nora := w.as(w.nora)
+	nora.get("/inbox/"+w.newID().String()).want(404, "Not here")
+	nora.get("/inbox/nonsense").want(404, "Not here")
+	nora.post(path+"/status", "status", "gone").want(422, "Error: ")
+	mei := w.as(w.mei)
+	mei.member.ID = w.nora.ID // a form that Nora's page made
+	form := mei
+	if g := form.post(path + "/assign"); g.status == 303 {
+		t.Error("no member is assigned by an empty form")
+	}
+	b := w.as(w.mei)
+	if g := b.post(path+"/assign", "member", w.nora.ID.String()); g.status == 303 {
+		t.Errorf("%d", g.status)
+	}
+}
+
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"hello":                                "hello",
+		"see https://a.example/x?y=1. Thanks!": "see [https://a.example/x?y=1]. Thanks!",
+		"(http://a.example)":                   "([http://a.example])",
+		"javascript:alert(1)":                  "javascript:alert(1)",
+		"":                                     "",
+		"https://":                             "https://",
+	} {
+		var b strings.Builder
+		for _, r := range runs(text) {
+			if r.Link != "" {
+				b.WriteString("[" + r.Link + "]")
+			} else {
+				b.WriteString(r.Text)
+			}
+		}
+		if b.String() != want {
+			t.Errorf("%q: %q, want %q", text, b.String(), want)
+		}
+	}
+}
+
+func TestTrackOf(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[desk.Delivery]int{desk.Queued: 1, desk.Sent: 2, desk.Delivered: 3, desk.Read: 4} {
+		on := 0
+		for _, dot := range trackOf(d).Dots {
+			if dot.On {
+				on++
+			}
+		}
+		if on != want {
+			t.Errorf("%s: %d dots, want %d", d, on, want)
+		}
+	}
+}
+
+// value is that of a hidden field of a page.
+func value(t *testing.T, page, name string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(page, `name="`+name+`" value="`)
+	if !ok {
+		t.Fatalf("no field %s in %s", name, page)
+	}
+	v, _, _ := strings.Cut(rest, `"`)
+	return v
+}
