@@ -15,6 +15,7 @@ import (
 
 	"parley/api"
 	"parley/config"
+	"parley/console"
 	"parley/mcp"
 	"parley/web"
 	"parley/work"
@@ -150,7 +151,11 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	if err != nil {
 		return err
 	}
-	api.New(api.Config{App: in.app, Web: server, RateLimit: c.RateLimit, MCP: assistants.Handler(), PublicURL: string(c.PublicURL)})
+	pages, err := console.New(console.Config{App: in.app, Web: server, PublicURL: string(c.PublicURL), Fingerprint: in.fingerprint, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	api.New(api.Config{App: in.app, Web: server, RateLimit: c.RateLimit, MCP: assistants.Handler(), PublicURL: string(c.PublicURL), Browser: pages.Unknown})
 
 	root := string(c.PublicURL)
 	if root == "" {

@@ -182,9 +182,10 @@ const secretEnv = "PARLEY_SECRET_KEY"
 
 // An installation is an open database, with the app on it.
 type installation struct {
-	storage config.Storage
-	store   store
-	app     *app.App
+	storage     config.Storage
+	store       store
+	app         *app.App
+	fingerprint string // of the secret key
 }
 
 // storage returns the place of the data. It refuses --data with a SQLite database if the
@@ -264,7 +265,7 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 	if err := a.SealAnew(ctx); err != nil {
 		return installation{}, errors.Join(err, store.Close())
 	}
-	return installation{storage, store, a}, nil
+	return installation{storage, store, a, secret.Fingerprint()}, nil
 }
 
 // exists returns fs.ErrNotExist when the place holds no installation.
