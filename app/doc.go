@@ -4,6 +4,7 @@
 //	app.go            App and what it is built from
 //	ports.go          Store, Tx and Provider: what app needs from outside
 //	principal.go      who is calling: from a key to a principal
+//	access.go         what members sign in with: sessions, links
 //	contacts.go       reads and writes of contacts
 //	writer.go         the contact writer: concurrent writes share one flush
 //	parts.go          how a store takes a large group in parts

@@ -34,6 +34,7 @@ type Store interface {
 	ClockStore
 	EventStore
 	DeliveryStore
+	AccessStore
 
 	// Ready tells whether the database can answer now, and this process may write to it:
 	// another process may have rebuilt the claims by newer rules (desk.IdentityRules).
@@ -453,6 +454,36 @@ type ClockStore interface {
 	RaiseHour(ctx context.Context, seen int64) error
 }
 
+// An AccessStore keeps what members sign in with. Sessions and links are found by hashes
+// of what the browser has. Removing a member removes all of this, and storing a member
+// removes the sessions from before its SessionsFrom.
+type AccessStore interface {
+	// Session returns a session, also an expired one, and the settings of its workspace.
+	// It returns nil if there is none.
+	Session(ctx context.Context, hash string) (*Session, *desk.Settings, error)
+
+	// LoginLink returns a link, also an expired one, and the settings of its workspace.
+	// It returns nil if there is none.
+	LoginLink(ctx context.Context, hash string) (*LoginLink, *desk.Settings, error)
+
+	// MembersByEmail returns the members of all workspaces who have an e-mail, given in
+	// its canonical form, by their ids.
+	MembersByEmail(ctx context.Context, canonical string) ([]MemberRef, error)
+
+	// Password returns the hash of a member's password, "" if there is none.
+	Password(ctx context.Context, ws, member desk.ID) (string, error)
+
+	// LastSeen returns when members of a workspace were last seen (AccessTx.NoteSeen).
+	LastSeen(ctx context.Context, ws desk.ID) (map[desk.ID]desk.Time, error)
+
+	// Held counts what RemoveMember releases, each up to most.
+	Held(ctx context.Context, ws, member desk.ID, most int) (contacts, conversations int, err error)
+
+	// ForgetAccess deletes the sessions and links of a workspace that expired before a
+	// time.
+	ForgetAccess(ctx context.Context, ws desk.ID, before desk.Time) error
+}
+
 // A Tx is a transaction on one workspace, see Store.InTx. A method returns nil if there
 // is no such record. Puts insert or replace by id (an inbound item: by due time and
 // id). An error of a method ends the transaction: the closure must return it.
@@ -464,6 +495,7 @@ type Tx interface {
 	InboundTx
 	WebhookTx
 	DeliveryTx
+	AccessTx
 
 	// Settings are the workspace's settings at this moment.
 	Settings() *desk.Settings
@@ -581,6 +613,44 @@ type DeliveryTx interface {
 	DropPending(webhook desk.ID, after int64) error
 	DuePending(webhook desk.ID, at desk.Time) error
 }
+
+// An AccessTx reads and writes what members sign in with. They must be members.
+type AccessTx interface {
+	// BeginSession stores a new session, and deletes the member's oldest ones beyond
+	// most.
+	BeginSession(hash string, s Session, most int) error
+
+	// KeepSession stores the expiry and the data of a session. It returns false if there
+	// is no such session.
+	KeepSession(hash string, s Session) (bool, error)
+	EndSession(hash string) error
+
+	// PutLoginLink stores a new link. TakeLoginLink deletes a link and returns it, nil if
+	// there is none; only one of several calls gets it.
+	PutLoginLink(hash string, l LoginLink) error
+	TakeLoginLink(hash string) (*LoginLink, error)
+
+	// NoteSeen stores that a member was seen.
+	NoteSeen(member desk.ID, at desk.Time) error
+}
+
+// A Session is a member's, in one browser.
+type Session struct {
+	Workspace, Member  desk.ID
+	BegunAt, ExpiresAt desk.Time
+	Data               []byte // of the console
+
+	stored bool // it comes from the store
+}
+
+// A LoginLink lets a member sign in once.
+type LoginLink struct {
+	Workspace, Member desk.ID
+	ExpiresAt         desk.Time
+}
+
+// A MemberRef identifies a member.
+type MemberRef struct{ Workspace, ID desk.ID }
 
 // A NumberHash is a keyed hash of a phone number. It may be kept longer than the
 // contact, because the number can't be computed from it.

@@ -46,7 +46,8 @@ func (a *App) ForgetAlone(ctx context.Context) error {
 }
 
 // Forget deletes expired attempts and their keys, early statuses of unknown messages,
-// bodies of old callbacks, and expired places in the pace.
+// bodies of old callbacks, expired sessions and sign-in links, and expired places in the
+// pace.
 func (a *App) Forget(ctx context.Context) error {
 	workspaces, err := a.store.Workspaces(ctx)
 	if err != nil {
@@ -89,6 +90,9 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 		return err
 	}
 	if err := a.forgetDeliveries(ctx, ws); err != nil {
+		return err
+	}
+	if err := a.store.ForgetAccess(ctx, ws, a.now()); err != nil {
 		return err
 	}
 	return a.store.ForgetPace(ctx, ws, longestHold)

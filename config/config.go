@@ -142,10 +142,16 @@ func ParsePublicURL(text string) (string, error) {
 }
 
 // LocalURL is the URL of a listener for a browser on this machine.
-func LocalURL(a net.Addr) string {
-	at, err := netip.ParseAddrPort(a.String())
+func LocalURL(a net.Addr) string { return ListenURL(a.String()) }
+
+// ListenURL is LocalURL for a HOST:PORT to listen on.
+func ListenURL(listen string) string {
+	if strings.HasPrefix(listen, ":") { // every address
+		listen = "0.0.0.0" + listen
+	}
+	at, err := netip.ParseAddrPort(listen)
 	if err != nil {
-		return "http://" + a.String()
+		return "http://" + listen
 	}
 	if ip := at.Addr(); ip.IsUnspecified() {
 		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())

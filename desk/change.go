@@ -14,6 +14,7 @@ type Change struct {
 	Attribute     *Attribute
 	Member        *Member
 	RemoveMember  *Member // a member who owns no contact and holds no open conversation
+	Password      string  // of Member: the hash of the new one; "" if it does not change
 	Key           *APIKey
 	Channel       *Channel // its Library is not written, see Templates
 	Templates     *ChannelLibrary
@@ -64,7 +65,13 @@ func (c Change) Against(s *Settings, actor Actor, at Time) Change {
 	}
 	if m := c.Member; m != nil {
 		old := s.Member(m.ID)
-		if !put(old == nil, MemberCreated, MemberUpdated, m.ID, "", m.changes(old)) {
+		changed := m.changes(old)
+		if c.Password != "" {
+			changed = append(changed, "password")
+			slices.Sort(changed)
+		}
+		// Ending sessions is no change of the record.
+		if !put(old == nil, MemberCreated, MemberUpdated, m.ID, "", changed) && m.SessionsFrom == old.SessionsFrom {
 			c.Member = nil
 		}
 	}

@@ -34,7 +34,13 @@ type Member struct {
 	Name  string
 	Email string // as given; matched in any letter case
 	Role  Role
+
+	SessionsFrom Time // sessions that began before are void; 0: none
 }
+
+// EndSessions makes all sessions void that have begun. Those begin later that begin at
+// SessionsFrom.
+func (m *Member) EndSessions(now Time) { m.SessionsFrom = max(now, m.SessionsFrom) + 1 }
 
 // A Permission is what a key or a member needs for an action.
 type Permission string
@@ -58,9 +64,9 @@ const (
 
 // The permissions that only members have.
 const (
-	Administer     Permission = "workspace:administer" // change the workspace, its members, keys and channels
-	ContactsDelete Permission = "contacts:delete"      // for keys, contacts:write includes it
-	Simulate       Permission = "simulate"             // write as a sandbox's customer
+	Administer     Permission = "workspace:administer"   // change the workspace, its members, keys and channels
+	ContactsDelete Permission = "contacts:delete"        // for keys, contacts:write includes it
+	Simulate       Permission = "conversations:simulate" // write as the customer of a simulated channel
 )
 
 // Permissions lists the permissions of keys, in the order in which they are shown.

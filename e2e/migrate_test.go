@@ -42,6 +42,7 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	for _, name := range []string{"ada", "grace"} {
 		must(t, dir, "member", "add", "--workspace", w.id, "--name", name, "--email", name+"@example.com", "--role", "admin")
 	}
+	must(t, dir, "login-link", "--workspace", w.id, "--member", "ada@example.com")
 	revoked := must(t, dir, "key", "create", "--workspace", w.id, "--name", "old", "--permissions", "contacts:read", "--expires", "720h")
 	must(t, dir, "key", "revoke", revoked["key_id"].(string))
 	w.channel = must(t, dir, "channel", "add", "sandbox", "--workspace", w.id)["channel_id"].(string)
@@ -179,7 +180,8 @@ func openSource(t *testing.T, dir string) *sql.DB {
 }
 
 // leaveReports puts rows into the tables that a server empties by itself: what was heard
-// and is due in a hundred years, a report on a message that is not known, and a callback.
+// and is due in a hundred years, a report on a message that is not known, a callback, and
+// sessions of members.
 func leaveReports(t *testing.T, db *sql.DB) {
 	t.Helper()
 	for _, statement := range []string{
@@ -188,6 +190,8 @@ func leaveReports(t *testing.T, db *sql.DB) {
 		`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure)
 			SELECT workspace_id, id, 'x', 4900000000000, 'delivered', randomblob(16), '' FROM channels`,
 		`INSERT INTO callbacks (workspace_id, received_at, id, channel_id, body) SELECT workspace_id, 4900000000000, id, id, randomblob(4 << 20) FROM channels`,
+		`INSERT INTO sessions (workspace_id, hash, member_id, begun_at, expires_at, data) SELECT workspace_id, hex(id), id, 1, 4900000000000, x'00ff' FROM members`,
+		`INSERT INTO member_access (workspace_id, member_id, password, seen_at) SELECT workspace_id, id, 'hash', 1 FROM members`,
 		`INSERT INTO callback_people (workspace_id, value, received_at, id) SELECT workspace_id, '12025550199', 4900000000000, id FROM channels`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {

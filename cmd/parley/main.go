@@ -9,6 +9,7 @@
 //	demotalk.go    their conversations, on a sandbox channel
 //	workspace.go   parley workspace create, list, edit, delete, check
 //	member.go      parley member add, list, edit, remove
+//	login.go       parley login-link
 //	key.go         parley key create, list, edit, revoke
 //	channel.go     parley channel add, list, edit, check, sync
 //	delivery.go    parley webhook ping, replay, deliveries, redeliver
@@ -57,6 +58,7 @@ type cli struct {
 	Demo      demoCmd      `cmd:"" help:"Make a workspace full of invented people, and serve it."`
 	Workspace workspaceCmd `cmd:"" help:"Workspaces: each has its own contacts, members and keys."`
 	Member    memberCmd    `cmd:"" help:"Members: the teammates of a workspace."`
+	LoginLink loginLinkCmd `cmd:"" help:"Make a link with which a member signs in to the console, once."`
 	Key       keyCmd       `cmd:"" help:"API keys: programs need one to call the API."`
 	Channel   channelCmd   `cmd:"" help:"Channels: the connections to messaging providers."`
 	Webhook   webhookCmd   `cmd:"" help:"Webhooks: endpoints of yours, to which events are posted."`

@@ -152,6 +152,9 @@ func foldMembers(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
+	if _, err := tx.Exec(ctx, `DELETE FROM directory WHERE kind = $1`, stored.Email); err != nil {
+		return err
+	}
 	// While the others are set, no form may be in use.
 	if _, err := tx.Exec(ctx, `UPDATE members SET email_folded = id::text`); err != nil {
 		return err
@@ -159,6 +162,10 @@ func foldMembers(ctx context.Context, tx pgx.Tx) error {
 	taken := map[[2]string]bool{}
 	for _, m := range members {
 		email := desk.CanonicalEmail(m.email)
+		if _, err := tx.Exec(ctx, `INSERT INTO directory (kind, ref, workspace_id) VALUES ($1, $2, $3)`,
+			stored.Email, stored.EmailRef(&desk.Member{ID: m.id, Email: m.email}), uuid(m.ws)); err != nil {
+			return err
+		}
 		if of := [2]string{string(m.ws[:]), email}; taken[of] {
 			email += " " + m.id.String()
 		} else {

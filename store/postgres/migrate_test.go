@@ -28,5 +28,6 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00015_deliveries.sql":    "c413a346109a2fa6b0edfa84c1c288c73ac743ee7e50557115903118f47a3a9d",
 		"00016_key_uses.sql":      "9ea66027bd716bc354b3434d6f3fad0e5a1311dc64bef86a2ec46f79aa63b5fc",
 		"00017_console.sql":       "a3f8450a67a9ac7c57049e71c42e1276c4b9d33ee165a723dbd3e40266c8f3d2",
+		"00018_access.sql":        "ecdaa929554cb9cf03daf7a44221690f457158c390b560cd746ec2dd23d0bff3",
 	})
 }

@@ -106,10 +106,10 @@ func (s *Store) loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	var members []desk.Member
 	p.each(func(row pgx.Row) error {
 		var m desk.Member
-		err := row.Scan(into(&m.ID), &m.Name, &m.Email, (*string)(&m.Role))
+		err := row.Scan(into(&m.ID), &m.Name, &m.Email, (*string)(&m.Role), (*int64)(&m.SessionsFrom))
 		members = append(members, m)
 		return err
-	}, `SELECT id, name, email, role FROM members WHERE workspace_id = $1`, uuid(ws))
+	}, `SELECT id, name, email, role, sessions_from FROM members WHERE workspace_id = $1`, uuid(ws))
 	var keys []desk.APIKey
 	p.each(func(row pgx.Row) error {
 		var k desk.APIKey
@@ -155,11 +155,11 @@ func (s *Store) UpdateSettings(ctx context.Context, ws desk.ID, decide func(*des
 			return err
 		}
 		t.events, t.webhook = change.Events, change.Webhook
-		return flushChange(t.pipe, ws, change)
+		return flushChange(t.pipe, ws, t.settings, change)
 	})
 }
 
-func flushChange(p *pipe, ws desk.ID, change desk.Change) error {
+func flushChange(p *pipe, ws desk.ID, settings *desk.Settings, change desk.Change) error {
 	if w := change.Workspace; w != nil {
 		p.put(`UPDATE workspaces SET name = $2, country = $3, external_ids_fixed = $4 WHERE id = $1`, uuid(ws), w.Name, w.Country, w.FixedExternalIDs)
 	}
@@ -175,14 +175,15 @@ func flushChange(p *pipe, ws desk.ID, change desk.Change) error {
 			uuid(ws), a.Key, a.Label, a.Description, string(a.Type), string(options), a.Position, a.Archived)
 	}
 	if m := change.Member; m != nil {
-		p.put(`INSERT INTO members (workspace_id, id, name, email, email_folded, role) VALUES ($1, $2, $3, $4, $5, $6)
+		p.put(`INSERT INTO members (workspace_id, id, name, email, email_folded, role, sessions_from) VALUES ($1, $2, $3, $4, $5, $6, $7)
 			ON CONFLICT (workspace_id, id) DO UPDATE SET name = excluded.name, email = excluded.email,
-			email_folded = excluded.email_folded, role = excluded.role`,
-			uuid(ws), uuid(m.ID), m.Name, m.Email, desk.CanonicalEmail(m.Email), string(m.Role))
+			email_folded = excluded.email_folded, role = excluded.role, sessions_from = excluded.sessions_from`,
+			uuid(ws), uuid(m.ID), m.Name, m.Email, desk.CanonicalEmail(m.Email), string(m.Role), int64(m.SessionsFrom))
 		enter(p, stored.Member, m.ID.String(), ws)
+		putAccess(p, ws, settings.Member(m.ID), m, change.Password)
 	}
 	if m := change.RemoveMember; m != nil {
-		if err := removeMember(p, ws, m.ID); err != nil {
+		if err := removeMember(p, ws, m); err != nil {
 			return err
 		}
 	}
@@ -210,7 +211,8 @@ func flushChange(p *pipe, ws desk.ID, change desk.Change) error {
 const ownsQuery = `(SELECT true FROM contacts WHERE workspace_id = $1 AND owner_id = $2 LIMIT 1)
 	UNION ALL (SELECT true FROM conversations WHERE workspace_id = $1 AND assigned_member_id = $2 AND status = 'open' LIMIT 1)`
 
-func removeMember(p *pipe, ws, id desk.ID) error {
+func removeMember(p *pipe, ws desk.ID, m *desk.Member) error {
+	id := m.ID
 	owns, err := one(p, "member", func(row pgx.Row) (owns bool, err error) {
 		err = row.Scan(&owns)
 		return owns, err
@@ -222,13 +224,19 @@ func removeMember(p *pipe, ws, id desk.ID) error {
 		return app.ErrOwns
 	}
 	p.put(`DELETE FROM members WHERE workspace_id = $1 AND id = $2`, uuid(ws), uuid(id))
-	p.put(`DELETE FROM directory WHERE kind = $1 AND ref = $2`, stored.Member, id.String())
+	leave(p, stored.Member, id.String())
+	removeAccess(p, ws, m)
 	return nil
 }
 
 // enter adds a record to the directory, so that it is found without its workspace.
 func enter(p *pipe, kind, ref string, ws desk.ID) {
 	p.put(`INSERT INTO directory (kind, ref, workspace_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, kind, ref, uuid(ws))
+}
+
+// leave removes a record from the directory.
+func leave(p *pipe, kind, ref string) {
+	p.put(`DELETE FROM directory WHERE kind = $1 AND ref = $2`, kind, ref)
 }
 
 // CreateWorkspace stores a new, empty workspace.

@@ -38,6 +38,9 @@ func (s *Store) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name
 			t.put(`DELETE FROM directory WHERE kind = $1 AND ref = ANY ($2::text[])`, kind, refs)
 		}
 		for _, query := range []string{
+			dropListed(stored.Session, "sessions", `workspace_id = $1`),
+			dropListed(stored.LoginLink, "login_links", `workspace_id = $1`),
+			`DELETE FROM member_access WHERE workspace_id = $1`,
 			`DELETE FROM api_keys WHERE workspace_id = $1`,
 			`DELETE FROM key_uses WHERE workspace_id = $1`,
 			`DELETE FROM members WHERE workspace_id = $1`,

@@ -108,12 +108,18 @@ func foldMembers(c conn) error {
 	if err != nil {
 		return err
 	}
+	if err := c.stmt(`DELETE FROM directory WHERE kind = ?`).text(stored.Email).run(); err != nil {
+		return err
+	}
 	// While the others are set, no form may be in use.
 	if err := c.stmt(`UPDATE members SET email_folded = hex(id)`).run(); err != nil {
 		return err
 	}
 	taken := map[[2]string]bool{}
 	for _, m := range members {
+		if err := enter(c, stored.Email, stored.EmailRef(&desk.Member{ID: m.id, Email: m.email}), m.ws); err != nil {
+			return err
+		}
 		if of := [2]string{string(m.ws[:]), m.email}; taken[of] {
 			m.email += " " + m.id.String()
 		} else {

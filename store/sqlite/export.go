@@ -24,7 +24,10 @@ func Tables() []Table {
 		return Table{name, append(columns, strings.Fields(others)...), len(columns)}
 	}
 	return []Table{
-		table("members", "workspace_id id", "name email email_folded role"),
+		table("members", "workspace_id id", "name email email_folded role sessions_from"),
+		table("sessions", "workspace_id hash", "member_id begun_at expires_at data"),
+		table("login_links", "workspace_id hash", "member_id expires_at"),
+		table("member_access", "workspace_id member_id", "password seen_at"),
 		table("api_keys", "workspace_id id", "public_id name permissions secret_hash created_at expires_at revoked_at"),
 		table("attributes", "workspace_id key", "label description type options position archived"),
 		table("channels", "workspace_id id", "kind external_id enabled created_at library bindings account status"),

@@ -32,6 +32,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00015_deliveries.sql":    "97cef4bcfc4dff04a1b68cb14ae0b2b77a3f1aaaaf6063f737faa48a5829bcb2",
 		"00016_key_uses.sql":      "2a8299346b3d4c2564dfeacf3e989020b11e47780109816bc61f08446c2f6eed",
 		"00017_console.sql":       "030f7a410848363ea861224f85756e553bfe5bd5bf8ab8ce7c841775783ebe8b",
+		"00018_access.sql":        "0ba05694812cf23e060e1bce9cafc7eaca5caa47016feb0a62c8627f80a7eee0",
 	})
 }
 

@@ -139,9 +139,9 @@ func readSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 		return nil, failed("attributes", err)
 	}
 	var members []desk.Member
-	row = c.stmt(`SELECT id, name, email, role FROM members WHERE workspace_id = ?`).id(ws)
+	row = c.stmt(`SELECT id, name, email, role, sessions_from FROM members WHERE workspace_id = ?`).id(ws)
 	for row.next() {
-		members = append(members, desk.Member{ID: row.readID(), Name: row.readText(), Email: row.readText(), Role: desk.Role(row.readText())})
+		members = append(members, desk.Member{ID: row.readID(), Name: row.readText(), Email: row.readText(), Role: desk.Role(row.readText()), SessionsFrom: row.readTime()})
 	}
 	if err := row.done(); err != nil {
 		return nil, failed("members", err)
@@ -183,11 +183,11 @@ func (s *Store) UpdateSettings(_ context.Context, ws desk.ID, decide func(*desk.
 			return err
 		}
 		s.edited = true
-		return flushChange(c, ws, change)
+		return flushChange(c, ws, settings, change)
 	})
 }
 
-func flushChange(c conn, ws desk.ID, change desk.Change) error {
+func flushChange(c conn, ws desk.ID, settings *desk.Settings, change desk.Change) error {
 	if w := change.Workspace; w != nil {
 		if err := c.stmt(`UPDATE workspaces SET name = ?, country = ?, external_ids_fixed = ? WHERE id = ?`).text(w.Name).text(w.Country).int(flag(w.FixedExternalIDs)).id(ws).run(); err != nil {
 			return failed("workspace", err)
@@ -205,19 +205,22 @@ func flushChange(c conn, ws desk.ID, change desk.Change) error {
 		}
 	}
 	if m := change.Member; m != nil {
-		err := c.stmt(`INSERT INTO members (workspace_id, id, name, email, email_folded, role) VALUES (?, ?, ?, ?, ?, ?)
+		err := c.stmt(`INSERT INTO members (workspace_id, id, name, email, email_folded, role, sessions_from) VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (workspace_id, id) DO UPDATE SET name = excluded.name, email = excluded.email,
-			email_folded = excluded.email_folded, role = excluded.role`).
-			id(ws).id(m.ID).text(m.Name).text(m.Email).text(desk.CanonicalEmail(m.Email)).text(string(m.Role)).run()
+			email_folded = excluded.email_folded, role = excluded.role, sessions_from = excluded.sessions_from`).
+			id(ws).id(m.ID).text(m.Name).text(m.Email).text(desk.CanonicalEmail(m.Email)).text(string(m.Role)).time(m.SessionsFrom).run()
 		if err == nil {
 			err = enter(c, stored.Member, m.ID.String(), ws)
+		}
+		if err == nil {
+			err = putAccess(c, ws, settings.Member(m.ID), m, change.Password)
 		}
 		if err != nil {
 			return failed("member", err)
 		}
 	}
 	if m := change.RemoveMember; m != nil {
-		if err := removeMember(c, ws, m.ID); err != nil {
+		if err := removeMember(c, ws, m); err != nil {
 			return err
 		}
 	}
@@ -257,7 +260,8 @@ func flushChange(c conn, ws desk.ID, change desk.Change) error {
 const ownsQuery = `SELECT 1 FROM contacts WHERE workspace_id = ?1 AND owner_id = ?2
 	UNION ALL SELECT 1 FROM conversations WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open' LIMIT 1`
 
-func removeMember(c conn, ws, id desk.ID) error {
+func removeMember(c conn, ws desk.ID, m *desk.Member) error {
+	id := m.ID
 	owned := c.stmt(ownsQuery).id(ws).id(id)
 	owns := owned.next()
 	if err := owned.done(); err != nil {
@@ -268,7 +272,10 @@ func removeMember(c conn, ws, id desk.ID) error {
 	}
 	err := c.stmt(`DELETE FROM members WHERE workspace_id = ? AND id = ?`).id(ws).id(id).run()
 	if err == nil {
-		err = c.stmt(`DELETE FROM directory WHERE kind = ? AND ref = ?`).text(stored.Member).text(id.String()).run()
+		err = leave(c, stored.Member, id.String())
+	}
+	if err == nil {
+		err = removeAccess(c, ws, m)
 	}
 	return failed("member", err)
 }
@@ -276,6 +283,11 @@ func removeMember(c conn, ws, id desk.ID) error {
 // enter adds a record to the directory, so that it is found without its workspace.
 func enter(c conn, kind, ref string, ws desk.ID) error {
 	return c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`).text(kind).text(ref).id(ws).run()
+}
+
+// leave removes a record from the directory.
+func leave(c conn, kind, ref string) error {
+	return c.stmt(`DELETE FROM directory WHERE kind = ? AND ref = ?`).text(kind).text(ref).run()
 }
 
 func flag(b bool) int64 {

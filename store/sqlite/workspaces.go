@@ -37,12 +37,17 @@ func (s *Store) DeleteWorkspace(_ context.Context, ws desk.ID, check func(name s
 		s.edited = true
 		for kind, refs := range stored.Entries(settings) {
 			for _, ref := range refs {
-				if err := c.stmt(`DELETE FROM directory WHERE kind = ? AND ref = ?`).text(kind).text(ref).run(); err != nil {
+				if err := leave(c, kind, ref); err != nil {
 					return failed("directory", err)
 				}
 			}
 		}
 		for _, query := range []string{
+			`DELETE FROM directory WHERE kind = '` + stored.Session + `' AND ref IN (SELECT hash FROM sessions WHERE workspace_id = ?)`,
+			`DELETE FROM directory WHERE kind = '` + stored.LoginLink + `' AND ref IN (SELECT hash FROM login_links WHERE workspace_id = ?)`,
+			`DELETE FROM sessions WHERE workspace_id = ?`,
+			`DELETE FROM login_links WHERE workspace_id = ?`,
+			`DELETE FROM member_access WHERE workspace_id = ?`,
 			`DELETE FROM api_keys WHERE workspace_id = ?`,
 			`DELETE FROM key_uses WHERE workspace_id = ?`,
 			`DELETE FROM members WHERE workspace_id = ?`,

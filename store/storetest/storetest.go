@@ -17,6 +17,7 @@
 //	pace.go           the limits of providers
 //	webhooks.go       webhooks and their states
 //	events.go         events, and the pages of their feed
+//	access.go         sessions, sign-in links, passwords
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
 //	clock.go          clocks that are set to wrong times
 //	workspaces.go     deleting a workspace, removing a member
@@ -123,6 +124,11 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"settings/keys":                       keySettings,
 		"settings/key_uses":                   keyUses,
 		"settings/channels":                   channelSettings,
+		"access/sessions":                     sessions,
+		"access/login_links":                  loginLinks,
+		"access/a_link_is_spent_once":         spentOnce,
+		"access/members":                      memberAccess,
+		"access/held":                         held,
 		"settings/channel_accounts":           channelAccounts,
 		"settings/channel_signs":              channelSigns,
 		"settings/channels_of_kind":           channelsOfKind,

@@ -11,6 +11,7 @@ package stored
 import (
 	"sync"
 
+	"parley/app"
 	"parley/desk"
 
 	"github.com/go-json-experiment/json"
@@ -24,7 +25,26 @@ const (
 	Member  = "member"
 	Channel = "channel"
 	Webhook = "webhook"
+
+	Email     = "email"      // a member, by EmailRef
+	Session   = "session"    // by its hash
+	LoginLink = "login_link" // by its hash
 )
+
+// EmailRef is the entry by which a member is found by e-mail, in all workspaces. It ends
+// with the member's id.
+func EmailRef(m *desk.Member) string {
+	return desk.CanonicalEmail(m.Email) + " " + m.ID.String()
+}
+
+// EmailRange is the range, without its end, of the entries of an e-mail.
+func EmailRange(canonical string) (from, to string) { return canonical + " ", canonical + "!" }
+
+// MemberOf is the member of an entry.
+func MemberOf(ref string, ws desk.ID) app.MemberRef {
+	id, _ := desk.ParseID(ref[max(0, len(ref)-36):])
+	return app.MemberRef{Workspace: ws, ID: id}
+}
 
 // Entries lists the directory's rows of a workspace, by kind.
 func Entries(s *desk.Settings) map[string][]string {
@@ -35,6 +55,7 @@ func Entries(s *desk.Settings) map[string][]string {
 	}
 	for _, m := range s.Members() {
 		entries[Member] = append(entries[Member], m.ID.String())
+		entries[Email] = append(entries[Email], EmailRef(m))
 	}
 	for _, c := range s.Channels() {
 		entries[Channel] = append(entries[Channel], c.ID.String())

@@ -1,0 +1,206 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"time"
+
+	"parley/desk"
+)
+
+const (
+	// LinkLife is how long a sign-in link can be used.
+	LinkLife = 10 * time.Minute
+	// maxSessions is how many sessions of a member there are; a further one ends the
+	// oldest.
+	maxSessions = 50
+)
+
+// Session returns a member's session by its token, which must be a hash already. It
+// returns nil if there is none that still holds: it has expired, the member was removed,
+// or the member's sessions were ended.
+func (a *App) Session(ctx context.Context, token string) (*Session, error) {
+	s, settings, err := a.store.Session(ctx, token)
+	if err != nil || s == nil || s.ExpiresAt <= a.now() || s.void(settings) {
+		return nil, err
+	}
+	s.stored = true
+	return s, nil
+}
+
+func (s *Session) void(settings *desk.Settings) bool {
+	m := settings.Member(s.Member)
+	return m == nil || s.BegunAt < m.SessionsFrom
+}
+
+// Begin is when a session of the member that begins now begins: not before those that
+// were ended, even if they were ended by a server whose clock is ahead.
+func (a *App) Begin(m *desk.Member) desk.Time { return max(a.now(), m.SessionsFrom) }
+
+// PutSession stores a new session, or what has changed in one that Session returned. It
+// returns Unauthorized if the member was removed, or if the session was ended meanwhile.
+func (a *App) PutSession(ctx context.Context, token string, s Session) error {
+	err := a.store.InTx(ctx, s.Workspace, func(tx Tx) error {
+		if s.void(tx.Settings()) {
+			return errSignedOut
+		}
+		if err := tx.NoteSeen(s.Member, a.now()); err != nil {
+			return err
+		}
+		if !s.stored {
+			return tx.BeginSession(token, s, maxSessions)
+		}
+		kept, err := tx.KeepSession(token, s)
+		if err == nil && !kept {
+			err = errSignedOut
+		}
+		return err
+	})
+	if desk.IsType(err, desk.NotFound) { // the workspace was deleted
+		return errSignedOut
+	}
+	return err
+}
+
+// EndSession ends a session; without one, it does nothing.
+func (a *App) EndSession(ctx context.Context, token string) error {
+	s, _, err := a.store.Session(ctx, token)
+	if err != nil || s == nil {
+		return err
+	}
+	err = a.store.InTx(ctx, s.Workspace, func(tx Tx) error { return tx.EndSession(token) })
+	if desk.IsType(err, desk.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// EndSessions ends all sessions of a member: a member's own, or anybody's for an admin.
+func (a *App) EndSessions(ctx context.Context, p Principal, member desk.ID) error {
+	if err := p.mayManage(p.Settings, member); err != nil {
+		return err
+	}
+	return a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
+		if err := p.mayManage(s, member); err != nil {
+			return desk.Change{}, err
+		}
+		m := *s.Member(member)
+		m.EndSessions(a.now())
+		return desk.Change{Member: &m}, nil
+	})
+}
+
+// mayManage returns nil for a member's own access, and for those who may administer the
+// workspace; else Unauthorized, Forbidden or NotFound.
+func (p Principal) mayManage(s *desk.Settings, member desk.ID) error {
+	if p.Member != nil && p.Member.ID == member {
+		if s.Member(member) == nil {
+			return errSignedOut
+		}
+		return nil
+	}
+	if p.Key != nil { // whatever its permissions
+		return p.Allow(desk.Administer)
+	}
+	if err := p.still(s, desk.Administer, 0); err != nil {
+		return err
+	}
+	if s.Member(member) == nil {
+		return errNoMember
+	}
+	return nil
+}
+
+// MakeLink makes a sign-in link for a member and returns its token, which is not stored.
+// Admins and the command line may do that. The event of the member names it.
+func (a *App) MakeLink(ctx context.Context, p Principal, member desk.ID) (token string, expires desk.Time, err error) {
+	if err := p.Allow(desk.Administer); err != nil {
+		return "", 0, err
+	}
+	random := make([]byte, 32)
+	a.random(random)
+	token = base64.RawURLEncoding.EncodeToString(random)
+	now := a.now()
+	expires = now + desk.Time(LinkLife.Milliseconds())
+	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+		if err := p.still(tx.Settings(), desk.Administer, now); err != nil {
+			return err
+		}
+		if tx.Settings().Member(member) == nil {
+			return errNoMember
+		}
+		if err := tx.PutLoginLink(hashOfLink(token), LoginLink{p.Workspace(), member, expires}); err != nil {
+			return err
+		}
+		return tx.Append(desk.Event{Type: desk.MemberUpdated, Subject: member, Actor: p.Actor, At: now, Changed: []string{"link"}})
+	})
+	return token, expires, err
+}
+
+func hashOfLink(token string) string {
+	hash := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(hash[:])
+}
+
+var errNoLink = desk.NotFoundf("this link was used already, or has expired")
+
+// LinkOwner returns the member whom a sign-in link is for, or NotFound. The link can
+// still be used.
+func (a *App) LinkOwner(ctx context.Context, token string) (Principal, error) {
+	l, settings, err := a.store.LoginLink(ctx, hashOfLink(token))
+	if err != nil {
+		return Principal{}, err
+	}
+	return a.owner(l, settings)
+}
+
+// SpendLink returns the member whom a sign-in link is for, once: then, and for an unknown
+// or expired one, it returns NotFound.
+func (a *App) SpendLink(ctx context.Context, token string) (p Principal, err error) {
+	hash := hashOfLink(token)
+	l, _, err := a.store.LoginLink(ctx, hash)
+	if err == nil && l == nil {
+		err = errNoLink
+	}
+	if err != nil {
+		return Principal{}, err
+	}
+	err = a.store.InTx(ctx, l.Workspace, func(tx Tx) error {
+		l, err := tx.TakeLoginLink(hash)
+		if err == nil {
+			p, err = a.owner(l, tx.Settings())
+		}
+		return err
+	})
+	if desk.IsType(err, desk.NotFound) {
+		err = errNoLink
+	}
+	return p, err
+}
+
+func (a *App) owner(l *LoginLink, settings *desk.Settings) (Principal, error) {
+	if l == nil || l.ExpiresAt <= a.now() || settings.Member(l.Member) == nil {
+		return Principal{}, errNoLink
+	}
+	return member(settings, l.Member)
+}
+
+// LastSeen returns when members were last seen, up to an hour late. One who never signed
+// in is not among them.
+func (a *App) LastSeen(ctx context.Context, p Principal) (map[desk.ID]desk.Time, error) {
+	if err := p.Allow(desk.Administer); err != nil {
+		return nil, err
+	}
+	return a.store.LastSeen(ctx, p.Workspace())
+}
+
+// Held counts the contacts that a member owns, and the open conversations that the member
+// holds, each up to 100.
+func (a *App) Held(ctx context.Context, p Principal, member desk.ID) (contacts, conversations int, err error) {
+	if err := p.Allow(desk.Administer); err != nil {
+		return 0, 0, err
+	}
+	return a.store.Held(ctx, p.Workspace(), member, 100)
+}

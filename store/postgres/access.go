@@ -1,0 +1,207 @@
+package postgres
+
+import (
+	"context"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/internal/stored"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	sessionQuery = `SELECT s.workspace_id, s.member_id, s.begun_at, s.expires_at, s.data
+	FROM directory d JOIN sessions s ON s.workspace_id = d.workspace_id AND s.hash = d.ref WHERE d.kind = 'session' AND d.ref = $1`
+	loginLinkQuery = `SELECT l.workspace_id, l.member_id, l.expires_at
+	FROM directory d JOIN login_links l ON l.workspace_id = d.workspace_id AND l.hash = d.ref WHERE d.kind = 'login_link' AND d.ref = $1`
+	membersByEmailQuery = `SELECT ref, workspace_id FROM directory WHERE kind = 'email' AND ref >= $1 AND ref < $2 ORDER BY ref`
+	heldQuery           = `SELECT (SELECT count(*) FROM (SELECT 1 FROM contacts WHERE workspace_id = $1 AND owner_id = $2 LIMIT $3) c),
+	(SELECT count(*) FROM (SELECT 1 FROM conversations WHERE workspace_id = $1 AND assigned_member_id = $2 AND status = 'open' LIMIT $3) v)`
+)
+
+// Session returns a session with the settings of its workspace, nil if there is none.
+func (s *Store) Session(ctx context.Context, hash string) (session *app.Session, settings *desk.Settings, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		session, err = one(p, "session", func(row pgx.Row) (*app.Session, error) {
+			var v app.Session
+			err := row.Scan(into(&v.Workspace), into(&v.Member), (*int64)(&v.BegunAt), (*int64)(&v.ExpiresAt), &v.Data)
+			return &v, err
+		}, sessionQuery, hash)
+		if err != nil || session == nil {
+			return err
+		}
+		settings, err = s.currentSettings(p, session.Workspace)
+		return err
+	})
+	if err != nil {
+		return nil, nil, unlessGone(err)
+	}
+	return session, settings, nil
+}
+
+// LoginLink returns a link with the settings of its workspace, nil if there is none.
+func (s *Store) LoginLink(ctx context.Context, hash string) (link *app.LoginLink, settings *desk.Settings, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		link, err = one(p, "login link", readLoginLink, loginLinkQuery, hash)
+		if err != nil || link == nil {
+			return err
+		}
+		settings, err = s.currentSettings(p, link.Workspace)
+		return err
+	})
+	if err != nil {
+		return nil, nil, unlessGone(err)
+	}
+	return link, settings, nil
+}
+
+// unlessGone returns nil for the error of a workspace that was deleted between two reads.
+func unlessGone(err error) error {
+	if desk.IsType(err, desk.NotFound) {
+		return nil
+	}
+	return err
+}
+
+func readLoginLink(row pgx.Row) (*app.LoginLink, error) {
+	var l app.LoginLink
+	err := row.Scan(into(&l.Workspace), into(&l.Member), (*int64)(&l.ExpiresAt))
+	return &l, err
+}
+
+// MembersByEmail returns the members of all workspaces who have an e-mail.
+func (s *Store) MembersByEmail(ctx context.Context, canonical string) (list []app.MemberRef, err error) {
+	from, to := stored.EmailRange(canonical)
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, "members by e-mail", func(row pgx.Row) (app.MemberRef, error) {
+			var ref string
+			var ws desk.ID
+			err := row.Scan(&ref, into(&ws))
+			return stored.MemberOf(ref, ws), err
+		}, membersByEmailQuery, from, to)
+		return err
+	})
+	return list, err
+}
+
+// Password returns the hash of a member's password, "" if there is none.
+func (s *Store) Password(ctx context.Context, ws, member desk.ID) (hash string, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		hash, err = one(p, "password", func(row pgx.Row) (hash string, err error) {
+			err = row.Scan(&hash)
+			return hash, err
+		}, `SELECT password FROM member_access WHERE workspace_id = $1 AND member_id = $2`, uuid(ws), uuid(member))
+		return err
+	})
+	return hash, err
+}
+
+// LastSeen returns when members of a workspace were last seen.
+func (s *Store) LastSeen(ctx context.Context, ws desk.ID) (seen map[desk.ID]desk.Time, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		seen = map[desk.ID]desk.Time{}
+		p.each(func(row pgx.Row) error {
+			var id desk.ID
+			var at desk.Time
+			err := row.Scan(into(&id), (*int64)(&at))
+			seen[id] = at
+			return err
+		}, `SELECT member_id, seen_at FROM member_access WHERE workspace_id = $1 AND seen_at > 0`, uuid(ws))
+		return p.send("last seen")
+	})
+	return seen, err
+}
+
+// Held counts the contacts of a member and their open conversations, each up to most.
+func (s *Store) Held(ctx context.Context, ws, member desk.ID, most int) (contacts, conversations int, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		p.each(func(row pgx.Row) error { return row.Scan(&contacts, &conversations) }, heldQuery, uuid(ws), uuid(member), most)
+		return p.send("held by a member")
+	})
+	return contacts, conversations, err
+}
+
+// ForgetAccess deletes expired sessions and links of a workspace.
+func (s *Store) ForgetAccess(ctx context.Context, ws desk.ID, before desk.Time) error {
+	return s.atOnce(ctx, "forget access", func(p *pipe) {
+		const expired = `workspace_id = $1 AND expires_at <= $2`
+		p.put(dropListed(stored.Session, "sessions", expired), uuid(ws), int64(before))
+		p.put(dropListed(stored.LoginLink, "login_links", expired), uuid(ws), int64(before))
+	})
+}
+
+// dropListed deletes rows of a table, and their entries in the directory.
+func dropListed(kind, table, where string) string {
+	return `WITH gone AS (DELETE FROM ` + table + ` WHERE ` + where + ` RETURNING hash)
+		DELETE FROM directory WHERE kind = '` + kind + `' AND ref IN (SELECT hash FROM gone)`
+}
+
+// putAccess stores what a change of a member changes besides the record. old is nil for a
+// new member.
+func putAccess(p *pipe, ws desk.ID, old, m *desk.Member, password string) {
+	if old != nil && stored.EmailRef(old) != stored.EmailRef(m) {
+		leave(p, stored.Email, stored.EmailRef(old))
+	}
+	enter(p, stored.Email, stored.EmailRef(m), ws)
+	if m.SessionsFrom > 0 {
+		p.put(dropListed(stored.Session, "sessions", `workspace_id = $1 AND member_id = $2 AND begun_at < $3`), uuid(ws), uuid(m.ID), int64(m.SessionsFrom))
+	}
+	if password != "" {
+		p.put(`INSERT INTO member_access (workspace_id, member_id, password) VALUES ($1, $2, $3)
+			ON CONFLICT (workspace_id, member_id) DO UPDATE SET password = excluded.password`, uuid(ws), uuid(m.ID), password)
+	}
+}
+
+func removeAccess(p *pipe, ws desk.ID, m *desk.Member) {
+	leave(p, stored.Email, stored.EmailRef(m))
+	const theirs = `workspace_id = $1 AND member_id = $2`
+	p.put(dropListed(stored.Session, "sessions", theirs), uuid(ws), uuid(m.ID))
+	p.put(dropListed(stored.LoginLink, "login_links", theirs), uuid(ws), uuid(m.ID))
+	p.put(`DELETE FROM member_access WHERE `+theirs, uuid(ws), uuid(m.ID))
+}
+
+func (t *tx) BeginSession(hash string, s app.Session, most int) error {
+	t.put(`INSERT INTO sessions (workspace_id, hash, member_id, begun_at, expires_at, data) VALUES ($1, $2, $3, $4, $5, $6)`,
+		uuid(t.ws), hash, uuid(s.Member), int64(s.BegunAt), int64(s.ExpiresAt), append([]byte{}, s.Data...))
+	enter(t.pipe, stored.Session, hash, t.ws)
+	t.put(dropListed(stored.Session, "sessions", `workspace_id = $1 AND hash IN
+		(SELECT hash FROM sessions WHERE workspace_id = $1 AND member_id = $2 ORDER BY begun_at DESC, hash OFFSET $3)`), uuid(t.ws), uuid(s.Member), most)
+	return t.fail
+}
+
+func (t *tx) KeepSession(hash string, s app.Session) (bool, error) {
+	return one(t.pipe, "keep session", readTrue, `UPDATE sessions SET expires_at = $3, data = $4 WHERE workspace_id = $1 AND hash = $2 RETURNING true`,
+		uuid(t.ws), hash, int64(s.ExpiresAt), append([]byte{}, s.Data...))
+}
+
+func readTrue(row pgx.Row) (v bool, err error) {
+	err = row.Scan(&v)
+	return v, err
+}
+
+func (t *tx) EndSession(hash string) error {
+	t.put(dropListed(stored.Session, "sessions", `workspace_id = $1 AND hash = $2`), uuid(t.ws), hash)
+	return t.fail
+}
+
+func (t *tx) PutLoginLink(hash string, l app.LoginLink) error {
+	t.put(`INSERT INTO login_links (workspace_id, hash, member_id, expires_at) VALUES ($1, $2, $3, $4)`, uuid(t.ws), hash, uuid(l.Member), int64(l.ExpiresAt))
+	enter(t.pipe, stored.LoginLink, hash, t.ws)
+	return t.fail
+}
+
+func (t *tx) TakeLoginLink(hash string) (*app.LoginLink, error) {
+	link, err := one(t.pipe, "take login link", readLoginLink, `DELETE FROM login_links WHERE workspace_id = $1 AND hash = $2
+		RETURNING workspace_id, member_id, expires_at`, uuid(t.ws), hash)
+	if link != nil {
+		leave(t.pipe, stored.LoginLink, hash)
+	}
+	return link, err
+}
+
+func (t *tx) NoteSeen(member desk.ID, at desk.Time) error {
+	t.put(`INSERT INTO member_access (workspace_id, member_id, seen_at) VALUES ($1, $2, $3)
+		ON CONFLICT (workspace_id, member_id) DO UPDATE SET seen_at = greatest(member_access.seen_at, excluded.seen_at)`, uuid(t.ws), uuid(member), int64(at))
+	return t.fail
+}

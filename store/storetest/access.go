@@ -1,0 +1,263 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// sessionOf returns the session with this hash, nil if there is none.
+func sessionOf(t *testing.T, s app.Store, hash string) *app.Session {
+	t.Helper()
+	session, settings, err := s.Session(t.Context(), hash)
+	must(t, err)
+	if session != nil && (settings == nil || settings.ID != session.Workspace) {
+		t.Errorf("the session %s comes with the settings %+v", hash, settings)
+	}
+	return session
+}
+
+func beginSession(t *testing.T, s app.Store, hash string, v app.Session, most int) {
+	t.Helper()
+	store(t, s, v.Workspace, func(tx app.Tx) error { return tx.BeginSession(hash, v, most) })
+}
+
+func sessions(t *testing.T, s app.Store) {
+	ws, ada := newWorkspace(t, s)
+	other, eve := newWorkspace(t, s)
+	one := app.Session{Workspace: ws, Member: ada.ID, BegunAt: 10, ExpiresAt: 20, Data: []byte("a\x00b")}
+	if sessionOf(t, s, "one") != nil {
+		t.Error("there is an unknown session")
+	}
+	beginSession(t, s, "one", one, 3)
+	beginSession(t, s, "eve", app.Session{Workspace: other, Member: eve.ID, BegunAt: 1, ExpiresAt: 20}, 3)
+	equal(t, "session", sessionOf(t, s, "one"), &one)
+	one.ExpiresAt, one.Data = 30, []byte("c")
+	keep := func(ws desk.ID, hash string) (kept bool) {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) (err error) { kept, err = tx.KeepSession(hash, one); return err })
+		return kept
+	}
+	if !keep(ws, "one") || keep(ws, "two") || keep(ws, "eve") {
+		t.Error("of the sessions, one was to be kept")
+	}
+	equal(t, "session", sessionOf(t, s, "one"), &one)
+	if got := sessionOf(t, s, "eve"); got == nil || got.ExpiresAt != 20 {
+		t.Errorf("a session of another workspace was changed: %+v", got)
+	}
+	// The oldest ones go.
+	for n := range 4 {
+		beginSession(t, s, fmt.Sprint("more", n), app.Session{Workspace: ws, Member: ada.ID, BegunAt: desk.Time(5 + n), ExpiresAt: 99}, 3)
+	}
+	there := func(hashes ...string) (found []string) {
+		t.Helper()
+		for _, hash := range hashes {
+			if sessionOf(t, s, hash) != nil {
+				found = append(found, hash)
+			}
+		}
+		return found
+	}
+	all := []string{"one", "more0", "more1", "more2", "more3", "eve"}
+	equal(t, "sessions", there(all...), []string{"one", "more2", "more3", "eve"})
+	store(t, s, ws, func(tx app.Tx) error { return errors.Join(tx.EndSession("more3"), tx.EndSession("eve")) })
+	equal(t, "sessions", there(all...), []string{"one", "more2", "eve"})
+	if keep(ws, "more3") {
+		t.Error("a session that was ended was kept")
+	}
+	must(t, s.ForgetAccess(t.Context(), ws, 98))
+	must(t, s.ForgetAccess(t.Context(), ws, 98))
+	equal(t, "sessions", there(all...), []string{"more2", "eve"})
+	// Storing a member ends those from before.
+	beginSession(t, s, "late", app.Session{Workspace: ws, Member: ada.ID, BegunAt: 50, ExpiresAt: 99}, 3)
+	ada.SessionsFrom = 50
+	if m := edit(t, s, ws, desk.Change{Member: ada}).Member(ada.ID); *m != *ada {
+		t.Errorf("member = %+v, want %+v", m, ada)
+	}
+	equal(t, "sessions", there("more2", "late", "eve"), []string{"late", "eve"})
+	edit(t, s, ws, desk.Change{RemoveMember: ada})
+	must(t, s.DeleteWorkspace(t.Context(), other, func(string) error { return nil }))
+	equal(t, "sessions", there("late", "eve"), []string(nil))
+}
+
+func loginLinks(t *testing.T, s app.Store) {
+	ws, ada := newWorkspace(t, s)
+	other, eve := newWorkspace(t, s)
+	put := func(ws, member desk.ID, hash string) {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) error {
+			return tx.PutLoginLink(hash, app.LoginLink{Workspace: ws, Member: member, ExpiresAt: 30})
+		})
+	}
+	owner := func(hash string) *app.LoginLink {
+		t.Helper()
+		l, settings, err := s.LoginLink(t.Context(), hash)
+		must(t, err)
+		if l != nil && settings.ID != l.Workspace {
+			t.Errorf("the link %s comes with other settings", hash)
+		}
+		return l
+	}
+	for _, hash := range []string{"a", "b", "c"} {
+		put(ws, ada.ID, hash)
+	}
+	put(other, eve.ID, "eve")
+	want := &app.LoginLink{Workspace: ws, Member: ada.ID, ExpiresAt: 30}
+	equal(t, "link", owner("a"), want)
+	take := func(hash string) (l *app.LoginLink) {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) (err error) { l, err = tx.TakeLoginLink(hash); return err })
+		return l
+	}
+	equal(t, "link", take("a"), want)
+	if take("a") != nil || owner("a") != nil || take("eve") != nil {
+		t.Error("a link was taken that is spent, or another workspace's")
+	}
+	// An error spends nothing.
+	failure := errors.New("no")
+	if err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+		_, err := tx.TakeLoginLink("b")
+		return errors.Join(err, failure)
+	}); !errors.Is(err, failure) {
+		t.Error(err)
+	}
+	equal(t, "link", owner("b"), want)
+	must(t, s.ForgetAccess(t.Context(), ws, 29))
+	equal(t, "link", owner("b"), want)
+	must(t, s.ForgetAccess(t.Context(), ws, 30))
+	if owner("b") != nil || owner("eve") == nil {
+		t.Error("forgotten: not the links that have expired")
+	}
+	put(ws, ada.ID, "d")
+	edit(t, s, ws, desk.Change{RemoveMember: ada})
+	must(t, s.DeleteWorkspace(t.Context(), other, func(string) error { return nil }))
+	if owner("d") != nil || owner("eve") != nil {
+		t.Error("links of a removed member, or a deleted workspace, are there")
+	}
+}
+
+// spentOnce: of many who take a link at once, one gets it.
+func spentOnce(t *testing.T, s app.Store) {
+	ws, ada := newWorkspace(t, s)
+	for round := range 5 {
+		hash := fmt.Sprint("link", round)
+		store(t, s, ws, func(tx app.Tx) error {
+			return tx.PutLoginLink(hash, app.LoginLink{Workspace: ws, Member: ada.ID, ExpiresAt: 30})
+		})
+		var racers sync.WaitGroup
+		var won atomic.Int64
+		for range 50 {
+			racers.Go(func() {
+				var mine *app.LoginLink
+				if err := s.InTx(t.Context(), ws, func(tx app.Tx) (err error) { mine, err = tx.TakeLoginLink(hash); return err }); err != nil {
+					t.Error(err)
+				} else if mine != nil {
+					won.Add(1)
+				}
+			})
+		}
+		racers.Wait()
+		if won.Load() != 1 {
+			t.Errorf("%d racers got the link", won.Load())
+		}
+	}
+}
+
+func memberAccess(t *testing.T, s app.Store) {
+	ctx := t.Context()
+	ws, ada := newWorkspace(t, s)
+	other, eve := newWorkspace(t, s)
+	find := func(email string, want ...app.MemberRef) {
+		t.Helper()
+		got, err := s.MembersByEmail(ctx, email)
+		must(t, err)
+		slices.SortFunc(want, func(a, b app.MemberRef) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+		if !slices.Equal(got, want) {
+			t.Errorf("members with %s: %v, want %v", email, got, want)
+		}
+	}
+	a, e := app.MemberRef{Workspace: ws, ID: ada.ID}, app.MemberRef{Workspace: other, ID: eve.ID}
+	find("ada@example.com", a, e)
+	find("ada@example.co")
+	eve.Email = "Évé@example.com"
+	edit(t, s, other, desk.Change{Member: eve})
+	find("ada@example.com", a)
+	find(desk.CanonicalEmail("évé@example.com"), e)
+
+	password := func(ws, member desk.ID, want string) {
+		t.Helper()
+		got, err := s.Password(ctx, ws, member)
+		must(t, err)
+		if got != want {
+			t.Errorf("password = %q, want %q", got, want)
+		}
+	}
+	seen := func(want map[desk.ID]desk.Time) {
+		t.Helper()
+		got, err := s.LastSeen(ctx, ws)
+		must(t, err)
+		if !maps.Equal(got, want) {
+			t.Errorf("seen = %v, want %v", got, want)
+		}
+	}
+	note := func(at desk.Time) {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) error { return tx.NoteSeen(ada.ID, at) })
+	}
+	password(ws, ada.ID, "")
+	edit(t, s, ws, desk.Change{Member: ada, Password: "first"})
+	password(ws, ada.ID, "first")
+	seen(map[desk.ID]desk.Time{})
+	note(50)
+	note(40)
+	seen(map[desk.ID]desk.Time{ada.ID: 50})
+	edit(t, s, ws, desk.Change{Member: ada})
+	password(ws, ada.ID, "first")
+	edit(t, s, ws, desk.Change{Member: ada, Password: "second"})
+	password(ws, ada.ID, "second")
+	password(other, ada.ID, "")
+	seen(map[desk.ID]desk.Time{ada.ID: 50})
+	edit(t, s, ws, desk.Change{RemoveMember: ada})
+	password(ws, ada.ID, "")
+	seen(map[desk.ID]desk.Time{})
+	find("ada@example.com")
+	must(t, s.DeleteWorkspace(ctx, other, func(string) error { return nil }))
+	find(desk.CanonicalEmail("évé@example.com"))
+}
+
+// held: what a member has is counted up to a bound.
+func held(t *testing.T, s app.Store) {
+	ws, ada := newWorkspace(t, s)
+	count := func(most, wantContacts, wantConversations int) {
+		t.Helper()
+		contacts, conversations, err := s.Held(t.Context(), ws, ada.ID, most)
+		must(t, err)
+		if contacts != wantContacts || conversations != wantConversations {
+			t.Errorf("held: %d contacts, %d conversations, want %d, %d", contacts, conversations, wantContacts, wantConversations)
+		}
+	}
+	count(100, 0, 0)
+	for n := range 3 {
+		op := upsert(fmt.Sprint(n, "@example.com"), "")
+		op.Write.Owner = text(ada.ID.String())
+		put(t, s, ws, op)
+		c := newConversation(newID(), newID())
+		c.AssignedMember, c.AssignedVia = ada.ID, desk.ViaMember
+		if n == 0 {
+			c.Status = desk.StatusClosed
+		}
+		store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(c) })
+	}
+	put(t, s, ws, upsert("pool@example.com", ""))
+	count(100, 3, 2)
+	count(2, 2, 2)
+	count(1, 1, 1)
+}
