@@ -2,8 +2,6 @@ package console
 
 import (
 	"net/http"
-	"regexp"
-	"strings"
 	"time"
 
 	"parley/app"
@@ -79,9 +77,6 @@ type bubble struct {
 	Track   *track
 	Failure *failure
 }
-
-// A run is a part of a text: plain, or a link.
-type run struct{ Text, Link string }
 
 // A failure is why a message did not arrive.
 type failure struct{ Title, Fix, Again string }
@@ -257,29 +252,6 @@ func trackOf(d desk.Delivery) *track {
 		}
 	}
 	return t
-}
-
-var links = regexp.MustCompile(`https?://[^\s<>"']+`)
-
-// runs splits a text into plain parts and links. Punctuation after a link is not a part
-// of it.
-func runs(text string) (list []run) {
-	for {
-		at := links.FindStringIndex(text)
-		if at == nil {
-			break
-		}
-		link := strings.TrimRight(text[at[0]:at[1]], ".,;:!?)]}")
-		if at[0] > 0 {
-			list = append(list, run{Text: text[:at[0]]})
-		}
-		list = append(list, run{Text: link, Link: link})
-		text = text[at[0]+len(link):]
-	}
-	if text != "" || list == nil {
-		list = append(list, run{Text: text})
-	}
-	return list
 }
 
 // otherConversations is how many conversations of a person are listed beside one.

@@ -7,6 +7,7 @@
 //	form.go          fields of forms, and the errors beside them
 //	words.go         advice, codes and confirmations in the console's own words
 //	show.go          times, numbers, phone numbers and initials as people read them
+//	text.go          the texts of messages: links and the marks for bold and the like
 //	assets.go        the stylesheet and the script
 //	home.go          /: the inbox, or what to run first
 //	inbox.go         the inbox: its views and the list of conversations

@@ -154,7 +154,7 @@ func (c *call) conversationRows(page []*desk.Conversation, query string, open de
 	rows := make([]conversationRow, len(page))
 	for i, v := range page {
 		rows[i] = conversationRow{
-			ID: v.ID, Href: "/inbox/" + v.ID.String() + query, Name: nameOf(people[v.ContactID]), Preview: v.Preview,
+			ID: v.ID, Href: "/inbox/" + v.ID.String() + query, Name: nameOf(people[v.ContactID]), Preview: plain(v.Preview),
 			At: c.when(v.LastMessageAt), Holder: c.memberName(v.AssignedMember), Here: v.ID == open,
 		}
 	}

@@ -67,30 +67,6 @@ func TestInbox_refuses(t *testing.T) {
 	}
 }
 
-func TestRuns(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"hello":                                "hello",
-		"see https://a.example/x?y=1. Thanks!": "see [https://a.example/x?y=1]. Thanks!",
-		"(http://a.example)":                   "([http://a.example])",
-		"javascript:alert(1)":                  "javascript:alert(1)",
-		"":                                     "",
-		"https://":                             "https://",
-	} {
-		var b strings.Builder
-		for _, r := range runs(text) {
-			if r.Link != "" {
-				b.WriteString("[" + r.Link + "]")
-			} else {
-				b.WriteString(r.Text)
-			}
-		}
-		if b.String() != want {
-			t.Errorf("%q: %q, want %q", text, b.String(), want)
-		}
-	}
-}
-
 func TestTrackOf(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[desk.Delivery]int{desk.Queued: 1, desk.Sent: 2, desk.Delivered: 3, desk.Read: 4} {

@@ -185,6 +185,7 @@ type page struct {
 	Admin   bool
 	Team    string // the workspace's name
 	Section string // the part of the navigation that the page belongs to
+	Sub     string // the part of the settings that it belongs to
 	URL     string // of the page, with its query
 	Theme   string // "", light or dark
 	Keys    bool   // whether keyboard shortcuts are on
@@ -240,7 +241,7 @@ func (c *call) render(status int, name string, v view) error {
 	if v.Form == nil {
 		v.Form = c.form
 	}
-	p := page{view: v, URL: c.r.URL.RequestURI(), Section: section(c.r.URL.Path), Theme: theme(c.r), Keys: true, Toast: toasts[c.query("done")], Files: &c.s.files}
+	p := page{view: v, URL: c.r.URL.RequestURI(), Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: true, Toast: toasts[c.query("done")], Files: &c.s.files}
 	if c.p.Settings != nil {
 		p.Me, p.Team, p.Admin = c.p.Settings.Member(c.p.Actor.ID), c.p.Settings.Name, c.may(desk.Administer)
 	}
@@ -289,10 +290,13 @@ func (s *Server) template(name string) (*template.Template, error) {
 	return parse.(func() (*template.Template, error))()
 }
 
-// section is the part of the navigation that a path belongs to.
-func section(path string) string {
-	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return first
+// section is the n-th part of a path, "" if there is none.
+func section(path string, n int) string {
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	if n < len(parts) {
+		return parts[n]
+	}
+	return ""
 }
 
 // theme is the member's choice of colours: light, dark, or "" for the browser's own.

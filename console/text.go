@@ -1,0 +1,78 @@
+package console
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A run is a part of a message: plain text, a link, or text between the marks by which
+// WhatsApp makes it *bold*, _italic_, ~struck out~ or of one width.
+type run struct {
+	Text, Link string
+	Mark       string // *, _, ~ or ```; "" for none
+}
+
+var (
+	links  = regexp.MustCompile(`https?://[^\s<>"']+`)
+	marked = regexp.MustCompile("```[^`]+```|\\*[^*\n]+\\*|_[^_\n]+_|~[^~\n]+~")
+)
+
+// runs splits a text into its parts. Punctuation after a link is not a part of it.
+func runs(text string) (list []run) {
+	for {
+		at := links.FindStringIndex(text)
+		if at == nil {
+			break
+		}
+		link := strings.TrimRight(text[at[0]:at[1]], ".,;:!?)]}*_~")
+		list = append(list, marks(text[:at[0]])...)
+		list = append(list, run{Text: link, Link: link})
+		text = text[at[0]+len(link):]
+	}
+	return append(list, marks(text)...)
+}
+
+// marks splits a text without links at its marks. A mark counts where a word begins or
+// ends: 2*3*4 and snake_case_name stay as they are.
+func marks(text string) (list []run) {
+	from := 0
+	for _, at := range marked.FindAllStringIndex(text, -1) {
+		mark := text[at[0] : at[0]+1]
+		if mark == "`" {
+			mark = "```"
+		}
+		inner := text[at[0]+len(mark) : at[1]-len(mark)]
+		if inWord(text[:at[0]], true) || inWord(text[at[1]:], false) || mark != "```" && strings.TrimSpace(inner) != inner {
+			continue
+		}
+		if at[0] > from {
+			list = append(list, run{Text: text[from:at[0]]})
+		}
+		list = append(list, run{Text: inner, Mark: mark})
+		from = at[1]
+	}
+	if from < len(text) {
+		list = append(list, run{Text: text[from:]})
+	}
+	return list
+}
+
+// inWord tells whether a text ends, or begins, with a letter or a digit.
+func inWord(text string, ends bool) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+	if ends {
+		r, _ = utf8.DecodeLastRuneInString(text)
+	}
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+// plain is a text without its marks, for lists.
+func plain(text string) string {
+	var b strings.Builder
+	for _, r := range runs(text) {
+		b.WriteString(r.Text)
+	}
+	return b.String()
+}

@@ -1,0 +1,41 @@
+package console
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"hello":                                "hello",
+		"see https://a.example/x?y=1. Thanks!": "see [https://a.example/x?y=1]. Thanks!",
+		"(http://a.example)":                   "([http://a.example])",
+		"javascript:alert(1)":                  "javascript:alert(1)",
+		"":                                     "",
+		"https://":                             "https://",
+		"*Order A-1*\nThanks":                  "<*Order A-1>\nThanks",
+		"2*3*4 and snake_case_name":            "2*3*4 and snake_case_name",
+		"_soon_, ~never~ ```x = 1```":          "<_soon>, <~never> <```x = 1>",
+		"* a * b":                              "* a * b",
+		"*see https://a.example/_b_*":          "*see [https://a.example/_b]_*",
+	} {
+		var b strings.Builder
+		for _, r := range runs(text) {
+			switch {
+			case r.Link != "":
+				b.WriteString("[" + r.Link + "]")
+			case r.Mark != "":
+				b.WriteString("<" + r.Mark + r.Text + ">")
+			default:
+				b.WriteString(r.Text)
+			}
+		}
+		if b.String() != want {
+			t.Errorf("%q: %q, want %q", text, b.String(), want)
+		}
+	}
+	if got := plain("*Order A-1* _soon_"); got != "Order A-1 soon" {
+		t.Errorf("plain: %q", got)
+	}
+}
