@@ -156,6 +156,40 @@ func (a *App) Contacts(ctx context.Context, p Principal, f desk.ContactFilter, c
 	return contacts, a.cursors.seal(list, append(place, next.ID[:]...)), nil
 }
 
+// NewestContacts returns a page of the contacts of an owner, or (zero) of all, newest
+// change first, and the cursor of the next page, "" if there is none. It returns
+// InvalidRequest for a cursor of another workspace or owner.
+func (a *App) NewestContacts(ctx context.Context, p Principal, owner desk.ID, cursor string, limit int) ([]*desk.Contact, string, error) {
+	list := cursorList{p.Workspace(), "newest contacts", owner.String()}
+	var before *desk.ContactPlace
+	if cursor != "" {
+		place, err := a.cursors.open(list, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		before = &desk.ContactPlace{UpdatedAt: desk.Time(binary.BigEndian.Uint64(place)), ID: desk.ID(place[8:])}
+	}
+	contacts, next, err := a.store.NewestContacts(ctx, p.Workspace(), owner, before, limit)
+	if err != nil || next == nil {
+		return contacts, "", err
+	}
+	return contacts, a.cursors.seal(list, append(binary.BigEndian.AppendUint64(nil, uint64(next.UpdatedAt)), next.ID[:]...)), nil
+}
+
+// FindContacts returns the contacts that hold a text as an e-mail, as a phone number in any
+// spelling, or as an external id, the oldest first: each may be another contact's.
+func (a *App) FindContacts(ctx context.Context, p Principal, text string) ([]*desk.Contact, error) {
+	meant := desk.Readings(text, p.Settings.Country)
+	if len(meant) == 0 {
+		return nil, nil
+	}
+	book, err := a.store.Book(ctx, p.Workspace(), desk.Lookup{Identities: meant})
+	if err != nil {
+		return nil, err
+	}
+	return book.Holding(meant), nil
+}
+
 // holder returns the one contact that holds all the identities of a filter, if it
 // matches the other filters and comes after the given position. It uses the rules of a
 // write, so it returns IdentityConflict for an identity that contacts share if none has

@@ -2,8 +2,11 @@ package app_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/app"
 	"parley/desk"
@@ -34,5 +37,73 @@ func TestTryAll_of_large_contacts(t *testing.T) {
 	refused(t, err, desk.PayloadTooLarge)
 	if outcome, err := a.Try(t.Context(), w.caller(), op()); err != nil || outcome.Status != desk.StatusDeleted { // of one there is none
 		t.Errorf("%+v, %v", outcome, err)
+	}
+}
+
+// TestNewestContacts: pages go on from their cursors, which are of one owner.
+func TestNewestContacts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	must(t, err)
+	var want []desk.ID
+	for i := range 5 {
+		c := w.put(phoned(fmt.Sprint(905321112200+i)), ownedBy("ada@example.com"))
+		want = append([]desk.ID{c.ID}, want...)
+		w.clock.advance(time.Second)
+	}
+	for _, owner := range []desk.ID{{}, w.ada.ID} {
+		var got []desk.ID
+		for cursor, pages := "", 0; cursor != "" || pages == 0; pages++ {
+			list, next, err := w.NewestContacts(t.Context(), p, owner, cursor, 2)
+			must(t, err)
+			for _, c := range list {
+				got = append(got, c.ID)
+			}
+			if cursor = next; next != "" {
+				_, _, err = w.NewestContacts(t.Context(), p, w.grace.ID, next, 2)
+				refused(t, err, desk.InvalidRequest)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("of %s: %v, want %v", owner, got, want)
+		}
+	}
+	if list, next, err := w.NewestContacts(t.Context(), p, w.grace.ID, "", 2); err != nil || len(list) != 0 || next != "" {
+		t.Errorf("of an owner of none: %v, %q, %v", list, next, err)
+	}
+}
+
+// TestFindContacts: a text is an e-mail, a phone in any spelling or an external id, exactly.
+// What several contacts hold in different meanings finds all of them.
+func TestFindContacts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	must(t, err)
+	external := func(id string) func(*desk.ContactWrite) {
+		return func(cw *desk.ContactWrite) {
+			cw.ExternalID = text(id)
+			cw.Sent = append(cw.Sent, desk.Identity{Kind: desk.KindExternalID, Value: id})
+		}
+	}
+	byPhone, byID := w.put(phoned(number)), w.put(external(number))
+	both := w.put(external("Ann@example.com"), func(cw *desk.ContactWrite) {
+		cw.Email = text("ann@Example.com")
+		cw.Sent = append(cw.Sent, desk.Identity{Kind: desk.KindEmail, Value: "ann@example.com"})
+	})
+	for find, want := range map[string][]desk.ID{
+		number: {byPhone.ID, byID.ID}, "+" + number: {byPhone.ID}, " 0" + number[2:] + " ": {byPhone.ID},
+		"Ann@example.com": {both.ID}, "ANN@EXAMPLE.COM": {both.ID}, "ann": nil, "": nil, "\x00": nil, number[:8]: nil,
+	} {
+		list, err := w.FindContacts(t.Context(), p, find)
+		must(t, err)
+		var got []desk.ID
+		for _, c := range list {
+			got = append(got, c.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", find, got, want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -70,6 +71,46 @@ func (a *App) Feed(ctx context.Context, p Principal, q FeedQuery) (*EventPage, e
 	}
 	start.Limit = q.Limit
 	return a.eventPage(ctx, p, start, q.Types)
+}
+
+// An EventLog is a page of the log of events, newest first, with the settings that name
+// its actors and records.
+type EventLog struct {
+	Settings *desk.Settings
+	Events   []desk.FeedEvent
+	Next     string // the cursor of the next page, "" if there is none
+}
+
+// EventLog returns a page of the events of some types, nil for all, newest first. A page
+// may be short, or even empty, although there is a next one. It returns InvalidRequest
+// for a cursor of another workspace or other types.
+func (a *App) EventLog(ctx context.Context, p Principal, types []desk.EventType, cursor string, limit int) (l EventLog, err error) {
+	if err := p.Allow(desk.Administer); err != nil {
+		return l, err
+	}
+	if types == nil {
+		types = desk.EventTypes
+	}
+	list, before := cursorList{p.Workspace(), "event log", fmt.Sprintf("%q", types)}, int64(0)
+	if cursor != "" {
+		place, err := a.cursors.open(list, cursor)
+		if err != nil {
+			return l, err
+		}
+		before = int64(binary.BigEndian.Uint64(place))
+	}
+	events, next, err := a.store.EventLog(ctx, p.Workspace(), types, before, limit)
+	if err != nil {
+		return l, err
+	}
+	for i := range events {
+		events[i].ID = a.EventID(p.Workspace(), events[i].Place)
+	}
+	l = EventLog{Settings: p.Settings, Events: events}
+	if next > 0 {
+		l.Next = a.cursors.seal(list, binary.BigEndian.AppendUint64(nil, uint64(next)))
+	}
+	return l, nil
 }
 
 // eventStart reads a cursor.

@@ -249,3 +249,44 @@ func TestEvents_early_statuses(t *testing.T) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 }
+
+// TestEventLog: admins read the log of events, newest first, and its part about settings.
+func TestEventLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, admin := t.Context(), "admin"
+	_, err := w.EditMember(ctx, w.operator(), w.grace.ID, app.MemberEdit{Role: &admin})
+	must(t, err)
+	boss, err := w.Member(ctx, w.ws, w.grace.ID)
+	must(t, err)
+	agent, err := w.Member(ctx, w.ws, w.ada.ID)
+	must(t, err)
+	for _, p := range []app.Principal{agent, w.caller()} {
+		_, err = w.EventLog(ctx, p, nil, "", 10)
+		refused(t, err, desk.Forbidden)
+	}
+	w.put(phoned(number))
+	name := "Renamed"
+	_, err = w.EditKey(ctx, boss, w.keyID, app.KeyEdit{Name: &name})
+	must(t, err)
+	read := func(types []desk.EventType, limit int) (list []desk.FeedEvent) {
+		t.Helper()
+		for cursor := ""; ; {
+			l, err := w.EventLog(ctx, boss, types, cursor, limit)
+			must(t, err)
+			list = append(list, l.Events...)
+			if cursor = l.Next; cursor == "" {
+				return list
+			}
+			_, err = w.EventLog(ctx, boss, []desk.EventType{desk.KeyCreated}, cursor, limit)
+			refused(t, err, desk.InvalidRequest)
+		}
+	}
+	everything, settings := read(nil, 2), read(desk.SettingsTypes(), 2)
+	if everything[0].Type != desk.KeyUpdated || everything[0].Actor != boss.Actor || everything[0].Subject != w.keyID || everything[1].Type != desk.ContactCreated {
+		t.Errorf("the newest are %+v", everything[:2])
+	}
+	if len(settings) >= len(everything) || settings[0].ID != everything[0].ID || !strings.HasPrefix(settings[0].ID, "evt_") || settings[1].Type != desk.MemberUpdated {
+		t.Errorf("of settings: %+v", settings)
+	}
+}

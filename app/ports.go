@@ -139,6 +139,11 @@ type ContactStore interface {
 	// a page may be short, or even empty, although the list continues.
 	Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error)
 
+	// NewestContacts returns up to limit contacts of an owner, or (zero) of all, that come
+	// before the given position in export order (nil: from the end), newest change first,
+	// and the position before which the list continues, nil at its end.
+	NewestContacts(ctx context.Context, ws, owner desk.ID, before *desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error)
+
 	// UpdateContacts loads all contacts that ops can change into a Book, calls apply
 	// for it, and stores the changes, all or nothing. When it returns nil, they are
 	// durable. If one Book is too small for them (Book.Full), it works in parts, in
@@ -196,9 +201,9 @@ type AttemptStore interface {
 	// Attempt returns an attempt, or nil.
 	Attempt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error)
 
-	// Attempts returns up to limit attempts, newest first by id; only those in doubt when
-	// inDoubt is set.
-	Attempts(ctx context.Context, ws desk.ID, inDoubt bool, limit int) ([]*desk.Attempt, error)
+	// Attempts returns up to limit attempts with ids before the given one (zero: from the
+	// newest), newest first by id; only those in doubt when inDoubt is set.
+	Attempts(ctx context.Context, ws desk.ID, inDoubt bool, before desk.ID, limit int) ([]*desk.Attempt, error)
 
 	// Lapsed returns up to limit attempts of all workspaces that are still dispatching
 	// although their lease has ended: more than margin milliseconds ago by the
@@ -269,6 +274,13 @@ type EventStore interface {
 	// otherwise the events of the types that which names, with their records as they
 	// stand now. It returns NotFound if there is no such workspace.
 	Events(ctx context.Context, ws desk.ID, q EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*EventPage, error)
+
+	// EventLog returns up to limit events of the types with numbers below before (0: from
+	// the newest), newest first, and the number below which the list continues, 0 at its
+	// end. It looks at up to MaxEventsLooked events, unless only types of the settings are
+	// asked for (desk.EventType.OfSettings), which have an index: so a page may be short,
+	// or even empty, although the list continues.
+	EventLog(ctx context.Context, ws desk.ID, types []desk.EventType, before int64, limit int) ([]desk.FeedEvent, int64, error)
 
 	// Heads returns how far each of the workspaces is. One that is deleted is missing.
 	Heads(ctx context.Context, list []desk.ID) (map[desk.ID]Head, error)

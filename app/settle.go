@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley/desk"
@@ -420,11 +421,36 @@ func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 	return at, err
 }
 
-// Attempts lists a workspace's attempts, newest first; only those in doubt if inDoubt
-// is set.
-func (a *App) Attempts(ctx context.Context, p Principal, inDoubt bool, limit int) ([]*desk.Attempt, error) {
-	if err := p.Allow(desk.Administer); err != nil {
+// Attempts returns a page of a workspace's attempts, newest first, only those in doubt if
+// inDoubt is set, and the cursor of the next page, "" if there is none.
+func (a *App) Attempts(ctx context.Context, p Principal, inDoubt bool, cursor string, limit int) ([]*desk.Attempt, string, error) {
+	if err := p.Allow(desk.AttemptsRead); err != nil {
+		return nil, "", err
+	}
+	list, before := cursorList{p.Workspace(), "attempts", strconv.FormatBool(inDoubt)}, desk.ID{}
+	if cursor != "" {
+		place, err := a.cursors.open(list, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		before = desk.ID(place)
+	}
+	found, err := a.store.Attempts(ctx, p.Workspace(), inDoubt, before, limit+1)
+	if err != nil || len(found) <= limit {
+		return found, "", err
+	}
+	found = found[:limit]
+	return found, a.cursors.seal(list, found[limit-1].ID[:]), nil
+}
+
+// Attempt returns an attempt, or NotFound.
+func (a *App) Attempt(ctx context.Context, p Principal, id desk.ID) (*desk.Attempt, error) {
+	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, err
 	}
-	return a.store.Attempts(ctx, p.Workspace(), inDoubt, limit)
+	at, err := a.store.Attempt(ctx, p.Workspace(), id)
+	if err == nil && at == nil {
+		err = desk.NotFoundf("no attempt has this id").Advise(desk.ListAttempts)
+	}
+	return at, err
 }

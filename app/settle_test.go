@@ -671,10 +671,47 @@ func TestAttempts(t *testing.T) {
 	if len(list) != 2 || list[0].Key != "2" || list[1].ID != doubt || list[1].Actor.ID != w.keyID {
 		t.Errorf("the log: %+v", list)
 	}
-	if few, err := w.Attempts(t.Context(), w.operator(), false, 1); err != nil || !reflect.DeepEqual(few, list[:1]) {
+	if few, _, err := w.Attempts(t.Context(), w.operator(), false, "", 1); err != nil || !reflect.DeepEqual(few, list[:1]) {
 		t.Errorf("the newest: %+v, %v", few, err)
 	}
 	if _, err := w.Operator(t.Context(), desk.ID{9}); !desk.IsType(err, desk.NotFound) {
 		t.Errorf("of no workspace: %v", err)
 	}
+}
+
+// TestAttempts_pages: members see all attempts, page by page.
+func TestAttempts_pages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	must(t, err)
+	for _, key := range []string{"a", "b", "c"} {
+		w.sent(key)
+	}
+	doubtful := w.inDoubt("d", to("905321110003"))
+	var keys []string
+	for cursor, pages := "", 0; cursor != "" || pages == 0; pages++ {
+		list, next, err := w.Attempts(t.Context(), p, false, cursor, 3)
+		must(t, err)
+		for _, at := range list {
+			keys = append(keys, at.Key)
+		}
+		if cursor = next; next != "" {
+			_, _, err = w.Attempts(t.Context(), p, true, next, 3)
+			refused(t, err, desk.InvalidRequest)
+		}
+	}
+	if !slices.Equal(keys, []string{"d", "c", "b", "a"}) {
+		t.Errorf("attempts %q", keys)
+	}
+	at, err := w.Attempt(t.Context(), p, doubtful)
+	if err != nil || at.Phase != desk.InDoubt {
+		t.Errorf("%+v, %v", at, err)
+	}
+	_, err = w.Attempt(t.Context(), p, desk.ID{9})
+	refused(t, err, desk.NotFound)
+	_, err = w.Attempt(t.Context(), w.caller(), doubtful)
+	refused(t, err, desk.Forbidden)
+	_, err = w.Release(t.Context(), p, doubtful, true)
+	refused(t, err, desk.Forbidden)
 }

@@ -328,6 +328,21 @@ func (b *Book) holder(i Identity) (held *Contact, ambiguous bool) {
 	return nil, true
 }
 
+// Holding returns all contacts that hold one of the identities in any spelling, by id, so
+// the oldest is first.
+func (b *Book) Holding(list []Identity) (found []*Contact) {
+	for _, i := range list {
+		claim := i.Claim()
+		if id, held := b.holders[claim]; held {
+			for _, id := range append([]ID{id}, b.sharers[claim]...) {
+				found = append(found, b.entries[id].Now)
+			}
+		}
+	}
+	slices.SortFunc(found, func(x, y *Contact) int { return bytes.Compare(x.ID[:], y.ID[:]) })
+	return slices.Compact(found)
+}
+
 // Oldest returns the contact that holds an identity in any spelling, or nil. If there
 // are several, it returns the oldest.
 func (b *Book) Oldest(i Identity) *Contact {

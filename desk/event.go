@@ -73,6 +73,26 @@ func (t EventType) Kind() string {
 	return kind
 }
 
+// OfSettings tells whether the type is about the workspace's settings, as people and the
+// command line edit them. Templates are not among them, because the provider changes those.
+func (t EventType) OfSettings() bool {
+	switch t.Kind() {
+	case "attribute", "channel", "key", "member", "webhook", "workspace":
+		return true
+	}
+	return false
+}
+
+// SettingsTypes are the types about the workspace's settings.
+func SettingsTypes() (list []EventType) {
+	for _, t := range EventTypes {
+		if t.OfSettings() {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
 // eventNeeds are the permissions that show the records of a kind. Kinds that are not
 // listed need none: a key's record is shown to nobody, and the workspace's to all.
 var eventNeeds = map[string]Permission{

@@ -46,6 +46,9 @@ type Template struct {
 	Variables []Variable // those of the title, then those of the message, each once per part
 	Named     bool       // parameters are sent by name, not by position
 	Reasons   []string   // why it can't be sent: some of TemplateReasons, in their order; empty if it can
+
+	Quality  string // the provider's rating by what people do with it: green, yellow or red; "" if it has none
+	Rejected string // why the review refused it, in the provider's word; "" if it did not say
 }
 
 // Sendable tells whether the template is approved and all its variables are plain text
@@ -98,6 +101,7 @@ func ParseTemplate(source []byte) (*Template, error) {
 		return nil, InvalidAt("/components", "a template's components are an array")
 	}
 	t.Status = strings.ToLower(t.Status)
+	t.Quality, t.Rejected = qualityOf(top["quality_score"]), rejectedFor(top)
 
 	found := map[string]bool{}
 	if err := t.readComponents(components, found); err != nil {
@@ -117,6 +121,29 @@ func ParseTemplate(source []byte) (*Template, error) {
 	}
 	t.Reasons = slices.DeleteFunc(slices.Clone(TemplateReasons), func(reason string) bool { return !found[reason] })
 	return t, nil
+}
+
+// qualityOf reads a quality score: an object with the score, or the score. Any other value
+// is none, since nothing depends on it.
+func qualityOf(v any) string {
+	if object, isObject := v.(map[string]any); isObject {
+		v = object["score"]
+	}
+	word, _ := v.(string)
+	switch word = strings.ToLower(word); word {
+	case "green", "yellow", "red":
+		return word
+	}
+	return ""
+}
+
+// rejectedFor reads the reason of a refused review; the provider says NONE if there is none.
+func rejectedFor(top map[string]any) string {
+	word, _ := top["rejected_reason"].(string)
+	if strings.EqualFold(word, "NONE") || checkStorable(word) != nil {
+		return ""
+	}
+	return word
 }
 
 func parseObject(source []byte) (map[string]any, error) {

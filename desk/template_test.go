@@ -474,3 +474,24 @@ func TestLibrary_sorts_by_bytes(t *testing.T) {
 		}
 	})
 }
+
+// TestParseTemplate_quality: the rating and the reason of a refusal are read in the forms
+// that the provider uses; anything else is none, and never an error.
+func TestParseTemplate_quality(t *testing.T) {
+	t.Parallel()
+	for members, want := range map[string][2]string{
+		``: {}, `,"quality_score":null,"rejected_reason":null`: {},
+		`,"quality_score":{"score":"GREEN","date":1790000000}`:      {"green"},
+		`,"quality_score":"YELLOW"`:                                 {"yellow"},
+		`,"quality_score":{"score":"UNKNOWN"}`:                      {},
+		`,"quality_score":{"score":7},"rejected_reason":["x"]`:      {},
+		`,"quality_score":[],"rejected_reason":"NONE"`:              {},
+		`,"quality_score":"red","rejected_reason":"INVALID_FORMAT"`: {"red", "INVALID_FORMAT"},
+		`,"rejected_reason":"a\u0000b"`:                             {},
+	} {
+		got, err := desk.ParseTemplate([]byte(`{"name":"hi","language":"en","status":"APPROVED","components":[]` + members + `}`))
+		if err != nil || got.Quality != want[0] || got.Rejected != want[1] {
+			t.Errorf("%s: %+v, %v; want %q", members, got, err, want)
+		}
+	}
+}

@@ -65,6 +65,7 @@ const (
 // The permissions that only members have.
 const (
 	Administer     Permission = "workspace:administer"   // change the workspace, its members, keys and channels
+	AttemptsRead   Permission = "attempts:read"          // see the attempts of all sends
 	ContactsDelete Permission = "contacts:delete"        // for keys, contacts:write includes it
 	Simulate       Permission = "conversations:simulate" // write as the customer of a simulated channel
 )
@@ -78,8 +79,8 @@ var Permissions = []Permission{
 var (
 	agentPermissions = append(slices.DeleteFunc(slices.Clone(Permissions), func(p Permission) bool {
 		return p == AttributesWrite || p == WebhooksRead || p == WebhooksWrite
-	}), Simulate)
-	adminPermissions = append(slices.Clone(Permissions), Simulate, ContactsDelete, Administer)
+	}), Simulate, AttemptsRead)
+	adminPermissions = append(slices.Clone(Permissions), Simulate, AttemptsRead, ContactsDelete, Administer)
 )
 
 // Permissions lists what members with the role may do. The caller must not change it.

@@ -109,7 +109,7 @@ func (c *attemptListCmd) Validate() error {
 // Run lists the attempts.
 func (c *attemptListCmd) Run(ctx context.Context, s *session) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
-		attempts, err := a.Attempts(ctx, p, c.InDoubt, c.Limit)
+		attempts, _, err := a.Attempts(ctx, p, c.InDoubt, "", c.Limit)
 		if err != nil {
 			return err
 		}

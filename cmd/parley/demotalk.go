@@ -155,7 +155,7 @@ func holdDemoTalks(ctx context.Context, a *app.App, p app.Principal, channel des
 	if err != nil {
 		return err
 	}
-	attempts, err := a.Attempts(ctx, operator, false, 1000)
+	attempts, _, err := a.Attempts(ctx, operator, false, "", 1000)
 	if err != nil {
 		return err
 	}

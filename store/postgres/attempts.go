@@ -29,9 +29,9 @@ const (
 	attemptQuery      = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.id = $2`
 	attemptOfKeyQuery = `SELECT ` + attemptColumns + ` FROM send_keys k
 	JOIN attempts a ON a.workspace_id = k.workspace_id AND a.id = k.attempt_id WHERE k.workspace_id = $1 AND k.key = $2`
-	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 ORDER BY a.id DESC LIMIT $2`
+	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.id < $2 ORDER BY a.id DESC LIMIT $3`
 	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a
-	WHERE ` + unsettled + ` AND a.phase >= 'in_doubt' AND a.workspace_id = $1 ORDER BY a.phase DESC, a.id DESC LIMIT $2`  // only the index has this order
+	WHERE ` + unsettled + ` AND (a.phase, a.id) < ('in_doubt', $2) AND a.phase >= 'in_doubt' AND a.workspace_id = $1 ORDER BY a.phase DESC, a.id DESC LIMIT $3`  // only the index has this order
 	// Each is looked up by its index, see wantedContacts, and locked in the order of
 	// ids.
 	attemptsToQuery = `SELECT ` + attemptColumns + ` FROM (
@@ -63,15 +63,18 @@ func (s *Store) Attempt(ctx context.Context, ws, id desk.ID) (found *desk.Attemp
 	return found, err
 }
 
-// Attempts returns up to limit attempts, newest first; only those in doubt when
-// inDoubt is set.
-func (s *Store) Attempts(ctx context.Context, ws desk.ID, inDoubt bool, limit int) (found []*desk.Attempt, err error) {
+// Attempts returns up to limit attempts before the given one, newest first; only those in
+// doubt when inDoubt is set.
+func (s *Store) Attempts(ctx context.Context, ws desk.ID, inDoubt bool, before desk.ID, limit int) (found []*desk.Attempt, err error) {
+	if before.IsZero() {
+		before = lastID
+	}
 	query := attemptsQuery
 	if inDoubt {
 		query = inDoubtQuery
 	}
 	err = s.read(ctx, func(p *pipe) error {
-		found, err = all(p, "attempts", readAttempt, query, uuid(ws), limit)
+		found, err = all(p, "attempts", readAttempt, query, uuid(ws), uuid(before), limit)
 		return err
 	})
 	return found, err

@@ -91,6 +91,32 @@ func contactsQuery(ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, li
 		`) c JOIN workspaces w ON w.id = $1 ORDER BY c.updated_at, c.id`, args
 }
 
+// newestContactsQuery is the query of the list by newest change, of an owner or of all,
+// with its arguments.
+func newestContactsQuery(ws, owner desk.ID, before desk.ContactPlace, limit int) (string, []any) {
+	args := []any{uuid(ws), int64(before.UpdatedAt), uuid(before.ID), limit + 1}
+	where, order := ` AND (updated_at, id) < ($2, $3)`, `updated_at DESC, id DESC`
+	if !owner.IsZero() {
+		args = append(args, uuid(owner))
+		where = ` AND (owner_id, updated_at, id) < ($5, $2, $3) AND owner_id >= $5 AND owner_id <= $5`
+		order = `owner_id DESC, updated_at DESC, id DESC`
+	}
+	return `SELECT ` + contactColumns + `, c.there FROM (` +
+		upToPage(`SELECT *, octet_length(note) + octet_length(attributes) + octet_length(further) AS bytes FROM contacts WHERE workspace_id = $1`+where+
+			` ORDER BY `+order+` LIMIT $4`, `updated_at DESC, id DESC`) +
+		`) c JOIN workspaces w ON w.id = $1 ORDER BY c.updated_at DESC, c.id DESC`, args
+}
+
+// NewestContacts returns up to limit contacts that come before the given position, newest
+// change first, and the position before which the list continues.
+func (s *Store) NewestContacts(ctx context.Context, ws, owner desk.ID, before *desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error) {
+	if before == nil {
+		before = &desk.ContactPlace{UpdatedAt: endOfTime, ID: lastID}
+	}
+	query, args := newestContactsQuery(ws, owner, *before, limit)
+	return s.contactPage(ctx, ws, limit, query, args)
+}
+
 // upToPage limits a query's rows, which have their size as bytes, to those of a page,
 // and adds how many rows there were. So the server need not send the rest, nor read its
 // large values.
@@ -101,8 +127,13 @@ func upToPage(query, order string) string {
 
 // Contacts returns up to limit contacts that match the filter and come after the given
 // position, in export order, and the position after which the list continues.
-func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (list []*desk.Contact, next *desk.ContactPlace, err error) {
+func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error) {
 	query, args := contactsQuery(ws, f, after, limit)
+	return s.contactPage(ctx, ws, limit, query, args)
+}
+
+// contactPage reads a page of contacts, with how many there are.
+func (s *Store) contactPage(ctx context.Context, ws desk.ID, limit int, query string, args []any) (list []*desk.Contact, next *desk.ContactPlace, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		list, next = nil, nil
 		there := 0

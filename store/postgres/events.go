@@ -102,6 +102,33 @@ func (s *Store) Events(ctx context.Context, ws desk.ID, q app.EventQuery, which 
 	return page, err
 }
 
+// ofSettings is the condition of the index events_settings. It means the types of
+// desk.EventType.OfSettings.
+const ofSettings = `(kind COLLATE "C" < 'con' OR kind COLLATE "C" >= 'k' AND kind COLLATE "C" < 'mes' OR kind COLLATE "C" >= 'w')`
+
+const (
+	eventLogQuery = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = $1 AND seq > $2 AND seq < $3
+		AND subject_key IS NOT NULL AND kind = ANY($4) ORDER BY seq DESC LIMIT $5`
+	// Only the index has this order.
+	settingsLogQuery = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = $1 AND seq > $2 AND seq < $3 AND ` + ofSettings + `
+		AND subject_key IS NOT NULL AND kind = ANY($4) ORDER BY seq DESC NULLS LAST LIMIT $5`
+)
+
+// EventLog returns up to limit events of the types, newest first.
+func (s *Store) EventLog(ctx context.Context, ws desk.ID, types []desk.EventType, before int64, limit int) (found []desk.FeedEvent, next int64, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		found, next, err = stored.ReadLog(&feed{s: s, pipe: p, ws: ws}, types, before, limit, func(from, before int64, ofSettings bool) ([]desk.FeedEvent, error) {
+			query := eventLogQuery
+			if ofSettings {
+				query = settingsLogQuery
+			}
+			return all(p, "event log", readEvent, query, uuid(ws), from, before, types, limit+1)
+		})
+		return err
+	})
+	return found, next, err
+}
+
 // A feed reads the events of a workspace in one snapshot.
 type feed struct {
 	*pipe

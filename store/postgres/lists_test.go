@@ -31,6 +31,8 @@ func fill(t *testing.T, s *Store, ws desk.ID, n int) {
 		`INSERT INTO messages SELECT $1, '08000000-0000-0000-0000-000000000000', i, md5(i::text)::uuid, $3::uuid, 'inbound', '', 'Hello', '', '', NULL, 0, NULL FROM generate_series(1, $2) i WHERE $4::uuid IS NOT NULL`,
 		`INSERT INTO attempts (workspace_id, id, key, hash, actor_id, phase, created_at, lease_until, settled_at, plan, external_id, refusal, notes, erased)
 			SELECT $1, md5(i::text)::uuid, '', '', $3::uuid, (ARRAY['done', 'in_doubt'])[1 + i % 2], 1, 1, 1, '', '', '', '', false FROM generate_series(1, $2) i WHERE $4::uuid IS NOT NULL`,
+		`INSERT INTO events (workspace_id, seq, at, kind, subject_id, actor_kind, actor_id, changed, subject_key)
+			SELECT $1, i, 1, CASE WHEN i IN (3, $2 - 3) THEN 'member.updated' ELSE 'contact.updated' END, $3::uuid, 'key', $3::uuid, '', '' FROM generate_series(1, $2) i WHERE $4::uuid IS NOT NULL`,
 	} {
 		if _, err := s.pool.Exec(t.Context(), sql, uuid(ws), n, uuid(most), uuid(little)); err != nil {
 			t.Fatalf("%s: %v", sql, err)
@@ -110,7 +112,7 @@ func TestListsAreBounded(t *testing.T) {
 			t.Parallel()
 			s := openAt(t, pgtest.Database(t))
 			ws := newWorkspace(t, s)
-			tables := []string{"contacts", "claims", "conversations", "messages", "attempts"}
+			tables := []string{"contacts", "claims", "conversations", "messages", "attempts", "events"}
 			for _, table := range tables {
 				if _, err := s.pool.Exec(t.Context(), `ALTER TABLE `+table+` SET (autovacuum_enabled = false)`); err != nil {
 					t.Fatal(err)
@@ -146,6 +148,12 @@ func TestListsAreBounded(t *testing.T) {
 				for _, after := range []desk.ContactPlace{{UpdatedAt: f.UpdatedSince - 1, ID: lastID}, {UpdatedAt: desk.Time(*listed * 9 / 10), ID: most}} {
 					query, args := contactsQuery(ws, f, after, desk.MaxLimit)
 					check(2*page+3, "contacts: "+name, query, args)
+				}
+			}
+			for _, owner := range []desk.ID{{}, most, little, nothing} {
+				for _, before := range []desk.ContactPlace{{UpdatedAt: endOfTime, ID: lastID}, {UpdatedAt: desk.Time(*listed / 10), ID: most}} {
+					query, args := newestContactsQuery(ws, owner, before, desk.MaxLimit)
+					check(2*page+3, fmt.Sprintf("newest contacts of %x", owner[:1]), query, args)
 				}
 			}
 			var first, seventh desk.ID
@@ -208,8 +216,11 @@ func TestListsAreBounded(t *testing.T) {
 			check(fewConversations+1, "conversations of a contact", conversationCountQuery, []any{uuid(ws), uuid(first), fewConversations + 1})
 			check(page, "messages", messagesQuery, []any{uuid(ws), uuid(desk.ID{8}), int64(*listed / 2), uuid(lastID), page})
 			// The hour, by which an attempt ages, is one row more.
-			check(page+1, "attempts", attemptsQuery, []any{uuid(ws), page})
-			check(page+1, "attempts in doubt", inDoubtQuery, []any{uuid(ws), page})
+			for _, before := range []desk.ID{lastID, {0x7f}} {
+				check(page+1, "attempts", attemptsQuery, []any{uuid(ws), uuid(before), page})
+				check(page+1, "attempts in doubt", inDoubtQuery, []any{uuid(ws), uuid(before), page})
+			}
+			check(2, "settings in the log of events", settingsLogQuery, []any{uuid(ws), 0, *listed + 1, "{member.updated,key.updated}", page})
 			t.Logf("of %d: at most %d rows", *listed, worst)
 		})
 	}

@@ -29,5 +29,6 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00016_key_uses.sql":      "9ea66027bd716bc354b3434d6f3fad0e5a1311dc64bef86a2ec46f79aa63b5fc",
 		"00017_console.sql":       "a3f8450a67a9ac7c57049e71c42e1276c4b9d33ee165a723dbd3e40266c8f3d2",
 		"00018_access.sql":        "ecdaa929554cb9cf03daf7a44221690f457158c390b560cd746ec2dd23d0bff3",
+		"00019_log.sql":           "33241c0dfba00155446948d163b508442b40604c9d2e9a486e47eff8f5a207ce",
 	})
 }

@@ -36,9 +36,9 @@ const (
 	attemptQuery      = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? AND a.id = ?`
 	attemptOfKeyQuery = `SELECT ` + attemptColumns + ` FROM send_keys k
 	JOIN attempts a ON a.workspace_id = k.workspace_id AND a.id = k.attempt_id` + answered + ` WHERE k.workspace_id = ? AND k.key = ?`
-	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? ORDER BY a.id DESC LIMIT ?`
+	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT ?`
 	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_in_doubt` + answered + `
-	WHERE a.phase = 'in_doubt' AND a.workspace_id = ? ORDER BY a.id DESC LIMIT ?`
+	WHERE a.phase = 'in_doubt' AND a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT ?`
 	attemptsToContactsQuery = `SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_contact` + answered + `
 	WHERE ` + unsettled + ` AND a.workspace_id = ?1 AND a.contact_id = unhex(j.value, '-')`
 	attemptsToNumbersQuery = `SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_number` + answered + `
@@ -65,15 +65,18 @@ func (s *Store) Attempt(ctx context.Context, ws, id desk.ID) (found *desk.Attemp
 	return found, err
 }
 
-// Attempts returns up to limit attempts, newest first; only those in doubt when
-// inDoubt is set.
-func (s *Store) Attempts(ctx context.Context, ws desk.ID, inDoubt bool, limit int) (found []*desk.Attempt, err error) {
+// Attempts returns up to limit attempts before the given one, newest first; only those in
+// doubt when inDoubt is set.
+func (s *Store) Attempts(ctx context.Context, ws desk.ID, inDoubt bool, before desk.ID, limit int) (found []*desk.Attempt, err error) {
+	if before.IsZero() {
+		before = lastID
+	}
 	query := attemptsQuery
 	if inDoubt {
 		query = inDoubtQuery
 	}
 	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
-		found, err = all("attempts", c.stmt(query).id(ws).int(int64(limit)), readAttempt)
+		found, err = all("attempts", c.stmt(query).id(ws).id(before).int(int64(limit)), readAttempt)
 		return err
 	})
 	return found, err

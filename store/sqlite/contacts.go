@@ -97,21 +97,54 @@ func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, 
 		if !f.Owner.IsZero() {
 			rows = rows.id(f.Owner)
 		}
-		rows = rows.int(int64(limit) + 1)
-		size := desk.NewPageSize(limit)
-		for next == nil && rows.next() {
-			var settings *desk.Settings
-			if settings, rows.fail = s.settingsAt(c, ws, rows.readInt()); rows.fail != nil {
-				break
-			}
-			if found := readContact(c, &rows, settings); size.Add(found.ListBytes()) {
-				list = append(list, found)
-			} else {
-				place := list[len(list)-1].Place()
-				next = &place
-			}
+		list, next, err = s.contactPage(c, ws, rows.int(int64(limit)+1), limit)
+		return err
+	})
+	return list, next, err
+}
+
+// contactPage reads rows with the version of the settings and a contact, up to the end of
+// a page.
+func (s *Store) contactPage(c conn, ws desk.ID, rows stmt, limit int) (list []*desk.Contact, next *desk.ContactPlace, err error) {
+	size := desk.NewPageSize(limit)
+	for next == nil && rows.next() {
+		var settings *desk.Settings
+		if settings, rows.fail = s.settingsAt(c, ws, rows.readInt()); rows.fail != nil {
+			break
 		}
-		return failed("contacts", rows.done())
+		if found := readContact(c, &rows, settings); size.Add(found.ListBytes()) {
+			list = append(list, found)
+		} else {
+			place := list[len(list)-1].Place()
+			next = &place
+		}
+	}
+	return list, next, failed("contacts", rows.done())
+}
+
+// newestContactsQuery is the query of the list by newest change, of an owner or of all.
+func newestContactsQuery(owned bool) string {
+	index, where := `contacts_updated`, ``
+	if owned {
+		index, where = `contacts_owned`, ` AND c.owner_id = ?5`
+	}
+	return `SELECT w.settings_version, ` + contactColumns + ` FROM contacts c INDEXED BY ` + index + ` JOIN workspaces w ON w.id = c.workspace_id
+	WHERE c.workspace_id = ?1 AND (c.updated_at, c.id) < (?2, ?3)` + where + ` ORDER BY c.updated_at DESC, c.id DESC LIMIT ?4`
+}
+
+// NewestContacts returns up to limit contacts that come before the given position, newest
+// change first, and the position before which the list continues.
+func (s *Store) NewestContacts(ctx context.Context, ws, owner desk.ID, before *desk.ContactPlace, limit int) (list []*desk.Contact, next *desk.ContactPlace, err error) {
+	if before == nil {
+		before = &desk.ContactPlace{UpdatedAt: endOfTime, ID: lastID}
+	}
+	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
+		rows := c.stmt(newestContactsQuery(!owner.IsZero())).id(ws).time(before.UpdatedAt).id(before.ID).int(int64(limit) + 1)
+		if !owner.IsZero() {
+			rows = rows.id(owner)
+		}
+		list, next, err = s.contactPage(c, ws, rows, limit)
+		return err
 	})
 	return list, next, err
 }

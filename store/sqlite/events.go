@@ -190,6 +190,38 @@ func (f *feed) Records(page *app.EventPage) error {
 	})
 }
 
+// ofSettings must be written in a query exactly as in the partial index, or SQLite does not
+// use it. It means the types of desk.EventType.OfSettings.
+const ofSettings = `(kind < 'con' OR kind >= 'k' AND kind < 'mes' OR kind >= 'w')`
+
+const (
+	eventLogQuery = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = ?1 AND seq > ?2 AND seq < ?3
+		AND subject_key IS NOT NULL AND kind IN (SELECT value FROM json_each(?4)) ORDER BY seq DESC LIMIT ?5`
+	settingsLogQuery = `SELECT seq, ` + eventColumns + ` FROM events INDEXED BY events_settings WHERE workspace_id = ?1 AND seq > ?2 AND seq < ?3 AND ` + ofSettings + `
+		AND subject_key IS NOT NULL AND kind IN (SELECT value FROM json_each(?4)) ORDER BY seq DESC LIMIT ?5`
+)
+
+// EventLog returns up to limit events of the types, newest first.
+func (s *Store) EventLog(ctx context.Context, ws desk.ID, types []desk.EventType, before int64, limit int) (found []desk.FeedEvent, next int64, err error) {
+	names, err := json.Marshal(types)
+	if err != nil {
+		return nil, 0, err
+	}
+	err = s.read(ctx, int64(pointRead+limit), func(c conn) error {
+		return c.snapshot(func() error {
+			found, next, err = stored.ReadLog(&feed{s: s, c: c, ws: ws}, types, before, limit, func(from, before int64, ofSettings bool) ([]desk.FeedEvent, error) {
+				query := eventLogQuery
+				if ofSettings {
+					query = settingsLogQuery
+				}
+				return all("event log", c.stmt(query).id(ws).int(from).int(before).text(string(names)).int(int64(limit)+1), readEvent)
+			})
+			return err
+		})
+	})
+	return found, next, err
+}
+
 const headVersionQuery = `SELECT settings_version FROM workspaces WHERE id = ? AND NOT deleted`
 
 // Heads returns how far each of the workspaces is.

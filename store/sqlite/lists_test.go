@@ -98,6 +98,14 @@ func listReads(t *testing.T, s *Store, ws desk.ID, n int) (reads []boundedRead) 
 			}})
 		}
 	}
+	for _, owner := range []desk.ID{{}, most, little, nothing} {
+		for _, before := range []*desk.ContactPlace{nil, {UpdatedAt: desk.Time(n / 10), ID: most}} {
+			reads = append(reads, boundedRead{fmt.Sprintf("newest contacts of %x, first: %v", owner[:1], before == nil), func() error {
+				_, _, err := s.NewestContacts(ctx, ws, owner, before, desk.MaxLimit)
+				return err
+			}})
+		}
+	}
 	for _, status := range []desk.ConversationStatus{"", desk.StatusOpen, desk.StatusArchived} {
 		for _, assignee := range []desk.ID{{}, most, little, nothing} {
 			for _, channel := range []desk.ID{{}, {4}, little, nothing} {
@@ -136,7 +144,7 @@ func listReads(t *testing.T, s *Store, ws desk.ID, n int) (reads []boundedRead) 
 	}
 	for _, inDoubt := range []bool{false, true} {
 		reads = append(reads, boundedRead{fmt.Sprint("attempts, in doubt: ", inDoubt), func() error {
-			_, err := s.Attempts(ctx, ws, inDoubt, desk.MaxLimit)
+			_, err := s.Attempts(ctx, ws, inDoubt, desk.ID{0x7f}, desk.MaxLimit)
 			return err
 		}})
 	}
@@ -251,6 +259,10 @@ func TestListsGoByTheirIndexes(t *testing.T) {
 	}
 	check(contactsQuery(desk.ContactFilter{}), "USING INDEX contacts_updated (workspace_id=? AND (updated_at,id)>(?,?)")
 	check(contactsQuery(desk.ContactFilter{Owner: most}), "USING INDEX contacts_owned (workspace_id=? AND owner_id=? AND (updated_at,id)>(?,?)")
+	check(newestContactsQuery(false), "USING INDEX contacts_updated (workspace_id=? AND (updated_at,id)<(?,?)")
+	check(newestContactsQuery(true), "USING INDEX contacts_owned (workspace_id=? AND owner_id=? AND (updated_at,id)<(?,?)")
+	check(settingsLogQuery, "USING INDEX events_settings (workspace_id=? AND seq>? AND seq<?)")
+	check(eventLogQuery, "USING PRIMARY KEY (workspace_id=? AND seq>? AND seq<?)")
 	const place = "(last_message_at,created_at,id)<(?,?,?)"
 	for _, status := range []desk.ConversationStatus{"", desk.StatusOpen} {
 		check(newConversationList(desk.ConversationFilter{Status: status}, false).query, "conversations_recent (workspace_id=? AND status=? AND "+place)
@@ -274,7 +286,7 @@ func TestListsGoByTheirIndexes(t *testing.T) {
 	check(countQuery, "COVERING INDEX conversations_held (workspace_id=? AND assigned_member_id=? AND status=?)", walked, "COVERING INDEX conversations_recent (workspace_id=? AND status=?)")
 	check(countOfQuery, "COVERING INDEX conversations_held (workspace_id=? AND assigned_member_id=? AND status=?)", walked, "COVERING INDEX conversations_channel (workspace_id=? AND channel_id=? AND status=?)")
 	check(conversationCountQuery, "conversations_contact (workspace_id=? AND contact_id=?)")
-	for _, query := range []string{countQuery, countOfQuery, newConversationList(desk.ConversationFilter{Unassigned: true, Status: desk.StatusOpen}, false).query, messagesQuery, attemptsQuery, inDoubtQuery, contactsQuery(desk.ContactFilter{}), contactsQuery(desk.ContactFilter{Owner: most})} {
+	for _, query := range []string{countQuery, countOfQuery, newConversationList(desk.ConversationFilter{Unassigned: true, Status: desk.StatusOpen}, false).query, newestContactsQuery(false), newestContactsQuery(true), settingsLogQuery, eventLogQuery, messagesQuery, attemptsQuery, inDoubtQuery, contactsQuery(desk.ContactFilter{}), contactsQuery(desk.ContactFilter{Owner: most})} {
 		check(query)
 		if plan := planOf(t, c, query); slices.ContainsFunc(plan, func(step string) bool { return strings.Contains(step, "TEMP B-TREE") }) {
 			t.Errorf("%s\nsorts: %q", query, plan)

@@ -146,9 +146,14 @@ func attemptLists(t *testing.T, s app.Store) {
 	}
 	for inDoubt, want := range map[bool][]*desk.Attempt{false: list, true: doubtful} {
 		for _, limit := range []int{100, 2} {
-			got, err := s.Attempts(t.Context(), ws, inDoubt, limit)
+			got, err := s.Attempts(t.Context(), ws, inDoubt, desk.ID{}, limit)
 			must(t, err)
 			equal(t, fmt.Sprintf("%d attempts, in doubt: %v", limit, inDoubt), got, want[:min(limit, len(want))])
+			if len(want) > limit {
+				rest, err := s.Attempts(t.Context(), ws, inDoubt, want[limit-1].ID, 100)
+				must(t, err)
+				equal(t, "the other attempts", rest, want[limit:])
+			}
 		}
 	}
 	// The workspace of an unsettled attempt is found by its id; that of a settled one is not.
@@ -164,7 +169,7 @@ func attemptLists(t *testing.T, s app.Store) {
 	// A settled attempt is no longer listed.
 	doubtful[0].Settle(desk.Released, now())
 	putAttempts(t, s, ws, doubtful[0])
-	got, err := s.Attempts(t.Context(), ws, true, 100)
+	got, err := s.Attempts(t.Context(), ws, true, desk.ID{}, 100)
 	must(t, err)
 	equal(t, "attempts in doubt", got, doubtful[1:])
 }

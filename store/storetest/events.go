@@ -177,6 +177,74 @@ func eventPageBytes(t *testing.T, s app.Store) {
 	}
 }
 
+// eventLog: the log is newest first. Events about settings are found however many others
+// there are; of other types, a page looks at a bounded number.
+func eventLog(t *testing.T, s app.Store) {
+	ws, member := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	appendTypes := func(ws desk.ID, types ...desk.EventType) {
+		store(t, s, ws, func(tx app.Tx) error {
+			for _, kind := range types {
+				if err := tx.Append(desk.Event{Type: kind, Subject: newID(), Key: "x", Actor: desk.Actor{Kind: desk.ByMember, ID: member.ID}, At: now()}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	log := func(types []desk.EventType, limit int) (got []desk.EventType, pages int) {
+		t.Helper()
+		last := int64(0)
+		for before := int64(0); before != 0 || pages == 0; pages++ {
+			list, next, err := s.EventLog(t.Context(), ws, types, before, limit)
+			must(t, err)
+			for i, e := range list {
+				if len(list) > limit || last != 0 && e.Place.Seq >= last || e.Actor.ID != member.ID || before != 0 && e.Place.Seq >= before {
+					t.Fatalf("event %d of a page before %d: %+v", i, before, e)
+				}
+				last = e.Place.Seq
+				got = append(got, e.Type)
+			}
+			before = next
+		}
+		return got, pages
+	}
+	if got, pages := log(desk.EventTypes, 5); got != nil || pages != 1 {
+		t.Fatalf("of no events: %v in %d pages", got, pages)
+	}
+	appendTypes(other, desk.MemberUpdated, desk.ContactCreated)
+	appendTypes(ws, desk.EventTypes...)
+	everything := slices.Clone(desk.EventTypes)
+	slices.Reverse(everything)
+	settings := slices.DeleteFunc(slices.Clone(everything), func(e desk.EventType) bool { return !e.OfSettings() })
+	for name, c := range map[string]struct{ types, want []desk.EventType }{
+		"all":      {desk.EventTypes, everything},
+		"settings": {desk.SettingsTypes(), settings},
+		"some":     {[]desk.EventType{desk.ContactCreated, desk.KeyUpdated}, []desk.EventType{desk.KeyUpdated, desk.ContactCreated}},
+		"one":      {[]desk.EventType{desk.KeyUpdated}, []desk.EventType{desk.KeyUpdated}},
+	} {
+		for _, limit := range []int{1, 4, len(c.want), 100} {
+			got, pages := log(c.types, limit)
+			if most := (len(c.want) + limit - 1) / limit; !slices.Equal(got, c.want) || pages != most {
+				t.Errorf("%s in pages of %d: %v in %d pages, want %v", name, limit, got, pages, c.want)
+			}
+		}
+	}
+	many := make([]desk.EventType, app.MaxEventsLooked+10)
+	for i := range many {
+		many[i] = desk.ContactUpdated
+	}
+	appendTypes(ws, many...)
+	if got, pages := log(desk.SettingsTypes(), 100); !slices.Equal(got, settings) || pages != 1 {
+		t.Errorf("settings behind others: %v in %d pages", got, pages)
+	}
+	if got, pages := log([]desk.EventType{desk.ContactDeleted}, 100); len(got) != 1 || pages != 2 {
+		t.Errorf("a rare one behind others: %v in %d pages", got, pages)
+	}
+	_, _, err := s.EventLog(t.Context(), newID(), desk.EventTypes, 0, 1)
+	wantType(t, err, desk.NotFound)
+}
+
 // eventsExpire: what has left the feed is said to, numbers go on, and an event that is
 // not there, or is another one, is told apart.
 func eventsExpire(t *testing.T, s app.Store) {

@@ -53,6 +53,50 @@ func listOrder(t *testing.T, s app.Store) {
 	}
 }
 
+// newestContacts: the list by newest change is that of the export, backwards.
+func newestContacts(t *testing.T, s app.Store) {
+	ws, member := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	put(t, s, other, upsert("other@example.com", ""))
+	var ops []*desk.Op
+	for i := range 25 {
+		op := upsert(fmt.Sprintf("p%d@example.com", i), "")
+		if i%3 == 0 {
+			op.Write.Owner = text(member.ID.String())
+		}
+		ops = append(ops, op)
+	}
+	must(t, s.UpdateContacts(t.Context(), ws, ops, func(b *desk.Book, from, to int) {
+		at := now()
+		for i, op := range ops[from:to] {
+			if i%5 == 0 {
+				at = now()
+			}
+			_, err := b.Apply(op, desk.Actor{}, at, newID)
+			must(t, err)
+		}
+	}))
+	everyone := all(t, s, ws)
+	slices.Reverse(everyone)
+	for owner, want := range map[desk.ID][]*desk.Contact{
+		{}:        everyone,
+		member.ID: slices.DeleteFunc(slices.Clone(everyone), func(c *desk.Contact) bool { return c.Owner == nil }),
+		newID():   nil,
+	} {
+		for _, size := range []int{1, 7, 24, 25, 26} {
+			got := walk(t, size, func(before *desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error) {
+				return s.NewestContacts(t.Context(), ws, owner, before, limit)
+			})
+			if len(got) != len(want) {
+				t.Fatalf("of %s in pages of %d: %d contacts, want %d", owner, size, len(got), len(want))
+			}
+			for i := range got {
+				same(t, got[i], want[i])
+			}
+		}
+	}
+}
+
 func listFilters(t *testing.T, s app.Store) {
 	ws, member := newWorkspace(t, s)
 	a := put(t, s, ws, upsert("a@example.com", "905321112233"))

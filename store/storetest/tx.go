@@ -244,7 +244,7 @@ func recordsAreSealed(t *testing.T, s app.Store) {
 			}
 		}
 		for _, inDoubt := range []bool{false, true} {
-			list, err := s.Attempts(t.Context(), ws, inDoubt, 10)
+			list, err := s.Attempts(t.Context(), ws, inDoubt, desk.ID{}, 10)
 			must(t, err)
 			if (len(list) == 0) != (want.a == nil) || len(list) > 0 && !reflect.DeepEqual(list, []*desk.Attempt{want.a}) {
 				t.Errorf("attempts = %+v", list)

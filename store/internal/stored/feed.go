@@ -142,3 +142,35 @@ func CreatedAt(w *desk.Webhook, events []desk.Event) *Created {
 	}
 	return nil
 }
+
+// ReadLog reads a page of the log of events, see app.EventStore. scan returns events of
+// the types with numbers between two, newest first, one more than a page may have.
+func ReadLog(r FeedReader, types []desk.EventType, before int64, limit int, scan func(from, before int64, ofSettings bool) ([]desk.FeedEvent, error)) ([]desk.FeedEvent, int64, error) {
+	if _, err := r.Settings(); err != nil {
+		return nil, 0, err
+	}
+	oldest, newest, err := r.Ends()
+	if err != nil {
+		return nil, 0, err
+	}
+	if before == 0 {
+		before = newest.Seq + 1
+	}
+	ofSettings, from := true, oldest.Seq
+	for _, t := range types {
+		ofSettings = ofSettings && t.OfSettings()
+	}
+	if !ofSettings {
+		from = max(from, before-1-app.MaxEventsLooked)
+	}
+	events, err := scan(from, before, ofSettings)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case len(events) > limit:
+		return events[:limit], events[limit-1].Place.Seq, nil
+	case from > oldest.Seq:
+		return events, from + 1, nil
+	}
+	return events, 0, nil
+}
