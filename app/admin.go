@@ -193,7 +193,8 @@ func (a *App) AddMember(ctx context.Context, p Principal, name, email, role stri
 	return m, err
 }
 
-// EditMember changes what the edit names, or returns NotFound.
+// EditMember changes what the edit names, or returns NotFound. For a member, it returns
+// InvalidRequest if no admin would be left.
 func (a *App) EditMember(ctx context.Context, p Principal, id desk.ID, edit MemberEdit) (m desk.Member, err error) {
 	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(id)
@@ -201,9 +202,26 @@ func (a *App) EditMember(ctx context.Context, p Principal, id desk.ID, edit Memb
 			return desk.Change{}, errNoMember
 		}
 		m = *stored
-		return desk.Change{Member: &m}, setMember(s, &m, edit)
+		if err := setMember(s, &m, edit); err != nil {
+			return desk.Change{}, err
+		}
+		return desk.Change{Member: &m}, p.leavesAdmin(s, stored, m.Role)
 	})
 	return m, err
+}
+
+// leavesAdmin returns InvalidRequest if the workspace would have no admin any more after
+// a change of a member's role. Only the command line may do that.
+func (p Principal) leavesAdmin(s *desk.Settings, m *desk.Member, role desk.Role) error {
+	if p.Member == nil || m.Role != desk.RoleAdmin || role == desk.RoleAdmin {
+		return nil
+	}
+	for _, other := range s.Members() {
+		if other.ID != m.ID && other.Role == desk.RoleAdmin {
+			return nil
+		}
+	}
+	return desk.InvalidAt("/role", "the workspace would have no admin: make another member an admin first")
 }
 
 var errNoMember = desk.NotFoundf("no member has this id").Advise(desk.ListMembers)
@@ -238,7 +256,8 @@ func setMember(s *desk.Settings, m *desk.Member, edit MemberEdit) error {
 
 // RemoveMember removes a member. Their contacts go to the shared pool, and their open
 // conversations become unassigned, in small transactions, so that others wait little.
-// If it is interrupted, another call continues.
+// If it is interrupted, another call continues. For a member, it returns InvalidRequest if
+// no admin would be left.
 func (a *App) RemoveMember(ctx context.Context, p Principal, id desk.ID) error {
 	for {
 		err := a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
@@ -246,7 +265,7 @@ func (a *App) RemoveMember(ctx context.Context, p Principal, id desk.ID) error {
 			if m == nil {
 				return desk.Change{}, errNoMember
 			}
-			return desk.Change{RemoveMember: m}, nil
+			return desk.Change{RemoveMember: m}, p.leavesAdmin(s, m, "")
 		})
 		if !errors.Is(err, ErrOwns) {
 			return err

@@ -79,6 +79,7 @@ type App struct {
 	gauging    gauging
 	clockAhead atomic.Int64  // of the database's clock, in nanoseconds
 	trial      sync.Mutex    // of dry runs of batches
+	hashing    chan struct{} // has room for one who hashes a password
 	drained    chan struct{} // closed by Drain
 	drain      sync.Once
 	retries    sync.WaitGroup // retries in the background until something is stored
@@ -90,7 +91,7 @@ func New(d Deps) *App {
 	a := &App{
 		providers: d.Providers, answer: d.Answer, clock: d.Now, uptime: d.Uptime, newID: d.NewID, random: d.Random,
 		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), hookRules: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
-		drained: make(chan struct{}), stopped: make(chan struct{}),
+		hashing: make(chan struct{}, 1), drained: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if a.uptime == nil {
 		a.uptime = monotonic()

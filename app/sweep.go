@@ -53,7 +53,7 @@ func (a *App) Forget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var failed []error
+	failed := []error{a.store.ForgetPace(ctx, desk.ID{}, longestThrottle)}
 	for _, w := range workspaces {
 		if ctx.Err() != nil {
 			break

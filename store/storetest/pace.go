@@ -133,7 +133,7 @@ func paceIsForgotten(t *testing.T, s app.Store) {
 func paceIsSealed(t *testing.T, s app.Store) {
 	one, _ := newWorkspace(t, s)
 	two, _ := newWorkspace(t, s)
-	for _, ws := range []desk.ID{one, two} {
+	for _, ws := range []desk.ID{one, two, {}} { // the zero one has buckets of the installation
 		pace(t, s, ws, 0, true, 0, hourly("a", 2), hourly("b", 1))
 		pace(t, s, ws, 0, false, time.Hour, hourly("b", 1))
 	}

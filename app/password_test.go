@@ -1,0 +1,212 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+const password, password2 = "correct horse battery", "another horse battery"
+
+// signsIn tries a password and returns who is signed in.
+func (w *world) signsIn(email, password, from string) (names []string, err error) {
+	list, err := w.SignIn(w.t.Context(), email, password, from)
+	for _, p := range list {
+		names = append(names, p.Settings.Name+"/"+p.Member.Name)
+	}
+	return names, err
+}
+
+func TestPasswords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	ada := w.asMember(w.ada.ID, desk.RoleAgent)
+	try := func(email, password string, want ...string) {
+		t.Helper()
+		w.clock.advance(time.Minute) // the throttle has a test of its own
+		got, err := w.signsIn(email, password, "192.0.2.1")
+		if !slices.Equal(got, want) || (err == nil) != (want != nil) || err != nil && !desk.IsType(err, desk.Unauthorized) {
+			t.Errorf("%s signs in as %v, %v, want %v", email, got, err, want)
+		}
+	}
+	refused := func(at string, err error) {
+		t.Helper()
+		var e *desk.Error
+		if e = desk.AsError(err); err == nil || e.Type != desk.InvalidRequest || e.At != at {
+			t.Errorf("error = %v, want one at %s", err, at)
+		}
+	}
+	try("ada@example.com", "")
+	refused("/old", w.SetPassword(ctx, ada, "", false, password))
+	refused("/password", w.SetPassword(ctx, ada, "", true, "short"))
+	refused("/password", w.SetPassword(ctx, ada, "", true, "  ADA@Example.com   "))
+	w.signIn("a", ada)
+	must(t, w.SetPassword(ctx, ada, "", true, password))
+	if got := w.signedIn("a"); got != nil {
+		t.Error("a session outlives the password")
+	}
+	page, err := w.Feed(ctx, w.operator(), app.FeedQuery{Cursor: "oldest", Limit: 200})
+	must(t, err)
+	if e := page.Events[len(page.Events)-1]; e.Type != desk.MemberUpdated || e.Actor != ada.Actor || !slices.Equal(e.Changed, []string{"password"}) {
+		t.Errorf("the event: %+v", e)
+	}
+	try("ADA@example.com ", password, "Acme/Ada Lovelace")
+	try("ada@example.com", password2)
+	try("ada@example.com", "")
+	try("nobody@example.com", password)
+	try("", "")
+	refused("/old", w.SetPassword(ctx, ada, password2, false, password2))
+	must(t, w.SetPassword(ctx, ada, password, false, password2))
+	try("ada@example.com", password)
+	try("ada@example.com", password2, "Acme/Ada Lovelace")
+
+	// The same e-mail in another workspace has a password of its own.
+	other, err := w.CreateWorkspace(ctx, "Other", "")
+	must(t, err)
+	operator, err := w.Operator(ctx, other.ID)
+	must(t, err)
+	m, err := w.AddMember(ctx, operator, "Ada Too", "ADA@example.com", "admin")
+	must(t, err)
+	twin, err := w.Member(ctx, other.ID, m.ID)
+	must(t, err)
+	try("ada@example.com", password2, "Acme/Ada Lovelace")
+	must(t, w.SetPassword(ctx, twin, "", true, password))
+	try("ada@example.com", password, "Other/Ada Too")
+	must(t, w.SetPassword(ctx, twin, "", true, password2))
+	got, err := w.signsIn("ada@example.com", password2, "192.0.2.1")
+	must(t, err)
+	if slices.Sort(got); !slices.Equal(got, []string{"Acme/Ada Lovelace", "Other/Ada Too"}) {
+		t.Errorf("both: %v", got)
+	}
+
+	// Another e-mail; removed.
+	email := "ada.king@example.com"
+	_, err = w.EditMember(ctx, w.operator(), w.ada.ID, app.MemberEdit{Email: &email})
+	must(t, err)
+	try(email, password2, "Acme/Ada Lovelace")
+	try("ada@example.com", password2, "Other/Ada Too")
+	must(t, w.RemoveMember(ctx, w.operator(), w.ada.ID))
+	try(email, password2)
+	if err := w.SetPassword(ctx, ada, "", true, password); !desk.IsType(err, desk.Unauthorized) {
+		t.Errorf("a removed member set a password: %v", err)
+	}
+	if err := w.SetPassword(ctx, w.operator(), "", true, password); !desk.IsType(err, desk.Forbidden) {
+		t.Errorf("the operator set a password: %v", err)
+	}
+}
+
+// TestSignInThrottle: an e-mail has 5 tries, then one in half a minute; an address 20,
+// then one in 5 s. Links and sessions are not throttled.
+func TestSignInThrottle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ada := w.asMember(w.ada.ID, desk.RoleAgent)
+	must(t, w.SetPassword(t.Context(), ada, "", true, password))
+	tries := func(n int, email func(int) string, from func(int) string) (allowed, after int) {
+		t.Helper()
+		for i := range n {
+			_, err := w.signsIn(email(i), "a wrong password!", from(i))
+			switch {
+			case desk.IsType(err, desk.Unauthorized):
+				allowed++
+			case desk.IsType(err, desk.RateLimited):
+				after = desk.AsError(err).RetryAfter
+			default:
+				t.Fatal(err)
+			}
+		}
+		return allowed, after
+	}
+	one := func(text string) func(int) string { return func(int) string { return text } }
+	many := func(format string) func(int) string { return func(n int) string { return fmt.Sprintf(format, n) } }
+	if n, after := tries(200, one("ada@example.com"), many("198.51.100.%d")); n != 5 || after < 1 || after > 30 {
+		t.Errorf("%d tries for an e-mail, the next after %d s", n, after)
+	}
+	if _, err := w.signsIn("Ada@Example.com", password, "192.0.2.9"); !desk.IsType(err, desk.RateLimited) {
+		t.Errorf("the right password after too many tries: %v", err)
+	}
+	token, _, err := w.MakeLink(t.Context(), w.operator(), w.ada.ID)
+	must(t, err)
+	if _, err := w.SpendLink(t.Context(), token); err != nil {
+		t.Errorf("a link meanwhile: %v", err)
+	}
+	w.clock.advance(31 * time.Second)
+	if _, err := w.signsIn("ada@example.com", password, "192.0.2.9"); err != nil {
+		t.Errorf("half a minute later: %v", err)
+	}
+	// All of a /64 are one address.
+	if n, after := tries(60, many("x%d@example.com"), many("2001:db8:1:2::%d")); n < 18 || n > 21 || after < 1 || after > 5 {
+		t.Errorf("%d tries from an address, the next after %d s", n, after)
+	}
+	if _, err := w.signsIn("fresh@example.com", password, "2001:db8:1:3::1"); !desk.IsType(err, desk.Unauthorized) {
+		t.Errorf("from another network: %v", err)
+	}
+	w.clock.advance(time.Hour)
+	must(t, w.Forget(t.Context()))
+}
+
+// TestSignInsAtOnce: passwords are hashed one at a time, and nobody is refused for that
+// while the others are done in time.
+func TestSignInsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	must(t, w.SetPassword(t.Context(), w.asMember(w.ada.ID, desk.RoleAgent), "", true, password))
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			if _, err := w.SignIn(context.WithoutCancel(t.Context()), "ada@example.com", password, ""); err != nil && !desk.IsType(err, desk.Unavailable) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.SignIn(ended, "grace@example.com", password, ""); err == nil {
+		t.Error("a caller who has left is signed in")
+	}
+}
+
+// TestLastAdmin: members can't leave their workspace without an admin.
+func TestLastAdmin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, agent, name := t.Context(), "agent", "Grace H."
+	boss := w.asMember(w.grace.ID, desk.RoleAdmin)
+	demote := func(p app.Principal, id desk.ID) error {
+		_, err := w.EditMember(ctx, p, id, app.MemberEdit{Role: &agent})
+		return err
+	}
+	for what, err := range map[string]error{"demoted": demote(boss, w.grace.ID), "removed": w.RemoveMember(ctx, boss, w.grace.ID)} {
+		if !desk.IsType(err, desk.InvalidRequest) {
+			t.Errorf("the last admin %s: %v", what, err)
+		}
+	}
+	_, err := w.EditMember(ctx, boss, w.grace.ID, app.MemberEdit{Name: &name})
+	must(t, err)
+	must(t, demote(boss, w.ada.ID)) // who is none
+	second := w.asMember(w.ada.ID, desk.RoleAdmin)
+	// Of two who demote each other at once, one stays.
+	var both sync.WaitGroup
+	both.Go(func() { _ = demote(boss, w.ada.ID) })
+	both.Go(func() { _ = demote(second, w.grace.ID) })
+	both.Wait()
+	admins := 0
+	for _, m := range w.operator().Settings.Members() {
+		if m.Role == desk.RoleAdmin {
+			admins++
+		}
+	}
+	if admins != 1 {
+		t.Errorf("%d admins are left", admins)
+	}
+	must(t, demote(w.operator(), w.ada.ID))
+	must(t, demote(w.operator(), w.grace.ID))
+}

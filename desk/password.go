@@ -1,0 +1,38 @@
+package desk
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// How many characters a password has.
+const (
+	MinPassword = 15
+	MaxPassword = 256
+)
+
+// NormalPassword is a password as it is hashed: keyboards differ in how they compose
+// characters.
+func NormalPassword(s string) string { return norm.NFC.String(s) }
+
+// ParsePassword checks a new password of a member with this e-mail, and returns it in
+// normal form. There are no rules on which characters it has.
+func ParsePassword(s, email string) (string, error) {
+	if !utf8.ValidString(s) {
+		return "", errors.New("it is not valid text")
+	}
+	s = NormalPassword(s)
+	switch n := utf8.RuneCountInString(s); {
+	case n < MinPassword:
+		return "", fmt.Errorf("use at least %d characters; a few words do", MinPassword)
+	case n > MaxPassword:
+		return "", fmt.Errorf("use at most %d characters", MaxPassword)
+	case CanonicalEmail(strings.TrimSpace(s)) == CanonicalEmail(email):
+		return "", errors.New("use something else than your e-mail")
+	}
+	return s, nil
+}
