@@ -256,7 +256,7 @@ func wantDemo(t *testing.T, p *process, base, key string) (messages int) {
 		read(t, s.want(t, 200, key, "GET", "/conversations/"+c.ID+"/messages", ""), &page)
 		messages += len(page.Data)
 	}
-	if len(channels.Data) != 1 || len(templates.Data) != 10 || sendable != 5 || len(conversations.Data) != 12 || len(kinds) != 4 {
+	if len(channels.Data) != 1 || len(templates.Data) != 10 || sendable != 5 || len(conversations.Data) != 18 || len(kinds) != 4 {
 		t.Errorf("the demo has %d channels, %d templates (%d sendable), %d conversations of these kinds: %v",
 			len(channels.Data), len(templates.Data), sendable, len(conversations.Data), kinds)
 	}

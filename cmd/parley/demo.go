@@ -45,7 +45,7 @@ const (
 )
 
 // demoEdition grows with what a demo holds.
-const demoEdition = 2
+const demoEdition = 3
 
 // A demoAccess is how to get into the demo workspace. It is kept in the data
 // directory, since a key's secret can't be had from the database.
@@ -68,7 +68,7 @@ func (c *demoCmd) Run(ctx context.Context, s *session) error {
 		if err := in.storage.MakeDir(); err != nil { // for the key
 			return fmt.Errorf("demo: %w; choose another data directory with --data", err)
 		}
-		d, err := openDemo(ctx, in.app, file)
+		d, err := openDemo(ctx, in, file)
 		if err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
@@ -77,7 +77,8 @@ func (c *demoCmd) Run(ctx context.Context, s *session) error {
 			BaseURL     string `json:"base_url"`
 			Key         string `json:"key"`
 			WorkspaceID string `json:"workspace_id"`
-		}{base, d.access.Key, d.access.WorkspaceID}, "%s", block(demoText(where, base, d)))
+			ConsoleURL  string `json:"console_url,omitempty"`
+		}{base, d.access.Key, d.access.WorkspaceID, demoConsole(base, d)}, "%s", block(demoText(where, base, d)))
 	})
 	if err != nil || where == "" || s.flags.JSON {
 		return err
@@ -109,12 +110,14 @@ func checkDemoPlace(ctx context.Context, in installation, file string) error {
 // An openedDemo is what a person needs to try the demo.
 type openedDemo struct {
 	access  demoAccess
+	token   string  // of a link that signs the demo's admin in
 	channel desk.ID // the sandbox
 	person  desk.ID // the contact of whom the curl lines speak
 }
 
 // openDemo opens the demo workspace, which it makes and fills when there is none.
-func openDemo(ctx context.Context, a *app.App, file string) (d openedDemo, err error) {
+func openDemo(ctx context.Context, in installation, file string) (d openedDemo, err error) {
+	a := in.app
 	principal, access, err := reopenDemo(ctx, a, file)
 	if err != nil {
 		return d, err
@@ -125,7 +128,7 @@ func openDemo(ctx context.Context, a *app.App, file string) (d openedDemo, err e
 		}
 	}
 	if access.Edition < demoEdition {
-		if principal, err = talkDemo(ctx, a, principal, access.Key); err != nil {
+		if principal, err = talkDemo(ctx, in, principal, access); err != nil {
 			return d, err
 		}
 		// Written last: until then, the next run fills what is missing.
@@ -142,8 +145,26 @@ func openDemo(ctx context.Context, a *app.App, file string) (d openedDemo, err e
 	if d.channel, err = demoChannelID(ctx, a, principal.Workspace()); err != nil {
 		return d, err
 	}
-	d.person, err = demoFirst(ctx, a, principal)
+	if d.person, err = demoFirst(ctx, a, principal); err != nil {
+		return d, err
+	}
+	d.token, err = demoLink(ctx, a, principal.Workspace())
 	return d, err
+}
+
+// demoLink makes a link that signs in the demo's admin; "" if there is none any more.
+func demoLink(ctx context.Context, a *app.App, ws desk.ID) (token string, err error) {
+	operator, err := a.Operator(ctx, ws)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range operator.Settings.Members() {
+		if m.Role == desk.RoleAdmin {
+			token, _, err = a.MakeLink(ctx, operator, m.ID)
+			return token, err
+		}
+	}
+	return "", nil
 }
 
 // reopenDemo reads the file of an earlier run. Without one, or when its key is no
@@ -205,17 +226,25 @@ func makeDemo(ctx context.Context, a *app.App) (p app.Principal, access demoAcce
 	return p, demoAccess{WorkspaceID: ws.String(), Key: key}, errors.Join(append(errs, err)...)
 }
 
-// talkDemo adds what an older release's demo lacks: the channel, and the
-// conversations on it.
-func talkDemo(ctx context.Context, a *app.App, p app.Principal, key string) (app.Principal, error) {
+// talkDemo adds what an older release's demo lacks: the channel, people with names in
+// other scripts, and the conversations.
+func talkDemo(ctx context.Context, in installation, p app.Principal, access demoAccess) (app.Principal, error) {
+	a := in.app
 	channel, err := addDemoChannel(ctx, a, p.Workspace())
 	if err != nil {
 		return p, err
 	}
-	if p, err = a.Authenticate(ctx, key); err != nil { // who was there before the channel does not see it
+	if p, err = a.Authenticate(ctx, access.Key); err != nil { // who was there before the channel does not see it
 		return p, err
 	}
-	return p, holdDemoTalks(ctx, a, p, channel)
+	var ops []*desk.Op
+	for i := range demoScripts {
+		ops = append(ops, demoPerson(i))
+	}
+	if _, errs, err := a.WriteAll(ctx, p, ops); err != nil || errors.Join(errs...) != nil {
+		return p, errors.Join(append(errs, err)...)
+	}
+	return p, holdDemoTalks(ctx, in, p, channel, access.Edition)
 }
 
 func demoWorkspace(ctx context.Context, a *app.App) (desk.ID, error) {
@@ -267,6 +296,14 @@ func demoFirst(ctx context.Context, a *app.App, p app.Principal) (desk.ID, error
 	return outcome.Contact.ID, nil
 }
 
+// demoConsole is the link that opens the console signed in; "" if the demo has no admin.
+func demoConsole(base string, d openedDemo) string {
+	if d.token == "" {
+		return ""
+	}
+	return signInURL(strings.TrimSuffix(base, "/v1"), d.token)
+}
+
 // demoText is what a person sees: where to go, and four lines to paste. Their captions
 // are pasted too, and to an interactive zsh # begins no comment: they hold nothing that
 // ends a command or opens a quotation.
@@ -286,6 +323,11 @@ func demoText(where, base string, d openedDemo) string {
 	line("parley demo: %d contacts, %d conversations on a sandbox channel, %d attributes and %d members, in %s",
 		demoContacts, len(demoTalks), len(demoAttributes()), len(demoMembers), where)
 	line("")
+	if console := demoConsole(base, d); console != "" {
+		line("  console   %s", console)
+		line("            opens signed in as %s; the link works once, within ten minutes", demoMembers[0].name)
+		line("")
+	}
 	line("  base URL  %s", base)
 	line("  API key   %s", d.access.Key)
 	line("  docs      %s/docs", strings.TrimSuffix(base, "/v1"))

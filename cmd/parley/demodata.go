@@ -94,6 +94,16 @@ var demoHomes = []demoHome{
 	},
 }
 
+// demoScripts are people whose names are written in other scripts, or are long.
+var demoScripts = map[int]struct{ name, mailbox string }{
+	19: {"سارة الخطيب", "sara.alkhatib"},
+	20: {"Олена Шевченко", "olena.shevchenko"},
+	23: {"田中 美咲", "misaki.tanaka"},
+	24: {"अनन्या शर्मा", "ananya.sharma"},
+	27: {"נועה לוי", "noa.levi"},
+	31: {"Maximiliana Alexandra von Hohenstein-Wittelsbach", "maximiliana.hohenstein"},
+}
+
 // demoOps are the writes that make the people, in the normal forms of desk. The
 // first one holds what the printed curl lines ask for.
 func demoOps() []*desk.Op {
@@ -114,9 +124,12 @@ func demoPerson(i int) *desk.Op {
 	first, last := home.first[n%len(home.first)], home.last[n%len(home.last)]
 	company := demoCompanies[i%len(demoCompanies)]
 	domain := strings.ToLower(strings.ReplaceAll(company, " ", "-")) + ".example"
-	mailbox := asciiLower.Replace(strings.ToLower(first + "." + last))
+	name, mailbox := first+" "+last, asciiLower.Replace(strings.ToLower(first+"."+last))
+	if script, ok := demoScripts[i]; ok {
+		name, mailbox = script.name, script.mailbox
+	}
 
-	w := desk.ContactWrite{Name: set(first + " " + last)}
+	w := desk.ContactWrite{Name: set(name)}
 	holds := func(kind, value string) { w.Sent = append(w.Sent, desk.Identity{Kind: kind, Value: value}) }
 
 	w.ExternalID = set(fmt.Sprintf("demo-%03d", i+1))

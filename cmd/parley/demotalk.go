@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"parley/app"
@@ -43,56 +44,84 @@ func sends(template, language string, values ...string) demoLine {
 // A demoTalk is one person's conversation. It is the owner's, unless it is given to
 // somebody else; only one in which the person writes can be given or closed.
 type demoTalk struct {
-	person int
-	lines  []demoLine
-	given  string
-	status desk.ConversationStatus // "" stays open
+	person  int
+	edition int           // the edition of the demo in which it is new; 0: the second
+	ago     time.Duration // when it began
+	lines   []demoLine
+	given   string
+	status  desk.ConversationStatus // "" stays open
 }
 
+// demoPause is the time between two messages of a conversation.
+const demoPause = 4 * time.Minute
+
 var demoTalks = []demoTalk{
-	{person: 2, lines: []demoLine{
+	{person: 2, ago: 75 * time.Hour, lines: []demoLine{
 		sends("appointment_reminder", "en_US", "James", "Mei Tanaka", "Tuesday", "10:30"),
 		says("Confirm"),
 		sends("thank_you", "en_US"),
 		says("It was a pleasure. See you next year!"),
 	}, status: desk.StatusArchived},
-	{person: 5, lines: []demoLine{
+	{person: 5, ago: 52 * time.Hour, lines: []demoLine{
 		sends("order_confirmation", "en_US", "A-1017", "Élodie", "two lanterns", "Tomás"),
 		says("Could you add a third one?"),
 		says("Never mind, two will do."),
 	}, status: desk.StatusClosed},
-	{person: 6, lines: []demoLine{
+	{person: 6, ago: 50 * time.Hour, lines: []demoLine{
 		sends("autumn_sale", "en_US", "Ethan", "20%"),
 		says("STOP"),
 	}, status: desk.StatusClosed},
-	{person: 1, lines: []demoLine{
+	{person: 24, edition: 3, ago: 49 * time.Hour, lines: []demoLine{
+		sends("order_confirmation", "en_US", "A-1019", "Ananya", "a brass lamp", "Nora"),
+		says("धन्यवाद! क्या यह शुक्रवार तक पहुँच जाएगा?"),
+		says("🙏"),
+	}},
+	{person: 1, ago: 28 * time.Hour, lines: []demoLine{
 		says("Do you deliver to London on Saturdays?"),
 	}},
-	{person: 8, lines: []demoLine{
+	{person: 8, ago: 26 * time.Hour, lines: []demoLine{
 		sends("autumn_sale", "en_US", "Grace", "20%"),
 	}},
-	{person: 9, lines: []demoLine{ // to whom the sandbox can't deliver
+	{person: 31, edition: 3, ago: 25 * time.Hour, lines: []demoLine{
+		says("Hello! I ordered the large walnut bookcase for the library in Regensburg, and the driver says that it does not fit through the door of the north tower. " +
+			"Is there a version that comes in two parts? The one I mean is https://shop.parley.example/furniture/bookcases/walnut-large?colour=dark&height=240 and I need two of them."),
+	}},
+	{person: 9, ago: 22 * time.Hour, lines: []demoLine{ // to whom the sandbox can't deliver
 		sends("order_confirmation", "en_US", "A-1023", "Matilda", "a pair of boots", "Tomás"),
 	}},
-	{person: 13, lines: []demoLine{
+	{person: 27, edition: 3, ago: 5 * time.Hour, lines: []demoLine{
+		says("שלום, אפשר להחליף את הכיסא לצבע אחר?"),
+	}},
+	{person: 13, ago: 4 * time.Hour, lines: []demoLine{
 		says("Guten Tag, wann war noch mal mein Termin?"),
 		sends("appointment_reminder", "de", "Lena Öztürk", "Tomás Rivera", "Donnerstag", "14"),
 		says("Passt, danke!"),
 	}},
-	{person: 12, lines: []demoLine{
+	{person: 12, ago: 200 * time.Minute, lines: []demoLine{
 		says("My parcel says delivered, but there is nothing at the door."),
 		says("Order A-1009, if that helps."),
 	}, given: "mei@parley.example"},
-	{person: 3, lines: []demoLine{
+	{person: 20, edition: 3, ago: 140 * time.Minute, lines: []demoLine{
+		sends("appointment_reminder", "en_US", "Олена", "Nora Lindqvist", "Wednesday", "09:00"),
+		says("Дякую! Чи можна прийти на годину пізніше?"),
+	}},
+	{person: 3, ago: 95 * time.Minute, lines: []demoLine{
 		says("Haben Sie am Montag geöffnet?"),
 	}},
-	{person: 11, lines: []demoLine{
+	{person: 11, ago: 80 * time.Minute, lines: []demoLine{
 		says("Can I pay by invoice?"),
 	}, given: "tomas@parley.example"},
-	{person: 15, lines: []demoLine{
+	{person: 19, edition: 3, ago: 48 * time.Minute, lines: []demoLine{
+		says("مرحبا، هل ما زال الموعد يوم الخميس ممكنا؟"),
+		says("رقم الطلب A-1031"),
+	}},
+	{person: 15, ago: 31 * time.Minute, lines: []demoLine{
 		says("Hi, is the blue one back in stock?"),
 	}},
-	{person: 0, lines: []demoLine{
+	{person: 23, edition: 3, ago: 17 * time.Minute, lines: []demoLine{
+		says("こんにちは。注文した本はいつ届きますか？"),
+	}},
+	{person: 0, ago: 9 * time.Minute, lines: []demoLine{
 		sends("order_confirmation", "en_US", "A-1042", "Olivia", "three atlases", "Nora"),
 		says("Great, thank you! When will they arrive?"),
 	}},
@@ -147,15 +176,16 @@ func demoChannelID(ctx context.Context, a *app.App, ws desk.ID) (desk.ID, error)
 	return added.Channel.ID, nil
 }
 
-// holdDemoTalks lets the conversations happen. Each message has a key of its own, the
-// same in each run, so that none is there twice. One that a run which was cut short
-// has left on its way is left alone: nobody would answer for it soon.
-func holdDemoTalks(ctx context.Context, a *app.App, p app.Principal, channel desk.ID) error {
-	operator, err := a.Operator(ctx, p.Workspace())
+// holdDemoTalks lets the conversations happen that an edition lacks, at times in the last
+// days. Each message has a key of its own, the same in each run, so that none is there
+// twice. One that a run which was cut short has left on its way is left alone: nobody
+// would answer for it soon.
+func holdDemoTalks(ctx context.Context, in installation, p app.Principal, channel desk.ID, edition int) error {
+	operator, err := in.app.Operator(ctx, p.Workspace())
 	if err != nil {
 		return err
 	}
-	attempts, _, err := a.Attempts(ctx, operator, false, "", 1000)
+	attempts, _, err := in.app.Attempts(ctx, operator, false, "", 1000)
 	if err != nil {
 		return err
 	}
@@ -165,23 +195,48 @@ func holdDemoTalks(ctx context.Context, a *app.App, p app.Principal, channel des
 			onItsWay[at.Key] = true
 		}
 	}
+	clock := &demoClock{}
+	a := in.at(clock.now)
+	defer a.Close()
+	began := time.Now()
 	for _, talk := range demoTalks {
-		if err := holdDemoTalk(ctx, a, p, channel, talk, onItsWay); err != nil {
+		if edition >= max(talk.edition, 2) {
+			continue
+		}
+		clock.at = began.Add(-talk.ago)
+		if err := holdDemoTalk(ctx, a, clock, p, channel, talk, onItsWay); err != nil {
 			return fmt.Errorf("the conversation with person %d: %w", talk.person, err)
 		}
 	}
 	return nil
 }
 
-func holdDemoTalk(ctx context.Context, a *app.App, p app.Principal, channel desk.ID, talk demoTalk, onItsWay map[string]bool) (err error) {
+// A demoClock is in the past. It moves on with the conversations, and a little with each
+// look.
+type demoClock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *demoClock) now() time.Time { return c.pass(time.Millisecond) }
+
+func (c *demoClock) pass(d time.Duration) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+	return c.at
+}
+
+func holdDemoTalk(ctx context.Context, a *app.App, clock *demoClock, p app.Principal, channel desk.ID, talk demoTalk, onItsWay map[string]bool) (err error) {
 	var c *desk.Conversation
 	phone := demoPerson(talk.person).Write.Phone.Value
 	for i, line := range talk.lines {
 		key := fmt.Sprintf("demo-%d-%d", talk.person, i)
+		at := clock.pass(demoPause)
 		switch {
 		case line.said != "":
 			c, err = a.Receive(ctx, p.Workspace(), channel, app.InboundMessage{
-				ExternalID: key, Number: phone, Text: line.said, At: desk.TimeOf(time.Now()),
+				ExternalID: key, Number: phone, Text: line.said, At: desk.TimeOf(at),
 			})
 		case !onItsWay[key]:
 			_, err = a.Send(ctx, p, &desk.SendRequest{

@@ -185,7 +185,8 @@ type installation struct {
 	storage     config.Storage
 	store       store
 	app         *app.App
-	fingerprint string // of the secret key
+	at          func(now func() time.Time) *app.App // another app of the same database, by another clock
+	fingerprint string                              // of the secret key
 }
 
 // storage returns the place of the data. It refuses --data with a SQLite database if the
@@ -243,29 +244,32 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 	if err != nil {
 		return installation{}, errors.Join(err, store.Close())
 	}
-	a := app.New(app.Deps{
-		Store: store,
-		Providers: map[desk.ChannelKind]app.Provider{
-			desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: store, Now: time.Now, NewID: newID}),
-			desk.WhatsAppChannel: whatsapp.New(whatsapp.Config{Now: time.Now, Log: log}),
-		},
-		Answer: api.SendAnswer,
-		Now:    time.Now,
-		NewID:  newID,
-		Random: func(b []byte) { _, _ = rand.Read(b) }, // it never fails: it would end the process instead
-		Secret: secret[:],
-		Log:    log,
+	at := func(now func() time.Time) *app.App {
+		return app.New(app.Deps{
+			Store: store,
+			Providers: map[desk.ChannelKind]app.Provider{
+				desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: store, Now: now, NewID: newID}),
+				desk.WhatsAppChannel: whatsapp.New(whatsapp.Config{Now: now, Log: log}),
+			},
+			Answer: api.SendAnswer,
+			Now:    now,
+			NewID:  newID,
+			Random: func(b []byte) { _, _ = rand.Read(b) }, // it never fails: it would end the process instead
+			Secret: secret[:],
+			Log:    log,
 
-		Poster:         appPoster{posts},
-		Event:          api.Event,
-		Deliveries:     rules,
-		AddressRefused: posts.Refused,
-		PlainHTTP:      len(webhooks.Allow) > 0,
-	})
+			Poster:         appPoster{posts},
+			Event:          api.Event,
+			Deliveries:     rules,
+			AddressRefused: posts.Refused,
+			PlainHTTP:      len(webhooks.Allow) > 0,
+		})
+	}
+	a := at(time.Now)
 	if err := a.SealAnew(ctx); err != nil {
 		return installation{}, errors.Join(err, store.Close())
 	}
-	return installation{storage, store, a, secret.Fingerprint()}, nil
+	return installation{storage, store, a, at, secret.Fingerprint()}, nil
 }
 
 // exists returns fs.ErrNotExist when the place holds no installation.
