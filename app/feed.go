@@ -59,6 +59,7 @@ type FeedQuery struct {
 	Cursor string // "" or oldest: from the oldest event; latest: what comes from now on; otherwise an event's id
 	Types  desk.EventFilter
 	Limit  int
+	Bare   bool // without the records
 }
 
 // Feed returns the next page of the feed. It returns Unauthorized, InvalidRequest for a
@@ -69,7 +70,7 @@ func (a *App) Feed(ctx context.Context, p Principal, q FeedQuery) (*EventPage, e
 	if err != nil {
 		return nil, err
 	}
-	start.Limit = q.Limit
+	start.Limit, start.Bare = q.Limit, q.Bare
 	return a.eventPage(ctx, p, start, q.Types)
 }
 
@@ -152,6 +153,10 @@ func (a *App) eventPage(ctx context.Context, p Principal, q EventQuery, f desk.E
 		return nil, a.expired(page, page.Expired)
 	}
 	page.types = types
+	if q.Bare {
+		a.identify(page)
+		return page, nil
+	}
 	if err := a.complete(ctx, page); err != nil {
 		return nil, err
 	}
@@ -175,10 +180,15 @@ func (a *App) complete(ctx context.Context, page *EventPage) error {
 		return err
 	}
 	page.Trim() // now that the sizes of templates are known
+	a.identify(page)
+	return a.addWebhooks(ctx, page)
+}
+
+// identify gives the events of a page their ids.
+func (a *App) identify(page *EventPage) {
 	for i := range page.Events {
 		page.Events[i].ID = a.EventID(page.Settings.ID, page.Events[i].Place)
 	}
-	return a.addWebhooks(ctx, page)
 }
 
 // addWebhooks adds the webhooks, if the page has events of any.
@@ -366,7 +376,7 @@ func (a *App) Follow(ctx context.Context, p Principal, q FeedQuery) (*Follower, 
 	if err != nil {
 		return nil, nil, err
 	}
-	start.Limit = q.Limit
+	start.Limit, start.Bare = q.Limit, q.Bare
 	f := &Follower{app: a, p: p, types: q.Types, query: start, woken: make(chan struct{}, 1)}
 	page, err := f.page(ctx)
 	if err != nil {

@@ -36,6 +36,7 @@ type Server struct {
 	cross *http.CrossOriginProtection
 	files assets
 	pages sync.Map // by name: func() (*template.Template, error)
+	hubs  hubs
 
 	// signedIn finds the member of a request's session: Unauthorized if there is none.
 	signedIn func(*call) (app.Principal, error)
@@ -43,7 +44,7 @@ type Server struct {
 
 // New builds a Server and registers its pages.
 func New(c Config) (*Server, error) {
-	s := &Server{app: c.App, web: c.Web, now: c.Now, cross: http.NewCrossOriginProtection(), files: loadAssets()}
+	s := &Server{app: c.App, web: c.Web, now: c.Now, cross: http.NewCrossOriginProtection(), files: loadAssets(), hubs: hubs{app: c.App}}
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)
 		if err != nil {
@@ -75,6 +76,7 @@ type call struct {
 	form *form         // of a POST; otherwise empty
 	zone *time.Location
 	now  time.Time
+	from string // where in the feed a stream goes on after this page; "": unknown
 }
 
 // maxForm is the largest body of a form.
@@ -106,6 +108,7 @@ func (s *Server) run(rt route, c *call) (err error) {
 		if err := c.p.Allow(rt.needs); err != nil {
 			return err
 		}
+		c.from = s.hubs.cursor(c.p.Workspace())
 	}
 	if c.r.Method == http.MethodPost {
 		if err := c.readForm(rt.needs != ""); err != nil {
@@ -187,6 +190,7 @@ type page struct {
 	Section string // the part of the navigation that the page belongs to
 	Sub     string // the part of the settings that it belongs to
 	URL     string // of the page, with its query
+	From    string // where in the feed its stream goes on
 	Theme   string // "", light or dark
 	Keys    bool   // whether keyboard shortcuts are on
 	Toast   string // what was just done
@@ -241,7 +245,7 @@ func (c *call) render(status int, name string, v view) error {
 	if v.Form == nil {
 		v.Form = c.form
 	}
-	p := page{view: v, URL: c.r.URL.RequestURI(), Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: true, Toast: toasts[c.query("done")], Files: &c.s.files}
+	p := page{view: v, URL: c.r.URL.RequestURI(), From: c.from, Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: true, Toast: toasts[c.query("done")], Files: &c.s.files}
 	if c.p.Settings != nil {
 		p.Me, p.Team, p.Admin = c.p.Settings.Member(c.p.Actor.ID), c.p.Settings.Name, c.may(desk.Administer)
 	}

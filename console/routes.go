@@ -13,6 +13,7 @@ type route struct {
 func (s *Server) routes() []route {
 	return []route{
 		{"GET /{$}", "", s.home},
+		{"GET /live", desk.ConversationsRead, s.live},
 		{"GET /inbox", desk.ConversationsRead, s.inbox},
 		{"GET /inbox/{id}", desk.ConversationsRead, s.conversation},
 		{"POST /inbox/{id}/assign", desk.ConversationsWrite, s.assign},

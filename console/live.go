@@ -1,0 +1,373 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// The stream of a browser names the records that change, never their values: its pages
+// then fetch what they show, with the permissions of any page. All streams of a workspace
+// share a hub, which follows the feed for them.
+
+const (
+	streamBeat  = 15 * time.Second       // between two parts when nothing happens
+	streamWatch = time.Second            // how often a stream asks whether it may go on
+	streamNames = 12 << 10               // bytes of names in one part
+	hubChanges  = 1000                   // a stream that is further behind is told to renew everything
+	hubPause    = 100 * time.Millisecond // between two pages of the feed: many commits share one
+	hubLinger   = time.Minute            // without streams, so that a tab's next page misses nothing
+
+	maxStreams          = 1024 // of a node
+	maxWorkspaceStreams = maxStreams / 2
+	maxMemberStreams    = 16
+)
+
+// hubs are those of this node.
+type hubs struct {
+	app *app.App
+
+	mu       sync.Mutex
+	of       map[desk.ID]*hub
+	streams  int
+	byMember map[desk.ID]int
+}
+
+// A hub keeps the newest changes of a workspace.
+type hub struct {
+	begin func(context.Context) error // is called before the hub is used, by everybody
+	ended chan struct{}               // closed when the hub follows no more
+
+	streams int       // guarded by hubs.mu
+	idle    time.Time // since when there are none; guarded by hubs.mu
+
+	mu      sync.Mutex
+	changes []change
+	first   int64         // the number of changes[0]
+	before  string        // the cursor before changes[0]; "": the hub has not begun
+	woken   chan struct{} // closed at the next change
+}
+
+// A change is an event as streams tell it.
+type change struct {
+	cursor string
+	names  []name
+}
+
+// A name is a kind and an id, and the permission that shows the record.
+type name struct {
+	needs desk.Permission
+	text  string
+}
+
+// join adds a stream of a member to the hub of its workspace. It returns RateLimited or
+// Unavailable if there are too many.
+func (l *hubs) join(ctx context.Context, ws, member desk.ID) (*hub, error) {
+	h, err := l.enter(ws, member)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.begin(context.WithoutCancel(ctx)); err != nil {
+		l.leave(h, member)
+		return nil, err
+	}
+	return h, nil
+}
+
+func (l *hubs) enter(ws, member desk.ID) (*hub, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := l.of[ws]
+	var e *desk.Error
+	switch {
+	case l.byMember[member] >= maxMemberStreams:
+		e = desk.Errorf(desk.RateLimited, "you have %d streams already: close a window first", maxMemberStreams)
+	case l.streams >= maxStreams || h != nil && h.streams >= maxWorkspaceStreams:
+		e = desk.Errorf(desk.Unavailable, "this server has as many streams as it can take")
+	}
+	if e != nil {
+		e.RetryAfter = 5
+		return nil, e
+	}
+	if l.of == nil {
+		l.of, l.byMember = map[desk.ID]*hub{}, map[desk.ID]int{}
+	}
+	if h == nil {
+		h = l.hub(ws)
+		l.of[ws] = h
+	}
+	h.streams++
+	l.streams++
+	l.byMember[member]++
+	return h, nil
+}
+
+func (l *hubs) leave(h *hub, member desk.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.streams--
+	if l.byMember[member]--; l.byMember[member] == 0 {
+		delete(l.byMember, member)
+	}
+	if h.streams--; h.streams == 0 {
+		h.idle = time.Now()
+	}
+}
+
+// hub makes the hub of a workspace.
+func (l *hubs) hub(ws desk.ID) *hub {
+	h := &hub{woken: make(chan struct{}), ended: make(chan struct{})}
+	var once sync.Once
+	var failed error
+	h.begin = func(ctx context.Context) error {
+		once.Do(func() {
+			if failed = l.follow(ctx, ws, h); failed != nil {
+				l.drop(ws, h)
+			}
+		})
+		return failed
+	}
+	return h
+}
+
+// follow begins to follow the feed, and goes on until the hub has had no streams for a
+// while, the server stops, the feed can't be read, or the hub is too far behind. Then the
+// streams end, and browsers come again.
+func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
+	p, err := l.app.Operator(ctx, ws)
+	if err != nil {
+		return err
+	}
+	f, page, err := l.app.Follow(ctx, p, app.FeedQuery{Cursor: "latest", Limit: desk.MaxLimit, Bare: true})
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.before = l.app.Cursor(page)
+	h.mu.Unlock()
+	go func() {
+		defer close(h.ended)
+		defer l.drop(ws, h)
+		defer f.Close()
+		for behind := 0; behind <= hubChanges && !l.over(h); {
+			page, err := f.Next(ctx, hubLinger/4)
+			if err != nil {
+				return
+			}
+			h.add(page)
+			if behind += len(page.Events); !page.More {
+				behind = 0
+				time.Sleep(hubPause)
+			}
+		}
+	}()
+	return nil
+}
+
+// over tells whether a hub is no longer needed.
+func (l *hubs) over(h *hub) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.app.Draining() || h.streams == 0 && time.Since(h.idle) > hubLinger
+}
+
+// drop forgets a hub: the next stream begins another.
+func (l *hubs) drop(ws desk.ID, h *hub) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of[ws] == h {
+		delete(l.of, ws)
+	}
+}
+
+// cursor is a place of the feed that was its end a moment ago; "" if nobody follows it.
+// A page that is read after that, and a stream from there on, miss nothing together.
+func (l *hubs) cursor(ws desk.ID) string {
+	l.mu.Lock()
+	h := l.of[ws]
+	l.mu.Unlock()
+	if h == nil {
+		return ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.end()
+}
+
+// end is the cursor after the newest change. h.mu is held.
+func (h *hub) end() string {
+	if n := len(h.changes); n > 0 {
+		return h.changes[n-1].cursor
+	}
+	return h.before
+}
+
+// add adds the events of a page.
+func (h *hub) add(page *app.EventPage) {
+	if len(page.Events) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range page.Events {
+		h.changes = append(h.changes, change{page.Events[i].ID, namesOf(&page.Events[i])})
+	}
+	if drop := len(h.changes) - hubChanges; drop > 0 {
+		h.before = h.changes[drop-1].cursor
+		h.changes = append(h.changes[:0:0], h.changes[drop:]...)
+		h.first += int64(drop)
+	}
+	close(h.woken)
+	h.woken = make(chan struct{})
+}
+
+// namesOf names the record of an event, and the conversation and contact that it is of.
+func namesOf(e *desk.FeedEvent) []name {
+	kind := e.Type.Kind()
+	own := name{e.Type.Needs(), kind + ":" + e.Key}
+	if kind == "key" {
+		own.needs = desk.Administer
+	}
+	if e.Key == "" {
+		own.text += e.Subject.String()
+	} else if strings.ContainsFunc(e.Key, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		own.text = kind + ":"
+	}
+	list := []name{own}
+	conversation, contact := e.Of()
+	if !conversation.IsZero() && kind != "conversation" {
+		list = append(list, name{desk.ConversationsRead, "conversation:" + conversation.String()})
+	}
+	if !contact.IsZero() && kind != "contact" {
+		list = append(list, name{desk.ContactsRead, "contact:" + contact.String()})
+	}
+	return list
+}
+
+// place is the number of the first change after a cursor, of the next change for "", and
+// -1 if the hub does not know.
+func (h *hub) place(cursor string) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if cursor == "" {
+		return h.first + int64(len(h.changes))
+	}
+	if cursor < h.before {
+		return -1
+	}
+	return h.first + int64(sort.Search(len(h.changes), func(i int) bool { return h.changes[i].cursor > cursor }))
+}
+
+// part is what to tell a stream that was told everything before a place: nil if that is
+// nothing. next is the new place, and woken is closed when there is more.
+func (h *hub) part(place int64, may func(desk.Permission) bool) (part []byte, next int64, woken <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next, woken = h.first+int64(len(h.changes)), h.woken
+	if place < h.first {
+		return h.block("reset", "."), next, woken
+	}
+	var text []byte
+	told := map[string]bool{}
+	for i := range h.changes[place-h.first:] {
+		for _, n := range h.changes[place-h.first+int64(i)].names {
+			if told[n.text] || n.needs != "" && !may(n.needs) {
+				continue
+			}
+			told[n.text] = true
+			if len(text) > 0 {
+				text = append(text, ' ')
+			}
+			if text = append(text, n.text...); len(text) > streamNames {
+				return h.block("reset", "."), next, woken
+			}
+		}
+	}
+	if len(text) == 0 {
+		return nil, next, woken
+	}
+	return h.block("message", string(text)), next, woken
+}
+
+// block is a part of a stream, with the cursor after the newest change. h.mu is held.
+func (h *hub) block(event, data string) []byte {
+	return []byte("event: " + event + "\nid: " + h.end() + "\ndata: " + data + "\n\n")
+}
+
+// beat is the part that shows that the stream lives.
+func (h *hub) beat() []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.block("at", ".")
+}
+
+// live answers with the stream.
+func (s *Server) live(c *call) error {
+	ws, member := c.p.Workspace(), c.p.Actor.ID
+	h, err := s.hubs.join(c.r.Context(), ws, member)
+	if err != nil {
+		return err
+	}
+	defer s.hubs.leave(h, member)
+	c.w.Header().Set("X-Accel-Buffering", "no")
+	if err := c.w.Stream("text/event-stream"); err != nil || c.r.Method == http.MethodHead {
+		return nil // the client has left
+	}
+	cursor := c.r.Header.Get("Last-Event-ID")
+	if cursor == "" {
+		cursor = c.query("cursor")
+	}
+	if _, ok := s.app.EventPlace(ws, cursor); !ok && cursor != "" {
+		cursor = "?" // before all
+	}
+	s.stream(c, h, cursor)
+	return nil
+}
+
+// stream sends what changes after a cursor, until the client leaves, is signed out or has
+// another role, the hub ends or the server stops.
+func (s *Server) stream(c *call, h *hub, cursor string) {
+	watch, beat := time.NewTicker(streamWatch), time.NewTicker(streamBeat)
+	defer watch.Stop()
+	defer beat.Stop()
+	had := c.p.Member.Role
+	still := func() bool {
+		p, err := s.signedIn(c)
+		return err == nil && p.Member.Role == had
+	}
+	may := func(needs desk.Permission) bool { return c.p.Allow(needs) == nil }
+	part, place, woken := h.part(h.place(cursor), may)
+	if part == nil {
+		part = h.beat()
+	}
+	part = append([]byte("retry: 2000\n\n"), part...)
+	for {
+		if part != nil && c.w.Part(part, still) != nil {
+			return
+		}
+		part = nil
+		select {
+		case <-woken:
+			part, place, woken = h.part(place, may)
+		case <-beat.C:
+			part = h.beat()
+		case <-watch.C:
+			if !still() {
+				return
+			}
+		case <-h.ended:
+			return
+		case <-s.web.Stopping():
+			return
+		case <-c.r.Context().Done():
+			return
+		}
+	}
+}
