@@ -15,6 +15,8 @@
 //	nodes_test.go    many servers on one PostgreSQL database
 //	migrate_test.go  an installation moved from SQLite to PostgreSQL
 //	events_test.go   the feed of events: the command, expiry, a restore
+//	browser_test.go  a browser for the console's pages
+//	pages_test.go    the console's script, in a browser, on a page that the test makes
 //
 // and long tests, whose length a flag sets:
 //
@@ -94,6 +96,7 @@ func testMain(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build the binary: %v\n%s", err, out)
 		return 1
 	}
+	defer func() { stopChromium() }()
 	return m.Run()
 }
 

@@ -1,0 +1,219 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// chromium is the one browser of all tests, which the first of them starts.
+var chromium = sync.OnceValues(func() (context.Context, error) {
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			program = path
+			break
+		}
+	}
+	if program == "" {
+		return nil, errNoBrowser
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program))
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, _ = chromedp.NewContext(ctx)
+	stopChromium = stop
+	return ctx, chromedp.Do(ctx)
+})
+
+var errNoBrowser = errors.New("install chromium to run this test")
+
+// stopChromium is called when all tests are done.
+var stopChromium = func() {}
+
+// A tab is a page of the browser.
+type tab struct {
+	t   testing.TB
+	ctx context.Context
+	url string // of the server
+
+	mu      sync.Mutex
+	reports []string // violations of the policy, exceptions, dialogs
+}
+
+// newTab opens a tab with cookies of its own. The test fails if anything in it violates
+// the Content-Security-Policy, throws, or opens a dialog of the browser.
+func newTab(t testing.TB, url string) *tab {
+	t.Helper()
+	return openTab(t, url, chromedp.WithNewBrowserContext())
+}
+
+// another opens a tab with the same cookies.
+func (b *tab) another() *tab {
+	b.t.Helper()
+	return openTab(b.t, b.url, chromedp.WithExistingBrowserContext(chromedp.FromContext(b.ctx).BrowserContextID))
+}
+
+func openTab(t testing.TB, url string, options ...chromedp.ContextOption) *tab {
+	t.Helper()
+	root, err := chromium()
+	if errors.Is(err, errNoBrowser) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, closeTab := chromedp.NewContext(root, options...)
+	b := &tab{t: t, ctx: ctx, url: url}
+	t.Cleanup(func() {
+		closeTab()
+		for _, report := range b.reports {
+			t.Error(report)
+		}
+	})
+	if err := chromedp.Listen(ctx, b.hear); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		return err
+	}))
+	return b
+}
+
+func (b *tab) hear(event any) {
+	report := ""
+	switch e := event.(type) {
+	case *log.EventEntryAdded:
+		if e.Entry.Source == log.EntrySourceSecurity || strings.Contains(e.Entry.Text, "Content Security Policy") {
+			report = e.Entry.Text
+		}
+	case *runtime.EventExceptionThrown:
+		report = exceptionText(e.ExceptionDetails)
+	case *page.EventJavascriptDialogOpening:
+		report = "a dialog of the browser: " + e.Message
+	}
+	if report != "" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.reports = append(b.reports, report)
+	}
+}
+
+// do runs steps, in a bounded time.
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if len(steps) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatalf("%v\n%s", err, b.place())
+	}
+}
+
+// place says where the tab is, for failures.
+func (b *tab) place() string {
+	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.title + "\n" + document.body.innerText.slice(0, 2000)`))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// open loads a page.
+func (b *tab) open(path string) {
+	b.t.Helper()
+	if strings.HasPrefix(path, "/") {
+		path = b.url + path
+	}
+	b.do(chromedp.Navigate(path))
+}
+
+// look evaluates JavaScript.
+func look[T any](b *tab, script string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v\n%s", script, err, b.place())
+	}
+	return v
+}
+
+// wait waits until a JavaScript condition holds, also in the next page.
+func (b *tab) wait(condition string) {
+	b.t.Helper()
+	for stop := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+condition+")"))
+		cancel()
+		if ok && err == nil {
+			return
+		}
+		if time.Now().After(stop) {
+			b.t.Fatalf("still waiting for: %s (%v)\n%s", condition, err, b.place())
+		}
+	}
+}
+
+// shows waits until the page shows a text.
+func (b *tab) shows(text string) {
+	b.t.Helper()
+	b.wait(fmt.Sprintf("document.body.innerText.includes(%q)", text))
+}
+
+// click clicks an element with the mouse.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	b.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+}
+
+// fill types into a field.
+func (b *tab) fill(selector, text string) {
+	b.t.Helper()
+	b.wait(fmt.Sprintf("document.querySelector(%q)", selector))
+	look[bool](b, fmt.Sprintf("{ const el = document.querySelector(%q); el.focus(); el.select(); true }", selector))
+	if text == "" {
+		text = kb.Backspace
+	}
+	b.do(chromedp.KeyEvent(text))
+}
+
+// press presses keys.
+func (b *tab) press(keys string) {
+	b.t.Helper()
+	b.do(chromedp.KeyEvent(keys))
+}
+
+func exceptionText(d *runtime.ExceptionDetails) string {
+	if d.Exception != nil && d.Exception.Description != "" {
+		return d.Exception.Description
+	}
+	return d.Text
+}
+
+func mouseAt(x, y float64) chromedp.Action[chromedp.Void] {
+	return chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y)
+}

@@ -1,0 +1,411 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A fakeConsole serves one page with the console's script, whose parts and stream a test
+// sets.
+type fakeConsole struct {
+	*httptest.Server
+	mu      sync.Mutex
+	parts   map[string]string // by region
+	asked   map[string]int    // how often each was fetched
+	streams map[chan string]bool
+	opened  int  // how many streams there were
+	out     bool // the member is signed out
+	down    bool // the server breaks connections off
+	keys    []string
+}
+
+const fakePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; require-trusted-types-for 'script'; trusted-types parley"
+
+func newFakeConsole(t *testing.T) *fakeConsole {
+	t.Helper()
+	script, err := os.ReadFile("../console/assets/app.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeConsole{parts: map[string]string{}, asked: map[string]int{}, streams: map[chan string]bool{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /app.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		_, _ = w.Write(script)
+	})
+	mux.HandleFunc("GET /style.css", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/css")
+		_, _ = w.Write([]byte(".scroll { height: 100px; overflow: auto } .hidden { position: absolute; left: -9999px }"))
+	})
+	mux.HandleFunc("GET /live", f.stream)
+	mux.HandleFunc("GET /page", f.page)
+	mux.HandleFunc("GET /remove", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`<h1>Remove it?</h1><form method="post" action="/page"><button>Remove</button> <a href="/page" data-cancel>Keep it</a></form>`))
+	})
+	mux.HandleFunc("POST /page", func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		f.keys = append(f.keys, r.FormValue("key")+" "+r.FormValue("text"))
+		f.mu.Unlock()
+		if r.FormValue("preview") != "" {
+			_, _ = w.Write([]byte("Dear " + r.FormValue("text")))
+			return
+		}
+		http.Redirect(w, r, "/page?done=sent", http.StatusSeeOther)
+	})
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		down := f.down
+		f.mu.Unlock()
+		if down {
+			panic(http.ErrAbortHandler)
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		f.CloseClientConnections()
+		f.Close()
+	})
+	return f
+}
+
+func (f *fakeConsole) set(region, html string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.parts[region] = html
+}
+
+func (f *fakeConsole) goes(down, out bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down, f.out = down, out
+}
+
+func (f *fakeConsole) count(region string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked[region]
+}
+
+func (f *fakeConsole) page(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w.Header().Set("Content-Security-Policy", fakePolicy)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if part := r.Header.Get("Parley-Part"); part != "" {
+		if f.out {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		f.asked[part]++
+		tag := fmt.Sprintf(`"%x"`, f.parts[part])
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("ETag", tag)
+		_, _ = w.Write([]byte(f.parts[part]))
+		return
+	}
+	_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><head><title>Fake</title><link rel="stylesheet" href="/style.css"><script src="/app.js" defer></script></head>
+<body data-member="m1" data-cursor="evt_0"><main id="main" tabindex="-1"><h1>Fake</h1>
+<div id="list" data-live="conversation contact" data-order="list">%s</div>
+<div class="scroll" id="scroll" data-thread><div id="thread" data-live="conversation:1">%s</div></div>
+<div id="other" data-live="contact:7">%s</div>
+<a href="/remove" data-dialog id="remove">Remove</a> <input id="find" data-shortcut="/"> <a id="here" href="#here" data-shortcut="g c">Here</a>
+<form method="post" action="/page" data-send data-preview="preview" id="send"><input type="hidden" name="key" value="k1"><textarea name="text" id="text"></textarea><button id="button">Send</button></form>
+<div id="preview"></div>
+</main><div id="toasts" role="status"></div><template id="keys"><h2>Keys</h2></template></body></html>`, f.parts["list"], f.parts["thread"], f.parts["other"])
+}
+
+func (f *fakeConsole) stream(w http.ResponseWriter, r *http.Request) {
+	said := make(chan string, 1000)
+	f.mu.Lock()
+	if f.out {
+		f.mu.Unlock()
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	f.streams[said] = true
+	f.opened++
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		delete(f.streams, said)
+		f.mu.Unlock()
+	}()
+	w.Header().Set("Content-Type", "text/event-stream")
+	text := "retry: 200\n\nevent: at\nid: evt_1\ndata: .\n\n"
+	for {
+		_, _ = w.Write([]byte(text))
+		w.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+			return
+		case text = <-said:
+			if text == "" {
+				return
+			}
+		}
+	}
+}
+
+// say names changes on all streams; "" ends them.
+func (f *fakeConsole) say(names string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text := ""
+	if names != "" {
+		text = "id: evt_2\ndata: " + names + "\n\n"
+	}
+	for said := range f.streams {
+		said <- text
+	}
+}
+
+func (f *fakeConsole) waitStream(t *testing.T) {
+	t.Helper()
+	waitFor(t, "a stream", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.streams) > 0
+	})
+}
+
+// rowsOf is a list as the inbox has one.
+func rowsOf(version int, names ...string) string {
+	var b strings.Builder
+	b.WriteString("<ol>")
+	for _, name := range names {
+		fmt.Fprintf(&b, `<li id="c-%s"><a href="#%s" data-row>%s <span>version %d</span></a></li>`, name, name, name, version)
+	}
+	return b.String() + "</ol>"
+}
+
+const rowsShown = `[...document.querySelectorAll("#list li")].map((n) => n.id.slice(2)).join(" ")`
+
+// TestPageRenews: a change renews the regions that show it, and no others.
+func TestPageRenews(t *testing.T) {
+	t.Parallel()
+	f := newFakeConsole(t)
+	f.set("list", rowsOf(1, "a", "b"))
+	b := newTab(t, f.URL)
+	b.open("/page")
+	f.waitStream(t)
+	f.set("list", rowsOf(2, "c", "a", "b"))
+	f.say("message:9 conversation:9 contact:9")
+	b.shows("c version 2")
+	if got := look[string](b, rowsShown); got != "c a b" {
+		t.Errorf("rows %s", got)
+	}
+	if f.count("thread") != 0 || f.count("other") != 0 {
+		t.Errorf("regions that do not show it were fetched")
+	}
+	f.set("thread", "<p id=m-1>Hello</p>")
+	f.say("conversation:1 contact:7")
+	b.shows("Hello")
+	waitFor(t, "the third region", func() bool { return f.count("other") == 1 })
+}
+
+// TestPageMorphs: 100 renewals while a person types. What is typed, what is selected, the
+// scroll position and the focus stay.
+func TestPageMorphs(t *testing.T) {
+	t.Parallel()
+	f := newFakeConsole(t)
+	region := func(version int) string {
+		var b strings.Builder
+		for i := range 30 {
+			fmt.Fprintf(&b, `<p id="p-%d" class="v%d">Paragraph %d <b>%d</b></p>`, (i*7+version)%30, version, (i*7+version)%30, version)
+			if i == 15 {
+				fmt.Fprintf(&b, `<form id="reply" class="v%d"><label for="draft">Draft %d</label><input id="draft" value="%d"></form>`, version, version, version)
+			}
+		}
+		return `<p id="chosen">These words are selected</p>` + b.String()
+	}
+	f.set("thread", region(0))
+	b := newTab(t, f.URL)
+	b.open("/page")
+	f.waitStream(t)
+	look[bool](b, `{ const s = getSelection(), r = document.createRange(); r.selectNodeContents(document.getElementById("chosen")); s.removeAllRanges(); s.addRange(r); true }`)
+	look[bool](b, `{ document.getElementById("draft").focus({ preventScroll: true }); document.getElementById("draft").select(); document.getElementById("scroll").scrollTop = 150; true }`)
+	b.press("x") // replaces what was there
+	look[bool](b, `{ const r = document.createRange(); window.chosen = r; r.selectNodeContents(document.getElementById("chosen")); document.getElementById("scroll").scrollTop = 150; true }`)
+	typed := "x"
+	for i := 1; i <= 100; i++ {
+		f.set("thread", region(i))
+		// As a change would, but without the pause of a second.
+		look[bool](b, fmt.Sprintf(`fetch(location.pathname, { headers: { "Parley-Part": "thread" } }).then(read).then((fresh) => { show(document.getElementById("thread"), fresh); return document.querySelector("#p-3 b").textContent === "%d" })`, i))
+		letter := string(rune('a' + i%26))
+		b.press(letter)
+		typed += letter
+	}
+	state := look[struct {
+		Typed, Focus, Version string
+		Scroll                float64
+		Same                  bool
+	}](b, `({ Typed: document.getElementById("draft").value, Focus: document.activeElement.id, Version: document.querySelector("#p-3 b").textContent,
+		Scroll: document.getElementById("scroll").scrollTop, Same: document.activeElement.isConnected && chosen.toString() === "These words are selected" })`)
+	if state.Typed != typed || state.Focus != "draft" || state.Version != "100" || !state.Same {
+		t.Errorf("%+v, typed %s", state, typed)
+	}
+	if got := look[string](b, `[...document.querySelectorAll("#thread p")].slice(1).map((n) => n.id).join(" ")`); got != look[string](b, `Array.from({length: 30}, (_, i) => "p-" + (i * 7 + 100) % 30).join(" ")`) {
+		t.Errorf("the order after all is %s", got)
+	}
+}
+
+// TestPageOrderWaits: rows of a list that is in use change in place, and their order waits.
+func TestPageOrderWaits(t *testing.T) {
+	t.Parallel()
+	f := newFakeConsole(t)
+	f.set("list", rowsOf(1, "a", "b", "c"))
+	b := newTab(t, f.URL)
+	b.open("/page")
+	f.waitStream(t)
+	look[bool](b, `{ document.querySelector("#c-b a").focus(); true }`)
+	f.set("list", rowsOf(2, "x", "b", "y", "a"))
+	f.say("conversation:5")
+	b.shows("b version 2")
+	if got := look[string](b, rowsShown); got != "a b c" {
+		t.Errorf("rows in use: %s", got)
+	}
+	b.wait(`document.activeElement.closest("li")?.id === "c-b"`)
+	if got := look[string](b, `document.querySelector("#list button").textContent`); got != "2 new" {
+		t.Errorf("the button says %s", got)
+	}
+	b.click("#list button")
+	b.wait(rowsShown + ` === "x b y a"`)
+	b.wait(`document.activeElement.closest("li")?.id === "c-x" && !document.querySelector("#list button")`)
+
+	// Once the list is no longer in use, what waits is shown.
+	f.set("list", rowsOf(3, "z", "x"))
+	f.say("conversation:5")
+	b.shows("x version 3")
+	look[bool](b, `{ document.getElementById("find").focus(); true }`)
+	b.do(mouseAt(1, 1))
+	b.wait(rowsShown + ` === "z x"`)
+}
+
+// TestPageFocus: when the row that has the focus goes, the next one gets it.
+func TestPageFocus(t *testing.T) {
+	t.Parallel()
+	f := newFakeConsole(t)
+	f.set("thread", rowsOf(1, "a", "b", "c"))
+	b := newTab(t, f.URL)
+	b.open("/page")
+	f.waitStream(t)
+	for _, step := range []struct{ left, focus string }{{"a c", "c-c"}, {"a", "c-a"}, {"", "main"}} {
+		if step.focus == "c-c" {
+			look[bool](b, `{ document.querySelector("#c-b a").focus(); true }`)
+		}
+		f.set("thread", rowsOf(1, strings.Fields(step.left)...))
+		f.say("conversation:1")
+		b.wait(fmt.Sprintf(`(document.activeElement.closest("li")?.id || document.activeElement.id) === %q`, step.focus))
+	}
+}
+
+// TestPageTabs: twelve tabs of a browser share one stream, which the next one opens when
+// the tab that has it is closed.
+func TestPageTabs(t *testing.T) {
+	t.Parallel()
+	f := newFakeConsole(t)
+	f.set("list", rowsOf(1, "a"))
+	first := newTab(t, f.URL)
+	first.open("/page")
+	f.waitStream(t)
+	var tabs []*tab
+	for range 11 {
+		b := first.another()
+		b.open("/page")
+		tabs = append(tabs, b)
+	}
+	f.set("list", rowsOf(2, "a"))
+	f.say("conversation:1")
+	for _, b := range append(tabs, first) {
+		b.shows("a version 2")
+	}
+	f.mu.Lock()
+	if len(f.streams) != 1 || f.opened != 1 {
+		t.Errorf("%d streams, of %d", len(f.streams), f.opened)
+	}
+	f.mu.Unlock()
+	first.open("about:blank")
+	waitFor(t, "the next stream", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.opened == 2 && len(f.streams) == 1
+	})
+	f.set("list", rowsOf(3, "a"))
+	f.say("conversation:1")
+	for _, b := range tabs {
+		b.shows("a version 3")
+	}
+}
+
+// TestPageOffline: a page says when it is cut off, and renews all afterwards; or that its
+// member is signed out.
+func TestPageOffline(t *testing.T) {
+	t.Parallel()
+	f := newFakeConsole(t)
+	f.set("list", rowsOf(1, "a"))
+	b := newTab(t, f.URL)
+	b.open("/page")
+	f.waitStream(t)
+	f.goes(true, false)
+	f.say("")
+	b.shows("Reconnecting.")
+	f.set("list", rowsOf(2, "a"))
+	f.goes(false, false)
+	b.shows("a version 2")
+	b.wait(`!document.getElementById("offline")`)
+	f.goes(false, true)
+	f.say("")
+	b.shows("Signed out.")
+}
+
+// TestPageActs: dialogs, keys, previews, and a send that is tried again.
+func TestPageActs(t *testing.T) {
+	t.Parallel()
+	f := newFakeConsole(t)
+	f.set("list", rowsOf(1, "a", "b"))
+	b := newTab(t, f.URL)
+	b.open("/page")
+	b.click("#remove")
+	b.wait(`document.querySelector("dialog[open] h1")?.textContent === "Remove it?"`)
+	b.click("dialog [data-cancel]")
+	b.wait(`!document.querySelector("dialog") && document.activeElement.id === "remove"`)
+
+	b.press("j")
+	b.wait(`document.activeElement.closest("li")?.id === "c-a"`)
+	b.press("j")
+	b.wait(`document.activeElement.closest("li")?.id === "c-b"`)
+	b.press("k")
+	b.wait(`document.activeElement.closest("li")?.id === "c-a"`)
+	b.press("?")
+	b.wait(`document.querySelector("dialog[open] h2")?.textContent === "Keys"`)
+	b.press("\x1b")
+	b.wait(`!document.querySelector("dialog")`)
+	b.press("gc")
+	b.wait(`location.hash === "#here"`)
+	b.press("/")
+	b.wait(`document.activeElement.id === "find"`)
+	b.press("j/")
+	b.wait(`document.getElementById("find").value.endsWith("j/")`)
+
+	b.fill("#text", "Ada")
+	b.wait(`document.getElementById("preview").textContent === "Dear Ada"`)
+	f.goes(true, false)
+	b.click("#button")
+	b.wait(`document.getElementById("button").textContent === "Try again"`)
+	f.goes(false, false)
+	b.click("#button")
+	b.wait(`!location.search && document.readyState === "complete" && document.getElementById("button").textContent === "Send"`)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.keys); f.keys[n-1] != "k1 Ada" {
+		t.Errorf("posts: %q", f.keys)
+	}
+}
