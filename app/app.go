@@ -73,6 +73,7 @@ type App struct {
 	claims     claims
 	agenda     agenda
 	readings   readings
+	counted    counted
 	stale      stale
 	hourglass  hourglass
 	sends      sendCounts

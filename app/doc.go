@@ -32,6 +32,7 @@
 //	endpoint.go       the loop of an endpoint: what begins, and storing what came of it
 //	deliveries.go     what callers do with deliveries: list, repeat, replay, ping
 //	feed.go           the feed of events, and those who wait for its next ones
+//	daily.go          messages counted by day, from the feed
 //	clock.go          the counter of hours, which a wrong clock does not change
 //	admin.go          workspaces, members and keys, for the command line
 //	cursor.go         cursors: signed places in a list

@@ -35,6 +35,7 @@ type Store interface {
 	EventStore
 	DeliveryStore
 	AccessStore
+	DailyStore
 
 	// Ready tells whether the database can answer now, and this process may write to it:
 	// another process may have rebuilt the claims by newer rules (desk.IdentityRules).
@@ -496,6 +497,16 @@ type AccessStore interface {
 	ForgetAccess(ctx context.Context, ws desk.ID, before desk.Time) error
 }
 
+// A DailyStore keeps counts of messages by day.
+type DailyStore interface {
+	// DailyPlace returns up to where the events of a workspace are counted, the zero place
+	// if none is.
+	DailyPlace(ctx context.Context, ws desk.ID) (desk.EventPlace, error)
+
+	// Daily returns the counts from a day on, by day, kind and key.
+	Daily(ctx context.Context, ws desk.ID, from int64) ([]desk.DailyCount, error)
+}
+
 // A Tx is a transaction on one workspace, see Store.InTx. A method returns nil if there
 // is no such record. Puts insert or replace by id (an inbound item: by due time and
 // id). An error of a method ends the transaction: the closure must return it.
@@ -508,6 +519,7 @@ type Tx interface {
 	WebhookTx
 	DeliveryTx
 	AccessTx
+	DailyTx
 
 	// Settings are the workspace's settings at this moment.
 	Settings() *desk.Settings
@@ -663,6 +675,16 @@ type LoginLink struct {
 
 // A MemberRef identifies a member.
 type MemberRef struct{ Workspace, ID desk.ID }
+
+// A DailyTx writes the counts of messages by day.
+type DailyTx interface {
+	// CountDays adds to the counts, and moves the position up to which events are counted.
+	// It does nothing if that is not from any more: another process has counted them.
+	CountDays(from, to desk.EventPlace, counts []desk.DailyCount) error
+
+	// DropDays deletes the counts of the days before one.
+	DropDays(before int64) error
+}
 
 // A NumberHash is a keyed hash of a phone number. It may be kept longer than the
 // contact, because the number can't be computed from it.

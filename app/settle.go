@@ -220,6 +220,7 @@ func thread(s *desk.Settings, at *desk.Attempt, contact *desk.Contact, open *des
 	m.Message = desk.Message{
 		ID: plan.Message, ConversationID: m.Conversation.ID, ChannelID: plan.Channel, Direction: desk.Outbound,
 		ExternalID: externalID, Text: plan.Text, Delivery: desk.Sent, TS: sent, OptIn: &plan.OptIn,
+		Template: plan.Template + "/" + plan.Language,
 	}
 	m.Conversation.Note(&m.Message)
 	return m

@@ -46,8 +46,8 @@ func (a *App) ForgetAlone(ctx context.Context) error {
 }
 
 // Forget deletes expired attempts and their keys, early statuses of unknown messages,
-// bodies of old callbacks, expired sessions and sign-in links, and expired places in the
-// pace.
+// bodies of old callbacks, expired sessions and sign-in links, old counts of messages, and
+// expired places in the pace.
 func (a *App) Forget(ctx context.Context) error {
 	workspaces, err := a.store.Workspaces(ctx)
 	if err != nil {
@@ -86,7 +86,13 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 	}); err != nil {
 		return err
 	}
-	if err := a.store.InTx(ctx, ws, func(tx Tx) error { return tx.DropStatuses(desk.StatusLife) }); err != nil {
+	if err := a.store.InTx(ctx, ws, func(tx Tx) error {
+		if err := tx.DropStatuses(desk.StatusLife); err != nil {
+			return err
+		}
+		// A clock that is far ahead must not drop all.
+		return tx.DropDays(desk.DayOf(min(tx.Now(), a.now())) - desk.KeepDays)
+	}); err != nil {
 		return err
 	}
 	if err := a.forgetDeliveries(ctx, ws); err != nil {

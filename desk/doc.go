@@ -12,6 +12,7 @@
 //	attribute.go     workspace attributes: definitions and the values they take
 //	values.go        the attribute values a contact holds
 //	contact.go       the contact record, and what a write may change
+//	daily.go         messages counted by day
 //	list.go          pages, filters and positions of lists
 //	op.go            operations: every change of a contact is one; look-ups
 //	book.go          Book.Apply: matching, conflicts, owners; all contact writes use it

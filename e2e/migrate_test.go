@@ -192,6 +192,8 @@ func leaveReports(t *testing.T, db *sql.DB) {
 		`INSERT INTO callbacks (workspace_id, received_at, id, channel_id, body) SELECT workspace_id, 4900000000000, id, id, randomblob(4 << 20) FROM channels`,
 		`INSERT INTO sessions (workspace_id, hash, member_id, begun_at, expires_at, data) SELECT workspace_id, hex(id), id, 1, 4900000000000, x'00ff' FROM members`,
 		`INSERT INTO member_access (workspace_id, member_id, password, seen_at) SELECT workspace_id, id, 'hash', 1 FROM members`,
+		`INSERT INTO daily (workspace_id, day, kind, key, label, n) SELECT workspace_id, 50000, 'sent', hex(id), '', 1 FROM channels`,
+		`INSERT OR REPLACE INTO daily_places (workspace_id, seq, tag) SELECT id, 1000000, 1 FROM workspaces`,
 		`INSERT INTO callback_people (workspace_id, value, received_at, id) SELECT workspace_id, '12025550199', 4900000000000, id FROM channels`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {

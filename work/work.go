@@ -32,6 +32,7 @@ type App interface {
 	ForgetAlone(ctx context.Context) error
 	StoreKeyUses(ctx context.Context) error
 	LookAtClock(ctx context.Context) error
+	CountDays(ctx context.Context) error
 
 	// Deliver delivers events to webhooks until ctx ends.
 	Deliver(ctx context.Context)
@@ -49,7 +50,8 @@ const (
 	forgetEvery = time.Hour // on one of all nodes
 	clockEvery  = time.Minute
 	usesEvery   = time.Minute
-	lastUses    = 5 * time.Second // for the uses of keys that are left when the process stops
+	countEvery  = 15 * time.Second // messages by day
+	lastUses    = 5 * time.Second  // for the uses of keys that are left when the process stops
 	eventsEvery = time.Second
 	syncEvery   = time.Minute // looks for old libraries
 	// syncPause is how long reports of changed templates are collected before the
@@ -73,6 +75,7 @@ func Run(ctx context.Context, a App, keepEvents time.Duration, log *slog.Logger)
 		defer stop()
 		r.attempt(last, "store uses of keys", a.StoreKeyUses)
 	})
+	all.Go(func() { r.every(ctx, countEvery, "count messages by day", a.CountDays, nil) })
 	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.LookAtClock, nil) })
 	all.Go(func() { r.every(ctx, syncEvery, "fetch templates", a.SyncStale, a.TemplatesNoted()) })
 	all.Go(func() { a.Deliver(ctx) })

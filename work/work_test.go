@@ -94,6 +94,7 @@ func (f *fake) LookForInbound(context.Context) error { return f.did("look") }
 func (f *fake) SyncStale(context.Context) error      { return f.did("sync") }
 func (f *fake) Sweep(context.Context) error          { return f.did("sweep") }
 func (f *fake) ForgetAlone(context.Context) error    { return f.did("forget") }
+func (f *fake) CountDays(context.Context) error      { return f.did("count") }
 func (f *fake) StoreKeyUses(context.Context) error   { return f.did("uses") }
 func (f *fake) LookAtClock(context.Context) error    { return f.did("clock") }
 func (f *fake) LookForEvents(context.Context) error  { return f.did("events") }
@@ -163,7 +164,7 @@ func TestSchedules(t *testing.T) {
 			f.stale <- struct{}{}
 		}()
 		f.during(time.Hour-time.Millisecond, slog.New(slog.NewTextHandler(log, nil)))
-		want := map[string]int{"events": 3600, "forget events": 20, "look": 720, "sweep": 3600, "forget": 1, "clock": 60, "uses": 61, "sync": 61}
+		want := map[string]int{"events": 3600, "forget events": 20, "look": 720, "sweep": 3600, "forget": 1, "clock": 60, "count": 240, "uses": 61, "sync": 61}
 		if !maps.Equal(f.count, want) {
 			t.Errorf("%v, want %v", f.count, want)
 		}

@@ -246,14 +246,14 @@ func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
 const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
-	opt_in_key, opt_in_at, opt_in_request, opt_in_member`
+	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template`
 
 // readMessage reads messageColumns, and what a query adds to them.
 func readMessage(row pgx.Row, more ...any) (*desk.Message, error) {
 	var m desk.Message
 	var o desk.OptIn
 	err := row.Scan(append([]any{into(&m.ConversationID), (*int64)(&m.TS), into(&m.ID), into(&m.ChannelID), (*string)(&m.Direction), &m.ExternalID, &m.Text,
-		(*string)(&m.Delivery), document{&m.Failure}, into(&o.Key), (*int64)(&o.At), into(&o.Request), into(&o.Member)}, more...)...)
+		(*string)(&m.Delivery), document{&m.Failure}, into(&o.Key), (*int64)(&o.At), into(&o.Request), into(&o.Member), &m.Template}, more...)...)
 	if o.At != 0 {
 		m.OptIn = &o
 	}
@@ -309,11 +309,11 @@ func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *d
 }
 
 const putMessageQuery = `INSERT INTO messages (workspace_id, ` + messageColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 	ON CONFLICT (workspace_id, conversation_id, ts, id) DO UPDATE SET channel_id = excluded.channel_id,
 	direction = excluded.direction, external_id = excluded.external_id, text = excluded.text, delivery = excluded.delivery,
 	failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request,
-	opt_in_member = excluded.opt_in_member`
+	opt_in_member = excluded.opt_in_member, template = excluded.template`
 
 // putMessage inserts or replaces a message. A second one with the same id at the
 // provider is an error.
@@ -323,7 +323,7 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 		o = *m.OptIn
 	}
 	p.put(putMessageQuery, uuid(ws), uuid(m.ConversationID), int64(m.TS), uuid(m.ID), uuid(m.ChannelID), string(m.Direction), m.ExternalID, m.Text,
-		string(m.Delivery), asJSON(m.Failure), orNull(o.Key), int64(o.At), orNull(o.Request), orNull(o.Member))
+		string(m.Delivery), asJSON(m.Failure), orNull(o.Key), int64(o.At), orNull(o.Request), orNull(o.Member), m.Template)
 	return p.fail
 }
 

@@ -268,7 +268,7 @@ func putConversation(c conn, ws desk.ID, was, v *desk.Conversation) error {
 const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
-	opt_in_key, opt_in_at, opt_in_request, opt_in_member`
+	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template`
 
 func readMessage(s *stmt) *desk.Message {
 	m := &desk.Message{
@@ -279,6 +279,7 @@ func readMessage(s *stmt) *desk.Message {
 	if o := (desk.OptIn{Key: s.readID(), At: s.readTime(), Request: s.readID(), Member: s.readID()}); o.At != 0 {
 		m.OptIn = &o
 	}
+	m.Template = s.readText()
 	return m
 }
 
@@ -330,13 +331,13 @@ func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 		o = *m.OptIn
 	}
 	return failed("store message", c.stmt(`INSERT INTO messages (workspace_id, `+messageColumns+`)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, conversation_id, ts, id) DO UPDATE SET channel_id = excluded.channel_id,
 		direction = excluded.direction, external_id = excluded.external_id, text = excluded.text, delivery = excluded.delivery,
 		failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request,
-		opt_in_member = excluded.opt_in_member`).
+		opt_in_member = excluded.opt_in_member, template = excluded.template`).
 		id(ws).id(m.ConversationID).time(m.TS).id(m.ID).id(m.ChannelID).text(string(m.Direction)).text(m.ExternalID).text(m.Text).
-		text(string(m.Delivery)).json(m.Failure).idOrNull(o.Key).time(o.At).idOrNull(o.Request).idOrNull(o.Member).run())
+		text(string(m.Delivery)).json(m.Failure).idOrNull(o.Key).time(o.At).idOrNull(o.Request).idOrNull(o.Member).text(m.Template).run())
 }
 
 const (

@@ -277,6 +277,7 @@ func messageFieldsSurvive(t *testing.T, s app.Store) {
 	}
 	check()
 	want.Direction, want.Delivery, want.ExternalID, want.Text = desk.Outbound, desk.Sent, "wamid.1", "*a'b*\n\"c\" 😀\\"
+	want.Template = "hello/en"
 	want.OptIn = &desk.OptIn{Key: newID(), At: now(), Request: newID()}
 	check()
 	want.OptIn = &desk.OptIn{Member: newID(), At: now(), Request: newID()}

@@ -18,6 +18,7 @@
 //	webhooks.go       webhooks and their states
 //	events.go         events, and the pages of their feed
 //	access.go         sessions, sign-in links, passwords
+//	daily.go          counts of messages by day
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
 //	clock.go          clocks that are set to wrong times
 //	workspaces.go     deleting a workspace, removing a member
@@ -94,6 +95,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"events/fields_survive":               eventFields,
 		"events/pages_join":                   eventPages,
 		"events/pages_end_early":              eventPageBytes,
+		"daily/counts":                        dailyCounts,
 		"events/log":                          eventLog,
 		"events/expire":                       eventsExpire,
 		"deliveries/fields_and_lists":         deliveryFields,

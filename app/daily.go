@@ -1,0 +1,255 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	"parley/desk"
+)
+
+// The events that are counted by day.
+var dailyEvents = map[desk.EventType]desk.DailyKind{
+	desk.MessageReceived: desk.DailyReceived, desk.MessageSent: desk.DailySent, desk.MessageDelivered: desk.DailyDelivered,
+	desk.MessageRead: desk.DailyRead, desk.MessageFailed: desk.DailyFailed,
+}
+
+const (
+	// dailyGroup is how many events one step counts.
+	dailyGroup = 500
+	// dailyLease is for how long one process counts the events of a workspace, in
+	// milliseconds. That two never count the same is ensured by Tx.CountDays.
+	dailyLease = desk.Time(10_000)
+)
+
+// counted is how far the events of each workspace are counted, so that nothing is read or
+// written for a workspace without new ones.
+type counted struct {
+	mu   sync.Mutex
+	upTo map[desk.ID]int64
+}
+
+// CountDays counts the new events of all workspaces by day. It follows the feed, so that
+// counting costs the writes nothing.
+func (a *App) CountDays(ctx context.Context) error {
+	workspaces, err := a.store.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	list := make([]desk.ID, len(workspaces))
+	for i, w := range workspaces {
+		list[i] = w.ID
+	}
+	heads, err := a.store.Heads(ctx, list)
+	if err != nil {
+		return err
+	}
+	a.counted.mu.Lock()
+	defer a.counted.mu.Unlock()
+	upTo := make(map[desk.ID]int64, len(heads)) // without those that were deleted
+	var failed []error
+	for ws, head := range heads {
+		upTo[ws] = a.counted.upTo[ws]
+		if upTo[ws] == head.Event || ctx.Err() != nil {
+			continue
+		}
+		ours, err := a.store.Lease(ctx, ws, "daily", dailyLease)
+		if err == nil && ours {
+			err = a.countDays(ctx, ws)
+		}
+		switch {
+		case err != nil && !desk.IsType(err, desk.NotFound):
+			failed = append(failed, err)
+		case ours:
+			upTo[ws] = head.Event
+		}
+	}
+	a.counted.upTo = upTo
+	return errors.Join(failed...)
+}
+
+// countDays counts the events of a workspace up to the newest.
+func (a *App) countDays(ctx context.Context, ws desk.ID) error {
+	place, err := a.store.DailyPlace(ctx, ws)
+	for more := true; more && err == nil && ctx.Err() == nil; {
+		q := EventQuery{From: FromPlace, After: place, Limit: dailyGroup}
+		if place.Seq == 0 {
+			q.From = FromOldest
+		}
+		var page *EventPage
+		if page, err = a.dailyPage(ctx, ws, q); err != nil {
+			return err
+		}
+		from := place
+		place, more = page.Next, page.More
+		if place == from {
+			return nil
+		}
+		err = a.store.InTx(ctx, ws, func(tx Tx) error { return tx.CountDays(from, place, countsOf(page)) })
+	}
+	return err
+}
+
+// dailyPage reads a page of the feed. If events have expired before they were counted, it
+// goes on with the oldest.
+func (a *App) dailyPage(ctx context.Context, ws desk.ID, q EventQuery) (*EventPage, error) {
+	types := slices.Sorted(maps.Keys(dailyEvents))
+	which := func(*desk.Settings) ([]desk.EventType, error) { return types, nil }
+	page, err := a.store.Events(ctx, ws, q, which)
+	if err == nil && page.Expired != "" {
+		q.From = FromOldest
+		if page.Expired == ExpiredByHistory {
+			q.From = FromNewest
+		}
+		page, err = a.store.Events(ctx, ws, q, which)
+	}
+	return page, err
+}
+
+// countsOf counts a page's events. The messages of deleted people have no records: those
+// count without their template.
+func countsOf(page *EventPage) (list []desk.DailyCount) {
+	type place struct {
+		day  int64
+		kind desk.DailyKind
+		key  string
+	}
+	at := map[place]int{}
+	add := func(day int64, kind desk.DailyKind, key, label string) {
+		p := place{day, kind, key}
+		i, known := at[p]
+		if !known {
+			i = len(list)
+			at[p] = i
+			list = append(list, desk.DailyCount{Day: day, Kind: kind, Key: key, Label: label})
+		}
+		list[i].N++
+	}
+	for i := range page.Events {
+		e := &page.Events[i]
+		day, kind, key := desk.DayOf(e.TS), dailyEvents[e.Type], ""
+		m := page.Messages[e.Subject]
+		if m != nil && kind != desk.DailyReceived {
+			key = m.TemplateKey()
+		}
+		add(day, kind, key, "")
+		if kind == desk.DailyFailed && m != nil && m.Failure != nil {
+			add(day, desk.DailyReason, strconv.Itoa(m.Failure.Code), m.Failure.Title)
+		}
+	}
+	slices.SortFunc(list, func(x, y desk.DailyCount) int { // several processes write them in one order
+		return cmp.Or(cmp.Compare(x.Day, y.Day), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Key, y.Key))
+	})
+	return list
+}
+
+// A Daily is what the last days were like. Messages count on the day on which they were
+// sent.
+type Daily struct {
+	Days      []DayOfMessages // all of them, the oldest first
+	Sends     Funnel
+	Reasons   []FailureCount // the most frequent first
+	Templates []TemplateUse  // the most used first
+}
+
+// A DayOfMessages is a day, in UTC, with its messages.
+type DayOfMessages struct {
+	Day      desk.Time
+	Received int64
+	Sent     int64
+}
+
+// A Funnel is how far sends came.
+type Funnel struct{ Sent, Delivered, Read, Failed int64 }
+
+// A FailureCount is how often messages failed for a reason of the provider's.
+type FailureCount struct {
+	Code, Title string
+	N           int64
+}
+
+// A TemplateUse is how far the sends of a template came.
+type TemplateUse struct {
+	Channel        desk.ID
+	Name, Language string
+	Funnel
+}
+
+// Daily returns what the last days were like, with today.
+func (a *App) Daily(ctx context.Context, p Principal, days int) (d Daily, err error) {
+	if err := p.Allow(desk.ConversationsRead); err != nil {
+		return d, err
+	}
+	first := desk.DayOf(a.now()) - int64(days) + 1
+	counts, err := a.store.Daily(ctx, p.Workspace(), first)
+	if err != nil {
+		return d, err
+	}
+	d.Days = make([]DayOfMessages, days)
+	for i := range d.Days {
+		d.Days[i].Day = desk.DayTime(first + int64(i))
+	}
+	reasons, uses := map[string]*FailureCount{}, map[string]*TemplateUse{}
+	for _, c := range counts {
+		i := c.Day - first
+		if i < 0 || i >= int64(days) { // of a clock that is ahead
+			continue
+		}
+		switch c.Kind {
+		case desk.DailyReceived:
+			d.Days[i].Received += c.N
+		case desk.DailySent:
+			d.Days[i].Sent += c.N
+		case desk.DailyReason:
+			if reasons[c.Key] == nil {
+				reasons[c.Key] = &FailureCount{Code: c.Key}
+			}
+			reasons[c.Key].Title, reasons[c.Key].N = c.Label, reasons[c.Key].N+c.N
+		}
+		if d.Sends.add(c); c.Key != "" && c.Kind != desk.DailyReason && c.Kind != desk.DailyReceived {
+			if uses[c.Key] == nil {
+				e := desk.Event{Key: c.Key}
+				use := &TemplateUse{}
+				use.Channel, use.Name, use.Language = e.TemplateKey()
+				uses[c.Key] = use
+			}
+			uses[c.Key].add(c)
+		}
+	}
+	d.Sends.close()
+	for _, r := range reasons {
+		d.Reasons = append(d.Reasons, *r)
+	}
+	slices.SortFunc(d.Reasons, func(x, y FailureCount) int { return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.Code, y.Code)) })
+	for _, key := range slices.Sorted(maps.Keys(uses)) {
+		uses[key].close()
+		d.Templates = append(d.Templates, *uses[key])
+	}
+	slices.SortStableFunc(d.Templates, func(x, y TemplateUse) int { return cmp.Compare(y.Sent, x.Sent) })
+	return d, nil
+}
+
+func (f *Funnel) add(c desk.DailyCount) {
+	switch c.Kind {
+	case desk.DailySent:
+		f.Sent += c.N
+	case desk.DailyDelivered:
+		f.Delivered += c.N
+	case desk.DailyRead:
+		f.Read += c.N
+	case desk.DailyFailed:
+		f.Failed += c.N
+	}
+}
+
+// close makes the numbers fit each other. A provider may report only that a message was
+// read, so at least as many were delivered as were read. No more can be read or delivered
+// than was sent.
+func (f *Funnel) close() {
+	f.Read = min(f.Read, f.Sent)
+	f.Delivered = min(max(f.Delivered, f.Read), f.Sent)
+}

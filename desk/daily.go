@@ -1,0 +1,46 @@
+package desk
+
+import "strings"
+
+// A DailyKind is what a day's messages are counted by.
+type DailyKind string
+
+// The kinds. Those of sends have the template as their key, see Message.TemplateKey. They
+// count on the day on which the message was sent, however late its status came.
+const (
+	DailyReceived  DailyKind = "received"
+	DailySent      DailyKind = "sent"
+	DailyDelivered DailyKind = "delivered"
+	DailyRead      DailyKind = "read"
+	DailyFailed    DailyKind = "failed"
+	DailyReason    DailyKind = "reason" // why it failed: the key is the provider's code, the label its title
+)
+
+// A DailyCount is how many messages of a kind a day has. It names no person.
+type DailyCount struct {
+	Day   int64 // since 1970, in UTC
+	Kind  DailyKind
+	Key   string
+	Label string
+	N     int64
+}
+
+// KeepDays is how many days are kept.
+const KeepDays = 400
+
+const millisecondsOfDay = 24 * 60 * 60 * 1000
+
+// DayOf is the number of a time's day since 1970, in UTC.
+func DayOf(t Time) int64 { return int64(t) / millisecondsOfDay }
+
+// DayTime is the beginning of a day.
+func DayTime(day int64) Time { return Time(day * millisecondsOfDay) }
+
+// TemplateKey names the template of a message as events do: CHANNEL/NAME/LANGUAGE; "" if
+// the message has none.
+func (m *Message) TemplateKey() string {
+	if m.Template == "" {
+		return ""
+	}
+	return strings.Join([]string{m.ChannelID.String(), m.Template}, "/")
+}
