@@ -92,6 +92,22 @@ func (a *App) EndSessions(ctx context.Context, p Principal, member desk.ID) erro
 	})
 }
 
+// Rename changes the member's own name.
+func (a *App) Rename(ctx context.Context, p Principal, name string) (m desk.Member, err error) {
+	if p.Member == nil {
+		return m, desk.Errorf(desk.Forbidden, "only members have names of their own")
+	}
+	err = a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
+		stored := s.Member(p.Member.ID)
+		if stored == nil {
+			return desk.Change{}, errSignedOut
+		}
+		m = *stored
+		return desk.Change{Member: &m}, setMember(s, &m, MemberEdit{Name: &name})
+	})
+	return m, err
+}
+
 // mayManage returns nil for a member's own access, and for those who may administer the
 // workspace; else Unauthorized, Forbidden or NotFound.
 func (p Principal) mayManage(s *desk.Settings, member desk.ID) error {

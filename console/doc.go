@@ -4,6 +4,9 @@
 //
 //	routes.go        the list of pages and actions, with the permission on the line
 //	page.go          Server: one request from its session to its page; the one render, the one error exit
+//	session.go       sessions: the cookie, when one is stored again
+//	signin.go        signing in and out
+//	me.go            one's own name, look, password
 //	form.go          fields of forms, and the errors beside them
 //	words.go         advice, codes and confirmations in the console's own words
 //	show.go          times, numbers, phone numbers and initials as people read them

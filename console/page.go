@@ -17,6 +17,8 @@ import (
 	"parley/app"
 	"parley/desk"
 	"parley/web"
+
+	"github.com/alexedwards/scs/v2"
 )
 
 // Config has the parts of a Server. All but PublicURL are required.
@@ -35,6 +37,11 @@ type Server struct {
 	now   func() time.Time
 	cross *http.CrossOriginProtection
 	files assets
+
+	publicURL string
+	sessions  *scs.SessionManager
+	after     *http.ServeMux // knows the pages to which a sign-in may lead
+
 	pages sync.Map // by name: func() (*template.Template, error)
 	hubs  hubs
 
@@ -44,7 +51,8 @@ type Server struct {
 
 // New builds a Server and registers its pages.
 func New(c Config) (*Server, error) {
-	s := &Server{app: c.App, web: c.Web, now: c.Now, cross: http.NewCrossOriginProtection(), files: loadAssets(), hubs: hubs{app: c.App}}
+	secure := strings.HasPrefix(c.PublicURL, "https://")
+	s := &Server{publicURL: c.PublicURL, sessions: newSessions(c, secure), app: c.App, web: c.Web, now: c.Now, cross: http.NewCrossOriginProtection(), files: loadAssets(), hubs: hubs{app: c.App}}
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)
 		if err != nil {
@@ -54,7 +62,7 @@ func New(c Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.signedIn = func(*call) (app.Principal, error) { return app.Principal{}, desk.Errorf(desk.Unauthorized, "sign in") }
+	s.signedIn, s.after = s.bySession, pagesAfterSignIn(s.routes())
 	for _, rt := range s.routes() {
 		s.web.Handle(rt.pattern, s.serve(rt), s.fail)
 	}
@@ -245,7 +253,7 @@ func (c *call) render(status int, name string, v view) error {
 	if v.Form == nil {
 		v.Form = c.form
 	}
-	p := page{view: v, URL: c.r.URL.RequestURI(), From: c.from, Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: true, Toast: toasts[c.query("done")], Files: &c.s.files}
+	p := page{view: v, URL: c.r.URL.RequestURI(), From: c.from, Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
 	if c.p.Settings != nil {
 		p.Me, p.Team, p.Admin = c.p.Settings.Member(c.p.Actor.ID), c.p.Settings.Name, c.may(desk.Administer)
 	}

@@ -13,6 +13,18 @@ type route struct {
 func (s *Server) routes() []route {
 	return []route{
 		{"GET /{$}", "", s.home},
+		{"GET /sign-in", "", s.signInPage},
+		{"POST /sign-in", "", s.signIn},
+		{"GET /sign-in/{token}", "", s.linkPage},
+		{"POST /sign-in/{token}", "", s.spendLink},
+		{"GET /choose", anyone, s.choosePage},
+		{"POST /choose", anyone, s.choose},
+		{"POST /sign-out", anyone, s.signOut},
+		{"GET /me", anyone, s.me},
+		{"POST /me", anyone, s.rename},
+		{"POST /me/look", anyone, s.look},
+		{"POST /me/password", anyone, s.setPassword},
+		{"POST /me/sign-out", anyone, s.signOutEverywhere},
 		{"GET /live", desk.ConversationsRead, s.live},
 		{"GET /inbox", desk.ConversationsRead, s.inbox},
 		{"GET /inbox/{id}", desk.ConversationsRead, s.conversation},

@@ -144,12 +144,18 @@ var toasts = map[string]string{
 	"archived": "Archived.",
 	"written":  "The customer has written.",
 	"saved":    "Saved.",
+
+	"out":        "You are signed out.",
+	"everywhere": "You are signed out everywhere.",
+	"password":   "Your password is set. You are signed out everywhere else.",
 }
 
 // labels are the words for fields whose name is not one.
 var labels = map[string]string{
 	"email":       "E-mail",
 	"external_id": "Own id",
+	"old":         "Password now",
+	"password":    "New password",
 	"to":          "Person",
 	"url":         "URL",
 }

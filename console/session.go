@@ -1,0 +1,243 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/go-json-experiment/json"
+)
+
+// How long a session lasts: without a request, and in all.
+const (
+	idleSession = 7 * 24 * time.Hour
+	longSession = 30 * 24 * time.Hour
+	// touched is by how much a session's expiry moves before it is stored again.
+	touched = time.Hour
+)
+
+// What a session holds.
+const (
+	byLinkAt = "by_link_at" // when the member signed in by a link
+	mayBe    = "may_be"     // the other members whom the same password opens: WORKSPACE/MEMBER, with spaces between
+)
+
+// A session is the caller's, as this request knows it.
+type session struct {
+	ctx   context.Context // scs keeps its values there
+	found *app.Session    // as it is stored; nil: there is none
+	begun *app.Session    // a new one, to be stored
+	until time.Time       // when it expires, if it was stored now
+}
+
+type sessionKey struct{}
+
+// A sessionStore is what scs stores sessions in. It stores one only if its data has
+// changed, or its expiry has moved by an hour: scs itself stores it with each request.
+type sessionStore struct {
+	app *app.App
+	now func() time.Time
+}
+
+// FindCtx implements scs.CtxStore.
+func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	found, err := s.app.Session(ctx, token)
+	if err != nil || found == nil {
+		return nil, false, err
+	}
+	ctx.Value(sessionKey{}).(*session).found = found
+	return found.Data, true, nil
+}
+
+// CommitCtx implements scs.CtxStore. The expiry of scs is ignored: it is by the process's
+// own clock.
+func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
+	se := ctx.Value(sessionKey{}).(*session)
+	v := se.begun
+	if v == nil {
+		v = se.found
+	}
+	if v == nil {
+		return nil // nobody is signed in
+	}
+	expires := min(desk.TimeOf(s.now().Add(idleSession)), v.BegunAt+desk.Time(longSession.Milliseconds()))
+	if se.begun == nil && bytes.Equal(data, v.Data) && expires-v.ExpiresAt < desk.Time(touched.Milliseconds()) {
+		return nil
+	}
+	stored := *v
+	stored.Data, stored.ExpiresAt = data, expires
+	if err := s.app.PutSession(ctx, token, stored); err != nil {
+		return err
+	}
+	se.until = time.Now().Add(time.UnixMilli(int64(expires)).Sub(s.now()))
+	return nil
+}
+
+// DeleteCtx implements scs.CtxStore.
+func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
+	return s.app.EndSession(ctx, token)
+}
+
+// Find implements scs.Store.
+func (s sessionStore) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
+}
+
+// Commit implements scs.Store.
+func (s sessionStore) Commit(token string, data []byte, expiry time.Time) error {
+	return s.CommitCtx(context.Background(), token, data, expiry)
+}
+
+// Delete implements scs.Store.
+func (s sessionStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
+
+// A sessionCodec writes a session's values, which are texts, always as the same bytes.
+type sessionCodec struct{}
+
+// Encode implements scs.Codec.
+func (sessionCodec) Encode(_ time.Time, values map[string]any) ([]byte, error) {
+	return json.Marshal(values, json.Deterministic(true))
+}
+
+// Decode implements scs.Codec. sessionStore knows when a session expires.
+func (sessionCodec) Decode(b []byte) (time.Time, map[string]any, error) {
+	values := map[string]any{}
+	err := json.Unmarshal(b, &values)
+	return time.Now().Add(longSession), values, err
+}
+
+func newSessions(c Config, secure bool) *scs.SessionManager {
+	m := scs.New()
+	m.IdleTimeout, m.Lifetime = idleSession, longSession
+	m.Store, m.Codec, m.HashTokenInStore = sessionStore{c.App, c.Now}, sessionCodec{}, true
+	m.Cookie.Name, m.Cookie.Secure = "parley_"+c.Fingerprint, secure
+	if secure { // then no other host and no page over HTTP can set it
+		m.Cookie.Name = "__Host-" + m.Cookie.Name
+	}
+	return m
+}
+
+// session reads the session of a request.
+func (s *Server) session(r *http.Request) (*session, error) {
+	token := ""
+	if cookie, err := r.Cookie(s.sessions.Cookie.Name); err == nil {
+		token = cookie.Value
+	}
+	se := &session{}
+	ctx, err := s.sessions.Load(context.WithValue(r.Context(), sessionKey{}, se), token)
+	se.ctx = ctx
+	return se, err
+}
+
+// bySession finds the member of a request's session, and moves the session's expiry. It
+// may be called again while the answer is a stream, and by several goroutines.
+func (s *Server) bySession(c *call) (app.Principal, error) {
+	se, err := s.session(c.r)
+	if err != nil {
+		return app.Principal{}, err
+	}
+	if se.found == nil {
+		return app.Principal{}, errSignedOut
+	}
+	p, err := s.app.Member(se.ctx, se.found.Workspace, se.found.Member)
+	if err != nil || c.w.Begun() {
+		return p, err
+	}
+	return p, s.store(c, se)
+}
+
+var errSignedOut = desk.Errorf(desk.Unauthorized, "you are signed out")
+
+// store stores a session, if there is a reason to, and then gives the browser its cookie.
+func (s *Server) store(c *call, se *session) error {
+	token, _, err := s.sessions.Commit(se.ctx)
+	if err == nil && !se.until.IsZero() {
+		s.sessions.WriteSessionCookie(se.ctx, c.w, token, se.until)
+	}
+	return err
+}
+
+// begin signs a member in: a new session takes the place of the browser's old one.
+func (c *call) begin(p app.Principal, values map[string]string) error {
+	se, err := c.s.session(c.r)
+	if err == nil {
+		err = c.s.sessions.RenewToken(se.ctx)
+	}
+	if err == nil {
+		err = c.s.sessions.Clear(se.ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for name, value := range values {
+		c.s.sessions.Put(se.ctx, name, value)
+	}
+	se.begun = &app.Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: c.s.app.Begin(p.Member)}
+	return c.s.store(c, se)
+}
+
+// end ends the browser's session.
+func (c *call) end() error {
+	se, err := c.s.session(c.r)
+	if err == nil {
+		err = c.s.sessions.Destroy(se.ctx)
+	}
+	if err == nil {
+		c.s.sessions.WriteSessionCookie(se.ctx, c.w, "", time.Time{})
+	}
+	return err
+}
+
+// sessionText is a value of the session, "" if there is none.
+func (c *call) sessionText(name string) (string, error) {
+	se, err := c.s.session(c.r)
+	if err != nil {
+		return "", err
+	}
+	return c.s.sessions.GetString(se.ctx, name), nil
+}
+
+// byLink tells whether the member has just signed in by a link.
+func (c *call) byLink() (bool, error) {
+	text, err := c.sessionText(byLinkAt)
+	if err != nil || text == "" {
+		return false, err
+	}
+	at, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && c.now.UnixMilli()-at < app.LinkLife.Milliseconds(), nil
+}
+
+// others are the members of other workspaces as whom the browser may go on.
+func (c *call) others() (list []app.Principal, err error) {
+	text, err := c.sessionText(mayBe)
+	if err != nil {
+		return nil, err
+	}
+	for ref := range strings.FieldsSeq(text) {
+		w, m, _ := strings.Cut(ref, "/")
+		ws, _ := desk.ParseID(w)
+		id, _ := desk.ParseID(m)
+		p, err := c.s.app.Member(c.r.Context(), ws, id)
+		if desk.IsType(err, desk.Unauthorized) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// remember gives the browser a cookie with a choice of how pages look.
+func (c *call) remember(name, value string) {
+	http.SetCookie(c.w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: 365 * 24 * 60 * 60, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: c.s.sessions.Cookie.Secure})
+}

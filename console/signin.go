@@ -1,0 +1,217 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// anyone is a permission that every member has.
+const anyone = desk.MembersRead
+
+// signInData is what the pages of signing in show.
+type signInData struct {
+	Next            string
+	Token           string
+	Name, Workspace string // whom the link is for
+	Now             string // who is signed in here now
+	Choices         []identity
+}
+
+// An identity is a member of one of several workspaces.
+type identity struct{ Ref, Name, Workspace, Role string }
+
+// known returns who is signed in in this browser, if anybody is.
+func (c *call) known() (app.Principal, bool, error) {
+	p, err := c.s.signedIn(c)
+	if desk.IsType(err, desk.Unauthorized) {
+		return p, false, nil
+	}
+	return p, err == nil, err
+}
+
+// next is the page to which a sign-in leads.
+func (c *call) next(text string) string { return cmp.Or(c.s.safe(text), "/inbox") }
+
+// safe returns a path with its query, if it is that of a page; otherwise "".
+func (s *Server) safe(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || u.Path != path.Clean(u.Path) || strings.Contains(u.Path, `\`) {
+		return ""
+	}
+	_, pattern := s.after.Handler(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: u.Path}})
+	if pattern == "" {
+		return ""
+	}
+	to := u.EscapedPath()
+	if u.RawQuery != "" {
+		to += "?" + u.Query().Encode()
+	}
+	return to
+}
+
+// pagesAfterSignIn is a mux that knows the pages to which a sign-in may lead.
+func pagesAfterSignIn(routes []route) *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, rt := range routes {
+		if rt.needs != "" && strings.HasPrefix(rt.pattern, "GET /") && rt.pattern != "GET /live" && rt.pattern != "GET /choose" {
+			mux.Handle(rt.pattern, http.NotFoundHandler())
+		}
+	}
+	return mux
+}
+
+func (s *Server) signInPage(c *call) error {
+	_, signedIn, err := c.known()
+	if err != nil {
+		return err
+	}
+	if signedIn {
+		return c.see(c.next(c.query("next")), "")
+	}
+	return c.show("sign-in", view{Title: "Sign in", Data: signInData{Next: s.safe(c.query("next"))}})
+}
+
+func (s *Server) signIn(c *call) error {
+	next, email, password := c.form.text("next"), c.form.text("email"), c.form.values.Get("password")
+	c.form.values.Set("password", "") // it is not shown again
+	list, err := s.app.SignIn(c.r.Context(), email, password, addressOf(c.r))
+	if err != nil {
+		return c.again("sign-in", view{Title: "Sign in", Data: signInData{Next: s.safe(next)}}, signInError(err))
+	}
+	slices.SortFunc(list, func(a, b app.Principal) int { return cmp.Compare(a.Settings.Name, b.Settings.Name) })
+	if len(list) == 1 {
+		if err := c.begin(list[0], nil); err != nil {
+			return err
+		}
+		return c.see(c.next(next), "")
+	}
+	refs := make([]string, len(list))
+	for i, p := range list {
+		refs[i] = refOf(p)
+	}
+	if err := c.begin(list[0], map[string]string{mayBe: strings.Join(refs, " ")}); err != nil {
+		return err
+	}
+	return c.see("/choose?next="+url.QueryEscape(s.safe(next)), "")
+}
+
+func refOf(p app.Principal) string { return p.Workspace().String() + "/" + p.Member.ID.String() }
+
+// signInError is an error of a sign-in, as its page shows it.
+func signInError(err error) error {
+	e := desk.AsError(err)
+	switch e.Type {
+	case desk.Unauthorized:
+		return desk.Invalidf("%s", e.Message)
+	case desk.RateLimited:
+		wait := *e
+		wait.Message = fmt.Sprintf("too many tries: wait %d seconds, or ask an admin for a sign-in link", max(e.RetryAfter, 1))
+		return &wait
+	}
+	return err
+}
+
+// addressOf is the address of the caller. Behind a proxy it is the proxy's.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+func (s *Server) choosePage(c *call) error {
+	list, err := c.others()
+	if err != nil {
+		return err
+	}
+	if len(list) < 2 {
+		return c.see(c.next(c.query("next")), "")
+	}
+	data := signInData{Next: s.safe(c.query("next"))}
+	for _, p := range list {
+		data.Choices = append(data.Choices, identity{refOf(p), p.Member.Name, p.Settings.Name, roleWord(p.Member.Role)})
+	}
+	return c.show("choose", view{Title: "Choose a workspace", Data: data})
+}
+
+func (s *Server) choose(c *call) error {
+	list, err := c.others()
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if refOf(p) == c.form.text("as") {
+			if err := c.begin(p, nil); err != nil {
+				return err
+			}
+			return c.see(c.next(c.form.text("next")), "")
+		}
+	}
+	return c.see("/choose", "")
+}
+
+// linkPage shows a button, and spends nothing: scanners of mail open links, and some run
+// scripts.
+func (s *Server) linkPage(c *call) error {
+	now, signedIn, err := c.known()
+	if err != nil {
+		return err
+	}
+	owner, err := s.app.LinkOwner(c.r.Context(), c.r.PathValue("token"))
+	if desk.IsType(err, desk.NotFound) {
+		if signedIn {
+			return c.see("/inbox", "")
+		}
+		return c.spentLink()
+	}
+	if err != nil {
+		return err
+	}
+	data := signInData{Token: c.r.PathValue("token"), Name: owner.Member.Name, Workspace: owner.Settings.Name}
+	if signedIn && now.Actor != owner.Actor {
+		data.Now = now.Member.Name
+	}
+	return c.show("link", view{Title: "Sign in", Data: data})
+}
+
+func (c *call) spentLink() error {
+	return c.render(http.StatusNotFound, "link", view{Title: "Link not valid", Data: signInData{}})
+}
+
+func (s *Server) spendLink(c *call) error {
+	p, err := s.app.SpendLink(c.r.Context(), c.r.PathValue("token"))
+	if desk.IsType(err, desk.NotFound) {
+		if _, signedIn, err := c.known(); err != nil || signedIn {
+			return cmp.Or(err, c.see("/inbox", ""))
+		}
+		return c.spentLink()
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.begin(p, map[string]string{byLinkAt: strconv.FormatInt(c.now.UnixMilli(), 10)}); err != nil {
+		return err
+	}
+	return c.see("/inbox", "")
+}
+
+func (s *Server) signOut(c *call) error {
+	if err := c.end(); err != nil {
+		return err
+	}
+	return c.see("/sign-in", "out")
+}
+
+// roleWord is a role as pages write it.
+func roleWord(r desk.Role) string { return capital(string(r)) }

@@ -1,0 +1,391 @@
+package console
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/web"
+)
+
+// A visitor is a browser with cookies, that signs in by itself.
+type visitor struct {
+	w       *world
+	cookies map[string]*http.Cookie
+	member  string // of the last page
+	from    string
+}
+
+func (w *world) visitor() *visitor {
+	return &visitor{w: w, cookies: map[string]*http.Cookie{}, from: "192.0.2.1:5000"}
+}
+
+var memberOf = regexp.MustCompile(`data-member="([^"]+)"`)
+
+func (v *visitor) do(r *http.Request) got {
+	v.w.t.Helper()
+	r.RemoteAddr = v.from
+	for _, c := range v.cookies {
+		r.AddCookie(c)
+	}
+	rec := httptest.NewRecorder()
+	v.w.handler.ServeHTTP(rec, r)
+	for _, c := range rec.Result().Cookies() {
+		if c.MaxAge < 0 {
+			delete(v.cookies, c.Name)
+		} else {
+			v.cookies[c.Name] = c
+		}
+	}
+	if m := memberOf.FindStringSubmatch(rec.Body.String()); m != nil {
+		v.member = m[1]
+	}
+	return got{v.w.t, rec.Code, rec.Header(), rec.Body.String()}
+}
+
+func (v *visitor) get(path string) got {
+	v.w.t.Helper()
+	return v.do(httptest.NewRequest(http.MethodGet, path, nil))
+}
+
+func (v *visitor) post(path string, pairs ...string) got {
+	v.w.t.Helper()
+	form := url.Values{"member": {v.member}}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		form.Set(pairs[i], pairs[i+1])
+	}
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return v.do(r)
+}
+
+func (w *world) link(m desk.Member) string {
+	w.t.Helper()
+	token, _, err := w.app.MakeLink(w.t.Context(), w.operator(), m.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return "/sign-in/" + token
+}
+
+// signedIn is a visitor who has signed in by a link.
+func (w *world) signedIn(m desk.Member) *visitor {
+	w.t.Helper()
+	v := w.visitor()
+	v.post(w.link(m)).sends("/inbox")
+	v.get("/inbox").want(200)
+	return v
+}
+
+func (w *world) later(d time.Duration) { w.clock.Add(d.Milliseconds()) }
+
+const words = "correct horse battery"
+
+func TestSignIn_byLink(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	link, v := w.link(w.nora), w.visitor()
+	v.get("/inbox?view=open").sends("/sign-in?next=%2Finbox%3Fview%3Dopen")
+	for range 3 { // as scanners of mail do
+		v.get(link).want(200, "Sign in to", "Harbour Books", "Nora Lindqvist").lacks("data-member")
+		v.do(httptest.NewRequest(http.MethodHead, link, nil)).want(200)
+	}
+	v.get(link).golden("signin/link")
+	if len(v.cookies) != 0 {
+		t.Errorf("cookies before the sign-in: %v", v.cookies)
+	}
+	v.post(link).sends("/inbox")
+	c := v.cookies["parley_test"]
+	if c == nil || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure || c.Path != "/" || c.MaxAge < 6*24*3600 || c.MaxAge > 7*24*3600+1 {
+		t.Errorf("the cookie: %+v", c)
+	}
+	v.get("/inbox").want(200, "Nora Lindqvist")
+	v.get(link).sends("/inbox")
+	v.post(link).sends("/inbox")
+	w.visitor().get(link).want(404, "no longer works").golden("signin/spent")
+	w.visitor().post(link).want(404, "no longer works")
+	w.visitor().get("/sign-in/nonsense").want(404, "no longer works")
+
+	// Another one's link, in the same browser.
+	v.get(w.link(w.mei)).want(200, "You are signed in here as", "Nora Lindqvist")
+	v.post(w.link(w.mei)).sends("/inbox")
+	if v.cookies["parley_test"].Value == c.Value {
+		t.Error("the session keeps its token when another member signs in")
+	}
+	v.get("/inbox").want(200, "Mei Tanaka")
+	old := w.visitor()
+	old.cookies["parley_test"] = c
+	old.get("/inbox").sends("/sign-in?next=%2Finbox")
+
+	v.get("/sign-in").sends("/inbox")
+	v.post("/sign-out").sends("/sign-in?done=out")
+	v.get("/sign-in?done=out").want(200, "You are signed out.").golden("signin/sign-in")
+	v.get("/inbox").sends("/sign-in?next=%2Finbox")
+}
+
+func TestSignIn_byPassword(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.signedIn(w.nora)
+	v.get("/me").want(200, "You have none yet", "New password").lacks("Password now").golden("me/first")
+	v.post("/me/password", "password", "tiny pw").want(422, "Error: ", "Use at least 15 characters").lacks("tiny pw").golden("me/short")
+	elsewhere := w.signedIn(w.nora)
+	v.post("/me/password", "password", words).sends("/me?done=password")
+	v.get("/me?done=password").want(200, "Your password is set", "Password now")
+	elsewhere.get("/inbox").sends("/sign-in?next=%2Finbox")
+	v.post("/me/password", "old", "wrong", "password", "another horse battery").want(422, "This is not your password").lacks("another horse")
+	v.post("/sign-out").sends("/sign-in?done=out")
+
+	w.later(time.Minute)
+	v.post("/sign-in", "email", "nora@harbour.example", "password", "wrong horse battery").
+		want(422, "The e-mail or the password is wrong", `value="nora@harbour.example"`).lacks("wrong horse").golden("signin/wrong")
+	v.post("/sign-in", "email", "nobody@harbour.example", "password", words).want(422, "The e-mail or the password is wrong")
+	v.post("/sign-in", "email", "Nora@Harbour.example", "password", words, "next", "/contacts").sends("/inbox") // there are no contacts yet
+	v.get("/me").want(200, "Nora Lindqvist")
+	v.post("/sign-out").sends("/sign-in?done=out")
+	v.post("/sign-in", "email", "nora@harbour.example", "password", words, "next", "/inbox?view=open").sends("/inbox?view=open")
+
+	// Without a password, and some time after the link: no way to set one.
+	m := w.signedIn(w.mei)
+	w.later(11 * time.Minute)
+	m.get("/me").want(200, "sign in by a new link").lacks("New password")
+	m.post("/me/password", "password", words).want(422, "Sign in by a new link")
+
+	// Too many tries.
+	x := w.visitor()
+	var g got
+	for range 7 {
+		g = x.post("/sign-in", "email", "mei@harbour.example", "password", words)
+	}
+	g.want(429, "Too many tries: wait ", "ask an admin for a sign-in link")
+	if g.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	x.post(w.link(w.mei)).sends("/inbox")
+}
+
+// TestSignIn_choice: an e-mail with one password in several workspaces.
+func TestSignIn_choice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other, err := w.app.CreateWorkspace(t.Context(), "Alpha <Books>", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator, err := w.app.Operator(t.Context(), other.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := w.app.AddMember(t.Context(), operator, "Nora at Alpha", "nora@harbour.example", "agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ws, id := range map[desk.ID]desk.ID{w.ws: w.nora.ID, other.ID: m.ID} {
+		p, err := w.app.Member(t.Context(), ws, id)
+		if err == nil {
+			err = w.app.SetPassword(t.Context(), p, "", true, words)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := w.visitor()
+	v.post("/sign-in", "email", "nora@harbour.example", "password", words, "next", "/me").sends("/choose?next=%2Fme")
+	v.get("/choose?next=%2Fme").want(200, "Alpha &lt;Books&gt;", "Harbour Books").golden("signin/choose")
+	before := v.cookies["parley_test"].Value
+	v.post("/choose", "as", other.ID.String()+"/"+w.nora.ID.String()).sends("/choose")
+	v.post("/choose", "as", w.ws.String()+"/"+w.nora.ID.String(), "next", "/me").sends("/me")
+	if v.cookies["parley_test"].Value == before {
+		t.Error("the token stays")
+	}
+	v.get("/me").want(200, "Harbour Books").lacks("Alpha")
+	v.get("/choose").sends("/inbox")
+}
+
+func TestSessions_end(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	out := func(what string, v *visitor) {
+		t.Helper()
+		if g := v.get("/inbox"); g.status != http.StatusSeeOther || g.header.Get("Location") != "/sign-in?next=%2Finbox" {
+			t.Errorf("%s: status %d", what, g.status)
+		}
+	}
+	v := w.signedIn(w.nora)
+	w.later(idleSession - time.Minute)
+	v.get("/inbox").want(200)
+	w.later(idleSession - time.Minute)
+	v.get("/inbox").want(200)
+	w.later(idleSession + time.Minute)
+	out("idle", v)
+
+	v = w.signedIn(w.nora)
+	for range 29 {
+		w.later(24 * time.Hour)
+		v.get("/inbox").want(200)
+	}
+	w.later(25 * time.Hour)
+	out("30 days old", v)
+
+	// The role is that of now.
+	v, agent := w.signedIn(w.nora), "agent"
+	v.get("/inbox").want(200, `href="/settings"`)
+	if _, err := w.app.EditMember(t.Context(), w.operator(), w.nora.ID, app.MemberEdit{Role: &agent}); err != nil {
+		t.Fatal(err)
+	}
+	v.get("/inbox").want(200).lacks(`href="/settings"`)
+
+	v, phone := w.signedIn(w.mei), w.signedIn(w.mei)
+	v.post("/me/sign-out").sends("/sign-in?done=everywhere")
+	out("everywhere", v)
+	out("everywhere, on the phone", phone)
+	v = w.signedIn(w.mei)
+	if err := w.app.RemoveMember(t.Context(), w.operator(), w.mei.ID); err != nil {
+		t.Fatal(err)
+	}
+	out("removed", v)
+	v.get("/sign-in").want(200)
+}
+
+// TestSessions_writes: a session is stored again when its expiry has moved by an hour,
+// and not with each request.
+func TestSessions_writes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.signedIn(w.nora)
+	seen := func() desk.Time {
+		t.Helper()
+		seen, err := w.app.LastSeen(t.Context(), w.operator())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seen[w.nora.ID]
+	}
+	before := seen()
+	for range 10 {
+		w.later(5 * time.Minute)
+		if g := v.get("/inbox").want(200); g.header.Get("Set-Cookie") != "" {
+			t.Error("a cookie without a reason")
+		}
+	}
+	if seen() != before {
+		t.Error("the session was stored within the hour")
+	}
+	w.later(10 * time.Minute)
+	if g := v.get("/inbox").want(200); !strings.Contains(g.header.Get("Set-Cookie"), "parley_test=") {
+		t.Error("no new cookie after an hour")
+	}
+	if seen() == before {
+		t.Error("the session was not stored after an hour")
+	}
+}
+
+// TestSignIn_secure: with TLS before it, the cookie is one that nobody else can set.
+func TestSignIn_secure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	handlers := web.New(web.Config{Log: slog.New(slog.NewTextHandler(w.log, nil)), NewID: w.newID, Ready: w.app.Ready, Drain: w.app.Drain})
+	if _, err := New(Config{App: w.app, Web: handlers, PublicURL: "https://parley.example.com", Fingerprint: "test", Now: time.Now}); err != nil {
+		t.Fatal(err)
+	}
+	w.handler = handlers.Handler()
+	token, _, err := w.app.MakeLink(t.Context(), w.operator(), w.nora.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, "https://parley.example.com/sign-in/"+token, nil)
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	if c := rec.Header().Get("Set-Cookie"); !strings.HasPrefix(c, "__Host-parley_test=") || !strings.Contains(c, "; Secure") || !strings.Contains(c, "Path=/;") || strings.Contains(c, "Domain") {
+		t.Errorf("the cookie: %s", c)
+	}
+}
+
+func TestSignIn_next(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for text, want := range map[string]string{
+		"/inbox":                     "/inbox",
+		"/inbox?view=open&channel=x": "/inbox?channel=x&view=open",
+		"/inbox/abc":                 "/inbox/abc",
+		"/me#top":                    "/me",
+		"":                           "",
+		"/":                          "",
+		"//evil.example":             "",
+		"///evil.example":            "",
+		"/\\evil.example":            "",
+		"\\\\evil.example":           "",
+		"https://evil.example":       "",
+		"https:/inbox":               "",
+		"http:inbox":                 "",
+		"javascript:alert(1)":        "",
+		"data:text/html,x":           "",
+		"inbox":                      "",
+		"./inbox":                    "",
+		"/inbox/":                    "",
+		"/inbox/..//evil.example":    "",
+		"/inbox/%2e%2e/me":           "",
+		"/inbox/%2f%2fevil.example":  "",
+		"/%2fevil.example":           "",
+		"/%5cevil.example":           "",
+		"/inbox/%5cevil":             "",
+		"/inbox\r\nLocation: /x":     "",
+		"/inbox\x00":                 "",
+		"@evil.example/inbox":        "",
+		"//user@evil.example/inbox":  "",
+		"/sign-in":                   "",
+		"/sign-in/abc":               "",
+		"/sign-out":                  "",
+		"/live":                      "",
+		"/choose":                    "",
+		"/static/x/app.js":           "",
+		"/v1/contacts":               "",
+		"/nowhere":                   "",
+	} {
+		if got := w.server.safe(text); got != want {
+			t.Errorf("next %q leads to %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestSignIn_crossSite: forms of other sites do nothing.
+func TestSignIn_crossSite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	link, v := w.link(w.mei), w.signedIn(w.nora)
+	for _, header := range [][2]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"}} {
+		for _, path := range []string{link, "/sign-in", "/sign-out", "/me", "/me/sign-out"} {
+			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("member="+v.member+"&name=Eve"))
+			r.Header.Set(header[0], header[1])
+			v.do(r).want(403)
+		}
+	}
+	v.get("/me").want(200, "Nora Lindqvist")
+	w.visitor().post(link).sends("/inbox")
+}
+
+func TestMe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.signedIn(w.mei)
+	v.post("/me", "name", " ").want(422, "Error: ", "Give 1 to 255 characters")
+	v.post("/me", "name", "Mei T. <b>").sends("/me?done=saved")
+	v.get("/me?done=saved").want(200, "Mei T. &lt;b&gt;", "Saved.")
+	v.get("/me").want(200, `data-keys="on"`).lacks("data-theme")
+	v.post("/me/look", "theme", "dark").sends("/me?done=saved")
+	v.get("/me").want(200, `data-keys="off"`, `data-theme="dark"`)
+	v.post("/me/look", "theme", "", "keys", "yes").sends("/me?done=saved")
+	v.get("/me").want(200, `data-keys="on"`).lacks("data-theme")
+	// A tab that is left from another sign-in.
+	v.post(w.link(w.nora)).sends("/inbox")
+	v.post("/me", "name", "Eve").want(409, "signed in as somebody else")
+	v.get("/me").want(200, "Nora Lindqvist")
+}
