@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -620,7 +619,7 @@ func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, numb
 		e.Details = desk.Unsendable{Status: t.Status, Reasons: t.Reasons}
 		return nil, nil, e
 	}
-	if strings.EqualFold(t.Category, desk.MarketingCategory) {
+	if t.Marketing() {
 		since, err := a.optedOut(ctx, p.Workspace(), number, contact)
 		if err != nil {
 			return nil, nil, err

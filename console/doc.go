@@ -16,6 +16,8 @@
 //	home.go          /: the inbox, or what to run first
 //	inbox.go         the inbox: its views and the list of conversations
 //	conversation.go  a conversation: its messages, who holds it, its status
+//	templates.go     the templates of a channel: state, preview, what fills their variables
+//	send.go          the form that sends a template
 //
 // A new page is a line in routes.go, a file, and a template in templates/. Handlers call
 // app and render; they decide nothing.

@@ -30,6 +30,14 @@ func (s *Server) routes() []route {
 		{"GET /inbox/{id}", desk.ConversationsRead, s.conversation},
 		{"POST /inbox/{id}/assign", desk.ConversationsWrite, s.assign},
 		{"POST /inbox/{id}/status", desk.ConversationsWrite, s.setStatus},
-		{"POST /inbox/{id}/customer", desk.ConversationsWrite, s.writeAsCustomer},
+		{"POST /inbox/{id}/customer", desk.Simulate, s.writeAsCustomer},
+		{"GET /templates", desk.TemplatesRead, s.templates},
+		{"GET /templates/{channel}/new", desk.Administer, s.newTemplate},
+		{"POST /templates/{channel}/new", desk.Administer, s.putTemplate},
+		{"POST /templates/{channel}/fetch", desk.Administer, s.fetchTemplates},
+		{"GET /templates/{channel}/{name}/{language}", desk.TemplatesRead, s.templatePage},
+		{"POST /templates/{channel}/{name}/{language}", desk.Administer, s.bindTemplate},
+		{"GET /send", desk.MessagesSend, s.sendForm},
+		{"POST /send", desk.MessagesSend, s.send},
 	}
 }

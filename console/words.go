@@ -148,6 +148,8 @@ var toasts = map[string]string{
 	"out":        "You are signed out.",
 	"everywhere": "You are signed out everywhere.",
 	"password":   "Your password is set. You are signed out everywhere else.",
+	"sent":       "Sent.",
+	"fetched":    "The templates were fetched.",
 }
 
 // labels are the words for fields whose name is not one.

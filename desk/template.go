@@ -46,6 +46,7 @@ type Template struct {
 	Variables []Variable // those of the title, then those of the message, each once per part
 	Named     bool       // parameters are sent by name, not by position
 	Reasons   []string   // why it can't be sent: some of TemplateReasons, in their order; empty if it can
+	Look      Look
 
 	Quality  string // the provider's rating by what people do with it: green, yellow or red; "" if it has none
 	Rejected string // why the review refused it, in the provider's word; "" if it did not say
@@ -54,6 +55,9 @@ type Template struct {
 // Sendable tells whether the template is approved and all its variables are plain text
 // (spec, Template).
 func (t *Template) Sendable() bool { return len(t.Reasons) == 0 }
+
+// Marketing tells whether a person can opt out of the template.
+func (t *Template) Marketing() bool { return strings.EqualFold(t.Category, MarketingCategory) }
 
 var (
 	templateName     = regexp.MustCompile(`^[a-z0-9_]{1,512}$`)
@@ -119,6 +123,7 @@ func ParseTemplate(source []byte) (*Template, error) {
 	if strings.TrimSpace(t.Body) == "" {
 		found[ReasonBodyMissing] = true
 	}
+	t.readLook(components)
 	t.Reasons = slices.DeleteFunc(slices.Clone(TemplateReasons), func(reason string) bool { return !found[reason] })
 	return t, nil
 }

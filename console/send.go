@@ -1,0 +1,263 @@
+package console
+
+import (
+	"net/url"
+	"strings"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// A sendPage is the form that sends a template.
+type sendPage struct {
+	Contact                    desk.ID
+	Name, Address              string
+	Back                       string
+	Find                       string
+	Found                      []foundContact
+	Searched                   bool
+	Channels                   []choice
+	Templates                  []choice
+	Channel, Template, Library string
+	Key                        string
+	Fields                     []*field
+	Sender                     *field
+	OptIn                      *field
+	Shown                      *shownTemplate
+	Marketing                  bool
+	OptedOut                   moment
+	Problem                    string // why nothing can be sent
+	Doubt                      bool   // the outcome of the send is unknown: no second one
+}
+
+// A foundContact is a person to choose.
+type foundContact struct{ Href, Name, Address string }
+
+func (s *Server) sendForm(c *call) error {
+	d, err := c.sendPage(c.r.URL.Query())
+	if err != nil {
+		return err
+	}
+	return c.show("send", d.view())
+}
+
+func (d *sendPage) view() view {
+	title := "Send a template"
+	if d.Name != "" {
+		title = "To " + d.Name
+	}
+	return view{Title: title, Data: d}
+}
+
+// sendPage reads what the form needs. q has contact, channel and template, as far as they
+// were chosen.
+func (c *call) sendPage(q url.Values) (*sendPage, error) {
+	ctx := c.r.Context()
+	d := &sendPage{Back: "/inbox", Find: q.Get("find")}
+	id, _ := desk.ParseID(q.Get("contact"))
+	if id.IsZero() {
+		return d, c.findRecipient(d, q)
+	}
+	contact, err := c.s.app.Contact(ctx, c.p, id)
+	if err != nil {
+		return nil, err
+	}
+	d.Contact, d.Name, d.Address, d.Back = id, nameOf(contact), phone(contact.Address()), "/contacts/"+id.String()
+	if d.Address == "" {
+		d.Problem = "This person has no phone number and no chat account, so nothing can be sent."
+		return d, nil
+	}
+	v := c.sendChannel(d, q.Get("channel"))
+	if v == nil {
+		d.Problem = "There is no channel that is turned on."
+		return d, nil
+	}
+	if blocked := v.Status.BlockedAt(desk.TimeOf(c.now)); blocked != "" {
+		d.Problem = "Nothing can be sent on this channel now: " + sentence(blocked)
+	}
+	sender := c.p.Actor.ID.String()
+	l, err := c.s.app.Templates(ctx, c.p, app.TemplateQuery{Channel: &v.ID, Agent: &sender, Contact: &id})
+	if err != nil {
+		return nil, err
+	}
+	d.Library = "/templates?channel=" + v.ID.String()
+	d.Template = q.Get("template")
+	d.Templates = []choice{{Label: "Choose a template"}}
+	for _, t := range l.Library.Templates {
+		if t.Sendable() {
+			d.Templates = append(d.Templates, choice{Value: t.Name + "/" + t.Language, Label: t.Name + " (" + t.Language + ")", Selected: t.Name+"/"+t.Language == d.Template})
+		}
+	}
+	if len(d.Templates) == 1 && d.Problem == "" {
+		d.Problem = "This channel has no template that can be sent."
+	}
+	name, language, _ := strings.Cut(d.Template, "/")
+	t := l.Library.Find(name, language)
+	if t == nil || !t.Sendable() {
+		d.Template = ""
+		return d, nil
+	}
+	return d, c.fillSend(d, l, t, contact)
+}
+
+// findRecipient lists the people whom a search finds.
+func (c *call) findRecipient(d *sendPage, q url.Values) error {
+	if d.Find == "" {
+		return nil
+	}
+	d.Searched = true
+	list, err := c.s.app.FindContacts(c.r.Context(), c.p, d.Find)
+	if err != nil {
+		return err
+	}
+	for _, contact := range list {
+		to := url.Values{"contact": {contact.ID.String()}}
+		for _, name := range []string{"channel", "template"} {
+			if v := q.Get(name); v != "" {
+				to.Set(name, v)
+			}
+		}
+		d.Found = append(d.Found, foundContact{"/send?" + to.Encode(), nameOf(contact), phone(contact.Address())})
+	}
+	return nil
+}
+
+// sendChannel lists the channels that are turned on, and returns the one that was chosen,
+// otherwise the first.
+func (c *call) sendChannel(d *sendPage, chosen string) (v *desk.Channel) {
+	for _, other := range c.p.Settings.Channels() {
+		if !other.Enabled {
+			continue
+		}
+		here := other.ID.String() == chosen
+		if v == nil || here {
+			v = other
+		}
+		d.Channels = append(d.Channels, choice{Value: other.ID.String(), Label: channelName(other, true), Selected: here})
+	}
+	if v != nil {
+		d.Channel = v.ID.String()
+	}
+	return v
+}
+
+// fillSend adds the fields of a template with their hints.
+func (c *call) fillSend(d *sendPage, l app.TemplateList, t *desk.Template, contact *desk.Contact) error {
+	values := map[string]string{}
+	bindings := l.Channel.Binds(t)
+	for i, v := range t.Variables {
+		hint := l.Values[bindings[i]]
+		words := ""
+		if hint.Value != "" {
+			words = map[desk.HintSource]string{desk.FromContact: "From the contact.", desk.FromMember: "From you."}[hint.Source]
+		} else if sample := t.Look.Samples[v.Address()]; sample != "" {
+			words = "For example: " + sample
+		}
+		f := c.form.Field("value."+v.Address(), variableName(v.Address()), words, hint.Value).Need()
+		values[v.Address()] = f.Value
+		d.Fields = append(d.Fields, f)
+	}
+	d.Shown = shown(t, values)
+	d.OptIn = c.form.Box("opt_in", d.Name+" agreed to get messages like this from us", "WhatsApp requires it. parley keeps who said so, and when.", false)
+	if t.Marketing() {
+		since, err := c.s.app.OptedOut(c.r.Context(), c.p, contact)
+		if err != nil {
+			return err
+		}
+		d.OptedOut = c.when(since)
+	}
+	holders := []choice{{Label: "Whoever holds it now, or the contact's owner"}}
+	for _, m := range c.p.Settings.Members() {
+		holders = append(holders, choice{Value: m.ID.String(), Label: m.Name})
+	}
+	d.Sender = c.form.Field("assignee", "Who gets the answer", "", "").Of(holders)
+	d.Key = c.form.text("key")
+	if desk.CheckIdempotencyKey(d.Key) != nil {
+		d.Key = "console-" + c.s.app.NewID().String()
+	}
+	return nil
+}
+
+func (s *Server) send(c *call) error {
+	d, err := c.sendPage(c.form.values)
+	if err != nil {
+		return err
+	}
+	if c.form.has("preview") || d.Template == "" || d.Problem != "" {
+		if !c.form.has("preview") && d.Template == "" {
+			c.form.Message = "Choose a template"
+		}
+		return c.show("send", d.view())
+	}
+	name, language, _ := strings.Cut(d.Template, "/")
+	channel, _ := desk.ParseID(d.Channel)
+	request := &desk.SendRequest{
+		Key: d.Key, Hash: s.app.BodyHash([]byte(c.sendBody())), Contact: &d.Contact, Channel: &channel, Template: name, Language: language,
+		Variables: desk.TemplateValues{Object: true}, OptInConfirmed: c.form.has("opt_in"),
+	}
+	for _, f := range d.Fields {
+		request.Variables.Named = append(request.Variables.Named, desk.NamedValue{Address: strings.TrimPrefix(f.Name, "value."), Value: f.Value})
+	}
+	if to := c.form.text("assignee"); to != "" {
+		request.Assignee = desk.Field[string]{Set: true, Value: to}
+	}
+	id, _ := desk.ParseID(c.w.RequestID())
+	if _, err := s.app.Send(c.r.Context(), c.p, request, id); err != nil {
+		return c.notSent(err)
+	}
+	return c.afterSend(d.Contact, channel)
+}
+
+// sendBody is what the form asks for, so that a key is not used for two different sends.
+func (c *call) sendBody() string {
+	body := url.Values{}
+	for name, values := range c.form.values {
+		if name != "member" && name != "key" {
+			body[name] = values
+		}
+	}
+	return body.Encode()
+}
+
+// notSent shows the form with the reason.
+func (c *call) notSent(err error) error {
+	e := *desk.AsError(err)
+	if e.Type == desk.Unauthorized {
+		return err
+	}
+	if problems, ok := e.Details.([]desk.VariableProblem); ok {
+		for _, p := range problems {
+			c.form.wrong("value."+p.Address, sentence(p.Message))
+		}
+		e.Message, e.Advice = "Nothing was sent: some values are not right", desk.Advice{}
+	}
+	if e.Type == desk.OptInRequired {
+		e.Message = "Nothing was sent"
+		c.form.wrong("opt_in", "Tick this if it is so. Without it nothing may be sent.")
+	}
+	if f, ok := e.Details.(desk.Failure); ok {
+		e.Message = "Nothing was sent. " + sentence(f.Title) + " " + sentence(f.Fix)
+	}
+	c.form.Message = sentence(e.Message)
+	d, readErr := c.sendPage(c.form.values)
+	if readErr != nil {
+		return err
+	}
+	d.Doubt = e.Type == desk.SendOutcomeUnknown || e.Type == desk.SendInProgress
+	e.At = ""
+	return c.again("send", d.view(), &e)
+}
+
+// afterSend shows the conversation that the message opened, or went to.
+func (c *call) afterSend(contact, channel desk.ID) error {
+	list, _, err := c.s.app.ContactConversations(c.r.Context(), c.p, contact, desk.StatusOpen, "", pageRows)
+	if err != nil {
+		return err
+	}
+	for _, v := range list {
+		if v.ChannelID == channel {
+			return c.see("/inbox/"+v.ID.String()+"?view=open", "sent")
+		}
+	}
+	return c.see("/contacts/"+contact.String(), "sent") // it was closed already
+}

@@ -1,0 +1,100 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+const pickup = `{"name":"pickup_ready","language":"en","status":"APPROVED","category":"UTILITY","components":[
+	{"type":"HEADER","format":"TEXT","text":"Order {{1}}","example":{"header_text":["A-17"]}},
+	{"type":"BODY","text":"Hi {{1}}, your order is ready. Ask for {{2}} at https://harbour.example/shop","example":{"body_text":[["Ann","Nora"]]}},
+	{"type":"FOOTER","text":"Harbour Books"},{"type":"BUTTONS","buttons":[{"type":"QUICK_REPLY","text":"On my way"}]}]}`
+
+func (w *world) template(source string) *desk.Template {
+	w.t.Helper()
+	t, err := w.app.PutTemplate(w.t.Context(), w.operator(), w.channel, []byte(source))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return t
+}
+
+// contact stores a person with a name and a phone number.
+func (w *world) contact(name, digits string) *desk.Contact {
+	w.t.Helper()
+	out, err := w.app.Write(w.t.Context(), w.operator(), &desk.Op{Write: desk.ContactWrite{
+		Name: desk.Field[string]{Set: true, Value: name}, Phone: desk.Field[string]{Set: true, Value: digits}, Sent: []desk.Identity{{Kind: desk.KindPhone, Value: digits}},
+	}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out.Contact
+}
+
+func TestTemplates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nora, mei := w.as(w.nora), w.as(w.mei)
+	nora.get("/templates").want(200, "No templates yet", "New template")
+	mei.get("/templates").want(200, "No templates yet").lacks("New template")
+	path := "/templates/" + w.channel.String()
+	nora.get(path + "/new").want(200)
+	nora.post(path+"/new", "source", "{").want(422, "not JSON")
+	nora.post(path+"/new", "source", pickup).sends(path + "/pickup_ready/en?done=saved")
+	w.template(`{"name":"held","language":"de","status":"PENDING","category":"MARKETING","components":[{"type":"BODY","text":"Hallo"}]}`)
+	nora.get("/templates").want(200, "pickup_ready", "Can be sent", "Pending").golden("templates/list")
+	nora.get(path+"/pickup_ready/en").want(200, "<mark title=\"Value 1\">Ann</mark>", "Harbour Books", "On my way", "Send it").golden("templates/admin")
+	mei.get(path+"/pickup_ready/en").want(200, "Value 2").lacks("<select").golden("templates/agent")
+	nora.get(path+"/held/de").want(200, "The provider has not approved it").lacks("Send it")
+	nora.post(path+"/pickup_ready/en", "bind.1", "customer_first_name", "bind.2", "agent_name", "bind.header.1", "guess").sends(path + "/pickup_ready/en?done=saved")
+	mei.get(path+"/pickup_ready/en").want(200, "The contact&#39;s first name", "The sender&#39;s name")
+	mei.post(path+"/pickup_ready/en", "bind.1", "free").want(403, "An admin can do it", "Nora Lindqvist")
+	nora.post(path+"/pickup_ready/en", "bind.1", "nonsense").want(422)
+	mei.post(path+"/new", "source", pickup).want(403)
+	nora.get(path + "/gone/en").want(404)
+}
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	lucia := w.contact("Lucía Fernández", "34612345678")
+	mei := w.as(w.mei)
+	mei.get("/send").want(200, "To whom?")
+	mei.get("/send?find=612+34+56+78").want(200, "Lucía Fernández", "/send?contact="+lucia.ID.String())
+	mei.get("/send?find=nobody@example.com").want(200, "Nobody has exactly that")
+	path := "/send?contact=" + lucia.ID.String()
+	mei.get(path).want(200, "Choose a template", "pickup_ready (en)").golden("send/choose")
+	page := mei.get(path+"&template=pickup_ready/en").want(200, "For example: A-17", "agreed to get messages").golden("send/form")
+	key := value(t, page.body, "key")
+	fields := []string{"contact", lucia.ID.String(), "channel", w.channel.String(), "template", "pickup_ready/en", "key", key, "value.header.1", "A-99", "value.1", "Lucía", "value.2", ""}
+	mei.post("/send", append(fields, "preview", "yes")...).want(200, "A-99")
+	mei.post("/send", fields...).want(422, "Nothing was sent", "Tick this if it is so").golden("send/refused")
+	fields = append(fields, "opt_in", "yes")
+	mei.post("/send", fields...).want(422, "The value is empty")
+	fields[13] = "Mei"
+	at := mei.post("/send", fields...).header.Get("Location")
+	if !strings.HasPrefix(at, "/inbox/") || !strings.HasSuffix(at, "?view=open&done=sent") {
+		t.Fatalf("sent to %q", at)
+	}
+	mei.get(at).want(200, "Order A-99", "Ask for Mei")
+	// The same form again, as after a double click, sends nothing more.
+	if again := mei.post("/send", fields...).header.Get("Location"); again != at {
+		t.Errorf("again: %q, want %q", again, at)
+	}
+	attempts, _, err := w.app.Attempts(t.Context(), w.operator(), false, "", 10)
+	if err != nil || len(attempts) != 1 || attempts[0].Actor != (desk.Actor{Kind: desk.ByMember, ID: w.mei.ID}) {
+		t.Errorf("attempts: %v, %v", attempts, err)
+	}
+	// A key that is used for another text is refused.
+	fields[11] = "Lucy"
+	mei.post("/send", fields...).want(409)
+	off := false
+	if _, err := w.app.EditChannel(t.Context(), w.operator(), w.channel, app.ChannelEdit{Enabled: &off}); err != nil {
+		t.Fatal(err)
+	}
+	mei.get(path).want(200, "There is no channel that is turned on")
+}

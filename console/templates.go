@@ -1,0 +1,339 @@
+package console
+
+import (
+	"net/url"
+	"strings"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// A templateRow is a template in the list.
+type templateRow struct {
+	Href, Name, Language, Category string
+	State                          pill
+	Begin                          string // of its text
+}
+
+// A pill is a state in a word or two.
+type pill struct{ Text, Kind string } // Kind: good, warn, bad, or "" for plain
+
+// templatesPage is the data of the list.
+type templatesPage struct {
+	Channels []tab
+	Channel  desk.ID
+	Sandbox  bool
+	Rows     []templateRow
+	Empty    nothing
+}
+
+func (s *Server) templates(c *call) error {
+	d := templatesPage{}
+	channels := c.p.Settings.Channels()
+	v := pick(channels, c.query("channel"))
+	if v == nil {
+		d.Empty = nothing{Title: "No channel yet", Text: "Templates come from a channel. Once there is one, its templates will be here."}
+		if c.may(desk.Administer) {
+			d.Empty.Link, d.Empty.Action = "/settings/channels", "Add a channel"
+		}
+		return c.show("templates", view{Title: "Templates", Data: d})
+	}
+	for _, other := range channels {
+		d.Channels = append(d.Channels, tab{Label: channelName(other, true), Href: "/templates?channel=" + other.ID.String(), Here: other.ID == v.ID})
+	}
+	d.Channel, d.Sandbox = v.ID, v.Kind == desk.SandboxChannel
+	l, err := s.app.Templates(c.r.Context(), c.p, app.TemplateQuery{Channel: &v.ID})
+	if err != nil {
+		return err
+	}
+	for _, t := range l.Library.Templates {
+		d.Rows = append(d.Rows, templateRow{
+			Href: templatePath(v.ID, t), Name: t.Name, Language: t.Language, Category: strings.ToLower(t.Category), State: templateState(t), Begin: desk.Preview(plain(t.Body)),
+		})
+	}
+	d.Empty = nothing{Title: "No templates yet", Text: "They are written and reviewed at the provider. What it has approved will be here."}
+	if d.Sandbox {
+		d.Empty.Text = "A sandbox has the templates that an admin puts into it."
+	}
+	return c.show("templates", view{Title: "Templates", Data: d})
+}
+
+// pick returns the channel with this id; without one, the first that is enabled, or nil.
+func pick(channels []*desk.Channel, id string) *desk.Channel {
+	var first *desk.Channel
+	for _, v := range channels {
+		if v.ID.String() == id {
+			return v
+		}
+		if first == nil || !first.Enabled && v.Enabled {
+			first = v
+		}
+	}
+	return first
+}
+
+func templatePath(channel desk.ID, t *desk.Template) string {
+	return "/templates/" + channel.String() + "/" + url.PathEscape(t.Name) + "/" + url.PathEscape(t.Language)
+}
+
+func templateState(t *desk.Template) pill {
+	switch {
+	case t.Sendable():
+		return pill{"Can be sent", "good"}
+	case t.Status == "approved":
+		return pill{"Approved, can't be sent", "warn"}
+	}
+	word := capital(strings.ReplaceAll(t.Status, "_", " "))
+	switch t.Status {
+	case "pending", "in_appeal", "limit_exceeded":
+		return pill{word, "warn"}
+	case "deleted", "archived":
+		return pill{word, ""}
+	}
+	return pill{word, "bad"}
+}
+
+// reasonWords say why a template can't be sent.
+var reasonWords = map[string]string{
+	desk.ReasonNotApproved:      "The provider has not approved it.",
+	desk.ReasonAuthentication:   "It is for one-time codes, which need a button that repeats the code.",
+	desk.ReasonHeaderMedia:      "Its title is a picture, a video, a document or a place.",
+	desk.ReasonBodyMissing:      "It has no message.",
+	desk.ReasonPlaceholders:     "Its placeholders can't be filled: they are misnumbered, misspelt or in the wrong place.",
+	desk.ReasonButtonVariable:   "A button's link has a placeholder.",
+	desk.ReasonButtonParameter:  "A button needs a code, a form or products.",
+	desk.ReasonCarousel:         "It is a carousel of cards.",
+	desk.ReasonLimitedTimeOffer: "It is an offer with a time limit.",
+	desk.ReasonUnknownComponent: "It has a part whose needs are not known.",
+}
+
+// bindingWords say what a variable is filled from.
+var bindingWords = map[desk.Binding]string{
+	desk.Free:              "Whoever sends it types it",
+	desk.AgentName:         "The sender's name",
+	desk.AgentFirstName:    "The sender's first name",
+	desk.AgentLastName:     "The sender's last name",
+	desk.CustomerName:      "The contact's name",
+	desk.CustomerFirstName: "The contact's first name",
+	desk.CustomerLastName:  "The contact's last name",
+}
+
+// A shownTemplate is a template as the phone shows it.
+type shownTemplate struct {
+	Header, Body []shownPiece
+	Footer       string
+	Buttons      []string
+}
+
+// A shownPiece is a part of its text; what stands for a variable is marked.
+type shownPiece struct {
+	Runs []run
+	Mark bool
+	Name string // of the variable
+}
+
+// shown fills a template with the values there are. A variable without a value shows its
+// name.
+func shown(t *desk.Template, values map[string]string) *shownTemplate {
+	fill := func(part desk.Part) (list []shownPiece) {
+		for _, p := range t.Pieces(part) {
+			if p.Address == "" {
+				list = append(list, shownPiece{Runs: runs(p.Text)})
+				continue
+			}
+			text := values[p.Address]
+			name := variableName(p.Address)
+			if text == "" {
+				text = name
+			}
+			list = append(list, shownPiece{Runs: []run{{Text: text}}, Mark: true, Name: name})
+		}
+		return list
+	}
+	return &shownTemplate{Header: fill(desk.PartHeader), Body: fill(desk.PartBody), Footer: t.Look.Footer, Buttons: t.Look.Buttons}
+}
+
+// variableName is what a variable is called: its name, or its number and part.
+func variableName(address string) string {
+	key, inTitle := strings.CutPrefix(address, "header.")
+	name := capital(strings.ReplaceAll(key, "_", " "))
+	if strings.Trim(key, "0123456789") == "" {
+		name = "Value " + key
+	}
+	if inTitle {
+		name += " (title)"
+	}
+	return name
+}
+
+// templatePage is the data of one template.
+type templatePage struct {
+	Back, Path     string
+	Name, Language string
+	State          pill
+	Category       string
+	Reasons        []string
+	Shown          *shownTemplate
+	Variables      []variableRow
+	Send           string
+	Fields         []*field
+}
+
+// A variableRow is a variable, and what it is filled from.
+type variableRow struct{ Name, Placeholder, From, Guess string }
+
+// theTemplate finds the template that a path names.
+func (c *call) theTemplate() (*desk.Channel, *desk.Template, error) {
+	v := c.p.Settings.Channel(c.id("channel"))
+	if v == nil {
+		return nil, nil, desk.NoChannel()
+	}
+	l, err := c.s.app.Templates(c.r.Context(), c.p, app.TemplateQuery{Channel: &v.ID})
+	if err != nil {
+		return nil, nil, err
+	}
+	if t := l.Library.Find(c.r.PathValue("name"), c.r.PathValue("language")); t != nil {
+		return v, t, nil
+	}
+	return nil, nil, desk.NotFoundf("no such template")
+}
+
+func (s *Server) templatePage(c *call) error {
+	v, t, err := c.theTemplate()
+	if err != nil {
+		return err
+	}
+	return c.show("template", c.templateView(v, t))
+}
+
+func (c *call) templateView(v *desk.Channel, t *desk.Template) view {
+	d := templatePage{
+		Back: "/templates?channel=" + v.ID.String(), Path: templatePath(v.ID, t), Name: t.Name, Language: t.Language, State: templateState(t),
+		Category: strings.ToLower(t.Category), Shown: shown(t, c.samples(v, t)),
+	}
+	for _, r := range t.Reasons {
+		d.Reasons = append(d.Reasons, reasonWords[r])
+	}
+	guesses := desk.GuessBindings(t.Variables)
+	for i, variable := range t.Variables {
+		address := variable.Address()
+		b, bound := v.Bindings[desk.BindingPlace{Template: t.Name, Language: t.Language, Address: address}]
+		row := variableRow{Name: variableName(address), Placeholder: "{{" + variable.Key + "}}", From: bindingWords[b], Guess: bindingWords[guesses[i]]}
+		if !bound {
+			row.From = row.Guess + " (guessed)"
+		}
+		d.Variables = append(d.Variables, row)
+		choices := []choice{{Value: "guess", Label: "Guess: " + bindingWords[guesses[i]]}}
+		for _, known := range desk.Bindings {
+			choices = append(choices, choice{Value: string(known), Label: bindingWords[known]})
+		}
+		current := "guess"
+		if bound {
+			current = string(b)
+		}
+		if c.may(desk.Administer) {
+			d.Fields = append(d.Fields, c.form.Field("bind."+address, row.Name, row.Placeholder, current).Of(choices))
+		}
+	}
+	if t.Sendable() && c.may(desk.MessagesSend) {
+		d.Send = "/send?channel=" + v.ID.String() + "&template=" + url.QueryEscape(t.Name+"/"+t.Language)
+	}
+	return view{Title: t.Name, Data: d}
+}
+
+// samples are values to show a template with: the provider's own, and the member's name.
+func (c *call) samples(v *desk.Channel, t *desk.Template) map[string]string {
+	hints := desk.HintValues(c.p.Member, "", desk.FromContact)
+	values := map[string]string{}
+	bindings := v.Binds(t)
+	for i, variable := range t.Variables {
+		address := variable.Address()
+		values[address] = t.Look.Samples[address]
+		if values[address] == "" {
+			values[address] = hints[bindings[i]].Value
+		}
+	}
+	return values
+}
+
+func (s *Server) bindTemplate(c *call) error {
+	v, t, err := c.theTemplate()
+	if err != nil {
+		return err
+	}
+	edit := app.ChannelEdit{Bindings: map[desk.BindingPlace]desk.Binding{}}
+	for _, variable := range t.Variables {
+		name := "bind." + variable.Address()
+		if !c.form.has(name) {
+			continue
+		}
+		b := desk.Binding("")
+		if text := c.form.text(name); text != "guess" {
+			if b, err = desk.ParseBinding(text); err != nil {
+				return err
+			}
+		}
+		edit.Bindings[desk.BindingPlace{Template: t.Name, Language: t.Language, Address: variable.Address()}] = b
+	}
+	if _, err := s.app.EditChannel(c.r.Context(), c.p, v.ID, edit); err != nil {
+		c.form.refuse(desk.AsError(err))
+		return c.again("template", c.templateView(v, t), err)
+	}
+	return c.see(templatePath(v.ID, t), "saved")
+}
+
+// fetchTemplates fetches a channel's templates from the provider.
+func (s *Server) fetchTemplates(c *call) error {
+	channel := c.id("channel")
+	if _, _, err := s.app.SyncChannel(c.r.Context(), c.p, channel); err != nil {
+		return err
+	}
+	return c.see("/templates?channel="+channel.String(), "fetched")
+}
+
+func (s *Server) newTemplate(c *call) error {
+	v := c.p.Settings.Channel(c.id("channel"))
+	if v == nil || v.Kind != desk.SandboxChannel {
+		return desk.NoChannel()
+	}
+	return c.show("template-new", c.newTemplateView(v))
+}
+
+// sampleTemplate is what the form for a new template begins with.
+const sampleTemplate = `{
+  "name": "pickup_ready",
+  "language": "en",
+  "status": "APPROVED",
+  "category": "UTILITY",
+  "components": [
+    {"type": "BODY", "text": "Hi {{1}}, your order is ready to be picked up.",
+     "example": {"body_text": [["Ann"]]}}
+  ]
+}`
+
+func (c *call) newTemplateView(v *desk.Channel) view {
+	return view{Title: "New template", Data: map[string]any{
+		"Action": "/templates/" + v.ID.String() + "/new", "Back": "/templates?channel=" + v.ID.String(),
+		"Field": c.form.Field("source", "The template, in the provider's form", "JSON, as the provider's own API shows it.", sampleTemplate).Tall(16),
+	}}
+}
+
+func (s *Server) putTemplate(c *call) error {
+	v := c.p.Settings.Channel(c.id("channel"))
+	if v == nil {
+		return desk.NoChannel()
+	}
+	t, err := s.app.PutTemplate(c.r.Context(), c.p, v.ID, []byte(c.form.raw("source")))
+	if err != nil {
+		e := *desk.AsError(err)
+		if e.Type == desk.InvalidRequest {
+			if at := strings.TrimPrefix(e.At, "/file"); at != "" {
+				e.Message = at + ": " + e.Message
+			}
+			e.At = "/source"
+		}
+		c.form.refuse(&e)
+		return c.again("template-new", c.newTemplateView(v), &e)
+	}
+	return c.see(templatePath(v.ID, t), "saved")
+}
