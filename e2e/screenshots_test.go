@@ -1,0 +1,132 @@
+package e2e_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+var screenshots = flag.String("screenshots", "", "a directory for pictures of every page of the console, in two sizes, light and dark")
+
+// A shot is a page of the demo in one state, and how to get there.
+type shot struct {
+	name string
+	open func(b *tab)
+}
+
+func at(path string) func(*tab) { return func(b *tab) { b.open(path) } }
+
+// through follows the first link of each of the selectors.
+func through(path string, links ...string) func(*tab) {
+	return func(b *tab) {
+		b.open(path)
+		for _, link := range links {
+			b.wait(fmt.Sprintf("document.querySelector(%q)", link))
+			b.open(look[string](b, fmt.Sprintf("document.querySelector(%q).href", link)))
+		}
+	}
+}
+
+// shots lists every page and state.
+var shots = []shot{
+	{"inbox", at("/inbox")},
+	{"inbox-unassigned", at("/inbox?view=unassigned")},
+	{"inbox-open", at("/inbox?view=open")},
+	{"inbox-closed", at("/inbox?view=closed")},
+	{"inbox-archived", at("/inbox?view=archived")},
+	{"conversation", through("/inbox?view=open", "[data-row]")},
+	{"conversation-closed", through("/inbox?view=closed", "[data-row]")},
+	{"help", func(b *tab) {
+		b.open("/inbox")
+		b.wait("document.documentElement.classList.contains('js')")
+		b.press("?")
+		b.wait("document.querySelector('dialog[open]')")
+	}},
+	{"not-here", at("/nowhere")},
+}
+
+// TestScreenshots opens every page of the demo, in two sizes, light and dark. None may
+// scroll sideways. With -screenshots it stores pictures.
+func TestScreenshots(t *testing.T) {
+	p := demo(t, newDir(t), "Ctrl-C")
+	link := regexp.MustCompile(`http://\S+/sign-in/\S+`).FindString(p.stdout.String())
+	url := regexp.MustCompile(`http://[^/\s]+`).FindString(link)
+	b := newTab(t, url)
+	b.open(link)
+	take(b, shot{name: "sign-in-link"})
+	b.follow("main form button")
+	b.wait(`location.pathname === "/inbox"`)
+	for _, s := range shots {
+		take(b, s)
+	}
+}
+
+func take(b *tab, s shot) {
+	b.t.Helper()
+	for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
+		for _, scheme := range []string{"light", "dark"} {
+			if *screenshots == "" && (size[0] == 390) != (scheme == "dark") {
+				continue // two of the four are enough to see that they work
+			}
+			b.size(size[0], size[1], scheme)
+			if s.open != nil {
+				s.open(b)
+			}
+			b.wait(`document.readyState === "complete"`)
+			if wide := look[float64](b, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
+				b.t.Errorf("%s at %d: %v pixels too wide", s.name, size[0], wide)
+			}
+			if *screenshots != "" {
+				b.picture(filepath.Join(*screenshots, fmt.Sprintf("%s-%d-%s.png", s.name, size[0], scheme)))
+			}
+		}
+	}
+}
+
+// follow clicks an element that leads to another page, and waits for that.
+func (b *tab) follow(selector string) {
+	b.t.Helper()
+	look[bool](b, "window.before = true")
+	b.click(selector)
+	b.wait("!window.before && document.readyState === 'complete'")
+}
+
+// size sets the size of the window; light or dark is the scheme of colours.
+func (b *tab) size(width, height int64, scheme string) {
+	b.t.Helper()
+	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		metrics := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600}
+		if _, err := cdp.Call(ctx, tab, emulation.SetDeviceMetricsOverride, metrics); err != nil {
+			return err
+		}
+		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		}})
+		return err
+	}))
+}
+
+// picture stores a picture of the page, all of its height.
+func (b *tab) picture(file string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(file, png, 0o644)
+	}
+	if err != nil {
+		b.t.Fatalf("%s: %v", file, err)
+	}
+}
