@@ -16,6 +16,7 @@
 //	migrate_test.go  an installation moved from SQLite to PostgreSQL
 //	events_test.go   the feed of events: the command, expiry, a restore
 //	browser_test.go  a browser for the console's pages
+//	screenshots_test.go every page of the console, and pictures of them
 //	pages_test.go    the console's script, in a browser, on a page that the test makes
 //
 // and long tests, whose length a flag sets:

@@ -44,6 +44,16 @@ var shots = []shot{
 	{"inbox-archived", at("/inbox?view=archived")},
 	{"conversation", through("/inbox?view=open", "[data-row]")},
 	{"conversation-closed", through("/inbox?view=closed", "[data-row]")},
+	{"templates", at("/templates")},
+	{"template", through("/templates", "[data-row]")},
+	{"template-new", through("/templates", ".bar .actions a")},
+	{"send-find", at("/send?find=nobody")},
+	{"send-choose", through("/inbox?view=open", "[data-row]", "[data-shortcut=t]")},
+	{"send", func(b *tab) {
+		through("/inbox?view=open", "[data-row]", "[data-shortcut=t]")(b)
+		b.open(look[string](b, `location.href + "&template=" + document.querySelector("#f-template option:nth-child(3)").value`))
+	}},
+	{"me", at("/me")},
 	{"help", func(b *tab) {
 		b.open("/inbox")
 		b.wait("document.documentElement.classList.contains('js')")

@@ -27,7 +27,7 @@ const read = async (answer) => new DOMParser().parseFromString(policy.createHTML
 let asking = 0;
 async function ask(url, part, options) {
 	asking++;
-	const slow = setTimeout(() => root.classList.add("slow"), 400); // the thin bar
+	const slow = setTimeout(() => root.classList.add("slow"), 400);
 	try {
 		const answer = await fetch(url, { signal: AbortSignal.timeout(30000), ...options, headers: { ...options?.headers, "Parley-Part": part } });
 		if (answer.status === 401) tell({ kind: "out" });
@@ -77,7 +77,7 @@ async function refresh(region, s) {
 			show(region, fresh);
 		} else if (answer.status === 404 && !s.gone) {
 			s.gone = true;
-			toast("What was here is deleted.", true);
+			toast("This was deleted.", true);
 		}
 	} catch {
 		s.stale = true;
@@ -211,7 +211,7 @@ all("[data-thread]").forEach(toEnd);
 
 // ---- The stream: one for all tabs of a browser
 
-let cursor = page.cursor ?? "", source, beat = 0, signedOut = false;
+let cursor = page.cursor ?? "", source, beat, signedOut;
 const tab = Math.random();
 const tabs = page.member && new BroadcastChannel("parley " + page.member);
 let recent = [], since = ""; // what the stream said after a cursor, for new tabs
@@ -240,7 +240,7 @@ function listen() {
 	};
 	s.onmessage = say("names");
 	s.addEventListener("reset", say("reset"));
-	s.addEventListener("at", say("at")); // first, and every 15 seconds
+	s.addEventListener("at", say("at")); // every 15 s
 	s.onerror = async () => {
 		if (source !== s) return;
 		tell({ kind: "down" });
@@ -251,7 +251,7 @@ function listen() {
 	};
 }
 
-let lost = 0, away = false, asOf = new Date();
+let lost, away, asOf = new Date();
 function hear(m) {
 	if (m.kind === "hello") { // a new tab: what has it missed?
 		if (!source || !since) return;
@@ -307,7 +307,7 @@ if (tabs) {
 		when("visibilitychange", turn);
 		turn();
 	}
-	setInterval(() => source && Date.now() - beat > 45000 && listen(), 10000); // it died silently
+	setInterval(() => source && Date.now() - beat > 45000 && listen(), 10000); // it has died
 }
 
 // ---- Toasts
@@ -335,7 +335,7 @@ const spoken = make("p", "hidden");
 spoken.role = "status";
 document.body.append(spoken);
 const totals = () => all("[data-status]").map((el) => el.textContent.trim() + " " + el.dataset.status).join(", ");
-let said = totals(), saying = 0;
+let said = totals(), saying;
 function counts() {
 	if (totals() === said) return;
 	saying ||= setTimeout(() => {
@@ -401,7 +401,7 @@ addEventListener("pageshow", (e) => e.persisted && location.reload());
 when("submit", (e) => {
 	const form = e.target, sends = form.matches("[data-send]") && !e.submitter?.name;
 	if (form.method !== "post") return;
-	if (sends || form.dataset.busy) e.preventDefault(); // a double click, too
+	if (sends || form.dataset.busy) e.preventDefault();
 	if (sends && !form.dataset.busy) send(form, e.submitter ?? find("button:not([name])", form));
 	form.dataset.busy = "yes";
 });
@@ -427,7 +427,7 @@ async function send(form, button) {
 }
 
 // A form with data-preview renews that part as its button would.
-let typing = 0;
+let typing;
 when("input", (e) => {
 	const form = e.target.closest("form[data-preview]");
 	clearTimeout(typing);
@@ -436,6 +436,8 @@ when("input", (e) => {
 		if (answer.ok) show(document.getElementById(form.dataset.preview), await read(answer));
 	}, 250);
 });
+
+when("change", ({ target }) => target.form?.matches("[data-auto]") && target.form.requestSubmit());
 
 // ---- Keys
 
