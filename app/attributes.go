@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 
 	"parley/desk"
 )
@@ -39,6 +40,40 @@ func (a *App) ArchiveAttribute(ctx context.Context, p Principal, key string, arc
 		return desk.Change{Attribute: &attribute}, nil
 	})
 	return attribute, err
+}
+
+// OrderAttributes gives attributes positions, so that lists show them in the order of keys.
+// It stores one after the other; if it is interrupted, another call continues.
+func (a *App) OrderAttributes(ctx context.Context, p Principal, keys []string) error {
+	places := make([]int, len(keys)) // those they have, if these differ
+	for i, key := range keys {
+		if existing := p.Settings.Attributes[key]; existing != nil {
+			places[i] = existing.Position
+		}
+	}
+	slices.Sort(places)
+	if len(slices.Compact(slices.Clone(places))) < len(places) {
+		for i := range places {
+			places[i] = i
+		}
+	}
+	for i, key := range keys {
+		if existing := p.Settings.Attributes[key]; existing != nil && existing.Position == places[i] {
+			continue
+		}
+		if err := a.update(ctx, p, desk.AttributesWrite, func(s *desk.Settings) (desk.Change, error) {
+			existing := s.Attributes[key]
+			if existing == nil {
+				return desk.Change{}, desk.NotFoundf("no attribute of this workspace has this key").Advise(desk.ListAttributes)
+			}
+			moved := *existing
+			moved.Position = places[i]
+			return desk.Change{Attribute: &moved}, nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // update edits the principal's workspace. It checks the principal inside the transaction.

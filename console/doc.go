@@ -7,6 +7,9 @@
 //	session.go       sessions: the cookie, when one is stored again
 //	signin.go        signing in and out
 //	me.go            one's own name, look, password
+//	settings.go      settings: the workspace, the members, pages that ask before something is destroyed
+//	keys.go          settings: the keys
+//	attributes.go    settings: the attributes
 //	form.go          fields of forms, and the errors beside them
 //	words.go         advice, codes and confirmations in the console's own words
 //	show.go          times, numbers, phone numbers and initials as people read them

@@ -32,6 +32,9 @@ func (f *form) raw(name string) string {
 // has tells whether a box is ticked, or a button was pressed.
 func (f *form) has(name string) bool { return f.values.Has(name) }
 
+// list returns all values of a field.
+func (f *form) list(name string) []string { return f.values[name] }
+
 // refuse notes an error: beside its field, or for the form as a whole.
 func (f *form) refuse(e *desk.Error) {
 	name := fieldOf(e.At)

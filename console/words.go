@@ -145,6 +145,13 @@ var toasts = map[string]string{
 	"written":  "The customer has written.",
 	"saved":    "Saved.",
 
+	"added":              "Added.",
+	"removed":            "Removed.",
+	"they-are-out":       "Signed out everywhere.",
+	"revoked":            "Revoked.",
+	"attribute-archived": "Archived.",
+	"restored":           "Restored.",
+
 	"out":        "You are signed out.",
 	"everywhere": "You are signed out everywhere.",
 	"password":   "Your password is set. You are signed out everywhere else.",
@@ -156,6 +163,8 @@ var toasts = map[string]string{
 var labels = map[string]string{
 	"email":       "E-mail",
 	"external_id": "Own id",
+	"key":         "Key",
+	"label":       "Name",
 	"old":         "Password now",
 	"password":    "New password",
 	"to":          "Person",

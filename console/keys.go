@@ -1,0 +1,226 @@
+package console
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// permissionWords are the permissions of keys as the pages write them.
+var permissionWords = map[desk.Permission]string{
+	desk.ContactsRead:       "Read contacts",
+	desk.ContactsWrite:      "Create, change and delete contacts",
+	desk.AttributesRead:     "Read attributes",
+	desk.AttributesWrite:    "Change attributes",
+	desk.ConversationsRead:  "Read conversations and messages",
+	desk.ConversationsWrite: "Assign, close and reopen conversations",
+	desk.MessagesSend:       "Send messages",
+	desk.TemplatesRead:      "Read templates",
+	desk.ChannelsRead:       "Read channels",
+	desk.MembersRead:        "Read members",
+	desk.EventsRead:         "Read events",
+	desk.WebhooksRead:       "Read webhooks",
+	desk.WebhooksWrite:      "Change webhooks",
+}
+
+// A keyRow is a line of the list of keys.
+type keyRow struct {
+	ID             desk.ID
+	Name, Text     string // prl_live_ab…
+	Permissions    string
+	Used, Made     moment
+	Expires        moment
+	Expired        bool
+	Revoked        moment
+	Holds          []desk.Permission
+	Boxes          []permissionBox
+	Expiry         []choice
+	ExpiryNow      string
+	BadPermissions string
+}
+
+// A permissionBox is one permission in the form of a key.
+type permissionBox struct {
+	Value, Label string
+	Ticked       bool
+}
+
+type keysData struct{ Keys, Ended []keyRow }
+
+func (c *call) keyRow(k *desk.APIKey, uses map[desk.ID]desk.Time) keyRow {
+	row := keyRow{ID: k.ID, Name: k.Name, Text: "prl_live_" + k.PublicID + "…", Used: c.when(uses[k.ID]), Made: c.when(k.CreatedAt), Expires: c.when(k.ExpiresAt), Revoked: c.when(k.RevokedAt),
+		Expired: k.RevokedAt == 0 && !k.Valid(desk.TimeOf(c.now)), Holds: k.Permissions}
+	switch n := len(k.Permissions); n {
+	case len(desk.Permissions):
+		row.Permissions = "All"
+	case 1:
+		row.Permissions = permissionWords[k.Permissions[0]]
+	default:
+		row.Permissions = count(n) + " of " + count(len(desk.Permissions))
+	}
+	return row
+}
+
+func (s *Server) keys(c *call) error {
+	uses, err := s.app.KeyUses(c.r.Context(), c.p)
+	if err != nil {
+		return err
+	}
+	var data keysData
+	for _, k := range c.p.Settings.Keys() {
+		if row := c.keyRow(k, uses); k.RevokedAt == 0 && !row.Expired {
+			data.Keys = append(data.Keys, row)
+		} else {
+			data.Ended = append(data.Ended, row)
+		}
+	}
+	slices.Reverse(data.Ended)
+	return c.show("keys", view{Title: "Keys", Data: data})
+}
+
+// boxes are the permissions of a form, ticked as it was sent, or as the key has them.
+func (c *call) boxes(held []desk.Permission) (list []permissionBox) {
+	sent := c.form.list("permissions")
+	for _, p := range desk.Permissions {
+		ticked := slices.Contains(held, p)
+		if c.form.values != nil {
+			ticked = slices.Contains(sent, string(p))
+		}
+		list = append(list, permissionBox{string(p), permissionWords[p], ticked})
+	}
+	return list
+}
+
+const day = 24 * time.Hour
+
+// lifetimes are how long keys last.
+var lifetimes = []struct {
+	value, label string
+	long         time.Duration
+}{{"never", "Never", 0}, {"30", "In 30 days", 30 * day}, {"90", "In 90 days", 90 * day}, {"365", "In a year", 365 * day}}
+
+func expiryChoices(first ...choice) []choice {
+	for _, l := range lifetimes {
+		first = append(first, choice{Value: l.value, Label: l.label})
+	}
+	return first
+}
+
+// keyEdit reads the form of a key.
+func (c *call) keyEdit() (edit app.KeyEdit, err error) {
+	name, permissions := c.form.text("name"), strings.Join(c.form.list("permissions"), ",")
+	edit.Name, edit.Permissions = &name, &permissions
+	for _, l := range lifetimes {
+		if c.form.text("expires") == l.value {
+			edit.Expires = &l.long
+		}
+	}
+	if permissions == "" {
+		err = desk.Invalidf("tick at least one permission")
+	}
+	return edit, err
+}
+
+func (c *call) newKeyView() view {
+	return view{Title: "New key", Data: keyRow{Boxes: c.boxes(desk.Permissions), Expiry: expiryChoices(), ExpiryNow: "never"}}
+}
+
+func (s *Server) newKey(c *call) error { return c.show("key-new", c.newKeyView()) }
+
+// madeKey is the data of the page of a new key, which is shown once.
+type madeKey struct{ Name, Text, Curl string }
+
+func (s *Server) makeKey(c *call) error {
+	edit, err := c.keyEdit()
+	var text string
+	var k desk.APIKey
+	if err == nil {
+		text, k, err = s.app.CreateKey(c.r.Context(), c.p, edit)
+	}
+	if err != nil {
+		return c.again("key-new", c.newKeyView(), err)
+	}
+	path := "/v1/me"
+	if slices.Contains(k.Permissions, desk.ContactsRead) {
+		path = "/v1/contacts?limit=1"
+	}
+	return c.show("key-made", view{Title: "New key", Data: madeKey{k.Name, text, "curl -H 'Authorization: Bearer " + text + "' '" + c.base() + path + "'"}})
+}
+
+func (c *call) aKey() (*desk.APIKey, error) {
+	if k := c.p.Settings.Key(c.id("id")); k != nil {
+		return k, nil
+	}
+	return nil, errNotHere
+}
+
+func (c *call) keyView(k *desk.APIKey) (view, error) {
+	uses, err := c.s.app.KeyUses(c.r.Context(), c.p)
+	row := c.keyRow(k, uses)
+	row.Boxes, row.ExpiryNow = c.boxes(k.Permissions), "keep"
+	keep := "Never, as now"
+	if row.Expires.Text != "" {
+		keep = "As now: " + row.Expires.Text
+	}
+	row.Expiry = expiryChoices(choice{Value: "keep", Label: keep})
+	return view{Title: k.Name, Data: row}, err
+}
+
+func (s *Server) key(c *call) error {
+	k, err := c.aKey()
+	if err != nil {
+		return err
+	}
+	v, err := c.keyView(k)
+	if err != nil {
+		return err
+	}
+	return c.show("key", v)
+}
+
+func (s *Server) editKey(c *call) error {
+	k, err := c.aKey()
+	if err != nil {
+		return err
+	}
+	edit, err := c.keyEdit()
+	if err == nil {
+		_, err = s.app.EditKey(c.r.Context(), c.p, k.ID, edit)
+	}
+	if err != nil {
+		v, e := c.keyView(k)
+		if e != nil {
+			return e
+		}
+		return c.again("key", v, err)
+	}
+	return c.see("/settings/keys", "saved")
+}
+
+func revocation(k *desk.APIKey) confirmation {
+	path := "/settings/keys/" + k.ID.String()
+	return confirmation{Heading: "Revoke " + k.Name + "?", Action: path + "/revoke", Button: "Revoke " + k.Name, Back: path,
+		Text: []string{"Programs that use this key are refused from their next request on. It can't be undone; make a new key instead."}}
+}
+
+func (s *Server) askRevocation(c *call) error {
+	k, err := c.aKey()
+	if err != nil {
+		return err
+	}
+	return c.confirm(revocation(k))
+}
+
+func (s *Server) revokeKey(c *call) error {
+	k, err := c.aKey()
+	if err == nil {
+		_, err = s.app.RevokeKey(c.r.Context(), c.p, k.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return c.see("/settings/keys", "revoked")
+}

@@ -1,0 +1,263 @@
+package console
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"parley/app"
+	"parley/desk"
+
+	"github.com/nyaruka/phonenumbers"
+	"golang.org/x/text/language"
+	"golang.org/x/text/language/display"
+)
+
+// A confirmation is the data of a page that asks before something is destroyed.
+type confirmation struct {
+	Heading, Action, Button, Back string
+	Text                          []string
+}
+
+func (c *call) confirm(v confirmation) error {
+	return c.show("confirm", view{Title: v.Heading, Data: v})
+}
+
+// confirmAgain shows the question again, with what is wrong.
+func (c *call) confirmAgain(v confirmation, err error) error {
+	return c.again("confirm", view{Title: v.Heading, Data: v}, err)
+}
+
+// base is the address of this server as the browser knows it. Of headers, only the origin
+// of a form says whether there is TLS before it, and it counts only for the same host.
+func (c *call) base() string {
+	if c.s.publicURL != "" {
+		return c.s.publicURL
+	}
+	if u, err := url.Parse(c.r.Header.Get("Origin")); err == nil && u.Host == c.r.Host && u.Scheme == "https" {
+		return "https://" + c.r.Host
+	}
+	return "http://" + c.r.Host
+}
+
+// workspaceData is what the page of the workspace shows.
+type workspaceData struct {
+	Name, Country string
+	Countries     []choice
+}
+
+func (c *call) workspaceView() view {
+	w := c.p.Settings.Workspace
+	return view{Title: "Workspace", Data: workspaceData{w.Name, w.Country, countries()}}
+}
+
+func (s *Server) workspace(c *call) error { return c.show("settings", c.workspaceView()) }
+
+func (s *Server) editWorkspace(c *call) error {
+	name, country := c.form.text("name"), c.form.text("country")
+	if _, err := s.app.EditWorkspace(c.r.Context(), c.p, app.WorkspaceEdit{Name: &name, Country: &country}); err != nil {
+		return c.again("settings", c.workspaceView(), err)
+	}
+	return c.see("/settings", "saved")
+}
+
+// countries lists those that a workspace may have, by name.
+var countries = sync.OnceValue(func() []choice {
+	names := display.English.Regions()
+	var list []choice
+	for code := range phonenumbers.GetSupportedRegions() {
+		if region, err := language.ParseRegion(code); err == nil && names.Name(region) != "" {
+			list = append(list, choice{Value: code, Label: names.Name(region)})
+		}
+	}
+	slices.SortFunc(list, func(a, b choice) int { return cmp.Compare(a.Label, b.Label) })
+	return append([]choice{{Value: "", Label: "None: numbers are written with their country code"}}, list...)
+})
+
+// roles are the choices of a member's role.
+var roles = []choice{
+	{Value: string(desk.RoleAgent), Label: "Agent: contacts, conversations and sends"},
+	{Value: string(desk.RoleAdmin), Label: "Admin: all that, and the settings"},
+}
+
+// A memberRow is a line of the list of members.
+type memberRow struct {
+	ID          desk.ID
+	Name, Email string
+	Admin, Me   bool
+	Role        string
+	Seen        moment
+	Choices     []choice
+	RoleValue   string
+}
+
+func (c *call) memberRow(m *desk.Member, seen map[desk.ID]desk.Time) memberRow {
+	return memberRow{ID: m.ID, Name: m.Name, Email: m.Email, Admin: m.Role == desk.RoleAdmin, Me: m.ID == c.p.Actor.ID, Role: roleWord(m.Role),
+		RoleValue: string(m.Role), Seen: c.when(seen[m.ID]), Choices: roles}
+}
+
+func (s *Server) members(c *call) error {
+	seen, err := s.app.LastSeen(c.r.Context(), c.p)
+	if err != nil {
+		return err
+	}
+	var rows []memberRow
+	for _, m := range c.p.Settings.Members() {
+		rows = append(rows, c.memberRow(m, seen))
+	}
+	return c.show("members", view{Title: "Members", Data: rows})
+}
+
+func (s *Server) newMember(c *call) error {
+	return c.show("member-new", view{Title: "Add a member", Data: memberRow{Choices: roles, RoleValue: string(desk.RoleAgent)}})
+}
+
+func (s *Server) addMember(c *call) error {
+	m, err := s.app.AddMember(c.r.Context(), c.p, c.form.text("name"), c.form.text("email"), c.form.text("role"))
+	if err != nil {
+		return c.again("member-new", view{Title: "Add a member", Data: memberRow{Choices: roles}}, memberError(err))
+	}
+	return c.see("/settings/members/"+m.ID.String(), "added")
+}
+
+// memberError words an error that names another member by an id.
+func memberError(err error) error {
+	e := desk.AsError(err)
+	if e.At == "/email" && strings.Contains(e.Message, "has it already") {
+		return desk.InvalidAt("/email", "another member of this workspace has it already")
+	}
+	return err
+}
+
+// errNotHere is for a record that is not this workspace's.
+var errNotHere = desk.NotFoundf("no such record")
+
+// aMember is the member of the path.
+func (c *call) aMember() (*desk.Member, error) {
+	if m := c.p.Settings.Member(c.id("id")); m != nil {
+		return m, nil
+	}
+	return nil, errNotHere
+}
+
+func (c *call) memberView(m *desk.Member) (view, error) {
+	seen, err := c.s.app.LastSeen(c.r.Context(), c.p)
+	return view{Title: m.Name, Data: c.memberRow(m, seen)}, err
+}
+
+func (s *Server) member(c *call) error {
+	m, err := c.aMember()
+	if err != nil {
+		return err
+	}
+	v, err := c.memberView(m)
+	if err != nil {
+		return err
+	}
+	return c.show("member", v)
+}
+
+func (s *Server) editMember(c *call) error {
+	m, err := c.aMember()
+	if err != nil {
+		return err
+	}
+	name, email, role := c.form.text("name"), c.form.text("email"), c.form.text("role")
+	if _, err := s.app.EditMember(c.r.Context(), c.p, m.ID, app.MemberEdit{Name: &name, Email: &email, Role: &role}); err != nil {
+		v, e := c.memberView(m)
+		if e != nil {
+			return e
+		}
+		return c.again("member", v, memberError(err))
+	}
+	return c.see("/settings/members", "saved")
+}
+
+// madeLink is the data of the page of a new sign-in link, which is shown once.
+type madeLink struct {
+	Name, URL, Back string
+	Until           moment
+}
+
+func (s *Server) makeLink(c *call) error {
+	m, err := c.aMember()
+	if err != nil {
+		return err
+	}
+	token, until, err := s.app.MakeLink(c.r.Context(), c.p, m.ID)
+	if err != nil {
+		return err
+	}
+	return c.show("member-link", view{Title: "Sign-in link", Data: madeLink{m.Name, c.base() + "/sign-in/" + token, "/settings/members/" + m.ID.String(), c.clock(until)}})
+}
+
+func (s *Server) signOutMember(c *call) error {
+	m, err := c.aMember()
+	if err != nil {
+		return err
+	}
+	if err := s.app.EndSessions(c.r.Context(), c.p, m.ID); err != nil {
+		return err
+	}
+	if m.ID == c.p.Actor.ID {
+		return c.see("/sign-in", "everywhere")
+	}
+	return c.see("/settings/members/"+m.ID.String(), "they-are-out")
+}
+
+func (c *call) removal(m *desk.Member) (confirmation, error) {
+	contacts, conversations, err := c.s.app.Held(c.r.Context(), c.p, m.ID)
+	v := confirmation{
+		Heading: "Remove " + m.Name + "?", Action: "/settings/members/" + m.ID.String() + "/remove", Button: "Remove " + m.Name, Back: "/settings/members/" + m.ID.String(),
+		Text: []string{"They are signed out at once, and their password and links end."},
+	}
+	if contacts == 0 && conversations == 0 {
+		v.Text = append(v.Text, "They hold no contact and no open conversation.")
+	} else {
+		v.Text = append(v.Text, "Back to the pool go "+countOf(contacts, "contact", "contacts")+" and "+countOf(conversations, "open conversation", "open conversations")+".")
+	}
+	return v, err
+}
+
+// countOf counts things up to 99+.
+func countOf(n int, one, many string) string {
+	switch n {
+	case 0:
+		return "no " + one
+	case 1:
+		return "1 " + one
+	}
+	return upTo99(n) + " " + many
+}
+
+func (s *Server) askRemoval(c *call) error {
+	m, err := c.aMember()
+	if err != nil {
+		return err
+	}
+	v, err := c.removal(m)
+	if err != nil {
+		return err
+	}
+	return c.confirm(v)
+}
+
+func (s *Server) removeMember(c *call) error {
+	m, err := c.aMember()
+	if err != nil {
+		return err
+	}
+	if err := s.app.RemoveMember(c.r.Context(), c.p, m.ID); err != nil {
+		if !desk.IsType(err, desk.InvalidRequest) {
+			return err
+		}
+		v, e := c.removal(m)
+		if e != nil {
+			return e
+		}
+		return c.confirmAgain(v, err)
+	}
+	return c.see("/settings/members", "removed")
+}
