@@ -179,15 +179,19 @@ func (a *App) NewestContacts(ctx context.Context, p Principal, owner desk.ID, cu
 // FindContacts returns the contacts that hold a text as an e-mail, as a phone number in any
 // spelling, or as an external id, the oldest first: each may be another contact's.
 func (a *App) FindContacts(ctx context.Context, p Principal, text string) ([]*desk.Contact, error) {
-	meant := desk.Readings(text, p.Settings.Country)
-	if len(meant) == 0 {
+	return a.ContactsHolding(ctx, p, desk.Readings(text, p.Settings.Country))
+}
+
+// ContactsHolding returns the contacts that hold one of the identities, the oldest first.
+func (a *App) ContactsHolding(ctx context.Context, p Principal, list []desk.Identity) ([]*desk.Contact, error) {
+	if len(list) == 0 {
 		return nil, nil
 	}
-	book, err := a.store.Book(ctx, p.Workspace(), desk.Lookup{Identities: meant})
+	book, err := a.store.Book(ctx, p.Workspace(), desk.Lookup{Identities: list})
 	if err != nil {
 		return nil, err
 	}
-	return book.Holding(meant), nil
+	return book.Holding(list), nil
 }
 
 // holder returns the one contact that holds all the identities of a filter, if it

@@ -21,6 +21,9 @@
 //	conversation.go  a conversation: its messages, who holds it, its status
 //	templates.go     the templates of a channel: state, preview, what fills their variables
 //	send.go          the form that sends a template
+//	contacts.go      the list of contacts, and finding one
+//	contact.go       a contact, a new one, deleting one
+//	person.go        the fields of a contact in a form
 //
 // A new page is a line in routes.go, a file, and a template in templates/. Handlers call
 // app and render; they decide nothing.

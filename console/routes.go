@@ -66,5 +66,13 @@ func (s *Server) routes() []route {
 		{"POST /templates/{channel}/{name}/{language}", desk.Administer, s.bindTemplate},
 		{"GET /send", desk.MessagesSend, s.sendForm},
 		{"POST /send", desk.MessagesSend, s.send},
+		{"GET /contacts", desk.ContactsRead, s.contacts},
+		{"GET /contacts/new", desk.ContactsWrite, s.newContact},
+		{"POST /contacts/new", desk.ContactsWrite, s.createContact},
+		{"GET /contacts/{id}", desk.ContactsRead, s.contact},
+		{"POST /contacts/{id}", desk.ContactsWrite, s.saveContact},
+		{"POST /contacts/{id}/remove", desk.ContactsWrite, s.removeIdentity},
+		{"GET /contacts/{id}/delete", desk.ContactsDelete, s.deletingContact},
+		{"POST /contacts/{id}/delete", desk.ContactsDelete, s.deleteContact},
 	}
 }

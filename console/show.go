@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -177,12 +176,7 @@ func nameOf(c *desk.Contact) string {
 
 // attributeFacts lists a contact's attributes that are not archived, as people read them.
 func (c *call) attributeFacts(contact *desk.Contact) (list []fact) {
-	var values map[string]any
-	decoder := json.NewDecoder(strings.NewReader(contact.Attributes.JSON()))
-	decoder.UseNumber()
-	if decoder.Decode(&values) != nil {
-		return nil // stored values are JSON
-	}
+	values := attributesOf(contact)
 	for _, a := range c.p.Settings.SortedAttributes() {
 		if v, ok := values[a.Key]; ok && !a.Archived {
 			list = append(list, fact{a.Label, c.attributeText(a, v)})

@@ -157,6 +157,8 @@ var toasts = map[string]string{
 	"password":   "Your password is set. You are signed out everywhere else.",
 	"sent":       "Sent.",
 	"fetched":    "The templates were fetched.",
+	"created":    "Created.",
+	"deleted":    "Deleted.",
 }
 
 // labels are the words for fields whose name is not one.

@@ -84,7 +84,7 @@ func (b *Book) Apply(op *Op, actor Actor, now Time, newID func() ID) (Outcome, e
 	}
 	switch op.Kind {
 	case OpUpsert:
-		return b.upsert(&op.Write, actor, now, newID)
+		return b.upsert(op, actor, now, newID)
 	case OpPatch:
 		return b.patch(op, actor, now)
 	case OpRemoveIdentity:
@@ -117,12 +117,12 @@ func (b *Book) Stored(o Outcome) Outcome {
 	return o
 }
 
-func (b *Book) upsert(w *ContactWrite, actor Actor, now Time, newID func() ID) (Outcome, error) {
+func (b *Book) upsert(op *Op, actor Actor, now Time, newID func() ID) (Outcome, error) {
 	var current *Contact
-	conflict := false
+	w, conflict := &op.Write, false
 	for _, i := range w.Sent {
 		held, ambiguous := b.holder(i)
-		conflict = conflict || ambiguous
+		conflict = conflict || ambiguous || op.New && held != nil
 		if held != nil {
 			conflict = conflict || current != nil && current != held
 			current = held
@@ -172,6 +172,9 @@ func (b *Book) patch(op *Op, actor Actor, now Time) (Outcome, error) {
 	current, err := b.byID(op.Target)
 	if err != nil {
 		return Outcome{}, err
+	}
+	if e := b.entries[op.Target]; op.Version != 0 && (e.Now != e.Stored || current.Version != op.Version) {
+		return Outcome{}, Errorf(Changed, "the contact has changed meanwhile: nothing was stored")
 	}
 	owner, attributes, err := b.meaning(&op.Write)
 	if err != nil {

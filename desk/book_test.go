@@ -867,3 +867,48 @@ func TestUpsert_fixed_external_ids(t *testing.T) {
 		t.Errorf("a patch: %v", err)
 	}
 }
+
+// TestBook_new: what makes a new contact is refused if anybody holds one of its identities.
+func TestBook_new(t *testing.T) {
+	t.Parallel()
+	w := write(func(w *desk.ContactWrite) {
+		w.Email = desk.Field[string]{Set: true, Value: "ann@example.com"}
+		w.Sent = handles("email", "ann@example.com")
+	})
+	b := desk.NewBook(settings, 1)
+	next := func() desk.ID { return id(1) }
+	if o, err := b.Apply(&desk.Op{Kind: desk.OpUpsert, New: true, Write: w}, actor, 1, next); err != nil || o.Status != desk.StatusCreated {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	_, err := b.Apply(&desk.Op{Kind: desk.OpUpsert, New: true, Write: w}, actor, 2, next)
+	if e := desk.AsError(err); e.Type != desk.IdentityConflict || !reflect.DeepEqual(e.Details, handles("email", "ann@example.com")) {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestBook_version: a patch that expects a version is refused after any change, even of the
+// same flush.
+func TestBook_version(t *testing.T) {
+	t.Parallel()
+	name := func(s string) desk.ContactWrite {
+		return desk.ContactWrite{Name: desk.Field[string]{Set: true, Value: s}}
+	}
+	b := desk.NewBook(settings, 1)
+	b.Load(&desk.Contact{ID: id(1), Name: "Ann", Version: 7})
+	apply := func(version int64, s string) error {
+		_, err := b.Apply(&desk.Op{Kind: desk.OpPatch, ByID: true, Target: id(1), Version: version, Write: name(s)}, actor, 1, nil)
+		return err
+	}
+	for _, c := range []struct {
+		version int64
+		name    string
+		want    desk.ErrorType
+	}{{6, "Older", desk.Changed}, {8, "Newer", desk.Changed}, {7, "Anna", ""}, {7, "Again", desk.Changed}, {0, "Any", ""}} {
+		if err := apply(c.version, c.name); c.want == "" && err != nil || c.want != "" && !desk.IsType(err, c.want) {
+			t.Errorf("version %d: %v", c.version, err)
+		}
+	}
+	if got := b.Contact(id(1)).Name; got != "Any" {
+		t.Errorf("named %s", got)
+	}
+}

@@ -24,6 +24,9 @@ type Op struct {
 	Brief       bool // whether the caller needs only the outcome's status and id
 	DetailBytes int  // the size limit of an error's details, without the first entry; 0: MaxDetailBytes
 
+	New     bool  // upsert: nobody may hold one of the identities yet
+	Version int64 // patch: the contact must still have this version, otherwise Changed; 0: any
+
 	Remove []Identity // remove identity: readings of one handle; the first that the contact holds is removed
 }
 

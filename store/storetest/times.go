@@ -53,6 +53,20 @@ func (l Listed) pages(t *testing.T, s app.Store) (pages []page) {
 			}})
 		}
 	}
+	for name, owner := range map[string]desk.ID{"all": {}, "owner": l.Most, "owner of one": l.Little, "owner of none": l.Nothing} {
+		for place, before := range map[string]*desk.ContactPlace{"first": nil, "deep": {UpdatedAt: desk.Time(l.Count / 10), ID: l.Most}} {
+			pages = append(pages, page{"newest contacts: " + name + ", " + place, func() error {
+				_, _, err := s.NewestContacts(ctx, ws, owner, before, limit)
+				return err
+			}})
+		}
+	}
+	for name, channel := range map[string]desk.ID{"all": {}, "a channel": l.Channel, "a channel of one": l.Little} {
+		pages = append(pages, page{"counts: " + name, func() error {
+			_, err := s.CountConversations(ctx, ws, l.Most, channel)
+			return err
+		}})
+	}
 	for _, status := range []desk.ConversationStatus{"", desk.StatusOpen, desk.StatusArchived} {
 		filters := map[string]desk.ConversationFilter{
 			"all": {}, "none": {Unassigned: true}, "assignee": {Assignee: l.Most}, "assignee of one": {Assignee: l.Little}, "assignee of none": {Assignee: l.Nothing},

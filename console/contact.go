@@ -1,0 +1,320 @@
+package console
+
+import (
+	"slices"
+	"strings"
+
+	"parley/desk"
+)
+
+// A contactPage is the page of a contact, or the form for a new one.
+type contactPage struct {
+	ID        desk.ID // zero for a new one
+	Action    string
+	Name      string
+	Main      []*contactField // the fields that every contact has
+	Own       []*contactField // the workspace's attributes
+	Archived  []fact
+	Also      []handleRow
+	Add       [2]*field // a further address: its kind and its value
+	Holders   []holderRow
+	Talks     []conversationLink
+	Since     moment // of the opt-out
+	Known     moment // when it was made
+	Changed   moment
+	MayWrite  bool
+	MaySend   bool
+	MayDelete bool
+}
+
+// A handleRow is a further identity.
+type handleRow struct{ Kind, Value, Label, Shown string }
+
+// A holderRow is a contact that holds what a form would store.
+type holderRow struct {
+	Href, Name string
+	What       string // the address
+	Field      string // in which it was typed
+}
+
+// kindLabels are the words for the kinds of identities that parley knows.
+var kindLabels = map[string]string{
+	desk.KindPhone:        "Phone",
+	desk.KindEmail:        "E-mail",
+	desk.KindExternalID:   "Own id",
+	desk.KindWhatsApp:     "WhatsApp number",
+	desk.KindWhatsAppUser: "WhatsApp user",
+}
+
+func kindLabel(kind string) string {
+	if label := kindLabels[kind]; label != "" {
+		return label
+	}
+	return capital(strings.ReplaceAll(kind, "_", " "))
+}
+
+// identityText is an identity's value as people read it.
+func identityText(i desk.Identity) string {
+	if i.Kind == desk.KindPhone || i.Kind == desk.KindWhatsApp {
+		return phone(i.Value)
+	}
+	return i.Value
+}
+
+func (s *Server) contact(c *call) error {
+	contact, err := s.app.Contact(c.r.Context(), c.p, c.id("id"))
+	if err != nil {
+		return err
+	}
+	page, err := c.contactPage(contact)
+	if err != nil {
+		return err
+	}
+	return c.show("contact", view{Title: page.Name, Data: page})
+}
+
+func (c *call) contactPage(contact *desk.Contact) (*contactPage, error) {
+	p := c.contactForm(contact, "/contacts/"+contact.ID.String())
+	p.ID, p.Name, p.Known, p.Changed = contact.ID, nameOf(contact), c.when(contact.CreatedAt), c.when(contact.UpdatedAt)
+	p.MaySend, p.MayDelete = c.may(desk.MessagesSend), c.may(desk.ContactsDelete)
+	values := attributesOf(contact)
+	for _, a := range c.p.Settings.SortedAttributes() {
+		if v, held := values[a.Key]; held && a.Archived {
+			p.Archived = append(p.Archived, fact{a.Label, c.attributeText(a, v)})
+		}
+	}
+	for _, i := range contact.Further {
+		p.Also = append(p.Also, handleRow{i.Kind, i.Value, kindLabel(i.Kind), identityText(i)})
+	}
+	since, err := c.s.app.OptedOut(c.r.Context(), c.p, contact)
+	if err != nil {
+		return nil, err
+	}
+	p.Since = c.when(since)
+	list, _, err := c.s.app.ContactConversations(c.r.Context(), c.p, contact.ID, "", "", otherConversations)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range list {
+		label := capital(standing(v, c.memberName(v.AssignedMember)))
+		if channel := c.p.Settings.Channel(v.ChannelID); channel != nil {
+			label = channelName(channel, false) + ", " + standing(v, c.memberName(v.AssignedMember))
+		}
+		p.Talks = append(p.Talks, conversationLink{Href: "/inbox/" + v.ID.String(), Label: label, At: c.when(v.LastMessageAt)})
+	}
+	return p, nil
+}
+
+// contactForm has the fields of a contact, or, for nil, those of a new one.
+func (c *call) contactForm(contact *desk.Contact, action string) *contactPage {
+	p := &contactPage{Action: action, MayWrite: c.may(desk.ContactsWrite)}
+	for _, f := range c.contactFields(contact) {
+		if strings.Contains(f.Name, ".") {
+			p.Own = append(p.Own, f)
+		} else {
+			p.Main = append(p.Main, f)
+		}
+	}
+	p.Add = [2]*field{
+		c.form.Field("add_kind", "Kind", "", desk.KindPhone).Of([]choice{
+			{Value: desk.KindPhone, Label: "Phone"}, {Value: desk.KindEmail, Label: "E-mail"}, {Value: desk.KindWhatsApp, Label: "WhatsApp number"}, {Value: desk.KindExternalID, Label: "Own id"},
+		}),
+		c.form.Field("add_value", "Another address", "", ""),
+	}
+	return p
+}
+
+func (p *contactPage) fields() []*contactField { return slices.Concat(p.Main, p.Own) }
+
+// read puts what was typed into a write: of a contact as it is stored, what differs from
+// what its page showed. It notes what can't be read, and which fields another has changed,
+// too, and tells whether there is neither.
+func (c *call) read(p *contactPage, contact *desk.Contact, w *desk.ContactWrite) bool {
+	good, leave := true, c.form.text("leave")
+	for _, f := range p.fields() {
+		if f.Value == f.Was || f.Name == leave {
+			continue
+		}
+		if contact != nil {
+			now := f.of(contact)
+			if now == f.Value {
+				continue // both did the same
+			}
+			if now != f.Was {
+				both := &bothChanged{Now: now, Shown: f.readable(now)}
+				if c.form.typed("now."+f.Name) == now {
+					both.Keep, both.Mine = c.form.text("choose."+f.Name) == "keep", c.form.text("choose."+f.Name) == "mine"
+				}
+				f.Both = both
+				if both.Keep {
+					continue
+				}
+				if !both.Mine {
+					good = false
+					c.form.wrong(f.Name, "Somebody has changed this meanwhile. Choose one of both.")
+				}
+			}
+		}
+		if err := f.write(w, f.Value); err != nil {
+			good = false
+			c.form.wrong(f.Name, sentence(err.Error()))
+		}
+	}
+	if value := c.form.text("add_value"); value != "" && leave != "add_value" {
+		i, err := desk.ParseIdentity(c.form.text("add_kind"), value, c.p.Settings.Country)
+		if err != nil {
+			good = false
+			c.form.wrong("add_value", sentence(err.Error()))
+		} else {
+			w.Identities = desk.Field[[]desk.Identity]{Set: true, Value: []desk.Identity{i}}
+			w.Sent = desk.AddIdentity(w.Sent, i)
+		}
+	}
+	p.note(c.form)
+	return good
+}
+
+// note puts the errors beside their fields.
+func (p *contactPage) note(f *form) {
+	for _, field := range p.fields() {
+		field.Error = f.errors[field.Name]
+	}
+	p.Add[1].Error = f.errors["add_value"]
+}
+
+// saveTries is how often a form is compared with its contact again, because another has
+// changed the contact in between.
+const saveTries = 5
+
+func (s *Server) saveContact(c *call) error {
+	ctx, id := c.r.Context(), c.id("id")
+	for try := 1; ; try++ {
+		contact, err := s.app.Contact(ctx, c.p, id)
+		if err != nil {
+			return err
+		}
+		page, err := c.contactPage(contact)
+		if err != nil {
+			return err
+		}
+		op := &desk.Op{Kind: desk.OpPatch, ByID: true, Target: id, Version: contact.Version}
+		if !c.read(page, contact, &op.Write) {
+			problem := desk.Errorf(desk.InvalidRequest, "not everything could be saved, so nothing was")
+			if slices.ContainsFunc(page.fields(), func(f *contactField) bool { return f.Both != nil }) {
+				problem = desk.Errorf(desk.Changed, "somebody has changed this contact meanwhile, so nothing was saved")
+			}
+			return c.again("contact", view{Title: page.Name, Data: page}, problem)
+		}
+		_, err = s.app.Write(ctx, c.p, op)
+		switch {
+		case err == nil:
+			return c.see(page.Action, "saved")
+		case desk.IsType(err, desk.Changed) && try < saveTries:
+			c.form.errors = nil
+		default:
+			return c.refusedContact("contact", page, err)
+		}
+	}
+}
+
+// refusedContact shows the form of a contact again with the reason why it was refused:
+// beside the attributes, or with the contacts that hold what was typed.
+func (c *call) refusedContact(name string, p *contactPage, err error) error {
+	e := desk.AsError(err)
+	switch details := e.Details.(type) {
+	case []desk.AttributeProblem:
+		for _, problem := range details {
+			c.form.wrong(attributeName(problem.Key), sentence(problem.Message))
+		}
+		p.note(c.form)
+	case []desk.Identity:
+		holders, err := c.s.app.ContactsHolding(c.r.Context(), c.p, details)
+		if err != nil {
+			return err
+		}
+		for _, i := range details {
+			for _, h := range holders {
+				if h.ID != p.ID && slices.ContainsFunc(h.Identities(), func(held desk.Identity) bool { return held.Claim() == i.Claim() }) {
+					p.Holders = append(p.Holders, holderRow{"/contacts/" + h.ID.String(), nameOf(h), identityText(i), c.fieldOfIdentity(p, i)})
+				}
+			}
+		}
+	}
+	switch e.Type {
+	case desk.NotFound, desk.Unauthorized, desk.Forbidden, desk.Internal:
+		return err
+	case desk.IdentityConflict:
+		e = desk.Errorf(desk.IdentityConflict, "somebody else has this address, so nothing was saved")
+	}
+	return c.again(name, view{Title: p.Name, Data: p}, e)
+}
+
+// fieldOfIdentity is the field in which an identity was typed.
+func (c *call) fieldOfIdentity(p *contactPage, i desk.Identity) string {
+	for _, f := range p.Main {
+		typed, err := desk.ParseIdentity(f.Name, f.Value, c.p.Settings.Country)
+		if f.Value != f.Was && err == nil && typed.Claim() == i.Claim() && kindLabels[f.Name] != "" {
+			return f.Name
+		}
+	}
+	return "add_value"
+}
+
+func (s *Server) newContact(c *call) error {
+	return c.show("contact-new", view{Title: "New contact", Data: c.contactForm(nil, "/contacts/new")})
+}
+
+func (s *Server) createContact(c *call) error {
+	p := c.contactForm(nil, "/contacts/new")
+	p.Name = "New contact"
+	op := &desk.Op{Kind: desk.OpUpsert, New: true}
+	good := c.read(p, nil, &op.Write)
+	if good && len(op.Write.Sent) == 0 {
+		good = false
+		c.form.wrong("phone", "Give a phone number, an e-mail or an own id: without one, nobody could find this contact again.")
+		p.note(c.form)
+	}
+	if !good {
+		return c.again("contact-new", view{Title: p.Name, Data: p}, desk.Errorf(desk.InvalidRequest, "not everything could be saved, so nothing was"))
+	}
+	outcome, err := s.app.Write(c.r.Context(), c.p, op)
+	if err != nil {
+		return c.refusedContact("contact-new", p, err)
+	}
+	return c.see("/contacts/"+outcome.ID.String(), "created")
+}
+
+func (s *Server) removeIdentity(c *call) error {
+	id := c.id("id")
+	op := &desk.Op{Kind: desk.OpRemoveIdentity, ByID: true, Target: id, Remove: []desk.Identity{{Kind: c.form.text("kind"), Value: c.form.values.Get("value")}}}
+	if _, err := s.app.Write(c.r.Context(), c.p, op); err != nil {
+		return err
+	}
+	return c.see("/contacts/"+id.String(), "removed")
+}
+
+func askDelete(contact *desk.Contact) confirmation {
+	path := "/contacts/" + contact.ID.String()
+	return confirmation{
+		Heading: "Delete " + nameOf(contact) + "?", Action: path + "/delete", Button: "Delete", Back: path,
+		Text: []string{
+			"The contact goes for good, with its addresses, its conversations and all their messages, and with what the logs say of this person.",
+			"An opt-out stays: it belongs to the number, and is kept without it.",
+		},
+	}
+}
+
+func (s *Server) deletingContact(c *call) error {
+	contact, err := s.app.Contact(c.r.Context(), c.p, c.id("id"))
+	if err != nil {
+		return err
+	}
+	return c.confirm(askDelete(contact))
+}
+
+func (s *Server) deleteContact(c *call) error {
+	if _, err := s.app.Write(c.r.Context(), c.p, &desk.Op{Kind: desk.OpDelete, ByID: true, Target: c.id("id")}); err != nil {
+		return err
+	}
+	return c.see("/contacts", "deleted")
+}

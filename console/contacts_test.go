@@ -1,0 +1,251 @@
+package console
+
+import (
+	"context"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"parley/desk"
+)
+
+// person stores a contact as a system would, and returns its page.
+func (w *world) person(phone, name, owner string) (path string, id desk.ID) {
+	w.t.Helper()
+	op := &desk.Op{Kind: desk.OpUpsert}
+	op.Write.Phone = desk.Field[string]{Set: true, Value: phone}
+	op.Write.Name = desk.Field[string]{Set: true, Value: name}
+	op.Write.Sent = []desk.Identity{{Kind: desk.KindPhone, Value: phone}}
+	if owner != "" {
+		op.Write.Owner = desk.Field[string]{Set: true, Value: owner}
+	}
+	o, err := w.app.Write(context.Background(), w.operator(), op)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return "/contacts/" + o.ID.String(), o.ID
+}
+
+// attribute makes an attribute of the workspace.
+func (w *world) attribute(key, label string, kind desk.AttributeType, options ...string) {
+	w.t.Helper()
+	in := desk.AttributeInput{Key: key, Label: desk.Field[string]{Set: true, Value: label}, Type: desk.Field[string]{Set: true, Value: string(kind)}}
+	if options != nil {
+		in.Options = desk.Field[[]string]{Set: true, Value: options}
+	}
+	if _, _, err := w.app.PutAttribute(context.Background(), w.operator(), in); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestContacts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nora, mei := w.as(w.nora), w.as(w.mei)
+	mei.get("/contacts").want(200, "No contacts yet", "New contact").golden("contacts/none")
+	first, _ := w.person("34612345678", "Lucía Fernández", "mei@harbour.example")
+	w.person("34612345679", "سارة الخطيب", "")
+	mei.get("/contacts").want(200, "Lucía Fernández", "34 612 34 56 78", "you").lacks("Next 50").golden("contacts/list")
+	nora.get("/contacts?owner="+w.mei.ID.String()).want(200, "Lucía", "Mei Tanaka").lacks("سارة")
+	nora.get("/contacts?owner="+w.nora.ID.String()).want(200, "This member owns no contact")
+	for _, find := range []string{"612 34 56 78", "+34612345678", " 0034 612-345-678 "} {
+		mei.get("/contacts?find="+url.QueryEscape(find)).want(200, "Lucía", "1 found").lacks("سارة")
+	}
+	mei.get("/contacts?find=Luc%C3%ADa").want(200, "Nobody has this").golden("contacts/not_found")
+	for i := range pageRows + 1 {
+		w.person("3461234"+string(rune('0'+i/10))+string(rune('0'+i%10))+"99", "Person", "")
+	}
+	page := mei.get("/contacts").want(200, "Next 50").lacks("سارة").body
+	next := regexp.MustCompile(`href="(/contacts\?after=[^"]+)"`).FindStringSubmatch(page)[1]
+	mei.get(next).want(200, "Lucía", "سارة", "Newest").lacks("Next 50")
+	nora.get(strings.Replace(next, "?", "?owner="+w.mei.ID.String()+"&", 1)).want(200, "Lucía")
+
+	mei.get(first).want(200, "Lucía Fernández").lacks("Delete")
+	mei.get(first+"/delete").want(403, "Nora Lindqvist")
+	mei.post(first + "/delete").want(403)
+	nora.get(first+"/delete").want(200, "Delete Lucía Fernández?").golden("contacts/delete")
+	nora.post(first + "/delete").sends("/contacts?done=deleted")
+	nora.get(first).want(404, "Not here")
+}
+
+// sent is a form as a browser sends it: the values of the page, with some replaced.
+func sent(t *testing.T, page string, replaced ...string) (pairs []string) {
+	t.Helper()
+	_, form, ok := strings.Cut(page, `<form id="contact"`)
+	if !ok {
+		t.Fatalf("no form in %s", page)
+	}
+	form, _, _ = strings.Cut(form, "</form>")
+	values := url.Values{}
+	for _, m := range regexp.MustCompile(`<input [^>]*name="([^"]+)"(?: type="([^"]+)")? value="([^"]*)"([^>]*)>`).FindAllStringSubmatch(form, -1) {
+		values.Set(m[1], unescape(m[3]))
+	}
+	for _, m := range regexp.MustCompile(`<input type="(hidden|checkbox|radio)" name="([^"]+)" value="([^"]*)"([^>]*)>`).FindAllStringSubmatch(form, -1) {
+		if m[1] == "hidden" {
+			values.Set(m[2], unescape(m[3]))
+			continue
+		}
+		if values.Has(m[2]) && !values.Has("box."+m[2]) {
+			values.Del(m[2])
+		}
+		values.Set("box."+m[2], "")
+		if strings.Contains(m[4], "checked") {
+			values.Add(m[2], unescape(m[3]))
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?s)<textarea [^>]*name="([^"]+)"[^>]*>(.*?)</textarea>`).FindAllStringSubmatch(form, -1) {
+		values.Set(m[1], unescape(m[2]))
+	}
+	for _, m := range regexp.MustCompile(`(?s)<select [^>]*name="([^"]+)"[^>]*>(.*?)</select>`).FindAllStringSubmatch(form, -1) {
+		if o := regexp.MustCompile(`value="([^"]*)" selected`).FindStringSubmatch(m[2]); o != nil {
+			values.Set(m[1], unescape(o[1]))
+		}
+	}
+	for i := 0; i+1 < len(replaced); i += 2 {
+		values.Del(replaced[i])
+	}
+	for i := 0; i+1 < len(replaced); i += 2 {
+		values.Add(replaced[i], replaced[i+1])
+	}
+	for name, list := range values {
+		for _, v := range list {
+			if name != "member" && !strings.HasPrefix(name, "box.") {
+				pairs = append(pairs, name, v)
+			}
+		}
+	}
+	return pairs
+}
+
+func unescape(s string) string {
+	return strings.NewReplacer("&#43;", "+", "&#34;", `"`, "&#39;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(s)
+}
+
+func (w *world) stored(id desk.ID) *desk.Contact {
+	w.t.Helper()
+	c, err := w.app.Contact(context.Background(), w.operator(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+func TestContact(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	w.attribute("plan", "Plan", desk.SelectAttribute, "free", "pro")
+	w.attribute("visits", "Visits", desk.NumberAttribute)
+	w.attribute("born", "Born", desk.DateAttribute)
+	w.attribute("last", "Last visit", desk.DatetimeAttribute)
+	w.attribute("vip", "Guest of honour", desk.BooleanAttribute)
+	w.attribute("tags", "Tags", desk.MultiselectAttribute, "books", "maps", "<b>")
+	w.attribute("site", "Site", desk.URLAttribute)
+	w.attribute("about", "About", desk.TextAttribute)
+	path, id := w.person("34612345678", "Lucía Fernández", "")
+	w.writes("+34 612 34 56 78", "", "Hello")
+	page := mei.get(path).want(200, "Conversations", "Sandbox, unassigned", "Send a template").golden("contacts/contact").body
+
+	// A form that nobody changed stores nothing.
+	before := *w.stored(id)
+	mei.post(path, sent(t, page)...).sends(path + "?done=saved")
+	if after := *w.stored(id); after.Version != before.Version || after.UpdatedAt != before.UpdatedAt {
+		t.Errorf("stored %+v, was %+v", after, before)
+	}
+
+	mei.post(path, sent(t, page, "name", "Lucía F.", "email", "Lucia@Example.com", "external_id", "crm-7", "owner", w.mei.ID.String(), "note", "Likes maps.\r\nCall back.",
+		"attributes.plan", "pro", "attributes.visits", "3.50", "attributes.born", "1990-02-03", "attributes.last", "2026-03-01T10:00", "attributes.vip", "true",
+		"attributes.tags", "<b>", "attributes.tags", "books", "attributes.site", "https://example.com/?a=1&b=2", "attributes.about", "One\nTwo",
+		"add_kind", "phone", "add_value", "+34 612 34 56 99")...).sends(path + "?done=saved")
+	c := w.stored(id)
+	if c.Name != "Lucía F." || c.Email != "Lucia@Example.com" || c.ExternalID != "crm-7" || c.Owner.ID != w.mei.ID || c.Note != "Likes maps.\nCall back." || c.Phone != "34612345678" {
+		t.Errorf("%+v", c)
+	}
+	const attributes = `{"about":"One\nTwo","born":"1990-02-03","last":"2026-03-01T10:00:00.000Z","plan":"pro","site":"https://example.com/?a=1&b=2","tags":["<b>","books"],"vip":true,"visits":3.5}`
+	if got := c.Attributes.JSON(); got != attributes {
+		t.Errorf("attributes %s, want %s", got, attributes)
+	}
+	page = mei.get(path+"?done=saved").want(200, "Saved.", "34 612 34 56 99", "Remove").golden("contacts/full").body
+	version := c.Version
+	mei.post(path, sent(t, page)...).sends(path + "?done=saved")
+	if w.stored(id).Version != version {
+		t.Error("a form that nobody changed stored something")
+	}
+	mei.post(path, sent(t, page, "owner", "", "email", "", "attributes.tags", "maps", "attributes.vip", "", "attributes.last", "")...).sends(path + "?done=saved")
+	c = w.stored(id)
+	if c.Owner != nil || c.Email != "" || !strings.Contains(c.Attributes.JSON(), `"tags":["maps"],"visits"`) {
+		t.Errorf("%+v", c)
+	}
+	mei.post(path+"/remove", "kind", "phone", "value", "34612345699").sends(path + "?done=removed")
+	mei.post(path+"/remove", "kind", "phone", "value", "34612345699").want(404)
+	if c = w.stored(id); len(c.Further) != 0 {
+		t.Errorf("%+v", c.Further)
+	}
+
+	// What can't be read or stored is named beside its field, and nothing is stored.
+	version = c.Version
+	page = mei.get(path).body
+	mei.post(path, sent(t, page, "name", "New", "phone", "call me", "attributes.born", "1990")...).want(422, "Error: ", `value="call me"`, "f-phone-error")
+	mei.post(path, sent(t, page, "name", "New", "attributes.visits", "many", "attributes.site", "nowhere")...).
+		want(422, "f-attributes-visits-error", "f-attributes-site-error", `value="New"`).golden("contacts/refused")
+	if w.stored(id).Version != version {
+		t.Error("a refused form stored something")
+	}
+	mei.get("/contacts/"+w.newID().String()).want(404, "Not here")
+}
+
+// TestContact_both: of two who change one contact, the second sees what the first has
+// changed, and chooses. What only one of them changed stays.
+func TestContact_both(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei, nora := w.as(w.mei), w.as(w.nora)
+	path, id := w.person("34612345678", "Lucía", "")
+	page := mei.get(path).body
+	nora.post(path, sent(t, page, "name", "Lucía Nora", "note", "by Nora")...).sends(path + "?done=saved")
+	form := sent(t, page, "name", "Lucía Mei", "email", "lucia@example.com")
+	refused := mei.post(path, form...).want(409, "Somebody has changed this meanwhile", "Lucía Nora", `value="Lucía Mei"`).golden("contacts/both")
+	if c := w.stored(id); c.Name != "Lucía Nora" || c.Email != "" {
+		t.Errorf("%+v", c)
+	}
+	mei.post(path, sent(t, refused.body)...).want(409) // nothing is chosen yet
+	mei.post(path, sent(t, refused.body, "choose.name", "keep")...).sends(path + "?done=saved")
+	if c := w.stored(id); c.Name != "Lucía Nora" || c.Email != "lucia@example.com" || c.Note != "by Nora" {
+		t.Errorf("%+v", c)
+	}
+	nora.post(path, sent(t, mei.get(path).body, "name", "Third")...).sends(path + "?done=saved")
+	mei.post(path, sent(t, refused.body, "choose.name", "mine")...).want(409, "Third") // what was chosen against is no longer there
+	refused = mei.post(path, form...).want(409)
+	mei.post(path, sent(t, refused.body, "choose.name", "mine")...).sends(path + "?done=saved")
+	if c := w.stored(id); c.Name != "Lucía Mei" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestContact_holders: an address of somebody else is refused, with its holder beside:
+// leave it out, or open theirs. Nobody is merged.
+func TestContact_holders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	path, id := w.person("34612345678", "Lucía", "")
+	other, _ := w.person("34612345679", "Olivia", "")
+	page := mei.get(path).body
+	mei.post(path, sent(t, page, "name", "Lucía F.", "phone", "612 34 56 79")...).want(409, "is <a href=\""+other, "Olivia", `name="leave" value="phone"`, "Open theirs").golden("contacts/held")
+	mei.post(path, sent(t, page, "add_value", "+34612345679")...).want(409, `name="leave" value="add_value"`)
+	mei.post(path, sent(t, page, "name", "Lucía F.", "phone", "612 34 56 79", "leave", "phone")...).sends(path + "?done=saved")
+	if c := w.stored(id); c.Phone != "34612345678" || c.Name != "Lucía F." {
+		t.Errorf("%+v", c)
+	}
+
+	page = mei.get("/contacts/new").want(200, "New contact").golden("contacts/new").body
+	mei.post("/contacts/new", sent(t, page, "name", "Nobody")...).want(422, "nobody could find this contact again")
+	mei.post("/contacts/new", sent(t, page, "name", "Not Olivia", "phone", "612 34 56 79", "email", "new@example.com")...).want(409, other, `value="Not Olivia"`)
+	made := mei.post("/contacts/new", sent(t, page, "name", "Not Olivia", "phone", "612 34 56 79", "email", "new@example.com", "owner", w.mei.ID.String(), "leave", "phone")...)
+	at := made.header.Get("Location")
+	mei.get(at).want(200, "Created.", "Not Olivia", "new@example.com")
+	if list, err := w.app.FindContacts(context.Background(), w.operator(), "612345679"); err != nil || len(list) != 1 || list[0].Name != "Olivia" {
+		t.Errorf("%v, %v", list, err)
+	}
+}
