@@ -102,6 +102,7 @@ func newWorld(t testing.TB) *world {
 	if w.server, err = New(Config{App: w.app, Web: handlers, Fingerprint: "test", Now: now}); err != nil {
 		t.Fatal(err)
 	}
+	handlers.Handle("/", w.server.Unknown, w.server.fail) // as the API does, for browsers
 	w.handler = handlers.Handler()
 	made, err := w.app.CreateWorkspace(t.Context(), "Harbour Books", "ES")
 	if err != nil {
@@ -165,12 +166,15 @@ func (w *world) writes(phone, name, text string) *desk.Conversation {
 // A browser is a member's, without a script.
 type browser struct {
 	w      *world
+	ws     desk.ID
 	member desk.Member
 	header http.Header
 }
 
 // as returns the browser of a member who is signed in.
-func (w *world) as(m desk.Member) *browser { return &browser{w: w, member: m, header: http.Header{}} }
+func (w *world) as(m desk.Member) *browser {
+	return &browser{w: w, ws: w.ws, member: m, header: http.Header{}}
+}
 
 // A got is an answer.
 type got struct {
@@ -203,7 +207,7 @@ func (b *browser) do(r *http.Request) got {
 		r.Header[name] = values
 	}
 	b.w.server.signedIn = func(c *call) (app.Principal, error) {
-		return b.w.app.Member(c.r.Context(), b.w.ws, b.member.ID)
+		return b.w.app.Member(c.r.Context(), b.ws, b.member.ID)
 	}
 	rec := httptest.NewRecorder()
 	b.w.handler.ServeHTTP(rec, r)

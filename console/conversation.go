@@ -407,7 +407,7 @@ func (c *call) refused(err error) error {
 	}
 	t, readErr := c.readThread(c.id("id"))
 	if readErr != nil {
-		return err
+		return readErr
 	}
 	t.Draft, t.Writing = c.form.raw("text"), c.form.has("text")
 	return c.again("conversation", view{Title: t.Person.Name, Data: t}, err)

@@ -106,7 +106,7 @@ func (s *Server) serve(rt route) web.Handler {
 func (s *Server) run(rt route, c *call) (err error) {
 	defer c.w.Release()
 	if err := s.cross.Check(c.r); err != nil {
-		return desk.Errorf(desk.Forbidden, "another site sent this form, so nothing was done")
+		return errCrossSite
 	}
 	if rt.needs != "" {
 		if c.p, err = s.signedIn(c); err != nil {
@@ -149,6 +149,9 @@ func (c *call) readForm(known bool) error {
 	}
 	return nil
 }
+
+// errCrossSite is the answer to a form of another site.
+var errCrossSite = desk.Errorf(desk.Forbidden, "another site sent this form, so nothing was done")
 
 // errOtherMember is the answer to a form of a tab that is left from another sign-in.
 var errOtherMember = desk.Errorf(desk.ConversationOpen, "you are signed in as somebody else than when this page was opened; nothing was done. Reload the page and try again")
@@ -334,7 +337,7 @@ func (s *Server) refuse(c *call, err error) error {
 	c.r.Header.Del("Parley-Part")
 	v := problemOf(c.w, e)
 	if e.Type == desk.Forbidden && c.p.Settings != nil {
-		v.Admins = admins(c.p.Settings)
+		v.Admins, v.Advice = admins(c.p.Settings), "An admin can do it:"
 	}
 	return c.render(v.Status, "error", view{Title: v.Heading, Data: v})
 }

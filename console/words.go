@@ -79,7 +79,7 @@ var messages = map[desk.ErrorType]string{
 
 // message is what a page says about an error.
 func message(e *desk.Error) string {
-	if text := messages[e.Type]; text != "" {
+	if text := messages[e.Type]; text != "" && e != errCrossSite {
 		return text
 	}
 	return sentence(e.Message)
@@ -120,7 +120,6 @@ var advices = map[desk.AdviceKind]string{
 var more = map[desk.ErrorType]string{
 	desk.Unavailable:        "Try again in a moment.",
 	desk.Internal:           "Try again. If it stays, give the request id to whoever runs this server.",
-	desk.Forbidden:          "An admin can do it:",
 	desk.RateLimited:        "Wait a moment, then try again.",
 	desk.SendInProgress:     "It is on its way. Look at the conversation in a moment.",
 	desk.SendOutcomeUnknown: "Do not send it again: the person may have got it. The sends page shows how it ends.",
