@@ -216,7 +216,11 @@ func (c *call) removal(m *desk.Member) (confirmation, error) {
 	if contacts == 0 && conversations == 0 {
 		v.Text = append(v.Text, "They hold no contact and no open conversation.")
 	} else {
-		v.Text = append(v.Text, "Back to the pool go "+countOf(contacts, "contact", "contacts")+" and "+countOf(conversations, "open conversation", "open conversations")+".")
+		goes := "go"
+		if contacts+conversations == 1 {
+			goes = "goes"
+		}
+		v.Text = append(v.Text, capital(countOf(contacts, "contact", "contacts"))+" and "+countOf(conversations, "open conversation", "open conversations")+" "+goes+" back to the pool.")
 	}
 	return v, err
 }
