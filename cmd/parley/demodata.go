@@ -64,7 +64,8 @@ var demoHomes = []demoHome{
 		[]string{"Olivia", "James", "Maya", "Ethan", "Grace", "Marcus", "Hannah", "Diego", "Chloe", "Andre", "Naomi", "Caleb"},
 		[]string{"Whitfield", "Okafor", "Brennan", "Castillo", "Holloway", "Nakamura", "Pruitt", "Delgado", "Sterling", "Abara", "Lindgren"},
 		func(n int) string {
-			return fmt.Sprintf("1%s55501%02d", []string{"202", "212", "312", "415"}[n%4], 10+n)
+			areas := []string{"202", "212", "312", "415", "503", "206", "617", "713"}[n/90*4:]
+			return fmt.Sprintf("1%s55501%02d", areas[n%4], 10+n%90)
 		},
 	},
 	{ // United Kingdom: London 7946 0000 to 0999
