@@ -157,6 +157,7 @@ var toasts = map[string]string{
 	"sent":       "Sent.",
 	"fetched":    "The templates were fetched.",
 	"created":    "Created.",
+	"settled":    "Settled.",
 	"deleted":    "Deleted.",
 }
 

@@ -1,0 +1,224 @@
+package console
+
+import (
+	"net/url"
+	"strconv"
+
+	"parley/desk"
+)
+
+// A sendsPage is the list of attempts to send.
+type sendsPage struct {
+	Tabs        []tab
+	Rows        []sendRow
+	First, Next string
+	Empty       nothing
+}
+
+// A sendRow is one attempt.
+type sendRow struct {
+	ID         desk.ID
+	Href, Name string
+	Template   string
+	State      pill
+	Reason     string
+	By         string
+	At         moment
+}
+
+// An attemptPage is an attempt with what came of it.
+type attemptPage struct {
+	sendRow
+	Language     string
+	TemplateHref string
+	Person       string // the page of the contact; "" if there is none
+	Conversation string // the page of the conversation, once the message is in it
+	Channel      string
+	Key          string
+	Settled      moment
+	Message, Fix string
+	Code         string
+	External     string
+	LeftOut      []string
+	Doubt        *doubt
+}
+
+// A doubt is what to look up at the provider about a send whose outcome nobody knows.
+type doubt struct {
+	Number, Text string
+	Action       string
+	MayRelease   bool
+	Admins       []string
+}
+
+// phases are the words for the phases of an attempt.
+var phases = map[desk.Phase]pill{
+	desk.Dispatching: {"On its way", ""},
+	desk.Done:        {"Sent", "good"},
+	desk.Refused:     {"Not sent", "bad"},
+	desk.InDoubt:     {"In doubt", "warn"},
+	desk.Released:    {"Settled as not sent", ""},
+}
+
+func (s *Server) sends(c *call) error {
+	doubt := c.query("doubt") != ""
+	query := ""
+	page := sendsPage{Empty: nothing{"Nothing was sent yet", "Every try to send a template will be here, with what came of it.", "/send", "Send a template"}}
+	if doubt {
+		query = "?doubt=yes"
+		page.Empty = nothing{"Nothing is in doubt", "A send whose answer was lost will be here until it is known whether it arrived.", "/sends", "See all sends"}
+	}
+	page.Tabs = []tab{{Label: "All", Href: "/sends", Here: !doubt}, {Label: "In doubt", Href: "/sends?doubt=yes", Here: doubt}}
+	after := c.query("after")
+	list, next, err := s.app.Attempts(c.r.Context(), c.p, doubt, after, pageRows)
+	if desk.IsType(err, desk.InvalidRequest) { // a place in the other list
+		after = ""
+		list, next, err = s.app.Attempts(c.r.Context(), c.p, doubt, "", pageRows)
+	}
+	if err != nil {
+		return err
+	}
+	if page.Rows, err = c.sendRows(list...); err != nil {
+		return err
+	}
+	if after != "" {
+		page.First = "/sends" + query
+	}
+	if next != "" {
+		page.Next = "/sends" + with(query, "after", next)
+	}
+	return c.show("sends", view{Title: "Sends", Data: page})
+}
+
+func (c *call) sendRows(list ...*desk.Attempt) ([]sendRow, error) {
+	ids := make([]desk.ID, len(list))
+	for i, at := range list {
+		ids[i] = at.Plan.Contact
+	}
+	people, err := c.s.app.ContactsByID(c.r.Context(), c.p, ids)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]sendRow, len(list))
+	for i, at := range list {
+		row := sendRow{
+			ID: at.ID, Href: "/sends/" + at.ID.String(), Template: at.Plan.Template, State: phases[at.Phase], By: c.actorName(at.Actor), At: c.when(at.CreatedAt),
+		}
+		switch contact := people[at.Plan.Contact]; {
+		case contact != nil:
+			row.Name = nameOf(contact)
+		case at.Erased || at.Plan.Known || at.Phase == desk.Done:
+			row.Name = nameOf(nil)
+		case at.Plan.Number != "":
+			row.Name = phone(at.Plan.Number)
+		default:
+			row.Name = "Somebody new"
+		}
+		if r := at.Refusal; r != nil {
+			row.Reason = message(r.Answer())
+			if r.Failure != nil {
+				row.Reason = sentence(r.Failure.Title)
+			}
+		}
+		rows[i] = row
+	}
+	return rows, nil
+}
+
+// actorName says who did something.
+func (c *call) actorName(a desk.Actor) string {
+	s := c.p.Settings
+	switch a.Kind {
+	case desk.ByMember:
+		if m := s.Member(a.ID); m != nil {
+			return m.Name
+		}
+		return "a former member"
+	case desk.ByKey:
+		if k := s.Key(a.ID); k != nil {
+			return "the key " + k.Name
+		}
+		return "a key"
+	case desk.ByProvider:
+		if v := s.Channel(a.ID); v != nil {
+			return channelName(v, false)
+		}
+		return "a provider"
+	case desk.ByCLI:
+		return "the command line"
+	}
+	return "parley"
+}
+
+func (s *Server) attempt(c *call) error {
+	page, err := c.attemptPage()
+	if err != nil {
+		return err
+	}
+	return c.show("attempt", view{Title: "Send to " + page.Name, Data: page})
+}
+
+func (c *call) attemptPage() (*attemptPage, error) {
+	at, err := c.s.app.Attempt(c.r.Context(), c.p, c.id("id"))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := c.sendRows(at)
+	if err != nil {
+		return nil, err
+	}
+	plan := at.Plan
+	p := &attemptPage{sendRow: rows[0], Language: plan.Language, Key: at.Key, Settled: c.when(at.SettledAt), External: at.ExternalID, LeftOut: at.Notes}
+	for i := range p.LeftOut {
+		p.LeftOut[i] = sentence(p.LeftOut[i])
+	}
+	p.TemplateHref = "/templates/" + plan.Channel.String() + "/" + url.PathEscape(plan.Template) + "/" + url.PathEscape(plan.Language)
+	if v := c.p.Settings.Channel(plan.Channel); v != nil {
+		p.Channel = channelName(v, true)
+	}
+	people, err := c.s.app.ContactsByID(c.r.Context(), c.p, []desk.ID{plan.Contact})
+	if err != nil {
+		return nil, err
+	}
+	if people[plan.Contact] != nil {
+		p.Person = "/contacts/" + plan.Contact.String()
+		if at.Phase == desk.Done {
+			p.Conversation = "/inbox/" + plan.Conversation.String()
+		}
+	}
+	if r := at.Refusal; r != nil {
+		e := r.Answer()
+		p.Message, p.Fix = message(e), advise(e)
+		if f := r.Failure; f != nil {
+			p.Message, p.Fix, p.Code = sentence(f.Title), sentence(f.Fix), strconv.Itoa(f.Code)
+		}
+	}
+	if at.Phase == desk.InDoubt {
+		p.Doubt = &doubt{Number: phone(plan.Number), Text: plan.Text, Action: p.Href + "/release", MayRelease: c.may(desk.Administer)}
+		if !p.Doubt.MayRelease {
+			p.Doubt.Admins = admins(c.p.Settings)
+		}
+	}
+	return p, nil
+}
+
+func (s *Server) releaseAttempt(c *call) error {
+	sent := c.form.text("outcome") == "sent"
+	var err error
+	if !sent && c.form.text("outcome") != "not-sent" {
+		err = desk.Invalidf("choose whether the message arrived")
+	} else {
+		_, err = s.app.Release(c.r.Context(), c.p, c.id("id"), sent)
+	}
+	if err == nil {
+		return c.see("/sends/"+c.id("id").String(), "settled")
+	}
+	if !desk.IsType(err, desk.InvalidRequest) {
+		return err
+	}
+	page, readErr := c.attemptPage()
+	if readErr != nil {
+		return readErr
+	}
+	return c.again("attempt", view{Title: "Send to " + page.Name, Data: page}, err)
+}

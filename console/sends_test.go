@@ -1,0 +1,75 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"parley/desk"
+)
+
+// sending tries to send pickup_ready to a number for a member, as the send page does.
+func (w *world) sending(m desk.Member, key, number string) error {
+	w.t.Helper()
+	ctx := context.Background()
+	p, err := w.app.Member(ctx, w.ws, m.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, err = w.app.Send(ctx, p, &desk.SendRequest{
+		Key: key, Phone: desk.Identity{Kind: desk.KindPhone, Value: number}, Template: "pickup_ready", Language: "en", OptInConfirmed: true,
+		Variables: desk.TemplateValues{List: []string{"A-17", "Ann", "Nora"}},
+	}, w.newID())
+	return err
+}
+
+func TestSends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nora, mei := w.as(w.nora), w.as(w.mei)
+	mei.get("/sends").want(200, "Nothing was sent yet").golden("sends/none")
+	mei.get("/sends?doubt=yes").want(200, "Nothing is in doubt")
+	w.template(pickup)
+	for _, c := range []struct {
+		number string
+		want   desk.ErrorType
+	}{{"34612345678", ""}, {"34612340001", desk.ProviderRejected}, {"34612340003", desk.SendOutcomeUnknown}} {
+		if err := w.sending(w.mei, "key "+c.number, c.number); c.want == "" && err != nil || c.want != "" && !desk.IsType(err, c.want) {
+			t.Fatalf("%s: %v", c.number, err)
+		}
+	}
+	list, _, err := w.app.Attempts(context.Background(), w.operator(), false, "", 10)
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%d attempts, %v", len(list), err)
+	}
+	paths := map[desk.Phase]string{}
+	for _, at := range list {
+		paths[at.Phase] = "/sends/" + at.ID.String()
+	}
+	mei.get("/sends").want(200, "34 612 34 56 78", "pickup_ready", "In doubt", "Not sent", "Mei Tanaka")
+	mei.get("/sends?doubt=yes").want(200, paths[desk.InDoubt]).lacks(paths[desk.Done], paths[desk.Refused])
+	mei.get(paths[desk.Done]).want(200, "Open the conversation", "key 34612345678").lacks("Nobody knows")
+	mei.get(paths[desk.Refused]).want(200, "Somebody new", "Code of the provider").lacks("Open the conversation", "Nobody knows")
+
+	doubt := paths[desk.InDoubt]
+	mei.get(doubt).want(200, "34 612 34 00 03", "Hi Ann, your order is ready", "An admin can settle it", "Nora Lindqvist").lacks("It arrived</button>")
+	mei.post(doubt+"/release", "outcome", "sent").want(403)
+	nora.get(doubt).want(200, "It arrived</button>").golden("sends/doubt")
+	nora.post(doubt+"/release", "outcome", "perhaps").want(422, "Error: ")
+	nora.post(doubt+"/release", "outcome", "sent").sends(doubt + "?done=settled")
+	nora.get(doubt+"?done=settled").want(200, "Settled.", "Open the conversation").lacks("It arrived")
+	nora.post(doubt+"/release", "outcome", "not-sent").want(422, "settled already")
+	nora.get("/sends/"+w.newID().String()).want(404, "Not here")
+
+	for i := range pageRows {
+		if err := w.sending(w.nora, fmt.Sprint("more ", i), fmt.Sprint(34612340100+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := mei.get("/sends").want(200, "Next 50").lacks(doubt).body
+	_, next, _ := strings.Cut(page, `href="/sends?after=`)
+	next, _, _ = strings.Cut(next, `"`)
+	mei.get("/sends?after="+next).want(200, doubt, "Newest").lacks("Next 50")
+	mei.get("/sends?doubt=yes&after="+next).want(200, "Nothing is in doubt")
+}
