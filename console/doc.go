@@ -24,6 +24,7 @@
 //	contacts.go      the list of contacts, and finding one
 //	contact.go       a contact, a new one, deleting one
 //	person.go        the fields of a contact in a form
+//	events.go        the log of events, and its part about settings
 //	sends.go         attempts to send, and settling one that is in doubt
 //
 // A new page is a line in routes.go, a file, and a template in templates/. Handlers call

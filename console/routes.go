@@ -66,6 +66,7 @@ func (s *Server) routes() []route {
 		{"POST /templates/{channel}/{name}/{language}", desk.Administer, s.bindTemplate},
 		{"GET /send", desk.MessagesSend, s.sendForm},
 		{"POST /send", desk.MessagesSend, s.send},
+		{"GET /settings/events", desk.Administer, s.events},
 		{"GET /sends", desk.AttemptsRead, s.sends},
 		{"GET /sends/{id}", desk.AttemptsRead, s.attempt},
 		{"POST /sends/{id}/release", desk.Administer, s.releaseAttempt},

@@ -1,0 +1,206 @@
+package console
+
+import (
+	"net/url"
+	"strings"
+
+	"parley/desk"
+)
+
+// An eventsPage is the log of events.
+type eventsPage struct {
+	Filter      *field
+	Rows        []eventRow
+	First, Next string
+	Empty       nothing
+}
+
+// An eventRow is one event: who did what to which record.
+type eventRow struct {
+	ID, Who, What string
+	Name, Href    string // of the record; no Href if it has no page
+	Changed       string // the fields, never their values
+	At            moment
+}
+
+// ofSettings is the filter of the events about settings: the audit.
+const ofSettings = "settings"
+
+// eventFilters are the choices of events to see.
+var eventFilters = []choice{
+	{Value: "", Label: "Everything"}, {Value: ofSettings, Label: "Settings"}, {Value: "contact", Label: "Contacts"}, {Value: "conversation", Label: "Conversations"},
+	{Value: "message", Label: "Messages"}, {Value: "template", Label: "Templates"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
+	{Value: "member", Label: "Members"}, {Value: "key", Label: "Keys"}, {Value: "webhook", Label: "Webhooks"}, {Value: "workspace", Label: "Workspace"},
+}
+
+// eventTypes are the types of a filter; nil for all.
+func eventTypes(filter string) (list []desk.EventType) {
+	if filter == ofSettings {
+		return desk.SettingsTypes()
+	}
+	for _, t := range desk.EventTypes {
+		if t.Kind() == filter {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// eventWords are the words for types of events.
+var eventWords = map[desk.EventType]string{
+	desk.ContactCreated:      "created the contact",
+	desk.ContactUpdated:      "changed the contact",
+	desk.ContactDeleted:      "deleted a contact",
+	desk.ContactOptedOut:     "noted the opt-out of",
+	desk.ContactOptedIn:      "noted the opt-in of",
+	desk.ConversationCreated: "opened a conversation with",
+	desk.ConversationUpdated: "changed the conversation with",
+	desk.MessageReceived:     "received a message of",
+	desk.MessageSent:         "sent a message to",
+	desk.MessageUpdated:      "changed a message of",
+	desk.MessageDelivered:    "delivered a message to",
+	desk.MessageRead:         "reported as read a message to",
+	desk.MessageFailed:       "did not deliver a message to",
+	desk.TemplateCreated:     "added the template",
+	desk.TemplateUpdated:     "changed the template",
+	desk.TemplateDeleted:     "removed the template",
+	desk.AttributeCreated:    "added the attribute",
+	desk.AttributeUpdated:    "changed the attribute",
+	desk.ChannelCreated:      "added the channel",
+	desk.ChannelUpdated:      "changed the channel",
+	desk.MemberCreated:       "added the member",
+	desk.MemberUpdated:       "changed the member",
+	desk.MemberDeleted:       "removed a member",
+	desk.KeyCreated:          "made the key",
+	desk.KeyUpdated:          "changed the key",
+	desk.WorkspaceUpdated:    "changed the workspace",
+	desk.WebhookCreated:      "added the webhook",
+	desk.WebhookUpdated:      "changed the webhook",
+	desk.WebhookDeleted:      "removed a webhook",
+	desk.WebhookDisabled:     "turned off the webhook",
+}
+
+func (s *Server) events(c *call) error {
+	filter, query := c.query("types"), ""
+	types := eventTypes(filter)
+	if types == nil {
+		filter = ""
+	}
+	page := eventsPage{
+		Filter: c.form.Field("types", "Show", "", filter).Of(eventFilters),
+		Empty:  nothing{Title: "Nothing happened yet", Text: "Who changed what will be here, as long as events are kept."},
+	}
+	if filter != "" {
+		query = "?types=" + url.QueryEscape(filter)
+		page.Empty = nothing{"Nothing of this kind here", "The log goes back as far as events are kept.", "/settings/events", "See everything"}
+	}
+	after := c.query("after")
+	log, err := s.app.EventLog(c.r.Context(), c.p, types, after, pageRows)
+	if desk.IsType(err, desk.InvalidRequest) { // a place in another list
+		after = ""
+		log, err = s.app.EventLog(c.r.Context(), c.p, types, "", pageRows)
+	}
+	if err != nil {
+		return err
+	}
+	if page.Rows, err = c.eventRows(log.Events); err != nil {
+		return err
+	}
+	if after != "" {
+		page.First = "/settings/events" + query
+	}
+	if log.Next != "" {
+		page.Next = "/settings/events" + with(query, "after", log.Next)
+		page.Empty = nothing{Title: "Nothing of this kind here", Text: "There may be some further back."}
+	}
+	return c.show("events", view{Title: "Log", Data: page})
+}
+
+func (c *call) eventRows(events []desk.FeedEvent) ([]eventRow, error) {
+	var ids []desk.ID
+	for i := range events {
+		if _, contact := events[i].Of(); !contact.IsZero() {
+			ids = append(ids, contact)
+		}
+	}
+	people, err := c.s.app.ContactsByID(c.r.Context(), c.p, ids)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]eventRow, len(events))
+	for i := range events {
+		e := &events[i]
+		rows[i] = eventRow{ID: e.ID, Who: capital(c.actorName(e.Actor)), What: eventWords[e.Type], Changed: fieldWords(e.Changed), At: c.when(e.At)}
+		rows[i].Name, rows[i].Href = c.eventRecord(e, people)
+	}
+	return rows, nil
+}
+
+// eventRecord is the name of the record that an event is about, and its page.
+func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) (name, href string) {
+	s := c.p.Settings
+	conversation, contact := e.Of()
+	switch e.Type.Kind() {
+	case "contact":
+		if e.Type == desk.ContactDeleted {
+			return "", ""
+		}
+		if people[contact] == nil {
+			return "somebody who was deleted", ""
+		}
+		return nameOf(people[contact]), "/contacts/" + contact.String()
+	case "conversation", "message":
+		if people[contact] == nil {
+			return "somebody who was deleted", ""
+		}
+		return nameOf(people[contact]), "/inbox/" + conversation.String()
+	case "template":
+		channel, name, language := e.TemplateKey()
+		return name + " (" + language + ")", "/templates/" + channel.String() + "/" + url.PathEscape(name) + "/" + url.PathEscape(language)
+	case "attribute":
+		if a := s.Attributes[e.Key]; a != nil {
+			return a.Label, "/settings/attributes"
+		}
+		return e.Key, ""
+	case "channel":
+		if v := s.Channel(e.Subject); v != nil {
+			return channelName(v, true), "/settings/channels/" + v.ID.String()
+		}
+	case "member":
+		if m := s.Member(e.Subject); m != nil {
+			return m.Name, "/settings/members"
+		}
+		if e.Type != desk.MemberDeleted {
+			return "a former member", ""
+		}
+	case "key":
+		if k := s.Key(e.Subject); k != nil {
+			return k.Name, "/settings/keys/" + k.ID.String()
+		}
+	case "webhook":
+		if w := s.Webhook(e.Subject); w != nil {
+			return hostOf(w.URL), "/settings/webhooks/" + w.ID.String()
+		}
+		if e.Type != desk.WebhookDeleted {
+			return "that was removed", ""
+		}
+	}
+	return "", ""
+}
+
+// hostOf is the host of a URL, whose path may be secret.
+func hostOf(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return ""
+}
+
+// fieldWords lists the names of fields as people read them.
+func fieldWords(names []string) string {
+	words := make([]string, len(names))
+	for i, name := range names {
+		words[i] = strings.ToLower(labelOf(name))
+	}
+	return strings.Join(words, ", ")
+}
