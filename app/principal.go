@@ -235,7 +235,12 @@ func (a *App) configure(ctx context.Context, p Principal, decide func(*desk.Sett
 	if err := p.Allow(desk.Administer); err != nil {
 		return err
 	}
-	return a.update(ctx, p, desk.Administer, decide)
+	return a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
+		if err := p.still(s, desk.Administer, 0); err != nil { // no key comes here
+			return desk.Change{}, err
+		}
+		return decide(s)
+	})
 }
 
 // updateSettings changes a workspace, with the events of what really changes.
