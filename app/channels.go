@@ -368,3 +368,35 @@ func (a *App) receiveSimulated(ctx context.Context, ws desk.ID, c *desk.Channel,
 	}
 	return a.Receive(ctx, ws, c.ID, in)
 }
+
+// A ChannelHealth says when a channel last worked, by the database's clock; 0: never.
+type ChannelHealth struct {
+	desk.ChannelSigns
+	Callback  desk.Time // the newest one
+	Reporting string    // what to do at the provider so that callbacks come; "" if none ever do
+}
+
+// ChannelHealth returns what this installation knows of a channel without asking its
+// provider, or NotFound.
+func (a *App) ChannelHealth(ctx context.Context, p Principal, id desk.ID) (h ChannelHealth, err error) {
+	channel, err := p.administers(id)
+	if err != nil {
+		return h, err
+	}
+	if h.ChannelSigns, _, err = a.store.ChannelSigns(ctx, p.Workspace(), id); err != nil {
+		return h, err
+	}
+	if h.Reporting = a.Reporting(channel); h.Reporting != "" {
+		h.Callback, err = a.store.NewestCallback(ctx, p.Workspace(), id)
+	}
+	return h, err
+}
+
+// Reporting says what to do at a channel's provider so that callbacks come; "" if none
+// ever do.
+func (a *App) Reporting(c *desk.Channel) string {
+	if provider, calls := a.providers[c.Kind].(CallbackProvider); calls {
+		return provider.ReportingAdvice(CallbackPath(c.Kind, c.ID.String()))
+	}
+	return ""
+}

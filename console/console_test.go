@@ -25,6 +25,7 @@ import (
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
 	"parley/web"
+	"parley/whatsapp"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files under testdata")
@@ -88,14 +89,17 @@ func newWorld(t testing.TB) *world {
 	now := func() time.Time { return time.UnixMilli(w.clock.Add(1)) }
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	w.app = app.New(app.Deps{
-		Store:     w.store,
-		Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: sandbox.New(sandbox.Config{Library: w.store, Now: now, NewID: w.newID})},
-		Answer:    func(*desk.SentMessage) []byte { return []byte("{}") },
-		Now:       now,
-		NewID:     w.newID,
-		Random:    func(b []byte) { fill(b, w.ids.Add(1)) },
-		Secret:    bytes.Repeat([]byte{7}, 32),
-		Log:       log,
+		Store: w.store,
+		Providers: map[desk.ChannelKind]app.Provider{
+			desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: w.store, Now: now, NewID: w.newID}),
+			desk.WhatsAppChannel: whatsapp.New(whatsapp.Config{Now: now}),
+		},
+		Answer: func(*desk.SentMessage) []byte { return []byte("{}") },
+		Now:    now,
+		NewID:  w.newID,
+		Random: func(b []byte) { fill(b, w.ids.Add(1)) },
+		Secret: bytes.Repeat([]byte{7}, 32),
+		Log:    log,
 	})
 	handlers := web.New(web.Config{Log: log, NewID: w.newID, Ready: w.app.Ready, Drain: w.app.Drain})
 	var err error

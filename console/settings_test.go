@@ -23,10 +23,12 @@ func (w *world) settingsPages() (get, post []string) {
 		w.t.Fatal(err)
 	}
 	member, key, attribute := "/settings/members/"+w.tomas.ID.String(), "/settings/keys/"+k.ID.String(), "/settings/attributes/plan"
+	channel := "/settings/channels/" + w.channel.String()
 	get = []string{"/settings", "/settings/members", "/settings/members/new", member, member + "/remove", "/settings/keys", "/settings/keys/new", key, key + "/revoke",
-		"/settings/attributes", "/settings/attributes/new-attribute", attribute, attribute + "/archive"}
+		"/settings/attributes", "/settings/attributes/new-attribute", attribute, attribute + "/archive", "/settings/channels", "/settings/channels/new", "/settings/channels/new-sandbox", channel}
 	post = []string{"/settings", "/settings/members/new", member, member + "/link", member + "/sign-out", "/settings/keys/new", key, key + "/revoke",
-		"/settings/attributes/new-attribute", attribute, attribute + "/move", attribute + "/archive", attribute + "/restore", member + "/remove"}
+		"/settings/attributes/new-attribute", attribute, attribute + "/move", attribute + "/archive", attribute + "/restore", member + "/remove",
+		"/settings/channels/new", "/settings/channels/new-sandbox", channel, channel + "/enable", channel + "/check", channel + "/customer"}
 	return get, post
 }
 
@@ -72,7 +74,7 @@ func TestSettings_roles(t *testing.T) {
 	olivia.post("/sign-in/" + token).sends("/inbox")
 	olivia.get("/me").want(200)
 	for _, path := range append(get, post...) {
-		if strings.Count(path, "/") < 3 || strings.HasSuffix(path, "/new") || strings.HasSuffix(path, "new-attribute") {
+		if strings.Count(path, "/") < 3 || strings.HasSuffix(path, "/new") || strings.HasSuffix(path, "new-attribute") || strings.HasSuffix(path, "new-sandbox") {
 			continue
 		}
 		method := "GET"

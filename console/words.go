@@ -159,6 +159,8 @@ var toasts = map[string]string{
 	"created":    "Created.",
 	"settled":    "Settled.",
 	"deleted":    "Deleted.",
+	"turned-on":  "Turned on.",
+	"turned-off": "Turned off.",
 }
 
 // labels are the words for fields whose name is not one.
@@ -171,6 +173,12 @@ var labels = map[string]string{
 	"password":    "New password",
 	"to":          "Person",
 	"url":         "URL",
+	"waba_id":     "WhatsApp Business Account ID",
+
+	"phone_number_id": "Phone number ID",
+	"graph_url":       "Address of the Graph API",
+	"graph_version":   "Version of the Graph API",
+	"per_second":      "Messages a second",
 }
 
 func labelOf(name string) string {
