@@ -26,6 +26,8 @@
 //	contact.go       a contact, a new one, deleting one
 //	person.go        the fields of a contact in a form
 //	events.go        the log of events, and its part about settings
+//	overview.go      the pictures of the last days, and the first steps
+//	chart.go         pictures as SVG, with their tables
 //	sends.go         attempts to send, and settling one that is in doubt
 //
 // A new page is a line in routes.go, a file, and a template in templates/. Handlers call

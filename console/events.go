@@ -17,10 +17,11 @@ type eventsPage struct {
 
 // An eventRow is one event: who did what to which record.
 type eventRow struct {
-	ID, Who, What string
-	Name, Href    string // of the record; no Href if it has no page
-	Changed       string // the fields, never their values
-	At            moment
+	Number     int64
+	Who, What  string
+	Name, Href string // of the record; no Href if it has no page
+	Changed    string // the fields, never their values
+	At         moment
 }
 
 // ofSettings is the filter of the events about settings: the audit.
@@ -130,7 +131,7 @@ func (c *call) eventRows(events []desk.FeedEvent) ([]eventRow, error) {
 	rows := make([]eventRow, len(events))
 	for i := range events {
 		e := &events[i]
-		rows[i] = eventRow{ID: e.ID, Who: capital(c.actorName(e.Actor)), What: eventWords[e.Type], Changed: fieldWords(e.Changed), At: c.when(e.At)}
+		rows[i] = eventRow{Number: e.Place.Seq, Who: capital(c.actorName(e.Actor)), What: eventWords[e.Type], Changed: fieldWords(e.Changed), At: c.when(e.At)}
 		rows[i].Name, rows[i].Href = c.eventRecord(e, people)
 	}
 	return rows, nil

@@ -77,6 +77,7 @@ func (s *Server) routes() []route {
 		{"GET /send", desk.MessagesSend, s.sendForm},
 		{"POST /send", desk.MessagesSend, s.send},
 		{"GET /settings/events", desk.Administer, s.events},
+		{"GET /overview", desk.ConversationsRead, s.overview},
 		{"GET /sends", desk.AttemptsRead, s.sends},
 		{"GET /sends/{id}", desk.AttemptsRead, s.attempt},
 		{"POST /sends/{id}/release", desk.Administer, s.releaseAttempt},

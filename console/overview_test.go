@@ -1,0 +1,77 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// counted puts counts of messages into the workspace, as if they had been followed.
+func (w *world) counted(counts ...desk.DailyCount) {
+	w.t.Helper()
+	at, err := w.store.DailyPlace(w.t.Context(), w.ws)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.store.InTx(w.t.Context(), w.ws, func(tx app.Tx) error {
+		return tx.CountDays(at, desk.EventPlace{Seq: at.Seq + 1, Tag: 1}, counts)
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nora, mei := w.as(w.nora), w.as(w.mei)
+	nora.get("/overview").want(200, "First steps", "Nothing to show for these days").golden("overview/first")
+	mei.get("/overview").want(200, "Nothing to show for these days").lacks("First steps")
+	w.template(strings.Replace(pickup, `"category"`, `"quality_score":{"score":"YELLOW"},"category"`, 1))
+	today, key := desk.DayOf(desk.Time(w.clock.Load())), w.channel.String()+"/pickup_ready/en"
+	w.counted(
+		desk.DailyCount{Day: today, Kind: desk.DailyReceived, N: 1200},
+		desk.DailyCount{Day: today, Kind: desk.DailySent, Key: key, N: 40},
+		desk.DailyCount{Day: today - 3, Kind: desk.DailySent, Key: key, N: 60},
+		desk.DailyCount{Day: today - 3, Kind: desk.DailySent, Key: desk.ID{9}.String() + "/of_old/de", N: 5},
+		desk.DailyCount{Day: today - 3, Kind: desk.DailyDelivered, Key: key, N: 80},
+		desk.DailyCount{Day: today - 3, Kind: desk.DailyRead, Key: key, N: 50},
+		desk.DailyCount{Day: today - 3, Kind: desk.DailyFailed, Key: key, N: 3},
+		desk.DailyCount{Day: today - 3, Kind: desk.DailyReason, Key: "131026", Label: `Not delivered <"&>`, N: 2},
+		desk.DailyCount{Day: today - 3, Kind: desk.DailyReason, Key: "131049", N: 1},
+		desk.DailyCount{Day: today - 40, Kind: desk.DailySent, N: 1000},
+	)
+	mei.get("/overview").want(200, "1,200 received, 105 sent.", "105 sent, 80 delivered, 50 read, 3 failed.", "50 % of 100 · rated yellow", "of_old (de)", "Code 131049",
+		"Not delivered &lt;&#34;&amp;&gt;", "As a table").lacks("1,105 sent", "Nothing to show").golden("overview/full")
+	mei.get("/overview?days=7").want(200, "1,200 received, 105 sent.")
+	mei.get("/overview?days=90").want(200, "1,200 received, 1,105 sent.")
+	mei.get("/overview?days=5000").want(200, "1,200 received, 105 sent.")
+
+	// The list of first steps is there until they are done.
+	w.contact("Lucía", "34612345678")
+	name, permissions := "CRM", "all"
+	if _, _, err := w.app.CreateKey(t.Context(), w.operator(), app.KeyEdit{Name: &name, Permissions: &permissions}); err != nil {
+		t.Fatal(err)
+	}
+	nora.get("/overview").want(200, "First steps")
+	if err := w.sending(w.nora, "key", "34612345678"); err != nil {
+		t.Fatal(err)
+	}
+	nora.get("/overview").want(200).lacks("First steps")
+}
+
+// The words above a bar fit into the picture; its table has all of them.
+func TestChart_words(t *testing.T) {
+	t.Parallel()
+	c := barsOf("x", "X", "", 10, nil)
+	c.bar(strings.Repeat("é", 200), "12 · 3 %", "", 20, strings.Repeat("é", 200))
+	if b := c.Bars[0]; len([]rune(b.Label)) > barWords-len([]rune(b.Value)) || b.Width != chartWidth || len([]rune(c.Lines[0][0])) != 200 {
+		t.Errorf("%+v", b)
+	}
+	for of, want := range map[int64]string{0: "–", 3: "33 %", 1: "100 %"} {
+		if got := percent(1, of); got != want {
+			t.Errorf("1 of %d: %s", of, got)
+		}
+	}
+}
