@@ -77,7 +77,8 @@ func (a *App) EndSession(ctx context.Context, token string) error {
 	return err
 }
 
-// EndSessions ends all sessions of a member: a member's own, or anybody's for an admin.
+// EndSessions ends all sessions and links of a member: a member's own, or anybody's for
+// an admin.
 func (a *App) EndSessions(ctx context.Context, p Principal, member desk.ID) error {
 	if err := p.mayManage(p.Settings, member); err != nil {
 		return err

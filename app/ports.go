@@ -469,7 +469,7 @@ type ClockStore interface {
 
 // An AccessStore keeps what members sign in with. Sessions and links are found by hashes
 // of what the browser has. Removing a member removes all of this, and storing a member
-// removes the sessions from before its SessionsFrom.
+// removes the sessions from before its SessionsFrom, and all links if that has grown.
 type AccessStore interface {
 	// Session returns a session, also an expired one, and the settings of its workspace.
 	// It returns nil if there is none.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bufio"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -388,4 +389,45 @@ func TestMe(t *testing.T) {
 	v.post(w.link(w.nora)).sends("/inbox")
 	v.post("/me", "name", "Eve").want(409, "signed in as somebody else")
 	v.get("/me").want(200, "Nora Lindqvist")
+}
+
+// TestSessions_streams: a stream ends soon after its session was ended.
+func TestSessions_streams(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	listens := func(v *visitor) *listener {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/live", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Parley-Part", "stream")
+		for _, c := range v.cookies {
+			r.AddCookie(c)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = answer.Body.Close() })
+		l := &listener{t: t, got: answer, lines: bufio.NewScanner(answer.Body)}
+		if answer.StatusCode == http.StatusOK {
+			l.next()
+		}
+		return l
+	}
+	v, phone, nora := w.signedIn(w.mei), w.signedIn(w.mei), w.signedIn(w.nora)
+	one, two, other := listens(v), listens(phone), listens(nora)
+	v.post("/sign-out").sends("/sign-in?done=out")
+	one.ends()
+	phone.post("/me/sign-out").sends("/sign-in?done=everywhere")
+	two.ends()
+	if l := listens(phone); l.got.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a stream without a session: %d", l.got.StatusCode)
+	}
+	w.writes("+34612000001", "Lucía", "Hola")
+	other.until("message:")
 }

@@ -137,6 +137,8 @@ func dropListed(kind, table, where string) string {
 		DELETE FROM directory WHERE kind = '` + kind + `' AND ref IN (SELECT hash FROM gone)`
 }
 
+const theirs = `workspace_id = $1 AND member_id = $2`
+
 // putAccess stores what a change of a member changes besides the record. old is nil for a
 // new member.
 func putAccess(p *pipe, ws desk.ID, old, m *desk.Member, password string) {
@@ -145,7 +147,10 @@ func putAccess(p *pipe, ws desk.ID, old, m *desk.Member, password string) {
 	}
 	enter(p, stored.Email, stored.EmailRef(m), ws)
 	if m.SessionsFrom > 0 {
-		p.put(dropListed(stored.Session, "sessions", `workspace_id = $1 AND member_id = $2 AND begun_at < $3`), uuid(ws), uuid(m.ID), int64(m.SessionsFrom))
+		p.put(dropListed(stored.Session, "sessions", theirs+` AND begun_at < $3`), uuid(ws), uuid(m.ID), int64(m.SessionsFrom))
+	}
+	if old != nil && m.SessionsFrom > old.SessionsFrom {
+		p.put(dropListed(stored.LoginLink, "login_links", theirs), uuid(ws), uuid(m.ID))
 	}
 	if password != "" {
 		p.put(`INSERT INTO member_access (workspace_id, member_id, password) VALUES ($1, $2, $3)
@@ -155,7 +160,6 @@ func putAccess(p *pipe, ws desk.ID, old, m *desk.Member, password string) {
 
 func removeAccess(p *pipe, ws desk.ID, m *desk.Member) {
 	leave(p, stored.Email, stored.EmailRef(m))
-	const theirs = `workspace_id = $1 AND member_id = $2`
 	p.put(dropListed(stored.Session, "sessions", theirs), uuid(ws), uuid(m.ID))
 	p.put(dropListed(stored.LoginLink, "login_links", theirs), uuid(ws), uuid(m.ID))
 	p.put(`DELETE FROM member_access WHERE `+theirs, uuid(ws), uuid(m.ID))

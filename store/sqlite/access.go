@@ -14,7 +14,7 @@ const (
 	oneSession     = `workspace_id = ?1 AND hash = ?2`
 	sessionsBefore = `workspace_id = ?1 AND member_id = ?2 AND begun_at < ?3`
 	sessionsBeyond = `workspace_id = ?1 AND hash IN (SELECT hash FROM sessions WHERE workspace_id = ?1 AND member_id = ?2 ORDER BY begun_at DESC, hash LIMIT -1 OFFSET ?3)`
-	allSessions    = `workspace_id = ?1 AND member_id = ?2`
+	theirs         = `workspace_id = ?1 AND member_id = ?2`
 	expired        = `workspace_id = ?1 AND expires_at <= ?2`
 )
 
@@ -152,6 +152,9 @@ func putAccess(c conn, ws desk.ID, old, m *desk.Member, password string) error {
 	if err == nil && m.SessionsFrom > 0 {
 		err = dropListed(stored.Session, "sessions", sessionsBefore, func(query string) error { return c.stmt(query).id(ws).id(m.ID).time(m.SessionsFrom).run() })
 	}
+	if err == nil && old != nil && m.SessionsFrom > old.SessionsFrom {
+		err = dropListed(stored.LoginLink, "login_links", theirs, func(query string) error { return c.stmt(query).id(ws).id(m.ID).run() })
+	}
 	if err == nil && password != "" {
 		err = c.stmt(`INSERT INTO member_access (workspace_id, member_id, password) VALUES (?, ?, ?)
 			ON CONFLICT (workspace_id, member_id) DO UPDATE SET password = excluded.password`).id(ws).id(m.ID).text(password).run()
@@ -163,8 +166,8 @@ func removeAccess(c conn, ws desk.ID, m *desk.Member) error {
 	of := func(query string) error { return c.stmt(query).id(ws).id(m.ID).run() }
 	return errors.Join(
 		leave(c, stored.Email, stored.EmailRef(m)),
-		dropListed(stored.Session, "sessions", allSessions, of),
-		dropListed(stored.LoginLink, "login_links", allSessions, of),
+		dropListed(stored.Session, "sessions", theirs, of),
+		dropListed(stored.LoginLink, "login_links", theirs, of),
 		of(`DELETE FROM member_access WHERE workspace_id = ? AND member_id = ?`))
 }
 

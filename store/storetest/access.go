@@ -136,7 +136,23 @@ func loginLinks(t *testing.T, s app.Store) {
 	if owner("b") != nil || owner("eve") == nil {
 		t.Error("forgotten: not the links that have expired")
 	}
+	// Ending a member's sessions ends the links, another edit does not.
 	put(ws, ada.ID, "d")
+	ada.Name = "Ada L."
+	edit(t, s, ws, desk.Change{Member: ada})
+	if owner("d") == nil {
+		t.Error("an edit of a member ends a link")
+	}
+	ada.SessionsFrom = 10
+	edit(t, s, ws, desk.Change{Member: ada})
+	if owner("d") != nil || owner("eve") == nil {
+		t.Error("not the member's links have ended with the sessions")
+	}
+	put(ws, ada.ID, "d")
+	edit(t, s, ws, desk.Change{Member: ada})
+	if owner("d") == nil {
+		t.Error("an edit of a member ends a link")
+	}
 	edit(t, s, ws, desk.Change{RemoveMember: ada})
 	must(t, s.DeleteWorkspace(t.Context(), other, func(string) error { return nil }))
 	if owner("d") != nil || owner("eve") != nil {

@@ -1,0 +1,27 @@
+package console
+
+import (
+	"testing"
+
+	"parley/store/postgres/pgtest"
+)
+
+// TestPostgres runs tests of this package again over PostgreSQL. Golden files don't tell
+// the stores apart: the pages are the same bytes, but for ids of events, which depend on
+// how often the clock was read.
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	databases = pgtest.NewPool(t)
+	databases.Database(t) // or skip once, here
+	for name, test := range map[string]func(*testing.T){
+		"TestContact": TestContact, "TestContact_both": TestContact_both, "TestContact_holders": TestContact_holders, "TestContacts": TestContacts,
+		"TestInbox": TestInbox, "TestInbox_refuses": TestInbox_refuses, "TestLiveEnds": TestLiveEnds, "TestLiveShows": TestLiveShows,
+		"TestMe": TestMe, "TestRoutes": TestRoutes, "TestSend": TestSend, "TestSends": TestSends, "TestSessions_end": TestSessions_end,
+		"TestSessions_streams": TestSessions_streams, "TestSessions_writes": TestSessions_writes, "TestSettings_attributes": TestSettings_attributes,
+		"TestSettings_keys": TestSettings_keys, "TestSettings_members": TestSettings_members, "TestSettings_orderWithEqualPositions": TestSettings_orderWithEqualPositions,
+		"TestSettings_roles": TestSettings_roles, "TestSettings_workspace": TestSettings_workspace, "TestSignIn_byLink": TestSignIn_byLink,
+		"TestSignIn_byPassword": TestSignIn_byPassword, "TestSignIn_choice": TestSignIn_choice, "TestSignIn_crossSite": TestSignIn_crossSite, "TestTemplates": TestTemplates,
+	} {
+		t.Run(name, test)
+	}
+}
