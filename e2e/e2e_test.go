@@ -18,6 +18,7 @@
 //	browser_test.go  a browser for the console's pages
 //	screenshots_test.go every page of the console, and pictures of them
 //	pages_test.go    the console's script, in a browser, on a page that the test makes
+//	story_test.go    the main job of the console, with and without script, and by keys
 //
 // and long tests, whose length a flag sets:
 //

@@ -1,0 +1,321 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// A hand is how a person uses a page.
+type hand interface {
+	follow(selector string)        // a link or button that leads to another page
+	push(selector string)          // one that does not
+	write(selector, text string)   // into a field
+	choose(selector, value string) // an option of a select
+	until(condition string)        // waits for what others do, while the page is open
+}
+
+// A mouseHand uses the mouse, and keys only to write.
+type mouseHand struct{ *tab }
+
+func (h mouseHand) push(selector string)        { h.click(selector) }
+func (h mouseHand) write(selector, text string) { h.fill(selector, text) }
+func (h mouseHand) until(condition string)      { h.stays(condition) }
+
+func (h mouseHand) choose(selector, value string) {
+	h.wait(fmt.Sprintf("document.querySelector(%q)", selector))
+	look[bool](h.tab, fmt.Sprintf(`{ const el = document.querySelector(%q); el.value = %q; el.dispatchEvent(new Event("change", { bubbles: true })); el.value === %[2]q }`, selector, value))
+}
+
+// A plainHand uses pages that run no script, so it has to press the buttons that the
+// script presses for others, and to load a page again to see what is new.
+type plainHand struct{ mouseHand }
+
+func (h plainHand) until(condition string) {
+	h.t.Helper()
+	for stop := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		h.do(chromedp.Reload())
+		if look[bool](h.tab, "!!("+condition+")") {
+			return
+		}
+		if time.Now().After(stop) {
+			h.t.Fatalf("still waiting for: %s\n%s", condition, h.place())
+		}
+	}
+}
+
+// A keyHand uses keys only: the shortcut that an element has, otherwise Tab until it has
+// the focus, which must be seen, and Enter.
+type keyHand struct{ *tab }
+
+// reach moves the focus to an element.
+func (h keyHand) reach(selector string) {
+	h.t.Helper()
+	h.wait(fmt.Sprintf("document.querySelector(%q)", selector))
+	key := kb.Tab
+	if look[bool](h.tab, fmt.Sprintf("document.querySelector(%q).matches('[data-row]')", selector)) {
+		key = "j"
+	}
+	for range 300 {
+		if look[bool](h.tab, fmt.Sprintf("document.activeElement.matches(%q)", selector)) {
+			if seen := look[string](h.tab, `{ const at = document.activeElement, s = getComputedStyle(at), r = at.getBoundingClientRect();
+				s.outlineStyle === "none" || parseFloat(s.outlineWidth) < 1 ? "has no outline" : r.width && r.bottom > 0 && r.top < innerHeight ? "" : "is out of sight" }`); seen != "" {
+				h.t.Errorf("the focused %s %s\n%s", selector, seen, h.place())
+			}
+			return
+		}
+		h.press(key)
+	}
+	h.t.Fatalf("the key never gets to %s\n%s", selector, h.place())
+}
+
+// shortcut presses the shortcut of an element, if it has one.
+func (h keyHand) shortcut(selector string) bool {
+	h.wait(fmt.Sprintf("document.querySelector(%q)", selector))
+	keys := look[string](h.tab, fmt.Sprintf("document.querySelector(%q).dataset.shortcut ?? ''", selector))
+	if keys == "" {
+		return false
+	}
+	for key := range strings.SplitSeq(keys, " ") {
+		h.press(strings.TrimPrefix(key, "Shift+"))
+	}
+	return true
+}
+
+func (h keyHand) follow(selector string) {
+	h.t.Helper()
+	look[bool](h.tab, "window.before = true")
+	h.push(selector)
+	h.wait("!window.before && document.readyState === 'complete'")
+}
+
+func (h keyHand) push(selector string) {
+	h.t.Helper()
+	if h.shortcut(selector) {
+		return
+	}
+	h.reach(selector)
+	if look[bool](h.tab, "document.activeElement.type === 'checkbox'") {
+		h.press(" ")
+	} else {
+		h.press(kb.Enter)
+	}
+}
+
+func (h keyHand) write(selector, text string) {
+	h.t.Helper()
+	if !h.shortcut(selector) {
+		h.reach(selector)
+	}
+	h.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)))
+	h.press(text)
+}
+
+// choose goes down the list with the arrow keys.
+func (h keyHand) choose(selector, value string) {
+	h.t.Helper()
+	h.reach(selector)
+	for range 50 {
+		if look[string](h.tab, "document.activeElement.value ?? ''") == value {
+			return
+		}
+		h.press(kb.ArrowDown)
+	}
+	h.t.Fatalf("the arrow keys never get to %s in %s\n%s", value, selector, h.place())
+}
+
+func (h keyHand) until(condition string) { h.stays(condition) }
+
+// stays waits for a condition, which must come true without another page.
+func (b *tab) stays(condition string) {
+	b.t.Helper()
+	look[bool](b, "window.stays = true")
+	b.wait(condition)
+	if !look[bool](b, "!!window.stays") {
+		b.t.Errorf("the page was loaded again while it waited for %s", condition)
+	}
+}
+
+// runNoScripts turns the scripts of pages off.
+func (b *tab) runNoScripts() {
+	b.t.Helper()
+	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}))
+}
+
+// A running demo.
+type runningDemo struct {
+	*server
+	dir, link string
+}
+
+func startDemo(t *testing.T) runningDemo {
+	t.Helper()
+	dir := newDir(t)
+	p := demo(t, dir, "Ctrl-C")
+	link := regexp.MustCompile(`http://\S+/sign-in/\S+`).FindString(p.stdout.String())
+	return runningDemo{&server{process: p, url: regexp.MustCompile(`http://[^/\s]+`).FindString(link)}, dir, link}
+}
+
+// TestStory is the main job of the console, from the link that the demo prints to a
+// conversation that was closed and found again: with script and mouse, without script,
+// and with keys only.
+func TestStory(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]func(*tab) hand{
+		"script": func(b *tab) hand { return mouseHand{b} },
+		"plain":  func(b *tab) hand { b.runNoScripts(); return plainHand{mouseHand{b}} },
+		"keys":   func(b *tab) hand { return keyHand{b} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := startDemo(t)
+			b := newTab(t, d.url)
+			b.size(1440, 900, "light")
+			story(t, d, b, of(b))
+		})
+	}
+}
+
+func story(t *testing.T, d runningDemo, b *tab, h hand) {
+	t.Helper()
+	b.open(d.link)
+	h.follow("main form button")
+	b.wait(`location.pathname === "/inbox"`)
+
+	// A key, which is shown once.
+	h.follow(`.rail a[href="/settings"]`)
+	h.follow(`a[href="/settings/keys"]`)
+	h.follow(`a[href="/settings/keys/new"]`)
+	h.write("#f-name", "Story")
+	for _, permission := range []string{"contacts:write", "contacts:read"} {
+		if box := fmt.Sprintf(`[name=permissions][value=%q]`, permission); !look[bool](b, fmt.Sprintf("document.querySelector(%q).checked", box)) {
+			h.push(box)
+		}
+	}
+	h.follow("main form .btn.main")
+	key := strings.TrimSpace(look[string](b, `document.querySelector("#key").textContent`))
+	h.follow(`main a.btn[href="/settings/keys"]`)
+	b.shows("Story")
+	if text := look[string](b, "document.documentElement.outerHTML"); !strings.HasPrefix(key, "prl_live_") || strings.Contains(text, key) {
+		t.Errorf("the key %q is shown again", key)
+	}
+
+	// The program that has the key writes a contact.
+	var made struct{ Data struct{ ID string } }
+	read(t, d.want(t, 201, key, "POST", "/contacts", `{"name":"Rosa Marín","phone":"+34 612 555 777"}`), &made)
+
+	// A variable of a template is filled from the contact.
+	h.follow(`.rail a[href="/templates"]`)
+	h.follow(`[id="t-appointment_reminder-en_US"] a`)
+	field := `#main form select[name]`
+	h.choose(field, "customer_name")
+	name := look[string](b, fmt.Sprintf("document.querySelector(%q).name", field))
+	h.follow("main form .btn.main")
+	if got := look[string](b, fmt.Sprintf("document.querySelector('[name=%q]').value", name)); got != "customer_name" {
+		t.Errorf("the binding of %s is %q", name, got)
+	}
+
+	// Find the contact, and send it the template.
+	h.follow(`.rail a[href="/contacts"]`)
+	h.write("#f-find", "0034 612-555-777")
+	h.follow("search form:first-of-type button")
+	b.shows("Rosa Marín")
+	h.follow(`#p-` + made.Data.ID + ` a`)
+	h.follow(`main a[href^="/send"]`)
+	chooseTemplate(b, h, "appointment_reminder/en_US")
+	channel := look[string](b, `document.querySelector("#send [name=channel]").value`)
+	for _, empty := range look[[]string](b, `[...document.querySelectorAll("#send input[required]:not([type=checkbox])")].filter((el) => !el.value).map((el) => el.name)`) {
+		h.write(fmt.Sprintf("#send [name=%q]", empty), "Friday")
+	}
+	if !look[bool](b, `document.querySelector("#send").innerText.length > 0 && [...document.querySelectorAll("#send input")].some((el) => el.value === "Rosa Marín")`) {
+		t.Errorf("the bound variable is not filled\n%s", b.place())
+	}
+	h.push("#send [name=opt_in]")
+	h.follow("#send .btn.main")
+	b.wait(`location.pathname.startsWith("/inbox/")`)
+	b.shows("Friday")
+
+	// It is read, and the person answers.
+	h.until(`document.querySelector("#thread .bubble.ours:last-of-type .track")?.textContent.trim() === "Read"`)
+	must(t, d.dir, "sandbox", "inbound", "--channel", channel, "--from", "+34612555777", "--text", "Could it be Monday?")
+	h.until(`document.querySelector("#thread").textContent.includes("Could it be Monday?") && document.querySelector("#list .here").textContent.includes("Monday")`)
+
+	// Assign it to a colleague, take it back, close it.
+	h.push(`#head details > summary`)
+	b.wait(`document.querySelector("#head details").open`)
+	mei := look[string](b, `[...document.querySelectorAll("#head details button")].find((el) => el.textContent.includes("Mei")).value`)
+	h.follow(fmt.Sprintf("#head details button[value=%q]", mei))
+	b.shows("held by Mei Tanaka")
+	h.follow(`#head form[action*="/assign"] > .btn.main`)
+	b.shows("yours")
+	here := look[string](b, "location.pathname")
+	h.follow(`#head [name=status][value=closed]`)
+	b.shows("Closed.")
+	if look[string](b, "location.pathname") == here {
+		t.Error("after closing, the same conversation is shown")
+	}
+
+	// It is found again: in the list of what is closed, and by the person.
+	h.follow(`.rail a[href="/inbox"]`)
+	h.push(`#views details > summary`)
+	h.follow(`#views a[href*="view=closed"]`)
+	h.follow(fmt.Sprintf(`#list a[href^=%q]`, here))
+	b.shows("Open again")
+	h.follow(`.rail a[href="/contacts"]`)
+	h.write("#f-find", "+34612555777")
+	h.follow("search form:first-of-type button")
+	h.follow(`#p-` + made.Data.ID + ` a`)
+	h.follow(fmt.Sprintf(`#talks a[href^=%q]`, here))
+	h.follow(`#head [name=status][value=open]`)
+	b.shows("Open again.")
+
+	// The key is revoked, and no longer works.
+	h.follow(`.rail a[href="/settings"]`)
+	h.follow(`a[href="/settings/keys"]`)
+	id := look[string](b, `[...document.querySelectorAll("#keys tr")].find((el) => el.textContent.includes("Story")).id`)
+	h.follow("#" + id + " a")
+	revoke := `main a[href$="/revoke"]`
+	if _, plain := h.(plainHand); plain {
+		h.follow(revoke)
+		h.follow("main form .btn.danger")
+	} else {
+		h.push(revoke)
+		h.follow("dialog[open] form .btn.danger")
+	}
+	b.shows("Revoked")
+	d.want(t, 401, key, "GET", "/contacts", "")
+}
+
+// chooseTemplate chooses a template, which the page then shows.
+func chooseTemplate(b *tab, h hand, template string) {
+	b.t.Helper()
+	const list = "#f-template"
+	switch h := h.(type) {
+	case plainHand:
+		h.choose(list, template)
+		h.follow("form:has(#f-template) button")
+	case mouseHand:
+		look[bool](b, "window.before = true")
+		h.choose(list, template)
+		b.wait("!window.before && document.readyState === 'complete'")
+	case keyHand:
+		for h.reach(list); look[string](b, "document.querySelector('#f-template').value") != template; {
+			look[bool](b, "window.before = true")
+			h.press(kb.ArrowDown)
+			b.wait("!window.before && document.readyState === 'complete'")
+			b.wait("document.activeElement.id === 'f-template'") // it goes on from there
+		}
+	}
+	b.wait("document.querySelector('#send')")
+}
