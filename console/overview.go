@@ -105,7 +105,7 @@ func reasonsChart(list []app.FailureCount) *chart {
 	for _, r := range list {
 		total, most = total+r.N, max(most, r.N)
 	}
-	c := barsOf("reasons", "Why messages failed", fmt.Sprintf("%s failed, for %d reasons.", count(int(total)), len(list)), most, []string{"Reason", "Code", "Messages"})
+	c := barsOf("reasons", "Why messages failed", fmt.Sprintf("%s failed, for %s.", count(int(total)), several(len(list), "reason")), most, []string{"Reason", "Code", "Messages"})
 	for i, r := range list {
 		label, n := r.Title, count(int(r.N))
 		if label == "" {

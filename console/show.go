@@ -118,6 +118,14 @@ func count(n int) string {
 	return s
 }
 
+// several writes a count with its noun: 1 reason, 2 reasons.
+func several(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return count(n) + " " + noun
+}
+
 // upTo99 writes a count that ends at 99+.
 func upTo99(n int) string {
 	if n > 99 {

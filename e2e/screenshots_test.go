@@ -1,12 +1,19 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -15,6 +22,8 @@ import (
 )
 
 var screenshots = flag.String("screenshots", "", "a directory for pictures of every page of the console, in two sizes, light and dark")
+
+var readmePictures = flag.String("readme-pictures", "", "the directory of the README's pictures of the console, which are made anew")
 
 // A shot is a page of the demo in one state, and how to get there.
 type shot struct {
@@ -129,14 +138,93 @@ func (b *tab) picture(file string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	body, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(file), 0o755)
 	}
 	if err == nil {
-		err = os.WriteFile(file, png, 0o644)
+		err = os.WriteFile(file, body, 0o644)
 	}
 	if err != nil {
 		b.t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// pictures are those of the README.
+var pictures = []struct {
+	name          string
+	width, height int64
+	scheme        string
+	open          func(*tab)
+}{
+	{"inbox", 1280, 760, "light", through("/inbox?view=open", "[data-row]")},
+	{"overview", 1280, 760, "light", at("/overview")},
+	{"phone", 390, 760, "dark", through("/inbox?view=open", "[data-row]")},
+}
+
+// mostPicture is the largest picture that the repository takes, in bytes.
+const mostPicture = 150 << 10
+
+// TestReadmePictures makes the README's pictures, with -readme-pictures into the
+// repository, and holds those that are there to their size.
+func TestReadmePictures(t *testing.T) {
+	p := demo(t, newDir(t), "Ctrl-C")
+	link := regexp.MustCompile(`http://\S+/sign-in/\S+`).FindString(p.stdout.String())
+	b := newTab(t, regexp.MustCompile(`http://[^/\s]+`).FindString(link))
+	b.open(link)
+	b.follow("main form button")
+	dir := *readmePictures
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	for _, s := range pictures {
+		b.size(s.width, s.height, s.scheme)
+		s.open(b)
+		b.wait(`document.readyState === "complete"`)
+		if s.name == "inbox" {
+			b.shows("Read") // a few seconds after the demo began
+		}
+		b.picture(filepath.Join(dir, s.name+".png"))
+		shrink(t, filepath.Join(dir, s.name+".png"))
+		for _, file := range []string{filepath.Join(dir, s.name+".png"), filepath.Join("..", "docs", "pictures", s.name+".png")} {
+			if info, err := os.Stat(file); err != nil || info.Size() > mostPicture {
+				t.Errorf("%s: %v, %d bytes at most", file, err, mostPicture)
+			}
+		}
+	}
+}
+
+// shrink stores a picture with the 256 colours that it uses most.
+func shrink(t *testing.T, file string) {
+	t.Helper()
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := png.Decode(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[color.RGBA]int{}
+	area := full.Bounds()
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		for x := area.Min.X; x < area.Max.X; x++ {
+			count[color.RGBAModel.Convert(full.At(x, y)).(color.RGBA)]++
+		}
+	}
+	used := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int { return count[b] - count[a] })
+	var palette color.Palette
+	for _, c := range used[:min(len(used), 256)] {
+		palette = append(palette, c)
+	}
+	small := image.NewPaletted(area, palette)
+	draw.Draw(small, area, full, area.Min, draw.Src)
+	var out bytes.Buffer
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := encoder.Encode(&out, small); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -48,6 +48,16 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// The console's paths begin at the root of the host.
+func TestServePublicPath(t *testing.T) {
+	t.Parallel()
+	s := serve(t, newDir(t), "--public-url", "https://example.com/parley")
+	if log := s.stderr.String(); !strings.Contains(log, "the console works at the root") {
+		t.Errorf("no warning: %s", log)
+	}
+	s.stop(t)
+}
+
 func TestServeJSON(t *testing.T) {
 	t.Parallel()
 	s := serve(t, newDir(t), "--json", "--public-url", "https://parley.example/")

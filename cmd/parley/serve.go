@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -166,6 +167,9 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 		return err
 	}
 	log.InfoContext(ctx, "parley is ready", "address", listener.Addr().String(), "base_url", base, "place", storage.String(), "version", versionOf())
+	if u, err := url.Parse(string(c.PublicURL)); err == nil && u.Path != "" {
+		log.WarnContext(ctx, "--public-url has a path, but the console works at the root of its host only", "public_url", string(c.PublicURL))
+	}
 	if fresh {
 		log.InfoContext(ctx, "a new installation was created: API keys of other installations are refused", "place", storage.String())
 	}
