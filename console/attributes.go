@@ -192,7 +192,7 @@ func (s *Server) moveAttribute(c *call) error {
 
 func archival(a *desk.Attribute) confirmation {
 	path := "/settings/attributes/" + a.Key
-	return confirmation{Heading: "Archive " + a.Label + "?", Action: path + "/archive", Button: "Archive " + a.Label, Back: path,
+	return confirmation{Heading: "Archive " + a.Label + "?", Action: path + "/archive", Button: "Archive", Back: path,
 		Text: []string{"The values that contacts have stay, but nobody sees or changes them here. You can restore it at any time."}}
 }
 

@@ -202,7 +202,7 @@ func (s *Server) editKey(c *call) error {
 
 func revocation(k *desk.APIKey) confirmation {
 	path := "/settings/keys/" + k.ID.String()
-	return confirmation{Heading: "Revoke " + k.Name + "?", Action: path + "/revoke", Button: "Revoke " + k.Name, Back: path,
+	return confirmation{Heading: "Revoke " + k.Name + "?", Action: path + "/revoke", Button: "Revoke", Back: path,
 		Text: []string{"Programs that use this key are refused from their next request on. It can't be undone; make a new key instead."}}
 }
 

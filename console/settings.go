@@ -210,7 +210,7 @@ func (s *Server) signOutMember(c *call) error {
 func (c *call) removal(m *desk.Member) (confirmation, error) {
 	contacts, conversations, err := c.s.app.Held(c.r.Context(), c.p, m.ID)
 	v := confirmation{
-		Heading: "Remove " + m.Name + "?", Action: "/settings/members/" + m.ID.String() + "/remove", Button: "Remove " + m.Name, Back: "/settings/members/" + m.ID.String(),
+		Heading: "Remove " + m.Name + "?", Action: "/settings/members/" + m.ID.String() + "/remove", Button: "Remove", Back: "/settings/members/" + m.ID.String(),
 		Text: []string{"They are signed out at once, and their password and links end."},
 	}
 	if contacts == 0 && conversations == 0 {
