@@ -31,7 +31,7 @@ func (s *Server) contacts(c *call) error {
 	}
 	d := directory{Sought: c.query("find"), MayWrite: c.may(desk.ContactsWrite)}
 	d.Find = c.form.Field("find", "Find", "The whole phone number, e-mail or own id", d.Sought).As("search")
-	d.Owner = c.form.Field("owner", "Owner", "", ownerValue(owner)).Of(owners(c.p.Settings, "Everybody's"))
+	d.Owner = c.form.Field("owner", "Owner", "", ownerValue(owner)).Of(owners(c.p.Settings, "Anyone"))
 	var list []*desk.Contact
 	var err error
 	if d.Sought != "" {

@@ -60,7 +60,7 @@ var eventWords = map[desk.EventType]string{
 	desk.MessageSent:         "sent a message to",
 	desk.MessageUpdated:      "changed a message of",
 	desk.MessageDelivered:    "delivered a message to",
-	desk.MessageRead:         "reported as read a message to",
+	desk.MessageRead:         "noted that a message was read by",
 	desk.MessageFailed:       "did not deliver a message to",
 	desk.TemplateCreated:     "added the template",
 	desk.TemplateUpdated:     "changed the template",
@@ -197,11 +197,19 @@ func hostOf(address string) string {
 	return ""
 }
 
+// eventFields are the words for fields whose name says little.
+var eventFields = map[string]string{
+	"assigned_member_id": "assignee", "assigned_via": "how it was assigned", "external_id": "own id", "link": "a sign-in link was made", "password": "a password was set",
+	"sendable": "whether it can be sent", "external_ids": "how own ids change",
+}
+
 // fieldWords lists the names of fields as people read them.
 func fieldWords(names []string) string {
 	words := make([]string, len(names))
 	for i, name := range names {
-		words[i] = strings.ToLower(labelOf(name))
+		if words[i] = eventFields[name]; words[i] == "" {
+			words[i] = strings.ToLower(labelOf(name))
+		}
 	}
 	return strings.Join(words, ", ")
 }

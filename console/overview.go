@@ -123,7 +123,7 @@ func reasonsChart(list []app.FailureCount) *chart {
 // templatesChart shows how many of each template's messages were read, with the provider's
 // rating.
 func (c *call) templatesChart(uses []app.TemplateUse) (*chart, error) {
-	p := barsOf("templates", "Templates that are read", fmt.Sprintf("%d templates were used.", len(uses)), 100, []string{"Template", "Quality", "Sent", "Read", "Share"})
+	p := barsOf("templates", "Templates that are read", sentences(several(len(uses), "template")+" used"), 100, []string{"Template", "Quality", "Sent", "Read", "Share"})
 	libraries := map[desk.ID]*desk.Library{}
 	for i, u := range uses {
 		if u.Sent == 0 {

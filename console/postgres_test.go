@@ -7,14 +7,14 @@ import (
 )
 
 // TestPostgres runs tests of this package again over PostgreSQL. Golden files don't tell
-// the stores apart: the pages are the same bytes, but for ids of events, which depend on
-// how often the clock was read.
+// the stores apart: the pages are the same bytes.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	databases = pgtest.NewPool(t)
 	databases.Database(t) // or skip once, here
 	for name, test := range map[string]func(*testing.T){
 		"TestContact": TestContact, "TestContact_both": TestContact_both, "TestContact_holders": TestContact_holders, "TestContacts": TestContacts,
+		"TestEvents": TestEvents, "TestOverview": TestOverview,
 		"TestInbox": TestInbox, "TestInbox_refuses": TestInbox_refuses, "TestLiveEnds": TestLiveEnds, "TestLiveShows": TestLiveShows,
 		"TestMe": TestMe, "TestRoutes": TestRoutes, "TestSend": TestSend, "TestSends": TestSends, "TestSessions_end": TestSessions_end,
 		"TestSessions_streams": TestSessions_streams, "TestSessions_writes": TestSessions_writes, "TestSettings_attributes": TestSettings_attributes,

@@ -45,6 +45,8 @@ func TestTemplates(t *testing.T) {
 	nora.post(path+"/new", "source", "{").want(422, "not JSON")
 	nora.post(path+"/new", "source", pickup).sends(path + "/pickup_ready/en?done=saved")
 	w.template(`{"name":"held","language":"de","status":"PENDING","category":"MARKETING","components":[{"type":"BODY","text":"Hallo"}]}`)
+	w.template(`{"name":"rated","language":"en","status":"REJECTED","rejected_reason":"INVALID_FORMAT","quality_score":{"score":"RED"},"category":"MARKETING","components":[{"type":"BODY","text":"Hi"}]}`)
+	mei.get(path+"/rated/en").want(200, "The review says: Invalid format.", "quality <span class=\"pill bad\">Low</span>")
 	nora.get("/templates").want(200, "pickup_ready", "Can be sent", "Pending").golden("templates/list")
 	nora.get(path+"/pickup_ready/en").want(200, "<mark title=\"Value 1\">Ann</mark>", "Harbour Books", "On my way", "Send it").golden("templates/admin")
 	mei.get(path+"/pickup_ready/en").want(200, "Value 2").lacks("<select").golden("templates/agent")

@@ -11,7 +11,7 @@ import (
 // A templateRow is a template in the list.
 type templateRow struct {
 	Href, Name, Language, Category string
-	State                          pill
+	State, Quality                 pill
 	Begin                          string // of its text
 }
 
@@ -48,7 +48,7 @@ func (s *Server) templates(c *call) error {
 	}
 	for _, t := range l.Library.Templates {
 		d.Rows = append(d.Rows, templateRow{
-			Href: templatePath(v.ID, t), Name: t.Name, Language: t.Language, Category: strings.ToLower(t.Category), State: templateState(t), Begin: desk.Preview(plain(t.Body)),
+			Href: templatePath(v.ID, t), Name: t.Name, Language: t.Language, Category: strings.ToLower(t.Category), State: templateState(t), Quality: templateQuality(t), Begin: desk.Preview(plain(t.Body)),
 		})
 	}
 	d.Empty = nothing{Title: "No templates yet", Text: "They are written and reviewed at the provider. What it has approved will be here."}
@@ -91,6 +91,19 @@ func templateState(t *desk.Template) pill {
 		return pill{word, ""}
 	}
 	return pill{word, "bad"}
+}
+
+// templateQuality is the provider's rating; no text if there is none.
+func templateQuality(t *desk.Template) pill {
+	switch t.Quality {
+	case "green":
+		return pill{"Good", "good"}
+	case "yellow":
+		return pill{"Falling", "warn"}
+	case "red":
+		return pill{"Low", "bad"}
+	}
+	return pill{}
 }
 
 // reasonWords say why a template can't be sent.
@@ -170,7 +183,7 @@ func variableName(address string) string {
 type templatePage struct {
 	Back, Path     string
 	Name, Language string
-	State          pill
+	State, Quality pill
 	Category       string
 	Reasons        []string
 	Shown          *shownTemplate
@@ -208,11 +221,14 @@ func (s *Server) templatePage(c *call) error {
 
 func (c *call) templateView(v *desk.Channel, t *desk.Template) view {
 	d := templatePage{
-		Back: "/templates?channel=" + v.ID.String(), Path: templatePath(v.ID, t), Name: t.Name, Language: t.Language, State: templateState(t),
+		Back: "/templates?channel=" + v.ID.String(), Path: templatePath(v.ID, t), Name: t.Name, Language: t.Language, State: templateState(t), Quality: templateQuality(t),
 		Category: strings.ToLower(t.Category), Shown: shown(t, c.samples(v, t)),
 	}
 	for _, r := range t.Reasons {
 		d.Reasons = append(d.Reasons, reasonWords[r])
+	}
+	if t.Rejected != "" {
+		d.Reasons = append(d.Reasons, "The review says: "+sentence(strings.ToLower(strings.ReplaceAll(t.Rejected, "_", " "))))
 	}
 	guesses := desk.GuessBindings(t.Variables)
 	for i, variable := range t.Variables {

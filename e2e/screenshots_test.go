@@ -62,6 +62,18 @@ var shots = []shot{
 		through("/inbox?view=open", "[data-row]", "[data-shortcut=t]")(b)
 		b.open(look[string](b, `location.href + "&template=" + document.querySelector("#f-template option:nth-child(3)").value`))
 	}},
+	{"contacts", at("/contacts")},
+	{"contacts-find", at("/contacts?find=nobody")},
+	{"contact", through("/contacts", "[data-row]")},
+	{"contact-new", at("/contacts/new")},
+	{"contact-delete", through("/contacts", "[data-row]", "[data-dialog]")},
+	{"sends", at("/sends")},
+	{"sends-doubt", at("/sends?doubt=yes")},
+	{"attempt", through("/sends", "[data-row]")},
+	{"overview", at("/overview")},
+	{"overview-90", at("/overview?days=90")},
+	{"log", at("/settings/events")},
+	{"log-settings", at("/settings/events?types=settings")},
 	{"me", at("/me")},
 	{"help", func(b *tab) {
 		b.open("/inbox")
