@@ -60,21 +60,21 @@ func (a *App) SignIn(ctx context.Context, email, password, from string) (list []
 	if err != nil {
 		return nil, err
 	}
+	if len(refs) == 0 { // the same work, so that the time does not tell who is a member
+		refs = []MemberRef{{}}
+	}
 	password = desk.NormalPassword(password)
 	hashed := 0
 	for _, ref := range refs {
-		p, err := a.Member(ctx, ref.Workspace, ref.ID)
-		if desk.IsType(err, desk.Unauthorized) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
 		stored, err := a.store.Password(ctx, ref.Workspace, ref.ID)
 		if err != nil {
 			return nil, err
 		}
-		if stored == "" || hashed == maxSignIns {
+		p, err := a.Member(ctx, ref.Workspace, ref.ID)
+		if err != nil && !desk.IsType(err, desk.Unauthorized) {
+			return nil, err
+		}
+		if err != nil || stored == "" || hashed == maxSignIns {
 			continue
 		}
 		hashed++
@@ -86,7 +86,7 @@ func (a *App) SignIn(ctx context.Context, email, password, from string) (list []
 			list = append(list, p)
 		}
 	}
-	if hashed == 0 { // the same work, so that the time does not tell who is a member
+	if hashed == 0 {
 		if _, err := a.hash(ctx, password, make([]byte, argonSalt)); err != nil {
 			return nil, err
 		}
