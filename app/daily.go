@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"parley/desk"
@@ -138,7 +139,8 @@ func countsOf(page *EventPage) (list []desk.DailyCount) {
 		}
 		add(day, kind, key, "")
 		if kind == desk.DailyFailed && m != nil && m.Failure != nil {
-			add(day, desk.DailyReason, strconv.Itoa(m.Failure.Code), m.Failure.Title)
+			title, _, _ := strings.Cut(m.Failure.Title, ": ") // what follows may be about this message alone
+			add(day, desk.DailyReason, strconv.Itoa(m.Failure.Code), title)
 		}
 	}
 	slices.SortFunc(list, func(x, y desk.DailyCount) int { // several processes write them in one order

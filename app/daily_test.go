@@ -43,7 +43,7 @@ func TestCountDays(t *testing.T) {
 		desk.StatusUpdate{ExternalID: two.Message.ExternalID, Delivery: desk.Read, At: desk.TimeOf(w.clock.now())})
 	w.takeIn()
 	w.clock.advance(24 * time.Hour)
-	w.tell(desk.StatusUpdate{ExternalID: three.Message.ExternalID, Delivery: desk.Failed, Failure: &desk.Failure{Code: 131026, Title: "Undeliverable"}, At: desk.TimeOf(w.clock.now())})
+	w.tell(desk.StatusUpdate{ExternalID: three.Message.ExternalID, Delivery: desk.Failed, Failure: &desk.Failure{Code: 131026, Title: "Undeliverable: to this one"}, At: desk.TimeOf(w.clock.now())})
 	w.takeIn()
 	count()
 	d := read(2)

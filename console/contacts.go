@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/url"
+	"strings"
 
 	"parley/desk"
 )
@@ -29,7 +30,7 @@ func (s *Server) contacts(c *call) error {
 	if m := c.p.Settings.ResolveMember(c.query("owner")); m != nil {
 		owner = m.ID
 	}
-	d := directory{Sought: c.query("find"), MayWrite: c.may(desk.ContactsWrite)}
+	d := directory{Sought: strings.TrimSpace(c.query("find")), MayWrite: c.may(desk.ContactsWrite)}
 	d.Find = c.form.Field("find", "Find", "The whole phone number, e-mail or own id", d.Sought).As("search")
 	d.Owner = c.form.Field("owner", "Owner", "", ownerValue(owner)).Of(owners(c.p.Settings, "Anyone"))
 	var list []*desk.Contact

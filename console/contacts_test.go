@@ -2,9 +2,12 @@ package console
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"parley/desk"
@@ -53,6 +56,7 @@ func TestContacts(t *testing.T) {
 		mei.get("/contacts?find="+url.QueryEscape(find)).want(200, "Lucía", "1 found").lacks("سارة")
 	}
 	mei.get("/contacts?find=Luc%C3%ADa").want(200, "Nobody has this").golden("contacts/not_found")
+	mei.get("/contacts?find=+").want(200, "Lucía", "سارة").lacks("found for")
 	for i := range pageRows + 1 {
 		w.person("3461234"+string(rune('0'+i/10))+string(rune('0'+i%10))+"99", "Person", "")
 	}
@@ -220,6 +224,32 @@ func TestContact_both(t *testing.T) {
 	mei.post(path, sent(t, refused.body, "choose.name", "mine")...).sends(path + "?done=saved")
 	if c := w.stored(id); c.Name != "Lucía Mei" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestContact_races: of two who save at once what they saw, one is told of the other.
+func TestContact_races(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	path, id := w.person("34612345678", "Lucía", "")
+	pages := [2]*visitor{w.signedIn(w.mei), w.signedIn(w.nora)}
+	for n := range 20 {
+		page := pages[0].get(path).body
+		var answers [2]got
+		var both sync.WaitGroup
+		for i, b := range pages {
+			both.Go(func() { answers[i] = b.post(path, sent(t, page, "name", fmt.Sprint("By ", i, n))...) })
+		}
+		both.Wait()
+		saved := 0
+		for i, a := range answers {
+			if a.status == http.StatusSeeOther {
+				saved = i
+			}
+		}
+		if answers[saved].status != http.StatusSeeOther || answers[1-saved].status != http.StatusConflict || !strings.Contains(answers[1-saved].body, "Choose one of both") || w.stored(id).Name != fmt.Sprint("By ", saved, n) {
+			t.Fatalf("%d and %d; named %s", answers[0].status, answers[1].status, w.stored(id).Name)
+		}
 	}
 }
 
