@@ -151,7 +151,7 @@ func TestSettings_members(t *testing.T) {
 		t.Fatal(err)
 	}
 	mei := "/settings/members/" + w.mei.ID.String()
-	v.get(mei+"/remove").want(200, "1 contact and 1 open conversation go back to the pool.", "Keep it").golden("settings/member-remove")
+	v.get(mei+"/remove").want(200, "1 contact and 1 open conversation go back to the pool.", "Cancel").golden("settings/member-remove")
 	v.get("/settings/members/"+w.tomas.ID.String()+"/remove").want(200, "They hold no contact and no open conversation.")
 	v.post(mei + "/remove").sends("/settings/members?done=removed")
 	v.get("/settings/members?done=removed").want(200, "Removed.").lacks("Mei Tanaka")
