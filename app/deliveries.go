@@ -106,6 +106,54 @@ func (a *App) Deliveries(ctx context.Context, p Principal, id desk.ID, q Deliver
 	return found, a.cursors.seal(list, next[:]), nil
 }
 
+// Delivery returns a delivery of a webhook, and the body that an attempt would send now,
+// nil if the event is no longer kept. It returns NotFound and Forbidden.
+func (a *App) Delivery(ctx context.Context, p Principal, id, delivery desk.ID) (d WebhookDelivery, body []byte, err error) {
+	w, err := p.directed(id)
+	if err != nil {
+		return d, nil, err
+	}
+	ref := WebhookRef{p.Workspace(), id}
+	stored, err := a.store.Delivery(ctx, ref.Workspace, id, delivery)
+	if err != nil {
+		return d, nil, err
+	}
+	if stored == nil {
+		return d, nil, noDelivery()
+	}
+	states, err := a.store.WebhookStates(ctx, ref.Workspace)
+	if err != nil {
+		return d, nil, err
+	}
+	state := states[id]
+	probed, err := a.probed(ctx, ref.Workspace, w, &state)
+	if err != nil {
+		return d, nil, err
+	}
+	page, err := a.eventAt(ctx, ref, stored.Event)
+	if err == nil && len(page.Events) > 0 {
+		body = a.event(page, &page.Events[0])
+	}
+	return a.delivered(ref.Workspace, stored, w, &state, probed), body, err
+}
+
+// Behind tells since when the oldest event waits whose delivery to a webhook has not
+// begun; 0 if none waits. lost tells that events have expired meanwhile.
+func (a *App) Behind(ctx context.Context, p Principal, w *Webhook) (since desk.Time, lost bool, err error) {
+	f, err := desk.ParseEventFilter(w.Types)
+	if err != nil {
+		return 0, false, err
+	}
+	page, err := a.Feed(ctx, p, FeedQuery{Cursor: w.Cursor, Types: f, Limit: 1, Bare: true})
+	switch {
+	case desk.IsType(err, desk.CursorExpired):
+		return 0, true, nil
+	case err != nil || len(page.Events) == 0:
+		return 0, false, err
+	}
+	return page.Events[0].At, false, nil
+}
+
 // Redeliver makes a delivery due now, with a new schedule. It returns NotFound, Forbidden,
 // EndpointOff if the webhook is disabled, and CursorExpired if the event is gone.
 func (a *App) Redeliver(ctx context.Context, p Principal, id, delivery desk.ID) (WebhookDelivery, error) {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/api"
 	"parley/app"
 	"parley/desk"
 	"parley/sandbox"
@@ -46,6 +47,8 @@ type world struct {
 	mei     desk.Member // an agent
 	tomas   desk.Member // an agent
 	channel desk.ID
+
+	receiver receiver // of webhooks
 }
 
 // A store is a database that keeps the sandbox's templates, too.
@@ -100,6 +103,8 @@ func newWorld(t testing.TB) *world {
 		Random: func(b []byte) { fill(b, w.ids.Add(1)) },
 		Secret: bytes.Repeat([]byte{7}, 32),
 		Log:    log,
+		Poster: &w.receiver,
+		Event:  api.Event,
 	})
 	handlers := web.New(web.Config{Log: log, NewID: w.newID, Ready: w.app.Ready, Drain: w.app.Drain})
 	var err error

@@ -16,6 +16,7 @@
 //	text.go          the texts of messages: links and the marks for bold and the like
 //	assets.go        the stylesheet and the script
 //	channels.go      channels: adding them, their health, their settings
+//	webhooks.go      webhooks: adding them, their state, their deliveries
 //	live.go          the stream that tells the script what has changed
 //	home.go          /: the inbox, or what to run first
 //	inbox.go         the inbox: its views and the list of conversations

@@ -60,7 +60,10 @@ func (v *visitor) post(path string, pairs ...string) got {
 	v.w.t.Helper()
 	form := url.Values{"member": {v.member}}
 	for i := 0; i+1 < len(pairs); i += 2 {
-		form.Set(pairs[i], pairs[i+1])
+		if pairs[i] == "member" {
+			form.Del("member")
+		}
+		form.Add(pairs[i], pairs[i+1])
 	}
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -161,6 +161,9 @@ var toasts = map[string]string{
 	"deleted":    "Deleted.",
 	"turned-on":  "Turned on.",
 	"turned-off": "Turned off.",
+
+	"replaying":    "It goes on from there.",
+	"redelivering": "It is being delivered again.",
 }
 
 // labels are the words for fields whose name is not one.

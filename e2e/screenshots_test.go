@@ -9,11 +9,15 @@ import (
 	"image/color"
 	"image/draw"
 	"image/png"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -44,6 +48,27 @@ func through(path string, links ...string) func(*tab) {
 	}
 }
 
+// sent fills in a field of a form, and sends it.
+func sent(path, form, name, value string) func(*tab) {
+	return func(b *tab) {
+		b.open(path)
+		b.wait("document.documentElement.classList.contains('js')")
+		b.fill(fmt.Sprintf("%s [name=%s]", form, name), value)
+		look[bool](b, fmt.Sprintf("{ window.before = true; document.querySelector(%q).requestSubmit(); true }", form))
+		b.wait("!window.before && document.readyState === 'complete'")
+	}
+}
+
+// dialogAt follows a link of a page, and there one that opens a dialog.
+func dialogAt(path, link string) func(*tab) {
+	return func(b *tab) {
+		through(path, link)(b)
+		b.wait("document.documentElement.classList.contains('js')")
+		look[bool](b, `{ document.querySelector("[data-dialog]").click(); true }`)
+		b.wait("document.querySelector('dialog[open]')")
+	}
+}
+
 // shots lists every page and state.
 var shots = []shot{
 	{"inbox", at("/inbox")},
@@ -66,12 +91,46 @@ var shots = []shot{
 	{"contacts-find", at("/contacts?find=nobody")},
 	{"contact", through("/contacts", "[data-row]")},
 	{"contact-new", at("/contacts/new")},
+	{"contact-error", sent("/contacts/new", "main form[method=post]", "email", "nobody")},
 	{"contact-delete", through("/contacts", "[data-row]", "[data-dialog]")},
 	{"sends", at("/sends")},
 	{"sends-doubt", at("/sends?doubt=yes")},
 	{"attempt", through("/sends", "[data-row]")},
 	{"overview", at("/overview")},
 	{"overview-90", at("/overview?days=90")},
+	{"settings", at("/settings")},
+	{"settings-error", sent("/settings", "main form[method=post]", "name", " ")},
+	{"members", at("/settings/members")},
+	{"member", through("/settings/members", "[data-row]")},
+	{"member-new", at("/settings/members/new")},
+	{"member-remove", dialogAt("/settings/members", "[data-row]")},
+	{"keys", at("/settings/keys")},
+	{"key", through("/settings/keys", "[data-row]")},
+	{"key-new", at("/settings/keys/new")},
+	{"key-made", sent("/settings/keys/new", "main form[method=post]", "name", "Shop")},
+	{"attributes", at("/settings/attributes")},
+	{"attribute", through("/settings/attributes", "[data-row]")},
+	{"attribute-new", at("/settings/attributes/new-attribute")},
+	{"channels", at("/settings/channels")},
+	{"channel", through("/settings/channels", "[data-row]")},
+	{"channel-checked", func(b *tab) {
+		through("/settings/channels", "[data-row]")(b)
+		b.follow("form[action$=check] button")
+	}},
+	{"channel-new", at("/settings/channels/new")},
+	{"channel-error", sent("/settings/channels/new", "main form[method=post]", "waba_id", "+90 212")},
+	{"sandbox-new", at("/settings/channels/new-sandbox")},
+	{"webhooks", at("/settings/webhooks")},
+	{"webhook", through("/settings/webhooks", "[data-row]")},
+	{"webhook-pinged", func(b *tab) {
+		through("/settings/webhooks", "[data-row]")(b)
+		b.follow("form[action$=ping] button")
+	}},
+	{"delivery", through("/settings/webhooks", "[data-row]", "tbody [data-row]")},
+	{"webhook-new", at("/settings/webhooks/new")},
+	{"webhook-error", sent("/settings/webhooks/new", "main form[method=post]", "url", "crm.example")},
+	{"webhook-rotate", through("/settings/webhooks", "[data-row]", "a[href$=rotate]")},
+	{"webhook-replay", through("/settings/webhooks", "[data-row]", "a[href$=replay]")},
 	{"log", at("/settings/events")},
 	{"log-settings", at("/settings/events?types=settings")},
 	{"me", at("/me")},
@@ -95,6 +154,23 @@ func TestScreenshots(t *testing.T) {
 	take(b, shot{name: "sign-in-link"})
 	b.follow("main form button")
 	b.wait(`location.pathname === "/inbox"`)
+
+	// A webhook whose receiver refuses some of what it gets.
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte(`"type":"contact.updated"`)) {
+			http.Error(w, "The CRM is being updated. Come back later.", http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	key := regexp.MustCompile(`prl_live_\w+`).FindString(p.stdout.String())
+	api := &server{p, url}
+	var hook struct{ Data struct{ ID string } }
+	read(t, api.want(t, http.StatusCreated, key, "POST", "/webhooks", `{"url":"`+receiver.URL+`/crm/in","types":["message.*","contact.*"]}`), &hook)
+	api.want(t, http.StatusOK, key, "POST", "/webhooks/"+hook.Data.ID+"/replay", `{"cursor":"oldest"}`)
+	waitFor(t, "a delivery", func() bool {
+		return strings.Contains(api.want(t, http.StatusOK, key, "GET", "/webhooks/"+hook.Data.ID+"/deliveries?limit=50", ""), `"delivered"`)
+	})
 	for _, s := range shots {
 		take(b, s)
 	}
@@ -104,11 +180,11 @@ func take(b *tab, s shot) {
 	b.t.Helper()
 	for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
 		for _, scheme := range []string{"light", "dark"} {
-			if *screenshots == "" && (size[0] == 390) != (scheme == "dark") {
-				continue // two of the four are enough to see that they work
+			if *screenshots == "" && scheme == "dark" {
+				continue // colours make nothing wider
 			}
 			b.size(size[0], size[1], scheme)
-			if s.open != nil {
+			if s.open != nil && scheme == "light" && (*screenshots != "" || size[0] == 1440) {
 				s.open(b)
 			}
 			b.wait(`document.readyState === "complete"`)
