@@ -172,7 +172,7 @@ func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	ws := newWorkspace(t, s)
-	pragma(t, s.writer, "max_page_count = 80")
+	pragma(t, s.writer, "max_page_count = 160")
 	stored := 0
 	for ; stored < 1000; stored++ {
 		if err := createContact(s, ws, stored); err != nil {
