@@ -35,6 +35,7 @@ func TestSend_once(t *testing.T) {
 	want := desk.Message{
 		ID: m.Message.ID, ConversationID: conversation.ID, ChannelID: w.channel, Direction: desk.Outbound, ExternalID: messageID(d.Attempt),
 		Text: sentText, Delivery: desk.Sent, TS: m.Message.TS, OptIn: &desk.OptIn{Key: w.keyID, At: w.attempt(d.Attempt).Plan.OptIn.At, Request: desk.ID{0xEE}},
+		Template: "order_update/en_US",
 	}
 	if got := w.message(m); !reflect.DeepEqual(*got, want) || !reflect.DeepEqual(m.Message, want) {
 		t.Errorf("stored   %+v\nanswered %+v\nwant     %+v", got, m.Message, want)

@@ -207,7 +207,7 @@ func TestSettings_keys(t *testing.T) {
 		t.Errorf("after the revocation: %v", err)
 	}
 	v.get("/settings/keys").want(200, "No key is in use", "Revoked and expired (1)")
-	v.get(path).want(200, "Programs that use it are refused").lacks("<form")
+	v.get(path).want(200, "Programs that use it are refused").lacks(`<form method="post"`)
 
 	// An expired one can get a new expiry.
 	name, all, short := "Old", "all", time.Hour
