@@ -189,9 +189,13 @@ func nextOf(rows []conversationRow) string {
 	return ""
 }
 
+// threadRows is how many messages a conversation's page shows: with the list beside them,
+// it stays small.
+const threadRows = 40
+
 func (c *call) readMessages(t *thread) error {
 	before := c.query("before")
-	page, next, err := c.s.app.Messages(c.r.Context(), c.p, t.ID, before, pageRows)
+	page, next, err := c.s.app.Messages(c.r.Context(), c.p, t.ID, before, threadRows)
 	if err != nil {
 		return err
 	}
@@ -338,6 +342,9 @@ func (s *Server) setStatus(c *call) error {
 			t.News.Action, t.News.Button = "/inbox/"+id.String()+"/status"+t.Query, statusWords[status].anyway
 			t.News.Fields = append(t.News.Fields, hiddenField{"status", string(status)}, hiddenField{"next", c.form.text("next")})
 		})
+	}
+	if desk.IsType(err, desk.ConversationOpen) { // app's words have its id
+		err = desk.Errorf(desk.ConversationOpen, "this person has another open conversation on this channel: close that one first")
 	}
 	if err != nil {
 		return c.refused(err)

@@ -16,7 +16,7 @@ func TestPostgres(t *testing.T) {
 		"TestContact": TestContact, "TestContact_both": TestContact_both, "TestContact_holders": TestContact_holders, "TestContacts": TestContacts,
 		"TestEvents": TestEvents, "TestOverview": TestOverview,
 		"TestInbox": TestInbox, "TestInbox_refuses": TestInbox_refuses, "TestLiveEnds": TestLiveEnds, "TestLiveShows": TestLiveShows,
-		"TestMe": TestMe, "TestRoutes": TestRoutes, "TestSend": TestSend, "TestSends": TestSends, "TestSessions_end": TestSessions_end,
+		"TestMe": TestMe, "TestPageTimes": TestPageTimes, "TestRoutes": TestRoutes, "TestSend": TestSend, "TestSends": TestSends, "TestSessions_end": TestSessions_end,
 		"TestSessions_streams": TestSessions_streams, "TestSessions_writes": TestSessions_writes, "TestSettings_attributes": TestSettings_attributes,
 		"TestSettings_keys": TestSettings_keys, "TestSettings_members": TestSettings_members, "TestSettings_orderWithEqualPositions": TestSettings_orderWithEqualPositions,
 		"TestSettings_roles": TestSettings_roles, "TestSettings_workspace": TestSettings_workspace, "TestSignIn_byLink": TestSignIn_byLink,

@@ -19,6 +19,7 @@
 //	screenshots_test.go every page of the console, and pictures of them
 //	pages_test.go    the console's script, in a browser, on a page that the test makes
 //	story_test.go    the main job of the console, with and without script, and by keys
+//	visitor_test.go  teams and their browsers without a script
 //
 // and long tests, whose length a flag sets:
 //
@@ -29,6 +30,7 @@
 //	erasure_test.go      deleted people in deliveries to webhooks
 //	eventsource_test.go  a stream of events that is cut again and again
 //	deliveries_test.go   deliveries: servers that are killed, endpoints that fail or hang, rotation
+//	together_test.go     members at the same conversations; forms that are sent twice or cut
 //	race_test.go         clients racing on the same people
 //	kill_test.go         kills in the middle of writes
 //	fault_test.go        sends that are broken at every step

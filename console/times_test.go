@@ -1,0 +1,294 @@
+package console
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+var timedContacts = flag.Int("timed-contacts", 1000, "how many contacts TestPageTimes stores, and a tenth as many open conversations; from 100,000 on it also judges the times")
+
+// judgesTimes tells whether TestPageTimes judges times, so nothing else may run beside it.
+func judgesTimes() bool { return *timedContacts >= 100_000 }
+
+const (
+	maxPageTime  = 50 * time.Millisecond // of the server, 99 of 100
+	maxPageBytes = 60 << 10
+)
+
+// A crowd is what TestPageTimes stores.
+type crowd struct {
+	*world
+	members       []desk.Member
+	channels      []desk.ID // of nearly all conversations, of few, of none
+	contacts      []desk.ID
+	conversations []desk.ID
+	long          desk.ID // a conversation of many messages
+	friend        desk.ID // a contact of many conversations
+}
+
+// TestPageTimes measures how long the server takes for pages with many contacts and open
+// conversations, and holds the pages to their size.
+func TestPageTimes(t *testing.T) {
+	if !judgesTimes() {
+		t.Parallel()
+	}
+	w := &crowd{world: newWorld(t)}
+	w.fill()
+	v := w.signedIn(w.nora)
+	rounds := 2
+	if judgesTimes() {
+		rounds = 400
+	}
+	small, none := "&channel="+w.channels[1].String(), "&channel="+w.channels[2].String()
+	pages := []struct {
+		name string
+		path func(n int) string
+	}{}
+	add := func(name string, paths ...string) {
+		pages = append(pages, struct {
+			name string
+			path func(n int) string
+		}{name, func(n int) string { return paths[n%len(paths)] }})
+	}
+	views := []string{viewMine, viewUnassigned, viewOpen, viewClosed, viewArchived, w.mei.ID.String()}
+	for _, name := range views {
+		path := "/inbox?view=" + name
+		add("inbox "+name, path)
+		add("inbox "+name+", deep", w.deep(v, path, 20))
+		add("inbox "+name+", channel of most", path+"&channel="+w.channels[0].String())
+		add("inbox "+name+", channel of few", path+small)
+		add("inbox "+name+", channel of none", path+none)
+	}
+	some := func(of []desk.ID, format string) (paths []string) {
+		for range rounds {
+			paths = append(paths, fmt.Sprintf(format, of[rand.IntN(len(of))]))
+		}
+		return paths
+	}
+	add("conversation", some(w.conversations, "/inbox/%s?view=open")...)
+	add("conversation of many messages", "/inbox/"+w.long.String())
+	add("conversation of many messages, deep", w.deep(v, "/inbox/"+w.long.String(), 5))
+	add("conversation beside the list of a channel of few", some(w.conversations, "/inbox/%s?view=unassigned"+small)...)
+	add("contacts", "/contacts")
+	add("contacts, deep", w.deep(v, "/contacts", len(w.contacts)/500))
+	add("contacts of an owner", "/contacts?owner="+w.mei.ID.String())
+	add("contacts of an owner, deep", w.deep(v, "/contacts?owner="+w.mei.ID.String(), len(w.contacts)/10_000))
+	add("contacts, found", "/contacts?find="+fmt.Sprint(personNumber(7)), "/contacts?find=p.77@example.com", "/contacts?find=ref-777")
+	add("contacts, not found", "/contacts?find=nobody@example.com")
+	add("contact", some(w.contacts, "/contacts/%s")...)
+	add("contact of many conversations", "/contacts/"+w.friend.String())
+	add("send", some(w.contacts, "/send?contact=%s&template=pickup_ready/en")...)
+	add("sends", "/sends")
+	add("sends in doubt", "/sends?doubt=yes")
+	add("templates", "/templates")
+	for _, path := range []string{"/overview", "/settings/events", "/settings/events?types=settings", "/settings/members", "/settings/keys", "/settings/channels", "/settings/webhooks"} {
+		if base, _, _ := strings.Cut(path, "?"); slices.ContainsFunc(w.server.routes(), func(r route) bool { return r.pattern == "GET "+base }) {
+			add(path, path)
+		}
+	}
+
+	type result struct {
+		name     string
+		p50, p99 time.Duration
+		bytes    int
+	}
+	var results []result
+	for _, p := range pages {
+		r := result{name: p.name}
+		for n := range rounds / 4 { // from now on it is warm
+			v.timed(p.path(n))
+		}
+		for tries := 0; tries == 0 || judgesTimes() && tries < 5 && r.p99 > maxPageTime; tries++ { // other processes may be at work
+			var took []time.Duration
+			for n := range rounds {
+				d, g := v.timed(p.path(n))
+				if g.status != http.StatusOK {
+					t.Fatalf("%s: %d", p.path(n), g.status)
+				}
+				took, r.bytes = append(took, d), max(r.bytes, len(g.body))
+			}
+			slices.Sort(took)
+			r.p50, r.p99 = took[len(took)/2], took[len(took)*99/100]
+		}
+		results = append(results, r)
+		if judgesTimes() && r.p99 > maxPageTime {
+			t.Errorf("%s: p50 %v, p99 %v, want at most %v", r.name, r.p50, r.p99, maxPageTime)
+		}
+		if r.bytes > maxPageBytes {
+			t.Errorf("%s: %d bytes, want at most %d", r.name, r.bytes, maxPageBytes)
+		}
+	}
+	slices.SortFunc(results, func(a, b result) int { return int(b.p99 - a.p99) })
+	for _, r := range results {
+		t.Logf("of %d contacts, %s: p50 %v, p99 %v, %d bytes", len(w.contacts), r.name, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.bytes)
+	}
+}
+
+// timed gets a page and tells how long the server took.
+func (v *visitor) timed(path string) (time.Duration, got) {
+	r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
+	for _, c := range v.cookies {
+		r.AddCookie(c)
+	}
+	rec := httptest.NewRecorder()
+	begun := time.Now()
+	v.w.handler.ServeHTTP(rec, r)
+	return time.Since(begun), got{v.w.t, rec.Code, rec.Header(), rec.Body.String()}
+}
+
+var nextLink = regexp.MustCompile(`href="([^"]*[?&](?:amp;)?(?:after|before)=[^"]*)"`)
+
+// deep follows a list to a later page, and returns its path.
+func (w *crowd) deep(v *visitor, path string, pages int) string {
+	for range pages {
+		links := nextLink.FindAllStringSubmatch(v.get(path).want(200).body, -1)
+		if links == nil {
+			break
+		}
+		path = strings.ReplaceAll(links[len(links)-1][1], "&amp;", "&")
+	}
+	return path
+}
+
+func personNumber(n int) int { return 34600000000 + n }
+
+// fill stores people with long names, and their conversations, in few transactions.
+func (w *crowd) fill() {
+	begun := time.Now()
+	w.channels = []desk.ID{w.channel}
+	for _, name := range []string{"small shop", "closed shop"} {
+		added, _, err := w.app.AddChannel(w.t.Context(), w.operator(), app.NewChannel{Kind: desk.SandboxChannel, ExternalID: name})
+		w.check(err)
+		w.channels = append(w.channels, added.Channel.ID)
+	}
+	w.template(pickup)
+	w.members = []desk.Member{w.nora, w.mei, w.tomas}
+	for n := len(w.members); n < 20; n++ {
+		w.members = append(w.members, w.member(fmt.Sprintf("Member %d of the team", n), fmt.Sprintf("m%d@harbour.example", n), "agent"))
+	}
+	for from := 0; from < *timedContacts; from += 1000 {
+		w.addContacts(from, min(1000, *timedContacts-from))
+	}
+	open := *timedContacts / 10
+	for from := 0; from < open*3/2; from += 500 {
+		var list []*desk.Conversation
+		for n := from; n < min(from+500, open*3/2); n++ {
+			list = append(list, w.conversationOf(n, n >= open))
+		}
+		w.keep(list, 2)
+	}
+	w.long = w.conversations[open/2]
+	for range 4 {
+		w.keep([]*desk.Conversation{w.conversationOf(open/2, false)}, 250)
+	}
+	w.friend = w.contacts[1]
+	for n := range 100 {
+		c := w.conversationOf(open+n%(open/2), true)
+		c.ID, c.ContactID = w.newID(), w.friend
+		w.keep([]*desk.Conversation{c}, 1)
+	}
+	for n := range min(2000, 60+*timedContacts/100) {
+		contact := w.contacts[len(w.contacts)-1-n]
+		_, err := w.app.Send(w.t.Context(), w.operator(), &desk.SendRequest{
+			Key: fmt.Sprintf("key-%d", n), Hash: w.app.BodyHash(fmt.Appendf(nil, "%d", n)), Contact: &contact, Channel: &w.channel, Template: "pickup_ready", Language: "en", OptInConfirmed: true,
+			Variables: desk.TemplateValues{Object: true, Named: []desk.NamedValue{{Address: "header.1", Value: "A-17"}, {Address: "1", Value: "Ann"}, {Address: "2", Value: "Nora"}}},
+		}, w.newID())
+		w.check(err)
+	}
+	w.t.Logf("%d contacts and %d conversations were stored in %v", len(w.contacts), len(w.conversations), time.Since(begun).Round(time.Second))
+}
+
+func (w *crowd) check(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *crowd) addContacts(from, n int) {
+	var ops []*desk.Op
+	for i := from; i < from+n; i++ {
+		text := func(format string, a ...any) desk.Field[string] {
+			return desk.Field[string]{Set: true, Value: fmt.Sprintf(format, a...)}
+		}
+		write := desk.ContactWrite{
+			Name: text("María Concepción Fernández de la Vega %d", i), Phone: text("%d", personNumber(i)), Email: text("p.%d@example.com", i), ExternalID: text("ref-%d", i),
+			Note: text("Prefers to be called in the afternoon"),
+		}
+		write.Sent = []desk.Identity{{Kind: desk.KindPhone, Value: write.Phone.Value}, {Kind: desk.KindEmail, Value: write.Email.Value}, {Kind: desk.KindExternalID, Value: write.ExternalID.Value}}
+		if i%4 > 0 {
+			write.Owner = text("%s", w.members[i%len(w.members)].ID)
+		}
+		ops = append(ops, &desk.Op{Write: write, Brief: true})
+	}
+	outcomes, errs, err := w.app.WriteAll(w.t.Context(), w.operator(), ops)
+	w.check(err)
+	for i := range outcomes {
+		w.check(errs[i])
+		w.contacts = append(w.contacts, outcomes[i].ID)
+	}
+}
+
+// conversationOf is the n-th conversation: some are unassigned, one in a thousand is on the
+// small channel.
+func (w *crowd) conversationOf(n int, ended bool) *desk.Conversation {
+	c := &desk.Conversation{ID: w.newID(), ChannelID: w.channels[0], ContactID: w.contacts[n*6%len(w.contacts)], Status: desk.StatusOpen, CreatedAt: desk.TimeOf(w.server.now())}
+	if n < len(w.conversations) {
+		c.ID = w.conversations[n]
+	} else {
+		w.conversations = append(w.conversations, c.ID)
+	}
+	if n%1000 == 7 {
+		c.ChannelID = w.channels[1]
+	}
+	if ended {
+		c.Status = []desk.ConversationStatus{desk.StatusClosed, desk.StatusArchived}[n%2]
+	}
+	if n%10 > 2 {
+		c.AssignedMember, c.AssignedVia = w.members[n/10%len(w.members)].ID, desk.ViaMember
+	}
+	return c
+}
+
+// keep stores conversations with so many messages each.
+func (w *crowd) keep(list []*desk.Conversation, messages int) {
+	w.check(w.store.InTx(w.t.Context(), w.ws, func(tx app.Tx) error {
+		var events []desk.Event
+		var all []*desk.Message
+		for _, c := range list {
+			by := desk.Actor{Kind: desk.ByProvider, ID: c.ChannelID}
+			for n := range messages {
+				at := desk.TimeOf(w.server.now())
+				m := &desk.Message{
+					ID: w.newID(), ConversationID: c.ID, ChannelID: c.ChannelID, Direction: desk.Inbound, TS: at, ContactID: c.ContactID,
+					Text: fmt.Sprintf("Good morning, I have ordered the book on harbours of the Atlantic, and it has still not arrived. Could you tell me when it comes? (%d)", n),
+				}
+				m.ExternalID = m.ID.String()
+				c.Note(m)
+				all = append(all, m)
+				events = append(events, desk.Event{Type: desk.MessageReceived, Subject: m.ID, Conversation: c.ID, Contact: c.ContactID, TS: at, Actor: by, At: at})
+			}
+			events = append(events, desk.Event{Type: desk.ConversationCreated, Subject: c.ID, Contact: c.ContactID, Actor: by, At: c.CreatedAt})
+		}
+		if err := tx.PutConversation(list...); err != nil {
+			return err
+		}
+		for _, m := range all {
+			if err := tx.PutMessage(m); err != nil {
+				return err
+			}
+		}
+		return tx.Append(events...)
+	}))
+}

@@ -1,0 +1,477 @@
+package e2e_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	consoleRaces = flag.Int("console-races", 24, "how many races of two members TestTwoAtOnce makes on each store")
+	consoleSends = flag.Int("console-sends", 24, "how many forms TestFormsSendOnce sends on each store")
+)
+
+// nobody is the holder of a conversation that is unassigned, in forms.
+const nobody = "00000000-0000-0000-0000-000000000000"
+
+// A deed is a form that was answered as done: what it did, and the state of the
+// conversation by which the member decided.
+type deed struct{ conversation, member, what, message, assignee string }
+
+// TestTwoAtOnce: two members close, take and reopen the same conversations at the same time,
+// while customers write. Each form that is done was decided on the state that it found; all
+// others do nothing and say what has changed.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, dir string, flags []string) {
+		t.Parallel()
+		const atOnce = 4
+		m := newTeam(t, dir, flags)
+		names := []string{"Mei", "Tomas"}
+		var ids []string
+		var visitors []*visitor
+		for n, name := range names {
+			ids = append(ids, m.member(name, "agent"))
+			visitors = append(visitors, m.visitor(name, n))
+		}
+		seed := newSeed(t)
+		api := m.nodes[0].client(t, m.key, atOnce)
+		var mu sync.Mutex
+		var deeds []deed
+		var conversations []string
+		var refused int
+		for from := 0; from < *consoleRaces && !t.Failed(); from += atOnce {
+			together(min(atOnce, *consoleRaces-from), func(i int) {
+				rng := random(seed, uint64(from+i))
+				r := &contest{api: api, visitors: visitors, ids: ids, rng: rng}
+				err := r.run(phoneOf(from + i))
+				mu.Lock()
+				defer mu.Unlock()
+				deeds, conversations, refused = append(deeds, r.deeds...), append(conversations, r.conversation), refused+r.refused
+				if err != nil {
+					t.Errorf("race %d: %v", from+i, err)
+				}
+			})
+		}
+		if t.Failed() {
+			return
+		}
+		changes := judgeDeeds(t, changesOf(t, api), deeds, func(id string) (status, assignee string) {
+			v := decode[struct {
+				Data struct {
+					Status         string
+					AssignedMember string `json:"assigned_member_id"`
+				}
+			}](t, api.must(t, 200, "GET", "/conversations/"+id, "")).Data
+			return v.Status, cmp.Or(v.AssignedMember, nobody)
+		}, conversations)
+		t.Logf("%d races: %d forms done, of which %d changed something, and %d answered 409", len(conversations), len(deeds), changes, refused)
+		if *consoleRaces >= 10 && refused == 0 {
+			t.Error("nobody was told of the other's change")
+		}
+	})
+}
+
+// A contest is about one conversation.
+type contest struct {
+	api          *client
+	visitors     []*visitor
+	ids          []string
+	rng          *rand.Rand
+	conversation string
+
+	mu      sync.Mutex
+	deeds   []deed
+	refused int
+}
+
+func (r *contest) run(phone string) error {
+	made, err := r.api.send("POST", "/conversations/outbound", fmt.Sprintf(`{"to":{"phone":"%s"},"template":{"name":"hello","language":"en_US"},"opt_in_confirmed":true}`, phone), "Idempotency-Key", "race-"+phone)
+	if err != nil || made.status != http.StatusCreated {
+		return fmt.Errorf("%d %s: %w", made.status, made.body, err)
+	}
+	var answer struct {
+		Data struct{ Conversation struct{ ID string } }
+	}
+	if err := json.Unmarshal(made.body, &answer); err != nil {
+		return err
+	}
+	r.conversation = answer.Data.Conversation.ID
+	for range 2 + r.rng.IntN(2) {
+		var pages [2][]byte
+		for i, v := range r.visitors {
+			page, err := v.send("/inbox/"+r.conversation, nil)
+			if err != nil || page.status != http.StatusOK {
+				return fmt.Errorf("the page: %d, %w", page.status, err)
+			}
+			pages[i] = page.body
+		}
+		var acts []func() error
+		for i := range r.visitors {
+			anyway := r.rng.IntN(2) == 0
+			what := choose(r.rng, "take", "take", "close")
+			acts = append(acts, func() error { return r.act(i, what, pages[i], anyway) })
+		}
+		if r.rng.IntN(2) == 0 {
+			acts = append(acts, func() error { return r.customer(pages[0]) })
+		}
+		r.rng.Shuffle(len(acts), func(i, j int) { acts[i], acts[j] = acts[j], acts[i] })
+		errs := make([]error, len(acts))
+		together(len(acts), func(i int) { errs[i] = acts[i]() })
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// customer writes, as the customer.
+func (r *contest) customer(page []byte) error {
+	f, err := formOf(page, "/customer")
+	if err != nil {
+		return err
+	}
+	f = f.with("text", "Are you there?")
+	got, err := r.visitors[0].send(f.action, f.values)
+	if err == nil && got.status != http.StatusSeeOther {
+		err = fmt.Errorf("a customer's message: %d %s", got.status, got.body)
+	}
+	return err
+}
+
+// act sends the form of a page. If it is refused since something has changed, anyway says
+// whether the member then does it anyway.
+func (r *contest) act(who int, what string, page []byte, anyway bool) error {
+	words := map[string][]string{"take": {"/assign", `name="to" value="` + r.ids[who]}, "close": {"/status", `value="closed"`}, "reopen": {"/status", `value="open"`}}
+	f, err := formOf(page, words[what]...)
+	if errors.Is(err, errNoForm) { // it is the member's already, or closed
+		what = "reopen"
+		if f, err = formOf(page, words[what]...); errors.Is(err, errNoForm) {
+			what = "close"
+			f, err = formOf(page, words[what]...)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	switch what {
+	case "take":
+		f = f.with("to", r.ids[who])
+	case "close":
+		f = f.with("status", "closed")
+	case "reopen":
+		f = f.with("status", "open")
+	}
+	for range 5 {
+		got, err := r.visitors[who].send(f.action, f.values)
+		if err != nil {
+			return err
+		}
+		d := deed{r.conversation, r.ids[who], what, f.values.Get("seen_message"), f.values.Get("seen_assignee")}
+		r.mu.Lock()
+		switch got.status {
+		case http.StatusSeeOther:
+			r.deeds = append(r.deeds, d)
+		case http.StatusConflict:
+			r.refused++
+		}
+		r.mu.Unlock()
+		switch {
+		case got.status == http.StatusSeeOther:
+			return nil
+		case got.status != http.StatusConflict:
+			return fmt.Errorf("%s: %d %s", what, got.status, got.body)
+		case bytes.Contains(got.body, []byte("This person has another open conversation")):
+			return nil // the customer has written since it was closed
+		case !bytes.Contains(got.body, []byte("Nothing was done")):
+			return fmt.Errorf("%s: a 409 that does not say what has changed: %s", what, got.body)
+		case !anyway:
+			return nil
+		}
+		if f, err = formOf(got.body, "Leave it"); err != nil {
+			return err
+		}
+		if f.values.Get("seen_message") == d.message && f.values.Get("seen_assignee") == d.assignee {
+			return fmt.Errorf("%s: refused although nothing was new: %s", what, got.body)
+		}
+	}
+	return nil
+}
+
+// A changeEvent is what judgeDeeds reads of an event.
+type changeEvent struct {
+	Type    string
+	Actor   struct{ ID string }
+	Subject struct {
+		ID             string
+		ConversationID string `json:"conversation_id"`
+	}
+	Changed []string
+}
+
+// changesOf reads the whole feed.
+func changesOf(t *testing.T, c *client) (all []changeEvent) {
+	t.Helper()
+	for cursor, more := "oldest", true; more; {
+		page := decode[struct {
+			Data   []changeEvent
+			Cursor string
+			More   bool
+		}](t, c.must(t, 200, "GET", "/events?limit=200&cursor="+cursor, ""))
+		all, cursor, more = append(all, page.Data...), page.Cursor, page.More
+	}
+	return all
+}
+
+// judgeDeeds replays the feed: each change of a conversation by a member is a deed that was
+// decided on the state before it, and no other deed changed anything. It returns how many
+// did.
+func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id string) (status, assignee string), conversations []string) (changes int) {
+	t.Helper()
+	type state struct {
+		message, assignee, status string
+		was                       []string // by whom it was held, and its statuses
+	}
+	states := map[string]*state{}
+	for _, id := range conversations {
+		states[id] = &state{status: "open", assignee: nobody}
+	}
+	left := map[deed]int{}
+	for _, d := range deeds {
+		left[d]++
+	}
+	for _, e := range feed {
+		switch e.Type {
+		case "message.sent", "message.received":
+			if s := states[e.Subject.ConversationID]; s != nil {
+				s.message = e.Subject.ID
+			}
+		case "conversation.updated":
+			s := states[e.Subject.ID]
+			if s == nil {
+				continue
+			}
+			d := deed{conversation: e.Subject.ID, member: e.Actor.ID, message: s.message, assignee: s.assignee}
+			switch {
+			case slices.Contains(e.Changed, "status") && s.status == "open":
+				d.what, s.status = "close", "closed"
+			case slices.Contains(e.Changed, "status"):
+				d.what, s.status = "reopen", "open"
+			default:
+				d.what, s.assignee = "take", e.Actor.ID
+			}
+			s.was = append(s.was, s.assignee, s.status)
+			if left[d]--; left[d] < 0 {
+				t.Errorf("%s by %s changed conversation %s, which nobody asked for on message %s and holder %q", d.what, d.member, d.conversation, d.message, d.assignee)
+			}
+			changes++
+		}
+	}
+	for d, n := range left {
+		s := states[d.conversation]
+		did := map[string]string{"close": "closed", "reopen": "open", "take": d.member}[d.what]
+		if n > 0 && !slices.Contains(s.was, did) {
+			t.Errorf("%s by %s in conversation %s is answered as done, but did nothing", d.what, d.member, d.conversation)
+		}
+	}
+	for id, s := range states {
+		if status, assignee := stored(id); status != s.status || assignee != s.assignee {
+			t.Errorf("conversation %s is %s and %q's, by its events it should be %s and %q's", id, status, assignee, s.status, s.assignee)
+		}
+	}
+	return changes
+}
+
+// TestFormsSendOnce: forms that send a template are clicked twice, or their connection is
+// cut before or after the server has them, or the provider's answer is lost. Each sends one
+// message, and in the end the page shows it, or says that it is in doubt.
+func TestFormsSendOnce(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, dir string, flags []string) {
+		t.Parallel()
+		const atOnce = 4
+		m := newTeam(t, dir, flags)
+		m.member("Mei", "agent")
+		v := m.visitor("Mei", 0)
+		others := []*visitor{v, v.at(m.nodes[len(m.nodes)-1].url)}
+		api := m.nodes[0].client(t, m.key, atOnce)
+		var mu sync.Mutex
+		ends := map[string]int{}
+		for from := 0; from < *consoleSends && !t.Failed(); from += atOnce {
+			together(min(atOnce, *consoleSends-from), func(i int) {
+				n := from + i
+				phone := phoneOf(n)
+				if n%8 == 7 {
+					phone = fmt.Sprintf("+4930%05d0003", n) // the answer is lost
+				}
+				end, err := sendForm(api, others, n, phone)
+				if err != nil {
+					t.Errorf("form %d: %v", n, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				ends[end]++
+			})
+		}
+		attempts := map[string]int{}
+		for _, doubt := range []string{"", "?doubt=yes"} {
+			page := v.mustGet(t, 200, "/sends"+doubt)
+			attempts[doubt] = strings.Count(page, `href="/sends/`)
+		}
+		t.Logf("%d forms: %v; links to attempts on the first page: %v", *consoleSends, ends, attempts)
+		if ends["doubt"] != *consoleSends/8 || ends["sent"] != *consoleSends-*consoleSends/8 {
+			t.Errorf("%v, want one of eight in doubt", ends)
+		}
+	})
+}
+
+// sendForm sends one form in the n-th of some ways, until the answer tells how it ended, and
+// then counts messages.
+func sendForm(api *client, others []*visitor, n int, phone string) (end string, err error) {
+	made, err := api.expect("POST", "/contacts", fmt.Sprintf(`{"phone":"%s","name":"Person %d"}`, phone, n), http.StatusCreated)
+	if err != nil {
+		return "", err
+	}
+	var person struct{ Data contact }
+	if err := json.Unmarshal(made.body, &person); err != nil {
+		return "", err
+	}
+	v := others[0]
+	page, err := v.send("/send?template=hello/en_US&contact="+person.Data.ID, nil)
+	if err != nil {
+		return "", err
+	}
+	f, err := formOf(page.body, `name="key"`)
+	if err != nil {
+		return "", err
+	}
+	f = f.with("opt_in", "yes", "assignee", "")
+	answers := make([]reply, 2)
+	errs := make([]error, 2)
+	click := func(i int) { answers[i], errs[i] = others[i].send(f.action, f.values) }
+	switch n % 4 {
+	case 0: // a double click
+		together(2, click)
+	case 1: // cut before the server has all of it
+		err = v.cut(f, -1, 0)
+	case 2: // cut after that, at once or a little later
+		err = v.cut(f, 0, time.Duration(n%7)*time.Millisecond)
+	case 3: // cut, and clicked twice meanwhile
+		together(3, func(i int) {
+			if i == 2 {
+				err = v.cut(f, 0, 0)
+				return
+			}
+			click(i)
+		})
+	}
+	if err = errors.Join(append(errs, err)...); err != nil {
+		return "", err
+	}
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		click(n / 4 % 2) // "Try again"
+		a := answers[n/4%2]
+		switch {
+		case errs[n/4%2] != nil:
+			return "", errs[n/4%2]
+		case a.status == http.StatusSeeOther && strings.HasPrefix(a.header.Get("Location"), "/inbox/"):
+			end = "sent"
+		case a.status == http.StatusConflict && bytes.Contains(a.body, []byte("See how it ends")):
+			if !bytes.Contains(a.body, []byte("Do not send it again")) && time.Since(begun) < patience {
+				continue // it is under way
+			}
+			end = "doubt"
+		case a.status == http.StatusServiceUnavailable && time.Since(begun) < patience:
+			continue
+		default:
+			return "", fmt.Errorf("%d to %q: %s", a.status, a.header.Get("Location"), a.body)
+		}
+		break
+	}
+	for _, a := range answers {
+		if to := a.header.Get("Location"); to != "" && to != answers[n/4%2].header.Get("Location") {
+			return "", fmt.Errorf("two answers lead to %s and %s", to, answers[n/4%2].header.Get("Location"))
+		}
+	}
+	return end, onceSent(api, v, person.Data.ID, end, answers[n/4%2].header.Get("Location"))
+}
+
+// onceSent checks that a person has one message, which its page shows, or none in doubt.
+func onceSent(api *client, v *visitor, contact, end, path string) error {
+	var list struct{ Data []struct{ ID string } }
+	ids := func(path string) ([]struct{ ID string }, error) {
+		r, err := api.expect("GET", path, "", http.StatusOK)
+		if err == nil {
+			list.Data = nil
+			err = json.Unmarshal(r.body, &list)
+		}
+		return list.Data, err
+	}
+	conversations, err := ids("/contacts/" + contact + "/conversations")
+	if err != nil {
+		return err
+	}
+	if end == "doubt" {
+		if len(conversations) != 0 {
+			return fmt.Errorf("%d conversations with somebody whose message is in doubt", len(conversations))
+		}
+		return nil
+	}
+	if len(conversations) != 1 {
+		return fmt.Errorf("%d conversations, want 1", len(conversations))
+	}
+	messages, err := ids("/conversations/" + conversations[0].ID + "/messages")
+	if err != nil {
+		return err
+	}
+	page, err := v.send(path, nil)
+	if err != nil {
+		return err
+	}
+	if len(messages) != 1 || bytes.Count(page.body, []byte(`id="m-`)) != 1 || !bytes.Contains(page.body, []byte(`id="m-`+messages[0].ID)) {
+		return fmt.Errorf("%d messages, and the page %s shows %d", len(messages), path, bytes.Count(page.body, []byte(`id="m-`)))
+	}
+	return nil
+}
+
+// cut sends a form, less some bytes of its body (less than 0: half), and then closes the
+// connection without reading.
+func (v *visitor) cut(f filled, less int, wait time.Duration) error {
+	at, err := url.Parse(v.url)
+	if err != nil {
+		return err
+	}
+	c, err := net.Dial("tcp", at.Host)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	body := f.values.Encode()
+	var head strings.Builder
+	fmt.Fprintf(&head, "POST %s HTTP/1.1\r\nHost: %s\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n", f.action, at.Host, len(body))
+	for _, cookie := range v.http.Jar.Cookies(at) {
+		fmt.Fprintf(&head, "Cookie: %s=%s\r\n", cookie.Name, cookie.Value)
+	}
+	if less < 0 {
+		less = len(body) / 2
+	}
+	if _, err := fmt.Fprintf(c, "%s\r\n%s", head.String(), body[:len(body)-less]); err != nil {
+		return err
+	}
+	if wait > 0 { // so that the server is at different steps
+		<-time.After(wait)
+	}
+	return nil
+}
