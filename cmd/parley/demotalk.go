@@ -72,7 +72,7 @@ var demoTalks = []demoTalk{
 		says("STOP"),
 	}, status: desk.StatusClosed},
 	{person: 24, edition: 3, ago: 49 * time.Hour, lines: []demoLine{
-		sends("order_confirmation", "en_US", "A-1019", "Ananya", "a brass lamp", "Nora"),
+		sends("order_confirmation", "en_US", "A-1019", "अनन्या", "a brass lamp", "Nora"),
 		says("धन्यवाद! क्या यह शुक्रवार तक पहुँच जाएगा?"),
 		says("🙏"),
 	}},
