@@ -255,3 +255,29 @@ func TestLiveBounds(t *testing.T) {
 		t.Errorf("another workspace: %v", err)
 	}
 }
+
+// TestParts: several parts of a page are fetched at once, and a page that answers a form
+// says where its parts are.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.writes("+34612000001", "Lucía", "Hola")
+	b := w.as(w.nora)
+	b.header.Set("Parley-Part", "list views")
+	g := b.get("/inbox?view=open").want(200, `<div id="list">`, `<div id="views">`, "Lucía").lacks("<html", "<main")
+	b.header.Set("If-None-Match", g.header.Get("ETag"))
+	if g := b.get("/inbox?view=open").want(304); g.body != "" {
+		t.Errorf("%s", g.body)
+	}
+	w.writes("+34612000001", "Lucía", "Otra vez")
+	b.get("/inbox?view=open").want(200, "Otra vez")
+	for _, parts := range []string{"nonsense", "list nonsense", strings.Repeat("list ", maxParts+1)} {
+		b.header.Set("Parley-Part", parts)
+		b.get("/inbox").want(404)
+	}
+	b.header = http.Header{}
+	b.get("/inbox?view=open").want(200).lacks("data-at")
+	path := "/inbox/" + c.ID.String()
+	b.post(path+"/customer?view=open", "text", " ").want(422, `data-at="`+path+`?view=open"`)
+	b.post("/settings", "name", " ", "country", "ES").want(422, `data-at="/settings"`)
+}

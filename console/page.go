@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -202,6 +203,7 @@ type page struct {
 	Sub     string // the part of the settings that it belongs to
 	URL     string // of the page, with its query
 	From    string // where in the feed its stream goes on
+	At      string // where its parts are; "": at its own URL
 	Theme   string // "", light or dark
 	Keys    bool   // whether keyboard shortcuts are on
 	Toast   string // what was just done
@@ -247,7 +249,11 @@ func (c *call) see(path, done string) error {
 	return nil
 }
 
-// render answers a page, or only the part of it that the script asks for.
+// maxParts is how many parts of a page one request may ask for.
+const maxParts = 16
+
+// render answers a page, or only the parts of it that the script asks for, each in an
+// element with its name as id.
 func (c *call) render(status int, name string, v view) error {
 	t, err := c.s.template(name)
 	if err != nil {
@@ -256,22 +262,27 @@ func (c *call) render(status int, name string, v view) error {
 	if v.Form == nil {
 		v.Form = c.form
 	}
-	p := page{view: v, URL: c.r.URL.RequestURI(), From: c.from, Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
+	p := page{view: v, URL: c.r.URL.RequestURI(), From: c.from, At: c.partsAt(), Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
 	if c.p.Settings != nil {
 		p.Me, p.Team, p.Admin = c.p.Settings.Member(c.p.Actor.ID), c.p.Settings.Name, c.may(desk.Administer)
 	}
-	block := "base"
-	if part := c.r.Header.Get("Parley-Part"); part != "" {
-		block = "part-" + part
-		if t.Lookup(block) == nil {
+	var b bytes.Buffer
+	parts := strings.Fields(c.r.Header.Get("Parley-Part"))
+	for _, part := range parts {
+		if t.Lookup("part-"+part) == nil || len(parts) > maxParts {
 			return desk.NotFoundf("this page has no such part")
 		}
+		fmt.Fprintf(&b, "<div id=%q>", part)
+		if err := t.ExecuteTemplate(&b, "part-"+part, p); err != nil {
+			return fmt.Errorf("page %s: %w", name, err)
+		}
+		b.WriteString("</div>")
 	}
-	var b bytes.Buffer
-	if err := t.ExecuteTemplate(&b, block, p); err != nil {
-		return fmt.Errorf("page %s: %w", name, err)
-	}
-	if block != "base" && status == http.StatusOK {
+	if len(parts) == 0 {
+		if err := t.ExecuteTemplate(&b, "base", p); err != nil {
+			return fmt.Errorf("page %s: %w", name, err)
+		}
+	} else if status == http.StatusOK {
 		sum := sha256.Sum256(b.Bytes())
 		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
 		c.w.Header().Set("ETag", tag)
@@ -281,6 +292,19 @@ func (c *call) render(status int, name string, v view) error {
 		}
 	}
 	return c.reply(status, b.Bytes())
+}
+
+// partsAt is where the script fetches parts of a page that answers a form: the page that
+// the form is on. It is "" for all other pages, whose parts are at their own URL.
+func (c *call) partsAt() string {
+	if c.r.Method != http.MethodPost {
+		return ""
+	}
+	at := *c.r.URL
+	if _, page := c.s.after.Handler(&http.Request{Method: http.MethodGet, URL: &at}); page == "" {
+		at.Path = path.Dir(at.Path)
+	}
+	return at.RequestURI()
 }
 
 func (c *call) reply(status int, body []byte) error {

@@ -17,6 +17,7 @@ type fakeConsole struct {
 	mu      sync.Mutex
 	parts   map[string]string // by region
 	asked   map[string]int    // how often each was fetched
+	fetches int
 	streams map[chan string]bool
 	opened  int  // how many streams there were
 	out     bool // the member is signed out
@@ -45,14 +46,14 @@ func newFakeConsole(t *testing.T) *fakeConsole {
 	mux.HandleFunc("GET /live", f.stream)
 	mux.HandleFunc("GET /page", f.page)
 	mux.HandleFunc("GET /remove", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`<h1>Remove it?</h1><form method="post" action="/page"><button>Remove</button> <a href="/page" data-cancel>Keep it</a></form>`))
+		_, _ = w.Write([]byte(`<div id="main"><h1>Remove it?</h1><form method="post" action="/page"><button>Remove</button> <a href="/page" data-cancel>Keep it</a></form></div>`))
 	})
 	mux.HandleFunc("POST /page", func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		f.keys = append(f.keys, r.FormValue("key")+" "+r.FormValue("text"))
 		f.mu.Unlock()
 		if r.FormValue("preview") != "" {
-			_, _ = w.Write([]byte("Dear " + r.FormValue("text")))
+			_, _ = w.Write([]byte(`<div id="preview">Dear ` + r.FormValue("text") + "</div>"))
 			return
 		}
 		http.Redirect(w, r, "/page?done=sent", http.StatusSeeOther)
@@ -96,19 +97,24 @@ func (f *fakeConsole) page(w http.ResponseWriter, r *http.Request) {
 	defer f.mu.Unlock()
 	w.Header().Set("Content-Security-Policy", fakePolicy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if part := r.Header.Get("Parley-Part"); part != "" {
+	if parts := strings.Fields(r.Header.Get("Parley-Part")); len(parts) > 0 {
 		if f.out {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		f.asked[part]++
-		tag := fmt.Sprintf(`"%x"`, f.parts[part])
+		f.fetches++
+		text := ""
+		for _, part := range parts {
+			f.asked[part]++
+			text += `<div id="` + part + `">` + f.parts[part] + "</div>"
+		}
+		tag := fmt.Sprintf(`"%x"`, text)
 		if r.Header.Get("If-None-Match") == tag {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
 		w.Header().Set("ETag", tag)
-		_, _ = w.Write([]byte(f.parts[part]))
+		_, _ = w.Write([]byte(text))
 		return
 	}
 	_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><head><title>Fake</title><link rel="stylesheet" href="/style.css"><script src="/app.js" defer></script></head>
@@ -206,9 +212,16 @@ func TestPageRenews(t *testing.T) {
 		t.Errorf("regions that do not show it were fetched")
 	}
 	f.set("thread", "<p id=m-1>Hello</p>")
+	f.mu.Lock()
+	before := f.fetches
+	f.mu.Unlock()
 	f.say("conversation:1 contact:7")
 	b.shows("Hello")
-	waitFor(t, "the third region", func() bool { return f.count("other") == 1 })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asked["other"] != 1 || f.fetches != before+1 {
+		t.Errorf("three regions took %d fetches", f.fetches-before)
+	}
 }
 
 // TestPageMorphs: 100 renewals while a person types. What is typed, what is selected, the
@@ -238,7 +251,7 @@ func TestPageMorphs(t *testing.T) {
 	for i := 1; i <= 100; i++ {
 		f.set("thread", region(i))
 		// As a change would, but without the pause of a second.
-		look[bool](b, fmt.Sprintf(`fetch(location.pathname, { headers: { "Parley-Part": "thread" } }).then(read).then((fresh) => { show(document.getElementById("thread"), fresh); return document.querySelector("#p-3 b").textContent === "%d" })`, i))
+		look[bool](b, fmt.Sprintf(`fetch(location.pathname, { headers: { "Parley-Part": "thread" } }).then(read).then((fresh) => { show(document.getElementById("thread"), find("#thread", fresh)); return document.querySelector("#p-3 b").textContent === "%d" })`, i))
 		letter := string(rune('a' + i%26))
 		b.press(letter)
 		typed += letter

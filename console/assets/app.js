@@ -9,7 +9,6 @@ const find = (what, within = document) => within.querySelector(what);
 const all = (what, within = document) => [...within.querySelectorAll(what)];
 const when = (type, act) => document.addEventListener(type, act);
 const visible = (el) => el.getClientRects().length > 0;
-const copies = (nodes) => Array.from(nodes, (n) => document.importNode(n, true));
 
 function make(tag, className, text = "") {
 	const el = document.createElement(tag);
@@ -23,7 +22,7 @@ const asIs = { createHTML: (html) => html };
 const policy = window.trustedTypes?.createPolicy("parley", asIs) ?? asIs;
 const read = async (answer) => new DOMParser().parseFromString(policy.createHTML(await answer.text()), "text/html").body;
 
-// ask fetches a part of a page: a region, or main.
+// ask fetches parts of a page: regions, or main.
 let asking = 0;
 async function ask(url, part, options) {
 	asking++;
@@ -42,79 +41,71 @@ const post = (form, part, more = {}) =>
 
 // ---- Regions
 
-// A region has data-live: kinds of records, or single ones as kind:id. It is fetched when
-// one changes: at once, then at most once a second, and not while nobody sees it.
-const stateOf = (region) => (region.live ??= { last: 0, etag: "" });
+// A region has data-live: kinds of records, or single ones as kind:id. Regions that have
+// changed are fetched together: at once, then once a second, and not while hidden.
 const regions = () => all("[data-live]");
+const stale = new Set(), etags = {};
+let fetching, fetched = 0, gone;
 
 function changed(names) {
-	for (const region of regions()) {
-		const live = region.dataset.live.split(" ");
-		if (names.some((name) => live.includes(name) || live.includes(name.split(":")[0]))) renew(region);
-	}
+	renew(regions().filter(({ dataset }) => {
+		const live = dataset.live.split(" ");
+		return names.some((name) => live.includes(name) || live.includes(name.split(":")[0]));
+	}));
 }
 
-function renew(region, wait = 1000) {
-	const s = stateOf(region);
-	s.stale = true;
-	if (document.hidden || s.busy || s.timer) return;
-	s.timer = setTimeout(refresh, Math.max(0, s.last + wait - Date.now()), region, s);
+function renew(list, wait = 1000) {
+	list.forEach((region) => stale.add(region));
+	if (stale.size && !document.hidden) fetching ||= setTimeout(refresh, Math.max(0, fetched + wait - Date.now()));
 }
 
-async function refresh(region, s) {
-	s.timer = 0;
-	if (!region.isConnected || signedOut) return;
-	s.stale = false;
-	s.busy = true;
-	s.last = Date.now();
+async function refresh() {
+	const list = [...stale].filter((region) => region.isConnected), names = list.map((region) => region.id).join(" ");
+	stale.clear();
+	fetched = Date.now();
 	let wait;
 	try {
-		const answer = await ask(location.pathname + location.search, region.id, { headers: { "If-None-Match": s.etag } });
+		const answer = await ask(page.at ?? location.pathname + location.search, names, { headers: { "If-None-Match": etags[names] ?? "" } });
 		if (answer.status >= 500) throw answer;
 		if (answer.status === 200) {
 			const fresh = await read(answer);
-			s.etag = answer.headers.get("ETag");
-			show(region, fresh);
-		} else if (answer.status === 404 && !s.gone) {
-			s.gone = true;
-			toast("This was deleted.", true);
-		}
+			etags[names] = answer.headers.get("ETag");
+			for (const region of list) show(region, find("#" + region.id, fresh));
+		} else if (answer.status === 404) gone ||= !toast("This was deleted.", true);
 	} catch {
-		s.stale = true;
+		list.forEach((region) => stale.add(region));
 		wait = 5000;
 	}
-	s.busy = false;
-	if (s.stale) renew(region, wait);
+	fetching = 0;
+	if (!signedOut) renew([], wait);
 }
 
-when("visibilitychange", () => {
-	if (!document.hidden) regions().forEach((r) => stateOf(r).stale && renew(r));
-});
+when("visibilitychange", () => renew([]));
 
 // show makes a region look like fresh. Unless it must, the order of a list in use waits,
 // until it no longer is or the button is pressed.
 function show(region, fresh, must) {
-	const s = stateOf(region), had = document.activeElement;
+	const had = document.activeElement;
 	const next = region.contains(had) ? neighbours(had) : [];
 	const log = region.closest("[data-thread]"), follows = log && atEnd(log);
 	const waits = must ? null : { count: 0 };
 	children(region, fresh, waits);
-	s.waiting = waits?.order && fresh;
-	offer(region, s, waits?.count);
+	region.waiting = waits?.order && fresh;
+	offer(region, waits?.count);
 	if (follows) toEnd(log);
 	if (next.length && !had.isConnected) focusOn(next.map((id) => document.getElementById(id)).find(Boolean));
 	counts();
 }
 
-function offer(region, s, count) {
+function offer(region, count) {
 	let button = document.getElementById(region.id + "-fresh");
-	if (!s.waiting) return button?.remove();
+	if (!region.waiting) return button?.remove();
 	if (!button) {
 		button = make("button", "btn fresh");
 		button.id = region.id + "-fresh";
 		button.dataset.keep = "";
 		button.onclick = () => {
-			show(region, s.waiting, true);
+			show(region, region.waiting, true);
 			focusOn(find("[data-row]", region));
 		};
 		region.prepend(button);
@@ -123,7 +114,7 @@ function offer(region, s, count) {
 }
 
 // settle shows what waited in lists no longer in use.
-const settle = () => regions().forEach((r) => stateOf(r).waiting && show(r, stateOf(r).waiting));
+const settle = () => regions().forEach((region) => region.waiting && show(region, region.waiting));
 for (const type of ["pointerout", "focusout"]) when(type, () => setTimeout(settle, 300));
 
 const inUse = (list) => list.contains(document.activeElement) || (matchMedia("(hover: hover)").matches && list.matches(":hover"));
@@ -140,7 +131,7 @@ function morph(from, to, waits) {
 	children(from, to, waits);
 }
 
-// children gives from the children of to. They are found by id, or else by place.
+// children gives from the children of to. They are found by id, or by place.
 function children(from, to, waits) {
 	const ids = new Set(Array.from(to.children, (n) => n.id));
 	if (waits && from.matches("[data-order] :is(ol, ul, tbody)") && inUse(from)) return inPlace(from, to, ids, waits);
@@ -169,7 +160,7 @@ function children(from, to, waits) {
 	}
 }
 
-// bring moves n before at; or the others, since moving loses focus and selection.
+// bring moves n before at; or others, as moving loses focus and selection.
 function bring(n, at) {
 	const list = n.parentNode, selected = getSelection();
 	if (!n.contains(document.activeElement) && (selected.isCollapsed || !selected.containsNode(n, true))) return list.insertBefore(n, at);
@@ -193,7 +184,7 @@ function inPlace(list, to, ids, waits) {
 
 // ---- Focus
 
-// neighbours lists the ids of the rows after and before an element.
+// neighbours lists the ids of the rows after and before.
 function neighbours(el) {
 	const row = el.closest("li, tr"), ids = [];
 	for (let n = row; (n = n?.nextElementSibling); ) ids.push(n.id);
@@ -202,7 +193,7 @@ function neighbours(el) {
 }
 
 function focusOn(el = find("#main")) {
-	(el.matches("a, button, [tabindex]") ? el : find("a, button", el) ?? find("#main")).focus();
+	(el.matches("a, button, summary, [tabindex]") ? el : find("a, button", el) ?? find("#main")).focus();
 }
 
 const atEnd = (el) => el.scrollHeight - el.scrollTop - el.clientHeight < 48;
@@ -247,7 +238,8 @@ function listen() {
 		if (s.readyState !== EventSource.CLOSED) return; // it tries again
 		source = null;
 		setTimeout(listen, 3000 + Math.random() * 4000);
-		if ((await fetch("/live", { method: "HEAD" })).status === 401) tell({ kind: "out" });
+		const answer = await fetch("/live", { method: "HEAD" }).catch(() => 0);
+		if (answer.status === 401) tell({ kind: "out" });
 	};
 }
 
@@ -278,7 +270,7 @@ function hear(m) {
 	asOf = new Date();
 	if (away && !signedOut) find("#offline")?.remove();
 	away = false;
-	if (missed) regions().forEach((r) => renew(r));
+	if (missed) renew(regions());
 	else if (m.kind === "names") changed(m.names.split(" "));
 }
 
@@ -318,7 +310,7 @@ function toast(text, bad) {
 	passing(el);
 }
 
-// passing removes a toast after a while; errors stay.
+// passing removes a toast, unless it is an error.
 function passing(el) {
 	const close = make("button", "btn plain", "Close"), gone = () => el.remove();
 	close.onclick = gone;
@@ -348,7 +340,7 @@ function counts() {
 
 function dialog(nodes) {
 	const el = make("dialog", "");
-	el.append(...copies(nodes));
+	el.append(...nodes);
 	el.setAttribute("closedby", "any");
 	const title = find("h1, h2", el);
 	title.id = "dialog-title";
@@ -362,7 +354,7 @@ async function dialogOf(url) {
 	try {
 		const answer = await ask(url, "main");
 		if (!answer.ok) throw answer;
-		dialog((await read(answer)).childNodes);
+		dialog(find("#main", await read(answer)).childNodes);
 	} catch {
 		location = url;
 	}
@@ -415,7 +407,7 @@ async function send(form, button) {
 		const answer = await post(form, "main");
 		if (answer.redirected) return location.assign(answer.url);
 		if (answer.status > 501) throw answer;
-		find("#main").replaceChildren(...copies((await read(answer)).childNodes));
+		find("#main").replaceChildren(...find("#main", await read(answer)).childNodes);
 		focusOn(find("#summary") ?? undefined);
 	} catch {
 		for (const el of form.elements) el.inert = el !== button; // the key stands for what is in them
@@ -426,14 +418,15 @@ async function send(form, button) {
 	}
 }
 
-// A form with data-preview renews that part as its button would.
+// A form with data-preview renews that part.
 let typing;
 when("input", (e) => {
 	const form = e.target.closest("form[data-preview]");
 	clearTimeout(typing);
 	if (form) typing = setTimeout(async () => {
-		const answer = await post(form, form.dataset.preview, { preview: "1" });
-		if (answer.ok) show(document.getElementById(form.dataset.preview), await read(answer));
+		const answer = await post(form, form.dataset.preview, { preview: "1" }).catch(() => 0);
+		const what = "#" + form.dataset.preview;
+		if (answer.ok) show(find(what), find(what, await read(answer)));
 	}, 250);
 });
 
@@ -441,7 +434,7 @@ when("change", ({ target }) => target.form?.matches("[data-auto]") && target.for
 
 // ---- Keys
 
-// row returns the row after or before the one in use.
+// row returns a row near the one in use.
 function row(step) {
 	const rows = all("[data-row]").filter(visible);
 	const used = rows.find((r) => r.contains(document.activeElement)) ?? rows.find((r) => r.matches("[aria-current]"));
@@ -454,8 +447,9 @@ when("keydown", (e) => {
 	const field = e.target.matches("input:not([type=checkbox], [type=radio]), textarea, select");
 	if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) return e.target.closest("form[data-enter]")?.requestSubmit();
 	if (e.key === "Escape" && !find("dialog[open]")) {
+		const menu = e.target.closest("[data-menu]");
 		shut();
-		if (field) focusOn();
+		if (menu || field) focusOn(menu?.firstElementChild);
 	}
 	if (field || e.ctrlKey || e.metaKey || e.altKey || page.keys === "off" || find("dialog[open]")) return;
 	const key = (Date.now() - went < 1500 ? "g " : e.shiftKey && e.key > "@" ? "Shift+" : "") + e.key;
@@ -464,11 +458,12 @@ when("keydown", (e) => {
 	if (to) {
 		focusOn(to);
 		if ("[]".includes(key)) document.activeElement.click();
-	} else if (key === "?") dialog(find("#keys").content.childNodes);
+	} else if (key === "?") dialog(find("#keys").content.cloneNode(true).childNodes);
 	else {
 		const el = all(`[data-shortcut="${CSS.escape(key)}"]`).find(visible);
 		if (!el) return;
-		el.matches("input") ? el.focus() : el.click();
+		el.focus();
+		if (!el.matches("input")) el.click();
 	}
 	e.preventDefault();
 });
