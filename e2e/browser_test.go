@@ -33,7 +33,9 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 	if program == "" {
 		return nil, errNoBrowser
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program),
+		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), // hosts that are not secure, unlike localhost
+		chromedp.Flag("ignore-certificate-errors", true))             // of proxies that tests start
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}

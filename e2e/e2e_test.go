@@ -19,6 +19,7 @@
 //	screenshots_test.go every page of the console, and pictures of them
 //	pages_test.go    the console's script, in a browser, on a page that the test makes
 //	story_test.go    the main job of the console, with and without script, and by keys
+//	signin_test.go   sessions of several servers, guessed passwords, proxies, plain hosts
 //	visitor_test.go  teams and their browsers without a script
 //
 // and long tests, whose length a flag sets:
