@@ -47,6 +47,7 @@
 //	neighbours_test.go   batches and single requests together, revocations, slow clients
 //	start_test.go        from start to ready
 //	speed_test.go        the speed of sends and templates
+//	audience_test.go     tabs of the console that show what customers write
 //	feedspeed_test.go    what the feed, streams and webhooks cost
 package e2e_test
 
