@@ -21,7 +21,7 @@ var dailyEvents = map[desk.EventType]desk.DailyKind{
 
 const (
 	// dailyGroup is how many events one step counts.
-	dailyGroup = 500
+	dailyGroup = 2000
 	// dailyLease is for how long one process counts the events of a workspace, in
 	// milliseconds. That two never count the same is ensured by Tx.CountDays.
 	dailyLease = desk.Time(10_000)
@@ -58,14 +58,17 @@ func (a *App) CountDays(ctx context.Context) error {
 		if upTo[ws] == head.Event || ctx.Err() != nil {
 			continue
 		}
-		ours, err := a.store.Lease(ctx, ws, "daily", dailyLease)
-		if err == nil && ours {
-			err = a.countDays(ctx, ws)
+		place, err := a.store.DailyPlace(ctx, ws)
+		done := err == nil && place.Seq == head.Event // another process has counted them
+		if err == nil && !done {
+			if done, err = a.store.Lease(ctx, ws, "daily", dailyLease); done {
+				err = a.countDays(ctx, ws, place)
+			}
 		}
 		switch {
 		case err != nil && !desk.IsType(err, desk.NotFound):
 			failed = append(failed, err)
-		case ours:
+		case done:
 			upTo[ws] = head.Event
 		}
 	}
@@ -73,9 +76,8 @@ func (a *App) CountDays(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// countDays counts the events of a workspace up to the newest.
-func (a *App) countDays(ctx context.Context, ws desk.ID) error {
-	place, err := a.store.DailyPlace(ctx, ws)
+// countDays counts the events of a workspace after a place, up to the newest.
+func (a *App) countDays(ctx context.Context, ws desk.ID, place desk.EventPlace) (err error) {
 	for more := true; more && err == nil && ctx.Err() == nil; {
 		q := EventQuery{From: FromPlace, After: place, Limit: dailyGroup}
 		if place.Seq == 0 {
