@@ -20,6 +20,9 @@
 //	pages_test.go    the console's script, in a browser, on a page that the test makes
 //	story_test.go    the main job of the console, with and without script, and by keys
 //	signin_test.go   sessions of several servers, guessed passwords, proxies, plain hosts
+//	states_test.go   every page and state of the console
+//	access_test.go   whether everybody can use them: axe, large text, forced colours
+//	hostile_test.go  texts that would be markup or scripts, and what other sites try
 //	visitor_test.go  teams and their browsers without a script
 //
 // and long tests, whose length a flag sets:

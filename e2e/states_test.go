@@ -1,0 +1,404 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A stage is everything that pages are shown with: a demo that has a few things more, a
+// workspace that has nothing, and a server without workspaces. Tabs are by who is signed
+// in.
+type stage struct {
+	d         runningDemo
+	key       string            // of the demo, for the API
+	workspace string            // the demo's
+	people    map[string]string // contacts that were added, by name
+	tabs      map[string]*tab
+}
+
+const (
+	admin     = "admin"
+	agent     = "agent"
+	nothing   = "nothing"    // the admin of a workspace that has nothing
+	signedOut = "signed out" // signed out
+	first     = "first"      // at a server without workspaces
+)
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	st := &stage{d: startDemo(t), people: map[string]string{}, tabs: map[string]*tab{}}
+	var access struct {
+		Key       string
+		Workspace string `json:"workspace_id"`
+	}
+	text, err := os.ReadFile(st.d.dir + "/demo.json")
+	if err == nil {
+		err = json.Unmarshal(text, &access)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.key, st.workspace = access.Key, access.Workspace
+	for name, fields := range map[string]string{
+		"doubt":    `"name":"Ines Doubt","phone":"+12025550003"`, // its message stays in doubt
+		"off":      `"name":"Omar Off","phone":"+12025550188"`,
+		"long":     `"name":"` + strings.Repeat("Wolfeschlegelsteinhausenberger", 5) + `","phone":"+12025550189","email":"` + strings.Repeat("a", 60) + `@` + strings.Repeat("long.", 30) + `example","external_id":"` + strings.Repeat("0", 120) + `","note":"` + strings.Repeat("word ", 200) + `"`,
+		"nameless": `"external_id":"crm-1"`,
+	} {
+		var made struct{ Data struct{ ID string } }
+		read(t, st.d.want(t, 201, st.key, "POST", "/contacts", "{"+fields+"}"), &made)
+		st.people[name] = made.Data.ID
+	}
+	var channels struct{ Data []struct{ ID string } }
+	read(t, st.d.want(t, 200, st.key, "GET", "/channels", ""), &channels)
+	channel := channels.Data[0].ID
+	st.d.call(t, st.key, "POST", "/conversations/outbound",
+		`{"channel_id":"`+channel+`","to":{"contact_id":"`+st.people["doubt"]+`"},"opt_in_confirmed":true,"template":{"name":"thank_you","language":"en_US"}}`, "Idempotency-Key", "doubt")
+	must(t, st.d.dir, "sandbox", "inbound", "--channel", channel, "--from", "+12025550188", "--text", "stop")
+	must(t, st.d.dir, "sandbox", "inbound", "--channel", channel, "--from", "+12025550189", "--text", strings.Repeat("https://parley.example/a-very-long-path/", 9))
+
+	st.addWebhook(t)
+
+	st.tabs[admin] = newTab(t, st.d.url)
+	st.tabs[admin].open(st.d.link)
+	st.tabs[signedOut] = newTab(t, st.d.url)
+	st.signIn(t, agent, st.workspace, "mei@parley.example")
+	empty := must(t, st.d.dir, "workspace", "create", "--name", "Nothing yet")["workspace_id"].(string)
+	must(t, st.d.dir, "member", "add", "--workspace", empty, "--name", "Ada", "--email", "ada@nothing.example", "--role", "admin")
+	st.signIn(t, nothing, empty, "ada@nothing.example")
+	st.tabs[first] = newTab(t, serve(t, newDir(t)).url)
+	return st
+}
+
+// addWebhook adds a webhook whose receiver refuses some of what it gets.
+func (st *stage) addWebhook(t *testing.T) {
+	t.Helper()
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte(`"type":"contact.updated"`)) {
+			http.Error(w, "The CRM is being updated. Come back later.", http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	var hook struct{ Data struct{ ID string } }
+	read(t, st.d.want(t, http.StatusCreated, st.key, "POST", "/webhooks", `{"url":"`+receiver.URL+`/crm/in","types":["message.*","contact.*"]}`), &hook)
+	st.d.want(t, http.StatusOK, st.key, "POST", "/webhooks/"+hook.Data.ID+"/replay", `{"cursor":"oldest"}`)
+	waitFor(t, "a delivery", func() bool {
+		return strings.Contains(st.d.want(t, http.StatusOK, st.key, "GET", "/webhooks/"+hook.Data.ID+"/deliveries?limit=50", ""), `"delivered"`)
+	})
+}
+
+func (st *stage) signIn(t *testing.T, who, workspace, email string) {
+	t.Helper()
+	st.tabs[who] = newTab(t, st.d.url)
+	st.tabs[who].open(st.linkOf(t, workspace, email))
+	st.tabs[who].follow("main form button")
+}
+
+// linkOf is the path of a link that signs a member in.
+func (st *stage) linkOf(t testing.TB, workspace, email string) string {
+	t.Helper()
+	link, err := url.Parse(must(t, st.d.dir, "login-link", "--workspace", workspace, "--member", email)["url"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return link.Path
+}
+
+// A shot is a page in one state, and how to get there.
+type shot struct {
+	name string
+	who  string
+	open func(*tab)
+}
+
+func at(path string) func(*tab) { return func(b *tab) { b.t.Helper(); b.open(path) } }
+
+// through follows the first link of each of the selectors.
+func through(path string, links ...string) func(*tab) {
+	return func(b *tab) {
+		b.t.Helper()
+		b.open(path)
+		for _, link := range links {
+			b.wait(fmt.Sprintf("document.querySelector(%q)", link))
+			b.open(look[string](b, fmt.Sprintf("document.querySelector(%q).href", link)))
+		}
+	}
+}
+
+// acting does more on the page where a function gets to.
+func acting(open func(*tab), acts ...func(*tab)) func(*tab) {
+	return func(b *tab) {
+		b.t.Helper()
+		open(b)
+		for _, act := range acts {
+			act(b)
+		}
+	}
+}
+
+// pushing pushes what opens something in the page, which is there then.
+func pushing(selector, opens string) func(*tab) {
+	return func(b *tab) {
+		b.t.Helper()
+		b.wait("document.documentElement.classList.contains('js')")
+		look[bool](b, fmt.Sprintf("document.querySelector(%q).click() || true", selector))
+		b.wait(fmt.Sprintf("document.querySelector(%q)", opens))
+	}
+}
+
+// with sets fields, which are in pairs of selector and value.
+func with(pairs ...string) func(*tab) {
+	return func(b *tab) {
+		b.t.Helper()
+		for i := 0; i < len(pairs); i += 2 {
+			b.wait(fmt.Sprintf("document.querySelector(%q)", pairs[i]))
+			look[bool](b, fmt.Sprintf("{ const el = document.querySelector(%q); el.type === 'checkbox' ? el.checked = %t : el.value = %q; true }", pairs[i], pairs[i+1] != "", pairs[i+1]))
+		}
+	}
+}
+
+// sending sends the form of a button.
+func sending(button string) func(*tab) {
+	return func(b *tab) {
+		b.t.Helper()
+		b.wait("document.readyState === 'complete'")
+		b.wait(fmt.Sprintf("document.querySelector(%q)", button))
+		look[bool](b, "window.before = true")
+		look[bool](b, fmt.Sprintf("document.querySelector(%q).click() || true", button))
+		b.wait("!window.before && document.readyState === 'complete' || document.querySelector('#summary')")
+	}
+}
+
+const mainButton = "main form .btn.main"
+
+// wrong sends a form with these values, and gets it back.
+func wrong(open func(*tab), pairs ...string) func(*tab) {
+	return acting(open, with(pairs...), sending(mainButton), func(b *tab) {
+		b.t.Helper()
+		b.wait("document.querySelector('#summary')")
+	})
+}
+
+// until goes through the rows of a list until a page has something.
+func until(list, has string) func(*tab) {
+	return func(b *tab) {
+		b.t.Helper()
+		b.open(list)
+		for _, href := range look[[]string](b, "[...document.querySelectorAll('[data-row]')].map((el) => el.href)") {
+			b.open(href)
+			if look[bool](b, fmt.Sprintf("!!document.querySelector(%q)", has)) {
+				return
+			}
+		}
+		b.t.Fatalf("no page of %s has %s", list, has)
+	}
+}
+
+// shots lists every page and state. In the order they have here, none takes away what a
+// later one needs.
+func (st *stage) shots(t *testing.T) []shot {
+	t.Helper()
+	const talk = "/inbox?view=open"
+	attribute := through("/settings/attributes", "#a-plan a")
+	aKey := through("/settings/keys", "#keys [data-row]")
+	aMember := through("/settings/members", "#members tr:last-child a")
+	aWebhook := through("/settings/webhooks", "[data-row]")
+	aChannel := through("/settings/channels", "[data-row]")
+	contact := at("/contacts/" + st.people["off"])
+	send := func(b *tab) {
+		b.open("/send?contact=" + st.people["off"])
+		b.open(look[string](b, `location.href + "&template=" + document.querySelector("#f-template option:nth-child(3)").value`))
+	}
+	changed := func(b *tab) { // by somebody else, after the page was opened
+		through(talk, "[data-row]")(b)
+		look[bool](b, `(async () => { const form = document.querySelector("#head details form"), data = new URLSearchParams(new FormData(form)), now = document.querySelector("#head [name=seen_assignee]").value;
+			document.querySelector("#head").removeAttribute("data-live"); // as if the stream were late
+			data.set("to", [...form.querySelectorAll("button")].map((el) => el.value).find((id) => id !== now)); await fetch(form.action, { method: "POST", body: data }); return true; })()`)
+	}
+	return []shot{
+		{"welcome", first, at("/")},
+		{"sign-in", signedOut, at("/sign-in")},
+		{"sign-in-wrong", signedOut, wrong(at("/sign-in"), "#f-email", "nora@parley.example", "#f-password", "not her password")},
+		{"sign-in-link", signedOut, func(b *tab) { b.open(st.linkOf(t, st.workspace, "nora@parley.example")) }},
+		{"sign-in-link-spent", signedOut, at("/sign-in/spent")},
+		{"sign-in-link-other", agent, func(b *tab) { b.open(st.linkOf(t, st.workspace, "tomas@parley.example")) }},
+
+		{"inbox-first", nothing, at("/inbox")},
+		{"contacts-first", nothing, at("/contacts")},
+		{"templates-first", nothing, at("/templates")},
+		{"sends-first", nothing, at("/sends")},
+		{"overview-first", nothing, at("/overview")},
+		{"send-first", nothing, at("/send")},
+		{"keys-first", nothing, at("/settings/keys")},
+		{"attributes-first", nothing, at("/settings/attributes")},
+		{"channels-first", nothing, at("/settings/channels")},
+		{"webhooks-first", nothing, at("/settings/webhooks")},
+		{"events-first", nothing, at("/settings/events")},
+
+		{"inbox-agent", agent, at("/inbox")},
+		{"contact-agent", agent, contact},
+		{"template-agent", agent, through("/templates", "[data-row]")},
+		{"attempt-doubt-agent", agent, through("/sends?doubt=yes", "[data-row]")},
+		{"not-allowed", agent, at("/settings")},
+
+		{"inbox", admin, at("/inbox")},
+		{"inbox-unassigned", admin, at("/inbox?view=unassigned")},
+		{"inbox-open", admin, at(talk)},
+		{"inbox-closed", admin, at("/inbox?view=closed")},
+		{"inbox-archived", admin, at("/inbox?view=archived")},
+		{"inbox-views", admin, acting(at(talk), pushing("#views summary", "#views details[open]"))},
+		{"inbox-member", admin, acting(at("/inbox"), func(b *tab) { b.open(look[string](b, "document.querySelector('#views details a:last-of-type').href")) })},
+		{"more", admin, acting(at("/inbox"), pushing(".rail summary", ".rail details[open]"))},
+		{"conversation", admin, through(talk, "[data-row]")},
+		{"conversation-assign", admin, acting(through(talk, "[data-row]"), pushing("#head summary", "#head details[open]"))},
+		{"conversation-customer", admin, acting(through(talk, "[data-row]"), pushing(".customer summary", ".customer[open]"))},
+		{"conversation-changed", admin, acting(changed, sending("#head [value=closed]"), func(b *tab) { b.wait("document.querySelector('#news')") })},
+		{"conversation-failed", admin, until(talk, ".why")},
+		{"conversation-right-to-left", admin, until(talk, "#thread :dir(rtl)")},
+		{"conversation-closed", admin, through("/inbox?view=closed", "[data-row]")},
+		{"conversation-long", admin, through("/contacts/"+st.people["long"], "#talks a")},
+		{"conversation-opted-out", admin, through("/contacts/"+st.people["off"], "#talks a")},
+
+		{"contacts", admin, at("/contacts")},
+		{"contacts-next", admin, through("/contacts", "[data-next]")},
+		{"contacts-found", admin, at("/contacts?find=%2B12025550188")},
+		{"contacts-none", admin, at("/contacts?find=nobody")},
+		{"contact", admin, contact},
+		{"contact-long", admin, at("/contacts/" + st.people["long"])},
+		{"contact-nameless", admin, at("/contacts/" + st.people["nameless"])},
+		{"contact-more", admin, acting(contact, pushing("#contact summary", "#contact details[open]"))},
+		{"contact-wrong", admin, wrong(contact, "[name=phone]", "none", "[name=email]", "none")},
+		{"contact-conflict", admin, acting(contact, with("[name=phone]", "+12025550189"), sending("#contact .btn.main"), func(b *tab) { b.wait("document.querySelector('.news')") })},
+		{"contact-both", admin, acting(contact, func(b *tab) {
+			b.wait("document.querySelector('[name=\"was.name\"]')")
+			look[bool](b, `{ document.querySelector("[name='was.name']").value = "Somebody"; document.querySelector("[name=name]").value = "Else"; true }`)
+		}, sending("#contact .btn.main"))},
+		{"contact-delete", admin, at("/contacts/" + st.people["off"] + "/delete")},
+		{"contact-delete-dialog", admin, acting(contact, pushing("[data-dialog]", "dialog[open]"))},
+		{"contact-new", admin, at("/contacts/new")},
+		{"contact-new-wrong", admin, wrong(at("/contacts/new"), "[name=phone]", "none")},
+
+		{"templates", admin, at("/templates")},
+		{"template", admin, through("/templates", "[data-row]")},
+		{"template-not-sendable", admin, until("/templates", ".note.warn")},
+		{"template-new", admin, through("/templates", ".bar .actions a")},
+		{"template-new-wrong", admin, wrong(through("/templates", ".bar .actions a"), "textarea", "{")},
+		{"send-find", admin, at("/send?find=%2B12025550188")},
+		{"send-nobody", admin, at("/send?find=nobody")},
+		{"send-choose", admin, at("/send?contact=" + st.people["off"])},
+		{"send-nameless", admin, at("/send?contact=" + st.people["nameless"])},
+		{"send", admin, send},
+		{"send-wrong", admin, wrong(send)},
+
+		{"sends", admin, at("/sends")},
+		{"sends-doubt", admin, at("/sends?doubt=yes")},
+		{"attempt", admin, through("/sends", "[data-row]")},
+		{"attempt-doubt", admin, through("/sends?doubt=yes", "[data-row]")},
+		{"overview", admin, at("/overview")},
+		{"overview-90", admin, at("/overview?days=90")},
+		{"overview-tables", admin, acting(at("/overview"), func(b *tab) {
+			look[bool](b, "{ for (const el of document.querySelectorAll('main details')) el.open = true; true }")
+		})},
+
+		{"settings", admin, at("/settings")},
+		{"settings-wrong", admin, wrong(at("/settings"), "#f-name", "")},
+		{"members", admin, at("/settings/members")},
+		{"member-new", admin, at("/settings/members/new")},
+		{"member-new-wrong", admin, wrong(at("/settings/members/new"), "#f-email", "none")},
+		{"member", admin, aMember},
+		{"member-link", admin, acting(aMember, sending("form[action$='/link'] button"))},
+		{"member-remove", admin, acting(aMember, func(b *tab) { b.open(look[string](b, "location.href") + "/remove") })},
+		{"member-remove-dialog", admin, acting(aMember, pushing("[data-dialog]", "dialog[open]"))},
+		{"keys", admin, at("/settings/keys")},
+		{"key-new", admin, at("/settings/keys/new")},
+		{"key-new-wrong", admin, wrong(at("/settings/keys/new"), "#f-name", "")},
+		{"key-made", admin, acting(at("/settings/keys/new"), with("#f-name", "Web shop", "[value='contacts:read']", "yes"), sending(mainButton))},
+		{"key", admin, aKey},
+		{"key-revoke", admin, acting(aKey, func(b *tab) { b.open(look[string](b, "location.href") + "/revoke") })},
+		{"key-revoke-dialog", admin, acting(aKey, pushing("[data-dialog]", "dialog[open]"))},
+		{"attributes", admin, at("/settings/attributes")},
+		{"attribute-new", admin, at("/settings/attributes/new-attribute")},
+		{"attribute-new-wrong", admin, wrong(at("/settings/attributes/new-attribute"), "#f-label", "")},
+		{"attribute", admin, attribute},
+		{"attribute-archive", admin, at("/settings/attributes/plan/archive")},
+		{"attribute-archive-dialog", admin, acting(attribute, pushing("[data-dialog]", "dialog[open]"))},
+		{"channels", admin, at("/settings/channels")},
+		{"channel", admin, aChannel},
+		{"channel-wrong", admin, acting(aChannel, sending("main form[action$='/customer'] .btn"))},
+		{"channel-checked", admin, acting(aChannel, sending("main form[action$='/check'] .btn"))},
+		{"channel-new", admin, at("/settings/channels/new")},
+		{"channel-new-wrong", admin, wrong(at("/settings/channels/new"))},
+		{"sandbox-new", admin, at("/settings/channels/new-sandbox")},
+		{"webhooks", admin, at("/settings/webhooks")},
+		{"webhook", admin, aWebhook},
+		{"webhook-pinged", admin, acting(aWebhook, sending("form[action$=ping] button"))},
+		{"delivery", admin, acting(aWebhook, func(b *tab) { b.open(look[string](b, "document.querySelector('tbody [data-row]').href")) })},
+		{"webhook-new", admin, at("/settings/webhooks/new")},
+		{"webhook-new-wrong", admin, wrong(at("/settings/webhooks/new"), "[name=url]", "crm.example")},
+		{"webhook-rotate", admin, acting(aWebhook, func(b *tab) { b.open(look[string](b, "location.pathname") + "/rotate") })},
+		{"webhook-replay", admin, acting(aWebhook, func(b *tab) { b.open(look[string](b, "location.pathname") + "/replay") })},
+		{"webhook-remove", admin, acting(aWebhook, func(b *tab) { b.open(look[string](b, "location.pathname") + "/remove") })},
+		{"webhook-dialog", admin, acting(aWebhook, pushing("[data-dialog]", "dialog[open]"))},
+		{"events", admin, at("/settings/events")},
+		{"events-settings", admin, at("/settings/events?types=settings")},
+
+		{"me", admin, at("/me")},
+		{"me-wrong", admin, wrong(at("/me"), "#f-name", "")},
+		{"saved", admin, at("/me?done=saved")},
+		{"help", admin, func(b *tab) {
+			b.open("/inbox")
+			b.wait("document.documentElement.classList.contains('js')")
+			b.press("?")
+			b.wait("document.querySelector('dialog[open]')")
+		}},
+		{"not-here", admin, at("/nowhere")},
+		{"somebody-else", admin, acting(at("/me"), func(b *tab) {
+			look[bool](b, "{ for (const el of document.querySelectorAll('[name=member]')) el.value = ''; true }")
+		}, sending(mainButton))},
+	}
+}
+
+// walk opens every page and state, and shows each.
+func (st *stage) walk(t *testing.T, show func(*tab, shot)) {
+	t.Helper()
+	st.tabs[admin].size(1440, 900, "light")
+	if st.tabs[admin].follow("main form button"); t.Failed() {
+		return
+	}
+	visited := map[string]bool{}
+	for _, s := range st.shots(t) {
+		b := st.tabs[s.who]
+		show(b, s)
+		visited[look[string](b, "location.pathname")] = true
+	}
+	text, err := os.ReadFile("../console/routes.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := regexp.MustCompile(`\{"GET (/\S*)"`).FindAllStringSubmatch(string(text), -1)
+	if len(pages) < 20 {
+		t.Fatalf("%d pages", len(pages))
+	}
+	for _, page := range pages {
+		pattern := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(strings.TrimSuffix(page[1], "{$}"), "*")
+		found := pattern == "/live" || pattern == "/choose" // which is no page, and which needs two workspaces
+		for at := range visited {
+			ok, _ := path.Match(pattern, at)
+			found = found || ok
+		}
+		if !found {
+			t.Errorf("no state is of the page %s", page[1])
+		}
+	}
+}
