@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"parley/app"
@@ -177,14 +178,12 @@ func standing(v *desk.Conversation, holder string) string {
 // nextOf is the conversation after the open one in the list, or the one before it; "" if
 // there is no other.
 func nextOf(rows []conversationRow) string {
-	for i, r := range rows {
-		switch {
-		case !r.Here:
-		case i+1 < len(rows):
-			return rows[i+1].ID.String()
-		case i > 0:
-			return rows[i-1].ID.String()
-		}
+	at := slices.IndexFunc(rows, func(r conversationRow) bool { return r.Here })
+	switch {
+	case at+1 < len(rows):
+		return rows[at+1].ID.String()
+	case at > 0:
+		return rows[at-1].ID.String()
 	}
 	return ""
 }
@@ -292,6 +291,9 @@ func (c *call) readPerson(t *thread, contact *desk.Contact, conv *desk.Conversat
 		return err
 	}
 	for _, v := range list {
+		if v.ID == conv.ID {
+			continue
+		}
 		t.Person.Others = append(t.Person.Others, conversationLink{
 			Href: "/inbox/" + v.ID.String(), Label: capital(standing(v, c.memberName(v.AssignedMember))), At: c.when(v.LastMessageAt), Here: v.ID == conv.ID,
 		})
@@ -357,7 +359,7 @@ func (s *Server) setStatus(c *call) error {
 	if next, ok := desk.ParseID(c.form.text("next")); ok {
 		path += "/" + next.String()
 	}
-	return c.see(path+inboxQuery(name, channel), statusWords[status].done)
+	return c.see(path+with(inboxQuery(name, channel), "of", id.String()), statusWords[status].done)
 }
 
 // statusWords are the words for what a change of the status does.

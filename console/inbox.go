@@ -155,10 +155,22 @@ func (c *call) conversationRows(page []*desk.Conversation, query string, open de
 	for i, v := range page {
 		rows[i] = conversationRow{
 			ID: v.ID, Href: "/inbox/" + v.ID.String() + query, Name: nameOf(people[v.ContactID]), Preview: plain(v.Preview),
-			At: c.when(v.LastMessageAt), Holder: c.memberName(v.AssignedMember), Here: v.ID == open,
+			At: c.when(v.LastMessageAt), Holder: c.holderOf(v), Here: v.ID == open,
 		}
 	}
 	return rows, nil
+}
+
+// holderOf says who holds a conversation, in a list; "" for nobody, and in the lists of one
+// member.
+func (c *call) holderOf(v *desk.Conversation) string {
+	if name, _, _ := c.inboxView(); name == viewMine || name == v.AssignedMember.String() {
+		return ""
+	}
+	if v.AssignedMember == c.p.Actor.ID {
+		return "yours"
+	}
+	return c.memberName(v.AssignedMember)
 }
 
 // memberName is what a member is called; "" for none, and for one that was removed.

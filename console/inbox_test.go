@@ -35,7 +35,8 @@ func TestInbox(t *testing.T) {
 	nora.post(path+"/status", "status", "closed", "seen_message", message, "seen_assignee", w.nora.ID.String()).
 		want(409, "wrote meanwhile", "Or Tuesday?", "Close anyway").golden("inbox/wrote")
 	message, assignee = seen(nora.get(path).body)
-	nora.post(path+"/status", "status", "closed", "seen_message", message, "seen_assignee", assignee, "next", "").sends("/inbox?done=closed")
+	nora.post(path+"/status", "status", "closed", "seen_message", message, "seen_assignee", assignee, "next", "").sends("/inbox?of=" + c.ID.String() + "&done=closed")
+	nora.get("/inbox?of="+c.ID.String()+"&done=closed").want(200, "Closed. <a href=\"/inbox/"+c.ID.String())
 	nora.get("/inbox?view=closed").want(200, "Or Tuesday?")
 	nora.get(path).want(200, "Open again", "Archive").lacks(`value="closed"`)
 	nora.post(path+"/status", "status", "open", "seen_message", message, "seen_assignee", assignee).sends(path + "?done=opened")

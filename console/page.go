@@ -196,18 +196,19 @@ type view struct {
 // A page is what a template gets: the view, and what surrounds it.
 type page struct {
 	view
-	Me      *desk.Member // nil on open pages
-	Admin   bool
-	Team    string // the workspace's name
-	Section string // the part of the navigation that the page belongs to
-	Sub     string // the part of the settings that it belongs to
-	URL     string // of the page, with its query
-	From    string // where in the feed its stream goes on
-	At      string // where its parts are; "": at its own URL
-	Theme   string // "", light or dark
-	Keys    bool   // whether keyboard shortcuts are on
-	Toast   string // what was just done
-	Files   *assets
+	Me        *desk.Member // nil on open pages
+	Admin     bool
+	Team      string // the workspace's name
+	Section   string // the part of the navigation that the page belongs to
+	Sub       string // the part of the settings that it belongs to
+	URL       string // of the page, with its query
+	From      string // where in the feed its stream goes on
+	At        string // where its parts are; "": at its own URL
+	Theme     string // "", light or dark
+	Keys      bool   // whether keyboard shortcuts are on
+	Toast     string // what was just done
+	ToastLink string // to what it was done; "" if the page shows it
+	Files     *assets
 }
 
 // show answers a page.
@@ -265,6 +266,9 @@ func (c *call) render(status int, name string, v view) error {
 	p := page{view: v, URL: c.r.URL.RequestURI(), From: c.from, At: c.partsAt(), Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
 	if c.p.Settings != nil {
 		p.Me, p.Team, p.Admin = c.p.Settings.Member(c.p.Actor.ID), c.p.Settings.Name, c.may(desk.Administer)
+	}
+	if of, ok := desk.ParseID(c.query("of")); ok && c.query("done") == statusWords[desk.StatusClosed].done {
+		p.ToastLink = "/inbox/" + of.String()
 	}
 	var b bytes.Buffer
 	parts := strings.Fields(c.r.Header.Get("Parley-Part"))

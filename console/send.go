@@ -53,7 +53,7 @@ func (d *sendPage) view() view {
 // were chosen.
 func (c *call) sendPage(q url.Values) (*sendPage, error) {
 	ctx := c.r.Context()
-	d := &sendPage{Back: "/inbox", Find: q.Get("find")}
+	d := &sendPage{Back: "/inbox", Find: q.Get("find"), Channel: q.Get("channel"), Template: q.Get("template")}
 	id, _ := desk.ParseID(q.Get("contact"))
 	if id.IsZero() {
 		return d, c.findRecipient(d, q)
@@ -85,7 +85,7 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 	d.Templates = []choice{{Label: "Choose a template"}}
 	for _, t := range l.Library.Templates {
 		if t.Sendable() {
-			d.Templates = append(d.Templates, choice{Value: t.Name + "/" + t.Language, Label: t.Name + " (" + t.Language + ")", Selected: t.Name+"/"+t.Language == d.Template})
+			d.Templates = append(d.Templates, choice{Value: t.Name + "/" + t.Language, Label: t.Name + " · " + languageName(t.Language), Selected: t.Name+"/"+t.Language == d.Template})
 		}
 	}
 	if len(d.Templates) == 1 && d.Problem == "" {
@@ -189,6 +189,9 @@ func (s *Server) send(c *call) error {
 		}
 		return c.show("send", d.view())
 	}
+	if c.incomplete(d) {
+		return c.notSent(desk.Invalidf("nothing was sent yet: something is missing"))
+	}
 	name, language, _ := strings.Cut(d.Template, "/")
 	channel, _ := desk.ParseID(d.Channel)
 	request := &desk.SendRequest{
@@ -206,6 +209,19 @@ func (s *Server) send(c *call) error {
 		return c.notSent(err)
 	}
 	return c.afterSend(d.Contact, channel)
+}
+
+// incomplete notes everything that is missing, so that nobody learns of it in turns.
+func (c *call) incomplete(d *sendPage) bool {
+	for _, f := range d.Fields {
+		if strings.TrimSpace(f.Value) == "" {
+			c.form.wrong(f.Name, "Fill this in.")
+		}
+	}
+	if !c.form.has("opt_in") {
+		c.form.wrong("opt_in", "Tick this if it is so. Without it nothing may be sent.")
+	}
+	return c.form.Refused()
 }
 
 // sendBody is what the form asks for, so that a key is not used for two different sends.
@@ -230,10 +246,6 @@ func (c *call) notSent(err error) error {
 			c.form.wrong("value."+p.Address, sentence(p.Message))
 		}
 		e.Message, e.Advice = "Nothing was sent: some values are not right", desk.Advice{}
-	}
-	if e.Type == desk.OptInRequired {
-		e.Message = "Nothing was sent"
-		c.form.wrong("opt_in", "Tick this if it is so. Without it nothing may be sent.")
 	}
 	if f, ok := e.Details.(desk.Failure); ok {
 		e.Message = "Nothing was sent. " + sentence(f.Title) + " " + sentence(f.Fix)

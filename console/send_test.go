@@ -67,16 +67,16 @@ func TestSend(t *testing.T) {
 	mei := w.as(w.mei)
 	mei.get("/send").want(200, "To whom?")
 	mei.get("/send?find=612+34+56+78").want(200, "Lucía Fernández", "/send?contact="+lucia.ID.String())
-	mei.get("/send?find=nobody@example.com").want(200, "Nobody has exactly that")
+	mei.get("/send?find=nobody@example.com").want(200, "Nobody has exactly that", "Names are not searched")
 	path := "/send?contact=" + lucia.ID.String()
-	mei.get(path).want(200, "Choose a template", "pickup_ready (en)").golden("send/choose")
+	mei.get(path).want(200, "Choose a template", "pickup_ready · English (en)").golden("send/choose")
 	page := mei.get(path+"&template=pickup_ready/en").want(200, "For example: A-17", "agreed to get messages").golden("send/form")
 	key := value(t, page.body, "key")
 	fields := []string{"contact", lucia.ID.String(), "channel", w.channel.String(), "template", "pickup_ready/en", "key", key, "value.header.1", "A-99", "value.1", "Lucía", "value.2", ""}
 	mei.post("/send", append(fields, "preview", "yes")...).want(200, "A-99")
-	mei.post("/send", fields...).want(422, "Nothing was sent", "Tick this if it is so").golden("send/refused")
+	mei.post("/send", fields...).want(422, "Nothing was sent yet", "Tick this if it is so", "Fill this in").golden("send/refused")
 	fields = append(fields, "opt_in", "yes")
-	mei.post("/send", fields...).want(422, "The value is empty")
+	mei.post("/send", fields...).want(422, "Fill this in")
 	fields[13] = "Mei"
 	at := mei.post("/send", fields...).header.Get("Location")
 	if !strings.HasPrefix(at, "/inbox/") || !strings.HasSuffix(at, "?view=open&done=sent") {

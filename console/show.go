@@ -13,6 +13,8 @@ import (
 	"parley/desk"
 
 	"github.com/nyaruka/phonenumbers"
+	"golang.org/x/text/language"
+	"golang.org/x/text/language/display"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -220,4 +222,13 @@ func (c *call) attributeText(a *desk.Attribute, value any) string {
 		return v
 	}
 	return fmt.Sprint(value)
+}
+
+// languageName is what a template's language is called: German (de).
+func languageName(code string) string {
+	tag, err := language.Parse(strings.ReplaceAll(code, "_", "-"))
+	if err != nil {
+		return code
+	}
+	return display.English.Tags().Name(tag) + " (" + code + ")"
 }

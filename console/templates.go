@@ -122,7 +122,7 @@ var reasonWords = map[string]string{
 
 // bindingWords say what a variable is filled from.
 var bindingWords = map[desk.Binding]string{
-	desk.Free:              "Whoever sends it types it",
+	desk.Free:              "Typed by the sender",
 	desk.AgentName:         "The sender's name",
 	desk.AgentFirstName:    "The sender's first name",
 	desk.AgentLastName:     "The sender's last name",
@@ -140,9 +140,10 @@ type shownTemplate struct {
 
 // A shownPiece is a part of its text; what stands for a variable is marked.
 type shownPiece struct {
-	Runs []run
-	Mark bool
-	Name string // of the variable
+	Runs  []run
+	Mark  bool
+	Name  string // of the variable
+	Blank bool   // it has no value yet
 }
 
 // shown fills a template with the values there are. A variable without a value shows its
@@ -155,11 +156,11 @@ func shown(t *desk.Template, values map[string]string) *shownTemplate {
 				continue
 			}
 			text := values[p.Address]
-			name := variableName(p.Address)
-			if text == "" {
+			name, blank := variableName(p.Address), text == ""
+			if blank {
 				text = name
 			}
-			list = append(list, shownPiece{Runs: []run{{Text: text}}, Mark: true, Name: name})
+			list = append(list, shownPiece{Runs: []run{{Text: text}}, Mark: true, Name: name, Blank: blank})
 		}
 		return list
 	}
@@ -239,7 +240,7 @@ func (c *call) templateView(v *desk.Channel, t *desk.Template) view {
 			row.From = row.Guess + " (guessed)"
 		}
 		d.Variables = append(d.Variables, row)
-		choices := []choice{{Value: "guess", Label: "Guess: " + bindingWords[guesses[i]]}}
+		choices := []choice{{Value: "guess", Label: bindingWords[guesses[i]] + " (guessed)"}}
 		for _, known := range desk.Bindings {
 			choices = append(choices, choice{Value: string(known), Label: bindingWords[known]})
 		}

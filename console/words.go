@@ -169,6 +169,7 @@ var toasts = map[string]string{
 // labels are the words for fields whose name is not one.
 var labels = map[string]string{
 	"email":       "E-mail",
+	"opt_in":      "Agreement",
 	"external_id": "Own id",
 	"key":         "Key",
 	"label":       "Name",

@@ -82,8 +82,8 @@ async function refresh() {
 
 when("visibilitychange", () => renew([]));
 
-// show makes a region look like fresh. Unless it must, the order of a list in use waits,
-// until it no longer is or the button is pressed.
+// show makes a region look like fresh. The order of a list in use waits for its end, or
+// for the button.
 function show(region, fresh, must) {
 	const had = document.activeElement;
 	const next = region.contains(had) ? neighbours(had) : [];
@@ -113,7 +113,7 @@ function offer(region, count) {
 	button.textContent = count ? count + " new" : "Update";
 }
 
-// settle shows what waited in lists no longer in use.
+// settle shows what waited in lists out of use.
 const settle = () => regions().forEach((region) => region.waiting && show(region, region.waiting));
 for (const type of ["pointerout", "focusout"]) when(type, () => setTimeout(settle, 300));
 
@@ -310,19 +310,20 @@ function toast(text, bad) {
 	passing(el);
 }
 
-// passing removes a toast, unless it is an error.
+// passing removes a toast; an error stays.
 function passing(el) {
-	const close = make("button", "btn plain", "Close"), gone = () => el.remove();
+	const close = make("button", "btn plain", "×"), gone = () => el.remove();
+	close.ariaLabel = "Dismiss";
 	close.onclick = gone;
 	el.append(" ", close);
 	if (!el.matches(".bad")) setTimeout(gone, 6000);
 }
 all("#toasts > *").forEach(passing);
 const here = new URL(location);
-here.searchParams.delete("done");
+for (const name of ["done", "of"]) here.searchParams.delete(name);
 history.replaceState(null, "", here);
 
-// counts says what data-status elements show, at most once in 10 seconds.
+// counts says what data-status shows, once in 10 seconds.
 const spoken = make("p", "hidden");
 spoken.role = "status";
 document.body.append(spoken);
