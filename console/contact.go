@@ -151,7 +151,7 @@ func (c *call) read(p *contactPage, contact *desk.Contact, w *desk.ContactWrite)
 				}
 				if !both.Mine {
 					good = false
-					c.form.wrong(f.Name, "Somebody has changed this meanwhile. Choose one of both.")
+					c.form.wrong(f.Name, "Somebody has changed this meanwhile. Choose which to keep.")
 				}
 			}
 		}

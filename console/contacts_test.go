@@ -247,7 +247,7 @@ func TestContact_races(t *testing.T) {
 				saved = i
 			}
 		}
-		if answers[saved].status != http.StatusSeeOther || answers[1-saved].status != http.StatusConflict || !strings.Contains(answers[1-saved].body, "Choose one of both") || w.stored(id).Name != fmt.Sprint("By ", saved, n) {
+		if answers[saved].status != http.StatusSeeOther || answers[1-saved].status != http.StatusConflict || !strings.Contains(answers[1-saved].body, "Choose which to keep") || w.stored(id).Name != fmt.Sprint("By ", saved, n) {
 			t.Fatalf("%d and %d; named %s", answers[0].status, answers[1].status, w.stored(id).Name)
 		}
 	}
