@@ -24,8 +24,8 @@ const (
 	loginLinkQuery = `SELECT l.workspace_id, l.member_id, l.expires_at
 	FROM directory d JOIN login_links l ON l.workspace_id = d.workspace_id AND l.hash = d.ref WHERE d.kind = 'login_link' AND d.ref = ?`
 	membersByEmailQuery = `SELECT ref, workspace_id FROM directory WHERE kind = 'email' AND ref >= ? AND ref < ? ORDER BY ref`
-	heldQuery           = `SELECT (SELECT count(*) FROM (SELECT 1 FROM contacts WHERE workspace_id = ?1 AND owner_id = ?2 LIMIT ?3)),
-	(SELECT count(*) FROM (SELECT 1 FROM conversations WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open' LIMIT ?3))`
+	heldQuery           = `SELECT (SELECT count(*) FROM (SELECT 1 FROM contacts WHERE workspace_id = ?1 AND owner_id = ?2 LIMIT +?3)),
+	(SELECT count(*) FROM (SELECT 1 FROM conversations WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open' LIMIT +?3))`
 )
 
 // Session returns a session with the settings of its workspace, nil if there is none.

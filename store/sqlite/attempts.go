@@ -36,15 +36,15 @@ const (
 	attemptQuery      = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? AND a.id = ?`
 	attemptOfKeyQuery = `SELECT ` + attemptColumns + ` FROM send_keys k
 	JOIN attempts a ON a.workspace_id = k.workspace_id AND a.id = k.attempt_id` + answered + ` WHERE k.workspace_id = ? AND k.key = ?`
-	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT ?`
+	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
 	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_in_doubt` + answered + `
-	WHERE a.phase = 'in_doubt' AND a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT ?`
+	WHERE a.phase = 'in_doubt' AND a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
 	attemptsToContactsQuery = `SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_contact` + answered + `
 	WHERE ` + unsettled + ` AND a.workspace_id = ?1 AND a.contact_id = unhex(j.value, '-')`
 	attemptsToNumbersQuery = `SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_number` + answered + `
 	WHERE ` + unsettled + ` AND a.workspace_id = ?1 AND a.number = j.value`
 	lapsedQuery = `SELECT a.workspace_id, a.id FROM attempts a INDEXED BY attempts_unsettled
-	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND (a.lease_until < ? OR a.lease_until > ?) LIMIT ?`
+	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND (a.lease_until < ? OR a.lease_until > ?) LIMIT +?`
 )
 
 // AttemptOfKey returns the attempt that holds an Idempotency-Key, or nil.
@@ -96,7 +96,7 @@ func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int)
 }
 
 // forgotten are the attempts that ForgetAttempts deletes.
-const forgotten = ` FROM attempts INDEXED BY attempts_settled WHERE workspace_id = ?1 AND settled_at > 0 AND settled_hour <= ` + thisHour + ` - ?2 ORDER BY settled_hour, id LIMIT ?3`
+const forgotten = ` FROM attempts INDEXED BY attempts_settled WHERE workspace_id = ?1 AND settled_at > 0 AND settled_hour <= ` + thisHour + ` - ?2 ORDER BY settled_hour, id LIMIT +?3`
 
 const (
 	forgetKeysQuery     = `DELETE FROM send_keys WHERE workspace_id = ?1 AND (key, attempt_id) IN (SELECT key, id` + forgotten + `)`

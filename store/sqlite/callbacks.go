@@ -57,7 +57,7 @@ func (s *Store) NewestCallback(ctx context.Context, ws, channel desk.ID) (at des
 // outdated are the callbacks that ForgetCallbacks deletes.
 const outdated = ` (SELECT w.received_at, w.id FROM callbacks w WHERE w.workspace_id = ?1 AND w.received_at < ?2
 	AND NOT EXISTS (SELECT 1 FROM inbound_items n WHERE n.workspace_id = ?1 AND n.received_at > 0 AND n.received_at = w.received_at AND n.id = w.id)
-	ORDER BY w.received_at, w.id LIMIT ?3)`
+	ORDER BY w.received_at, w.id LIMIT +?3)`
 
 const (
 	forgetCallbackPeopleQuery = `DELETE FROM callback_people WHERE workspace_id = ?1 AND (received_at, id) IN` + outdated

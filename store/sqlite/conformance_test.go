@@ -20,6 +20,9 @@ func openTemp(t *testing.T) app.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		for query, n := range sqlite.Replanned(s) {
+			t.Errorf("SQLite has planned this statement again %d times: %s", n, query)
+		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

@@ -85,7 +85,7 @@ func contactsQuery(f desk.ContactFilter) string {
 	if !f.Owner.IsZero() {
 		q.WriteString(` AND c.owner_id = ?`)
 	}
-	q.WriteString(` ORDER BY c.updated_at, c.id LIMIT ?`)
+	q.WriteString(` ORDER BY c.updated_at, c.id LIMIT +?`)
 	return q.String()
 }
 
@@ -129,7 +129,7 @@ func newestContactsQuery(owned bool) string {
 		index, where = `contacts_owned`, ` AND c.owner_id = ?5`
 	}
 	return `SELECT w.settings_version, ` + contactColumns + ` FROM contacts c INDEXED BY ` + index + ` JOIN workspaces w ON w.id = c.workspace_id
-	WHERE c.workspace_id = ?1 AND (c.updated_at, c.id) < (?2, ?3)` + where + ` ORDER BY c.updated_at DESC, c.id DESC LIMIT ?4`
+	WHERE c.workspace_id = ?1 AND (c.updated_at, c.id) < (?2, ?3)` + where + ` ORDER BY c.updated_at DESC, c.id DESC LIMIT +?4`
 }
 
 // NewestContacts returns up to limit contacts that come before the given position, newest

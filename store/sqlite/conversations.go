@@ -55,7 +55,7 @@ const byContact = ` INDEXED BY conversations_contact`
 const fewConversations = 500
 
 const conversationCountQuery = `SELECT count(*) FROM
-	(SELECT 1 FROM conversations` + byContact + ` WHERE workspace_id = ? AND contact_id = ? LIMIT ?)`
+	(SELECT 1 FROM conversations` + byContact + ` WHERE workspace_id = ? AND contact_id = ? LIMIT +?)`
 
 // walkColumns are the columns by which a walk checks the filters. The index contains
 // all of them.
@@ -112,11 +112,11 @@ func newConversationList(f desk.ConversationFilter, few bool) (l conversationLis
 	l.query = `SELECT ` + columns + ` FROM conversations INDEXED BY ` + index + where
 	switch {
 	case f.Status != "":
-		l.query += fmt.Sprintf(` AND status = ?%d`, 6+len(l.ids))
+		l.query += fmt.Sprintf(` AND status = +?%d`, 6+len(l.ids))
 	case !few: // the indexes are ordered within a status: a list of all is merged from the three
 		l.query = l.query + ` AND status = 'open' UNION ALL ` + l.query + ` AND status = 'closed' UNION ALL ` + l.query + ` AND status = 'archived'`
 	}
-	l.query += ` ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT ?5`
+	l.query += ` ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT +?5`
 	return l
 }
 
@@ -200,20 +200,20 @@ func walk(c conn, rows stmt, ws desk.ID, f desk.ConversationFilter, limit int) (
 const (
 	countQuery = `SELECT
 	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_held
-		WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open' LIMIT ?3)),
+		WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open' LIMIT +?3)),
 	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_unassigned
-		WHERE workspace_id = ?1 AND assigned_member_id IS NULL AND status = 'open' LIMIT ?3)),
+		WHERE workspace_id = ?1 AND assigned_member_id IS NULL AND status = 'open' LIMIT +?3)),
 	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_recent
-		WHERE workspace_id = ?1 AND status = 'open' LIMIT ?3))`
+		WHERE workspace_id = ?1 AND status = 'open' LIMIT +?3))`
 	countOfQuery = `SELECT
 	(SELECT count(*) FROM (SELECT 1 FROM (SELECT channel_id FROM conversations INDEXED BY conversations_held
 		WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open'
-		ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT ?5) WHERE channel_id = ?4 LIMIT ?3)),
+		ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT +?5) WHERE channel_id = ?4 LIMIT +?3)),
 	(SELECT count(*) FROM (SELECT 1 FROM (SELECT channel_id FROM conversations INDEXED BY conversations_unassigned
 		WHERE workspace_id = ?1 AND assigned_member_id IS NULL AND status = 'open'
-		ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT ?5) WHERE channel_id = ?4 LIMIT ?3)),
+		ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT +?5) WHERE channel_id = ?4 LIMIT +?3)),
 	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_channel
-		WHERE workspace_id = ?1 AND channel_id = ?4 AND status = 'open' LIMIT ?3))`
+		WHERE workspace_id = ?1 AND channel_id = ?4 AND status = 'open' LIMIT +?3))`
 )
 
 // CountConversations counts open conversations.
@@ -292,7 +292,7 @@ func readOneMessage(s *stmt) *desk.Message {
 
 const (
 	messagesQuery = `SELECT ` + messageColumns + ` FROM messages
-	WHERE workspace_id = ? AND conversation_id = ? AND (ts, id) < (?, ?) ORDER BY ts DESC, id DESC LIMIT ?`
+	WHERE workspace_id = ? AND conversation_id = ? AND (ts, id) < (?, ?) ORDER BY ts DESC, id DESC LIMIT +?`
 	// A message that is looked for is a late one of its conversation.
 	messageQuery = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = ? AND conversation_id = ? AND id = ? ORDER BY ts DESC LIMIT 1`

@@ -64,11 +64,11 @@ func readDelivery(s *stmt) *desk.WebhookDelivery {
 
 const (
 	deliveryQuery          = `SELECT ` + deliveryColumns + ` FROM deliveries WHERE workspace_id = ? AND webhook_id = ? AND id = ?`
-	deliveriesQuery        = `SELECT ` + deliveryColumns + ` FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2 AND id < ?3 ORDER BY id DESC LIMIT ?4`
+	deliveriesQuery        = `SELECT ` + deliveryColumns + ` FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2 AND id < ?3 ORDER BY id DESC LIMIT +?4`
 	deliveriesOfStateQuery = `SELECT ` + deliveryColumns + ` FROM deliveries INDEXED BY deliveries_status
-		WHERE workspace_id = ?1 AND webhook_id = ?2 AND id < ?3 AND status = ?5 ORDER BY id DESC LIMIT ?4`
+		WHERE workspace_id = ?1 AND webhook_id = ?2 AND id < ?3 AND status = ?5 ORDER BY id DESC LIMIT +?4`
 	deliveriesOfEventQuery = `SELECT ` + deliveryColumns + ` FROM deliveries INDEXED BY deliveries_event
-		WHERE workspace_id = ?1 AND webhook_id = ?2 AND id < ?3 AND seq = ?5 AND tag = ?6 AND (?7 = '' OR status = ?7) ORDER BY id DESC LIMIT ?4`
+		WHERE workspace_id = ?1 AND webhook_id = ?2 AND id < ?3 AND seq = ?5 AND tag = ?6 AND (?7 = '' OR status = ?7) ORDER BY id DESC LIMIT +?4`
 	deliveryResponsesQuery = `SELECT at, response FROM delivery_responses WHERE workspace_id = ? AND contact_id = ? AND delivery_id = ?`
 )
 
@@ -152,7 +152,7 @@ func (s *Store) PendingDeliveries(ctx context.Context, ws, webhook desk.ID) (lis
 
 const forgottenDeliveriesQuery = `SELECT ` + deliveryColumns + ` FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2 AND (?4 = 0 OR settled_at > 0 AND (settled_at < ?3 OR
 		id <= (SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2 ORDER BY id DESC LIMIT 1 OFFSET ?4)))
-	ORDER BY id LIMIT ?5`
+	ORDER BY id LIMIT +?5`
 
 // ForgetDeliveries deletes up to limit deliveries of a webhook that are old enough.
 func (s *Store) ForgetDeliveries(_ context.Context, ws, webhook desk.ID, before desk.Time, keep, limit int) (n int, err error) {

@@ -106,7 +106,7 @@ const (
 	lastEventQuery  = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = ? ORDER BY seq DESC LIMIT 1`
 	eventQuery      = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = ? AND seq = ?`
 	eventsQuery     = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = ?1 AND seq > ?2 AND seq <= ?3
-		AND subject_key IS NOT NULL AND kind IN (SELECT value FROM json_each(?4)) ORDER BY seq LIMIT ?5`
+		AND subject_key IS NOT NULL AND kind IN (SELECT value FROM json_each(?4)) ORDER BY seq LIMIT +?5`
 	eventMessageQuery = `SELECT ` + messageColumns + ` FROM messages WHERE workspace_id = ? AND conversation_id = ? AND ts = ? AND id = ?`
 )
 
@@ -196,9 +196,9 @@ const ofSettings = `(kind < 'con' OR kind >= 'k' AND kind < 'mes' OR kind >= 'w'
 
 const (
 	eventLogQuery = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = ?1 AND seq > ?2 AND seq < ?3
-		AND subject_key IS NOT NULL AND kind IN (SELECT value FROM json_each(?4)) ORDER BY seq DESC LIMIT ?5`
+		AND subject_key IS NOT NULL AND kind IN (SELECT value FROM json_each(?4)) ORDER BY seq DESC LIMIT +?5`
 	settingsLogQuery = `SELECT seq, ` + eventColumns + ` FROM events INDEXED BY events_settings WHERE workspace_id = ?1 AND seq > ?2 AND seq < ?3 AND ` + ofSettings + `
-		AND subject_key IS NOT NULL AND kind IN (SELECT value FROM json_each(?4)) ORDER BY seq DESC LIMIT ?5`
+		AND subject_key IS NOT NULL AND kind IN (SELECT value FROM json_each(?4)) ORDER BY seq DESC LIMIT +?5`
 )
 
 // EventLog returns up to limit events of the types, newest first.
@@ -253,7 +253,7 @@ const (
 func (s *Store) DropEvents(_ context.Context, ws desk.ID, expired desk.Expired, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {
 		n = 0
-		oldest, err := all("oldest events", c.stmt(`SELECT seq, `+eventColumns+` FROM events WHERE workspace_id = ? ORDER BY seq LIMIT ?`).id(ws).int(int64(limit)), readEvent)
+		oldest, err := all("oldest events", c.stmt(`SELECT seq, `+eventColumns+` FROM events WHERE workspace_id = ? ORDER BY seq LIMIT +?`).id(ws).int(int64(limit)), readEvent)
 		if err != nil {
 			return err
 		}

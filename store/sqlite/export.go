@@ -148,5 +148,5 @@ func pageQuery(t Table, after bool) string {
 	if after {
 		where = fmt.Sprintf(" WHERE (%s) > (%s)", key, strings.TrimSuffix(strings.Repeat("?, ", t.Key), ", "))
 	}
-	return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT ?", strings.Join(columns, ", "), from, where, key)
+	return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT +?", strings.Join(columns, ", "), from, where, key)
 }

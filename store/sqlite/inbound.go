@@ -63,8 +63,8 @@ const takeInboundQuery = `DELETE FROM inbound_items WHERE workspace_id = ? AND d
 // inboundQuery and farInboundQuery are of the items that are due up to the longest wait from
 // now, and of those after it, which are due too.
 const (
-	inboundQuery    = `SELECT ` + inboundColumns + ` FROM inbound_items WHERE workspace_id = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?`
-	farInboundQuery = `SELECT ` + inboundColumns + ` FROM inbound_items WHERE workspace_id = ? AND due_at > ? ORDER BY due_at, id LIMIT ?`
+	inboundQuery    = `SELECT ` + inboundColumns + ` FROM inbound_items WHERE workspace_id = ? AND due_at <= ? ORDER BY due_at, id LIMIT +?`
+	farInboundQuery = `SELECT ` + inboundColumns + ` FROM inbound_items WHERE workspace_id = ? AND due_at > ? ORDER BY due_at, id LIMIT +?`
 )
 
 // InboundItems returns up to limit due inbound items of a workspace, and how long to

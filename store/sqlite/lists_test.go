@@ -30,6 +30,29 @@ func steps(s stmt) int {
 	return int(lib.Xsqlite3_stmt_status(tls, handleOf(s.s), lib.SQLITE_STMTSTATUS_VM_STEP, 1))
 }
 
+// Replanned returns the statements that SQLite has planned again since they were prepared,
+// with how often. It does that before each use if the plan depends on the value of a
+// parameter: LIMIT ? does, LIMIT +? does not.
+func Replanned(s *Store) map[string]int {
+	list := map[string]int{}
+	count := func(c conn) {
+		tls := libc.NewTLS()
+		defer tls.Close()
+		for query, prepared := range c.prepared {
+			if n := int(lib.Xsqlite3_stmt_status(tls, handleOf(prepared), lib.SQLITE_STMTSTATUS_REPREPARE, 0)); n > 0 && !strings.HasPrefix(query, "PRAGMA") {
+				list[query] += n
+			}
+		}
+	}
+	count(s.writer)
+	for range len(s.readers) {
+		c := <-s.readers
+		count(c)
+		s.readers <- c
+	}
+	return list
+}
+
 // handleOf is the pointer by which SQLite knows a statement.
 func handleOf(s *sqlite.Stmt) uintptr {
 	return uintptr(reflect.ValueOf(s).Elem().FieldByName("stmt").Uint())

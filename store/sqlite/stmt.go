@@ -37,6 +37,9 @@ type stmt struct {
 // reset it (run, done), and all parameters are bound again, so it need not be cleared;
 // with six statements for a contact, clearing is measurable.
 //
+// A parameter by whose value SQLite would choose another plan is written as +?, such as
+// LIMIT +?: otherwise SQLite plans the statement again at each use.
+//
 // If the disk is full or fails, SQLite may roll back by itself. Anything that a change
 // writes after that would be stored at once and alone, so the change gets no more
 // statements.

@@ -106,5 +106,5 @@ func workspaceTables(c conn) (tables []Table, err error) {
 
 func eraseQuery(t Table) string {
 	key := strings.Join(t.Columns[:t.Key], ", ")
-	return fmt.Sprintf(`DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s WHERE workspace_id = ?1 LIMIT ?2)`, t.Name, key, key, t.Name)
+	return fmt.Sprintf(`DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s WHERE workspace_id = ?1 LIMIT +?2)`, t.Name, key, key, t.Name)
 }
