@@ -17,7 +17,7 @@
 //	events_test.go   the feed of events: the command, expiry, a restore
 //	browser_test.go  a browser for the console's pages
 //	screenshots_test.go every page of the console, and pictures of them
-//	pages_test.go    the console's script, in a browser, on a page that the test makes
+//	pages_test.go    the console's script in a browser: on a page that the test makes, and on the demo's
 //	story_test.go    the main job of the console, with and without script, and by keys
 //	signin_test.go   sessions of several servers, guessed passwords, proxies, plain hosts
 //	states_test.go   every page and state of the console

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -133,6 +134,10 @@ func (f *fakeConsole) stream(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	if f.out {
 		f.mu.Unlock()
+		if r.Header.Get("Parley-Part") == "" {
+			http.Redirect(w, r, "/remove", http.StatusSeeOther) // as to the sign-in page
+			return
+		}
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -421,4 +426,61 @@ func TestPageActs(t *testing.T) {
 	if n := len(f.keys); f.keys[n-1] != "k1 Ada" {
 		t.Errorf("posts: %q", f.keys)
 	}
+}
+
+// TestPagesLive: the pages of the demo, while a customer writes in another tab.
+func TestPagesLive(t *testing.T) {
+	t.Parallel()
+	p := demo(t, newDir(t), "Ctrl-C")
+	link := regexp.MustCompile(`http://\S+/sign-in/\S+`).FindString(p.stdout.String())
+	b := newTab(t, regexp.MustCompile(`http://[^/\s]+`).FindString(link))
+	b.open(link)
+	b.follow("main form button")
+	b.size(1440, 900, "light")
+	other := b.another()
+	other.size(1440, 900, "light")
+	writes := func(text string) {
+		other.wait(`document.documentElement.classList.contains("js")`)
+		look[bool](other, `document.querySelector("details.customer").open = true`)
+		other.fill("#f-text", text)
+		other.follow("details.customer button")
+	}
+	const rows = `[...document.querySelectorAll("#list [data-row]")]`
+
+	// A row that is not in use changes in place, and its new place waits.
+	b.open("/inbox?view=open")
+	b.wait(`document.documentElement.classList.contains("js")`)
+	fifth := look[string](b, rows+"[4].href")
+	b.wait(rows + `[2].focus() || document.activeElement === ` + rows + `[2]`)
+	other.open(fifth)
+	writes("Words in place")
+	b.wait(rows + `[4].innerText.includes("Words in place") && document.querySelector("#list-fresh")`)
+	b.click("#list-fresh")
+	b.wait(rows + `[0].innerText.includes("Words in place") && document.activeElement === ` + rows + `[0]`)
+
+	// A thread that is at its end follows, one that is not stays; and nothing reloads.
+	b.open(fifth)
+	b.wait(`document.documentElement.classList.contains("js")`)
+	look[bool](b, `window.same = true`)
+	writes("Words at the end")
+	b.wait(`document.querySelector("#thread").innerText.includes("Words at the end")`)
+	b.wait(`(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight < 2)(document.querySelector("[data-thread]"))`)
+	if !look[bool](b, `window.same`) {
+		t.Error("the page was loaded again")
+	}
+
+	// Keys open a menu and leave it without losing the focus; closing leads to the next.
+	b.press("a")
+	b.wait(`document.activeElement.matches("details[open] > summary")`)
+	b.press("\x1b")
+	b.wait(`!document.querySelector("details[data-menu][open]") && document.activeElement.matches("summary")`)
+	next := look[string](b, rows+`.find((row) => row.pathname !== location.pathname).pathname`)
+	b.press("e")
+	b.shows("Closed.")
+	b.wait(fmt.Sprintf(`location.pathname === %q`, next))
+
+	// A member who is signed out everywhere is told so.
+	other.open("/me")
+	other.follow(`form[action="/me/sign-out"] button`)
+	b.shows("Signed out.")
 }

@@ -232,14 +232,13 @@ function listen() {
 	s.onmessage = say("names");
 	s.addEventListener("reset", say("reset"));
 	s.addEventListener("at", say("at")); // every 15 s
-	s.onerror = async () => {
+	s.onerror = () => {
 		if (source !== s) return;
 		tell({ kind: "down" });
 		if (s.readyState !== EventSource.CLOSED) return; // it tries again
 		source = null;
 		setTimeout(listen, 3000 + Math.random() * 4000);
-		const answer = await fetch("/live", { method: "HEAD" }).catch(() => 0);
-		if (answer.status === 401) tell({ kind: "out" });
+		ask("/live", "live", { method: "HEAD" }).catch(() => 0); // which tells if we are signed out
 	};
 }
 
