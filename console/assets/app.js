@@ -199,6 +199,7 @@ function focusOn(el = find("#main")) {
 const atEnd = (el) => el.scrollHeight - el.scrollTop - el.clientHeight < 48;
 const toEnd = (el) => el.scrollTo(0, el.scrollHeight);
 all("[data-thread]").forEach(toEnd);
+find(".tabs [aria-current]")?.scrollIntoView({ block: "nearest" });
 
 // ---- The stream: one for all tabs of a browser
 
@@ -238,7 +239,7 @@ function listen() {
 		if (s.readyState !== EventSource.CLOSED) return; // it tries again
 		source = null;
 		setTimeout(listen, 3000 + Math.random() * 4000);
-		ask("/live", "live", { method: "HEAD" }).catch(() => 0); // which tells if we are signed out
+		ask("/live", "live", { method: "HEAD" }).catch(() => 0); // 401: signed out
 	};
 }
 
@@ -298,7 +299,7 @@ if (tabs) {
 		when("visibilitychange", turn);
 		turn();
 	}
-	setInterval(() => source && Date.now() - beat > 45000 && listen(), 10000); // it has died
+	setInterval(() => source && Date.now() - beat > 45000 && listen(), 10000);
 }
 
 // ---- Toasts
