@@ -139,6 +139,9 @@ func (c *call) readThread(id desk.ID) (*thread, error) {
 		return nil, err
 	}
 	t.Next = nextOf(t.List.Rows)
+	if c.onlyParts("views", "list") { // another conversation has changed
+		return t, nil
+	}
 	if err := c.readPerson(t, contact, conv); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -296,6 +297,12 @@ func (c *call) render(status int, name string, v view) error {
 		}
 	}
 	return c.reply(status, b.Bytes())
+}
+
+// onlyParts tells whether the script asks for nothing but some of these parts.
+func (c *call) onlyParts(names ...string) bool {
+	parts := strings.Fields(c.r.Header.Get("Parley-Part"))
+	return len(parts) > 0 && !slices.ContainsFunc(parts, func(part string) bool { return !slices.Contains(names, part) })
 }
 
 // partsAt is where the script fetches parts of a page that answers a form: the page that

@@ -21,7 +21,7 @@ var (
 
 // runs splits a text into its parts. Punctuation after a link is not a part of it.
 func runs(text string) (list []run) {
-	for {
+	for strings.Contains(text, "://") {
 		at := links.FindStringIndex(text)
 		if at == nil {
 			break
@@ -37,6 +37,9 @@ func runs(text string) (list []run) {
 // marks splits a text without links at its marks. A mark counts where a word begins or
 // ends: 2*3*4 and snake_case_name stay as they are.
 func marks(text string) (list []run) {
+	if text != "" && !strings.ContainsAny(text, "*_~`") {
+		return []run{{Text: text}} // as most are
+	}
 	from := 0
 	for _, at := range marked.FindAllStringIndex(text, -1) {
 		mark := text[at[0] : at[0]+1]
