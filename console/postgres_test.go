@@ -15,7 +15,8 @@ func TestPostgres(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"TestContact": TestContact, "TestContact_both": TestContact_both, "TestContact_holders": TestContact_holders, "TestContacts": TestContacts,
 		"TestEvents": TestEvents, "TestOverview": TestOverview,
-		"TestInbox": TestInbox, "TestInbox_refuses": TestInbox_refuses, "TestLiveEnds": TestLiveEnds, "TestLiveShows": TestLiveShows,
+		"TestInbox": TestInbox, "TestInbox_refuses": TestInbox_refuses, "TestLiveEnds": TestLiveEnds, "TestLiveNames": TestLiveNames, "TestLiveShows": TestLiveShows,
+		"TestChannels": TestChannels, "TestChannels_sandbox": TestChannels_sandbox, "TestWebhooks": TestWebhooks, "TestWebhooks_deliveries": TestWebhooks_deliveries,
 		"TestMe": TestMe, "TestPageTimes": TestPageTimes, "TestRoutes": TestRoutes, "TestSend": TestSend, "TestSends": TestSends, "TestSessions_end": TestSessions_end,
 		"TestSessions_streams": TestSessions_streams, "TestSessions_writes": TestSessions_writes, "TestSettings_attributes": TestSettings_attributes,
 		"TestSettings_keys": TestSettings_keys, "TestSettings_members": TestSettings_members, "TestSettings_orderWithEqualPositions": TestSettings_orderWithEqualPositions,
