@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -172,7 +173,7 @@ func (b *tab) wantText(texts ...string) {
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
-	s := serve(t, dir)
+	s := serve(t, dir, delivers...)
 	w, key := newWorkspace(t, dir)
 	must(t, dir, "member", "add", "--workspace", w, "--name", "Ada", "--email", "ada@acme.example", "--role", "admin")
 	channel := must(t, dir, "channel", "add", "sandbox", "--workspace", w)["channel_id"].(string)
@@ -212,10 +213,10 @@ func TestHostileTexts(t *testing.T) {
 		done(c.post("/settings/members/new", "name", text, "email", fmt.Sprintf("m%d@acme.example", i), "role", "agent"), 303, "a member")
 		done(c.post("/settings/keys/new", "name", text, "permissions", "contacts:read", "expires", ""), 200, "a key")
 	}
-	const inTemplate = 5
-	for i := 0; i < len(hostile); i += inTemplate {
+	const inOne = 5
+	for i := 0; i < len(hostile); i += inOne {
 		var parts []any
-		for j, text := range hostile[i : i+inTemplate] {
+		for j, text := range hostile[i : i+inOne] {
 			parts = append(parts, map[string]any{"type": []string{"BODY", "FOOTER", "HEADER", "BUTTONS", "BUTTONS"}[j], "format": "TEXT", "text": text, "buttons": []any{map[string]string{"type": "QUICK_REPLY", "text": text}}})
 		}
 		template, err := json.Marshal(map[string]any{"name": fmt.Sprintf("t%d", i), "language": "en", "status": "APPROVED", "category": "UTILITY", "components": parts})
@@ -225,23 +226,28 @@ func TestHostileTexts(t *testing.T) {
 		done(c.post("/templates/"+channel+"/new", "source", string(template)), 303, "a template")
 	}
 
-	// One page has all messages, which come while it is open.
+	// Messages, which come while their page is open. Marks for bold and the like are not shown.
+	marks := regexp.MustCompile("[*_~`]\\w").MatchString
 	writes := func(i int) {
 		done(c.post("/settings/channels/"+channel+"/customer", "from", "+12025550199", "name", hostile[2], "text", hostile[i]), 303, "a message")
 	}
 	writes(0)
 	b.open("/inbox?view=unassigned")
 	b.open(look[string](b, "document.querySelector('[data-row]').href"))
-	for i := range hostile[1:] {
-		writes(i + 1)
+	for half := range 2 { // what a page shows
+		texts := hostile[half*len(hostile)/2:][:len(hostile)/2]
+		for i := range texts {
+			writes(half*len(hostile)/2 + i)
+		}
+		done(c.post("/settings/channels/"+channel+"/customer", "from", "+12025550199", "name", "", "text", fmt.Sprint("That was half ", half)), 303, "a message")
+		b.stays(fmt.Sprintf("[...document.querySelectorAll('#thread .bubble .text')].at(-1)?.textContent === 'That was half %d'", half))
+		b.wantText(slices.DeleteFunc(slices.Clone(texts), marks)...)
 	}
-	b.wait(fmt.Sprintf("document.querySelectorAll('#thread .bubble').length === %d", len(hostile)))
-	b.wantText(hostile...)
 	if n := look[int](b, `[...document.querySelectorAll("#thread .text *")].filter((el) => !el.matches("strong, em, s, code, a[href][rel='noopener noreferrer nofollow']")).length`); n != 0 {
 		t.Errorf("%d elements in messages", n)
 	}
-	b.open(look[string](b, "location.href"))
-	b.wantText(hostile...)
+	b.do(chromedp.Reload())
+	b.wantText(slices.DeleteFunc(slices.Clone(hostile[len(hostile)/2:]), marks)...)
 
 	// Lists.
 	for path, texts := range map[string][]string{
@@ -271,13 +277,46 @@ func TestHostileTexts(t *testing.T) {
 			t.Errorf("the page of %q is %d too wide", text, n)
 		}
 	}
-	for i := 0; i < len(hostile); i += inTemplate {
+	for i := 0; i < len(hostile); i += inOne {
 		b.open(fmt.Sprintf("/templates/%s/t%d/en", channel, i))
-		b.wantText(hostile[i : i+inTemplate]...)
+		b.wantText(hostile[i : i+inOne]...)
 	}
 	for _, path := range []string{"/settings", "/me", "/contacts/" + contacts[2] + "/delete", "/send?contact=" + contacts[2]} {
 		b.open(path)
 		b.wantText(hostile[len(hostile)-1])
+	}
+
+	// What a webhook's receiver answers.
+	var answer atomic.Value
+	answer.Store("")
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusInternalServerError) // answers are kept of what failed
+		_, _ = io.WriteString(w, answer.Load().(string))
+	}))
+	defer receiver.Close()
+	b.open("/settings/webhooks/" + s.webhook(t, key, receiver.URL+"/'onclick='window.evil=1'class='evil"))
+	for i := 0; i < len(hostile); i += inOne {
+		answer.Store(strings.Join(hostile[i:i+inOne], "\n"))
+		b.follow("form[action$=ping] button")
+		b.wantText(hostile[i : i+inOne]...)
+	}
+	s.want(t, 201, key, "POST", "/contacts", `{"external_id":"last"}`)
+	b.open(look[string](b, "location.pathname.replace('/ping', '')"))
+	waitFor(t, "an attempt", func() bool {
+		b.do(chromedp.Reload())
+		return look[bool](b, "!!document.querySelector('tbody [data-row]') && Number(document.querySelector('tbody .num').textContent) > 0")
+	})
+	b.open(look[string](b, "document.querySelector('tbody [data-row]').href"))
+	b.wantText(hostile[len(hostile)-inOne:]...)
+
+	// What a member types, as the preview of a template shows it.
+	done(c.post("/templates/"+channel+"/new", "source", `{"name":"hello","language":"en","status":"APPROVED","category":"UTILITY","components":[{"type":"BODY","text":"Hello {{1}}, how are you?"}]}`), 303, "a template")
+	b.open("/send?contact=" + contacts[2] + "&channel=" + channel + "&template=hello/en")
+	for _, text := range []string{hostile[2], hostile[0], hostile[24], hostile[5]} {
+		b.fill("[name='value.1']", text)
+		b.wait(fmt.Sprintf("document.querySelector('#preview mark').textContent === %q", text))
+		b.wantText(text)
 	}
 
 	// What the URL says.
