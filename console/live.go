@@ -20,7 +20,7 @@ import (
 const (
 	streamBeat  = 15 * time.Second       // between two parts when nothing happens
 	streamWatch = time.Second            // how often a stream asks whether it may go on
-	streamNames = 12 << 10               // bytes of names in one part
+	streamNames = 4 << 10                // bytes of names in one part: with more, as beside an import, all is renewed
 	hubChanges  = 1000                   // a stream that is further behind is told to renew everything
 	hubPause    = 100 * time.Millisecond // between two pages of the feed: many commits share one
 	hubLinger   = time.Minute            // without streams, so that a tab's next page misses nothing
@@ -53,6 +53,13 @@ type hub struct {
 	first   int64         // the number of changes[0]
 	before  string        // the cursor before changes[0]; "": the hub has not begun
 	woken   chan struct{} // closed at the next change
+	told    map[desk.Role]toldPart
+}
+
+// A toldPart is the newest part for a role, which belongs between two places.
+type toldPart struct {
+	place, next int64
+	part        []byte
 }
 
 // A change is an event as streams tell it.
@@ -138,14 +145,14 @@ func (l *hubs) hub(ws desk.ID) *hub {
 }
 
 // follow begins to follow the feed, and goes on until the hub has had no streams for a
-// while, the server stops, the feed can't be read, or the hub is too far behind. Then the
-// streams end, and browsers come again.
+// while, the server stops, or the feed can't be read. Then the streams end, and browsers
+// come again.
 func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
 	p, err := l.app.Operator(ctx, ws)
 	if err != nil {
 		return err
 	}
-	f, page, err := l.app.Follow(ctx, p, app.FeedQuery{Cursor: "latest", Limit: desk.MaxLimit, Bare: true})
+	f, page, err := l.latest(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -155,20 +162,35 @@ func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
 	go func() {
 		defer close(h.ended)
 		defer l.drop(ws, h)
-		defer f.Close()
-		for behind := 0; behind <= hubChanges && !l.over(h); {
+		defer func() { f.Close() }()
+		for behind := 0; !l.over(h); {
 			page, err := f.Next(ctx, hubLinger/4)
 			if err != nil {
 				return
 			}
-			h.add(page)
-			if behind += len(page.Events); !page.More {
+			if behind += len(page.Events); behind > hubChanges { // beside an import: go on from the end
+				next, at, err := l.latest(ctx, p)
+				if err != nil {
+					return
+				}
+				f.Close()
+				f, page = next, at
+				h.skip(l.app.Cursor(at))
+			} else {
+				h.add(page)
+			}
+			if !page.More {
 				behind = 0
 				time.Sleep(hubPause)
 			}
 		}
 	}()
 	return nil
+}
+
+// latest follows the feed from its end.
+func (l *hubs) latest(ctx context.Context, p app.Principal) (*app.Follower, *app.EventPage, error) {
+	return l.app.Follow(ctx, p, app.FeedQuery{Cursor: "latest", Limit: desk.MaxLimit, Bare: true})
 }
 
 // over tells whether a hub is no longer needed.
@@ -228,6 +250,16 @@ func (h *hub) add(page *app.EventPage) {
 	h.woken = make(chan struct{})
 }
 
+// skip leaves out what has changed up to a cursor, so that all streams renew everything.
+func (h *hub) skip(to string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.first += int64(len(h.changes)) + 1
+	h.changes, h.before = nil, to
+	close(h.woken)
+	h.woken = make(chan struct{})
+}
+
 // namesOf names the record of an event, and the conversation and contact that it is of.
 func namesOf(e *desk.FeedEvent) []name {
 	kind := e.Type.Kind()
@@ -265,14 +297,29 @@ func (h *hub) place(cursor string) int64 {
 	return h.first + int64(sort.Search(len(h.changes), func(i int) bool { return h.changes[i].cursor > cursor }))
 }
 
-// part is what to tell a stream that was told everything before a place: nil if that is
-// nothing. next is the new place, and woken is closed when there is more.
-func (h *hub) part(place int64, may func(desk.Permission) bool) (part []byte, next int64, woken <-chan struct{}) {
+// part is what to tell a stream of a member in a role that was told everything before a
+// place: nil if that is nothing. next is the new place, and woken is closed when there is
+// more.
+func (h *hub) part(place int64, role desk.Role, may func(desk.Permission) bool) (part []byte, next int64, woken <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	next, woken = h.first+int64(len(h.changes)), h.woken
+	// Nearly all streams are at the same place, so they share what they are told.
+	if t, ok := h.told[role]; ok && t.place == place && t.next == next {
+		return t.part, next, woken
+	}
+	part = h.write(place, may)
+	if h.told == nil {
+		h.told = map[desk.Role]toldPart{}
+	}
+	h.told[role] = toldPart{place, next, part}
+	return part, next, woken
+}
+
+// write makes the part. h.mu is held.
+func (h *hub) write(place int64, may func(desk.Permission) bool) []byte {
 	if place < h.first {
-		return h.block("reset", "."), next, woken
+		return h.block("reset", ".")
 	}
 	var text []byte
 	told := map[string]bool{}
@@ -286,14 +333,14 @@ func (h *hub) part(place int64, may func(desk.Permission) bool) (part []byte, ne
 				text = append(text, ' ')
 			}
 			if text = append(text, n.text...); len(text) > streamNames {
-				return h.block("reset", "."), next, woken
+				return h.block("reset", ".")
 			}
 		}
 	}
 	if len(text) == 0 {
-		return nil, next, woken
+		return nil
 	}
-	return h.block("message", string(text)), next, woken
+	return h.block("message", string(text))
 }
 
 // block is a part of a stream, with the cursor after the newest change. h.mu is held.
@@ -343,7 +390,7 @@ func (s *Server) stream(c *call, h *hub, cursor string) {
 		return err == nil && p.Member.Role == had
 	}
 	may := func(needs desk.Permission) bool { return c.p.Allow(needs) == nil }
-	part, place, woken := h.part(h.place(cursor), may)
+	part, place, woken := h.part(h.place(cursor), had, may)
 	if part == nil {
 		part = h.beat()
 	}
@@ -355,7 +402,7 @@ func (s *Server) stream(c *call, h *hub, cursor string) {
 		part = nil
 		select {
 		case <-woken:
-			part, place, woken = h.part(place, may)
+			part, place, woken = h.part(place, had, may)
 		case <-beat.C:
 			part = h.beat()
 		case <-watch.C:

@@ -154,18 +154,50 @@ func TestLiveBehind(t *testing.T) {
 	}
 	add(0)
 	place := h.place("evt_000050")
-	part, _, _ := h.part(place, all)
+	part, _, _ := h.part(place, desk.RoleAgent, all)
 	if names := strings.Count(string(part), "contact:"); names != 50 || !strings.Contains(string(part), "id: evt_000100\n") {
 		t.Errorf("%d names: %s", names, part)
 	}
 	for n := range 10 {
 		add(n + 1)
 	}
-	if part, next, _ := h.part(place, all); !strings.HasPrefix(string(part), "event: reset\nid: evt_001100\n") || next != 1100 {
+	if part, next, _ := h.part(place, desk.RoleAgent, all); !strings.HasPrefix(string(part), "event: reset\nid: evt_001100\n") || next != 1100 {
 		t.Errorf("%d %s", next, part)
 	}
 	if h.place("evt_000050") != -1 || h.place("evt_000100") != 100 || len(h.changes) != hubChanges {
 		t.Errorf("%d %d %d", h.place("evt_000050"), h.place("evt_000100"), len(h.changes))
+	}
+}
+
+// TestLiveFlood: beside an import a stream goes on, and is told to renew everything.
+func TestLiveFlood(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := w.listen(w.serve(), w.mei, "")
+	l.next()
+	var ops []*desk.Op
+	for i := range 3000 {
+		digits := fmt.Sprint(34600000000 + i)
+		ops = append(ops, &desk.Op{Brief: true, Write: desk.ContactWrite{Phone: desk.Field[string]{Set: true, Value: digits}, Sent: []desk.Identity{{Kind: desk.KindPhone, Value: digits}}}})
+	}
+	if _, _, err := w.app.WriteAll(t.Context(), w.operator(), ops); err != nil {
+		t.Fatal(err)
+	}
+	for event := ""; event != "reset"; {
+		var ok bool
+		if event, _, _, ok = l.next(); !ok {
+			t.Fatal("the stream ended")
+		}
+	}
+	c := w.writes("+34612000001", "Lucía", "Hola")
+	for {
+		event, _, data, ok := l.next()
+		if !ok {
+			t.Fatal("the stream ended")
+		}
+		if event == "reset" || strings.Contains(data, c.ID.String()) {
+			break // if it is still behind, all is renewed again
+		}
 	}
 }
 
