@@ -192,6 +192,10 @@ func (a *audience) sit(tabs int) *seat {
 		w := &watcher{seat: s, ctx: ctx, v: a.members[n/tabsOfMember], page: views[n%len(views)], http: transport, stale: make(chan struct{}, 1)}
 		stream := w.request("/live", "stream", "")
 		answer, err := transport.RoundTrip(stream)
+		for begun := time.Now(); err == nil && answer.StatusCode == http.StatusTooManyRequests && time.Since(begun) < patience; time.Sleep(10 * time.Millisecond) {
+			_ = answer.Body.Close() // the server has yet to notice that the tabs before these have left
+			answer, err = transport.RoundTrip(stream)
+		}
 		if err != nil || answer.StatusCode != http.StatusOK {
 			a.t.Fatalf("stream %d: %v %+v", n, err, answer)
 		}
