@@ -185,6 +185,10 @@ type ConversationStore interface {
 	// position (nil: from the start), newest first, and the position after which the
 	// list continues, nil at its end.
 	Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) ([]*desk.Message, *desk.MessagePlace, error)
+
+	// MessagesBy returns those of the messages that exist, in no order. There are up to
+	// desk.MaxLimit references, all different.
+	MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageRef) ([]*desk.Message, error)
 }
 
 // A TemplateStore keeps copies of template libraries.

@@ -444,6 +444,35 @@ func (a *App) Attempts(ctx context.Context, p Principal, inDoubt bool, cursor st
 	return found, a.cursors.seal(list, found[limit-1].ID[:]), nil
 }
 
+// MessagesSent returns the messages of up to a page of attempts, by the attempt's id. An
+// attempt has none if it is not done, if the provider's id of the message is not known, or
+// if the contact was deleted.
+func (a *App) MessagesSent(ctx context.Context, p Principal, attempts []*desk.Attempt) (map[desk.ID]*desk.Message, error) {
+	if err := p.Allow(desk.ConversationsRead); err != nil {
+		return nil, err
+	}
+	sent := map[desk.ID]*desk.Message{}
+	var refs []desk.MessageRef
+	of := map[desk.MessageRef]desk.ID{}
+	for _, at := range attempts {
+		if at.Phase == desk.Done && at.ExternalID != "" {
+			ref := desk.MessageRef{Channel: at.Plan.Channel, ExternalID: at.ExternalID}
+			refs, of[ref] = append(refs, ref), at.ID
+		}
+	}
+	if len(refs) == 0 {
+		return sent, nil
+	}
+	found, err := a.store.MessagesBy(ctx, p.Workspace(), refs)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range found {
+		sent[of[desk.MessageRef{Channel: m.ChannelID, ExternalID: m.ExternalID}]] = m
+	}
+	return sent, nil
+}
+
 // Attempt returns an attempt, or NotFound.
 func (a *App) Attempt(ctx context.Context, p Principal, id desk.ID) (*desk.Attempt, error) {
 	if err := p.Allow(desk.AttemptsRead); err != nil {

@@ -715,3 +715,40 @@ func TestAttempts_pages(t *testing.T) {
 	_, err = w.Release(t.Context(), p, doubtful, true)
 	refused(t, err, desk.Forbidden)
 }
+
+// TestMessagesSent: an attempt that the provider accepted leads to its message as it is
+// now. Others have none.
+func TestMessagesSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, ctx := w.operator(), t.Context()
+	failed, sent := w.sent("failed"), w.sent("sent")
+	gone := w.sent("gone", func(r *desk.SendRequest) { r.Phone = phoneOf("905321119999") })
+	w.deleteContact(gone.Conversation.ContactID)
+	why := &desk.Failure{Code: 131026, Title: "Undeliverable", Fix: "Check the number."}
+	w.tell(desk.StatusUpdate{ExternalID: failed.Message.ExternalID, Delivery: desk.Failed, Failure: why, At: desk.TimeOf(w.clock.now())})
+	w.takeIn()
+	decided := w.inDoubt("decided") // its message has no id of the provider
+	_, err := w.Release(ctx, p, decided, true)
+	must(t, err)
+	w.inDoubt("in doubt")
+	list := w.attempts()
+	found, err := w.MessagesSent(ctx, p, list)
+	must(t, err)
+	if len(list) != 5 || len(found) != 2 {
+		t.Fatalf("%d messages of %d attempts", len(found), len(list))
+	}
+	for key, want := range map[string]desk.Message{"failed": failed.Message, "sent": sent.Message} {
+		m := found[w.holder(key).ID]
+		if m == nil || m.ID != want.ID || m.ConversationID != want.ConversationID || (m.Delivery == desk.Failed) != (key == "failed") || (m.Failure != nil) != (key == "failed") {
+			t.Errorf("%s: %+v", key, m)
+		}
+	}
+	if found, err := w.MessagesSent(ctx, w.another().operator(), list); err != nil || len(found) != 0 {
+		t.Errorf("from another workspace: %+v, %v", found, err)
+	}
+	limited := w.caller()
+	limited.Key.Permissions = []desk.Permission{desk.AttemptsRead}
+	_, err = w.MessagesSent(ctx, limited, list)
+	refused(t, err, desk.Forbidden)
+}

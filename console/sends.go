@@ -24,6 +24,7 @@ type sendRow struct {
 	Reason     string
 	By         string
 	At         moment
+	failure    *desk.Failure // why the provider refused it or did not deliver it
 }
 
 // An attemptPage is an attempt with what came of it.
@@ -58,6 +59,15 @@ var phases = map[desk.Phase]pill{
 	desk.Refused:     {"Not sent", "bad"},
 	desk.InDoubt:     {"In doubt", "warn"},
 	desk.Released:    {"Settled as not sent", ""},
+}
+
+// deliveries are the words for what became of a message that the provider accepted.
+var deliveries = map[desk.Delivery]pill{
+	desk.Queued:    phases[desk.Done],
+	desk.Sent:      phases[desk.Done],
+	desk.Failed:    {"Not delivered", "bad"},
+	desk.Delivered: {"Delivered", "good"},
+	desk.Read:      {"Read", "good"},
 }
 
 func (s *Server) sends(c *call) error {
@@ -99,6 +109,10 @@ func (c *call) sendRows(list ...*desk.Attempt) ([]sendRow, error) {
 	if err != nil {
 		return nil, err
 	}
+	messages, err := c.s.app.MessagesSent(c.r.Context(), c.p, list)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]sendRow, len(list))
 	for i, at := range list {
 		row := sendRow{
@@ -115,10 +129,15 @@ func (c *call) sendRows(list ...*desk.Attempt) ([]sendRow, error) {
 			row.Name = "Somebody new"
 		}
 		if r := at.Refusal; r != nil {
-			row.Reason = message(r.Answer())
-			if r.Failure != nil {
-				row.Reason = sentence(r.Failure.Title)
+			row.Reason, row.failure = message(r.Answer()), r.Failure
+		}
+		if m := messages[at.ID]; m != nil {
+			if row.State = deliveries[m.Delivery]; m.Delivery == desk.Failed {
+				row.failure = m.Failure
 			}
+		}
+		if row.failure != nil {
+			row.Reason = sentence(row.failure.Title)
 		}
 		rows[i] = row
 	}
@@ -189,9 +208,9 @@ func (c *call) attemptPage() (*attemptPage, error) {
 	if r := at.Refusal; r != nil {
 		e := r.Answer()
 		p.Message, p.Fix = message(e), advise(e)
-		if f := r.Failure; f != nil {
-			p.Message, p.Fix, p.Code = sentence(f.Title), sentence(f.Fix), strconv.Itoa(f.Code)
-		}
+	}
+	if f := p.failure; f != nil {
+		p.Message, p.Fix, p.Code = sentence(f.Title), sentence(f.Fix), strconv.Itoa(f.Code)
 	}
 	if at.Phase == desk.InDoubt {
 		p.Doubt = &doubt{Number: phone(plan.Number), Text: plan.Text, Action: p.Href + "/release", MayRelease: c.may(desk.Administer)}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/app"
 	"parley/desk"
 )
 
@@ -22,6 +23,76 @@ func (w *world) sending(m desk.Member, key, number string) error {
 		Variables: desk.TemplateValues{List: []string{"A-17", "Ann", "Nora"}},
 	}, w.newID())
 	return err
+}
+
+// reports moves the message of an attempt to a status, as a report of the provider does.
+func (w *world) reports(id desk.ID, d desk.Delivery, f *desk.Failure) {
+	w.t.Helper()
+	ctx := context.Background()
+	at, err := w.store.Attempt(ctx, w.ws, id)
+	if err != nil || at == nil {
+		w.t.Fatal(at, err)
+	}
+	if err := w.store.InTx(ctx, w.ws, func(tx app.Tx) error {
+		m, err := tx.MessageBy(at.Plan.Channel, at.ExternalID)
+		if err != nil {
+			return err
+		}
+		m.Reach(d, f)
+		return tx.PutMessage(m)
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestSends_outcome: a send that the provider accepted shows what became of its message.
+func TestSends_outcome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	w.template(pickup)
+	if err := w.sending(w.mei, "lost", "34612340003"); !desk.IsType(err, desk.SendOutcomeUnknown) {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"failed", "read"} {
+		if err := w.sending(w.mei, key, "34612345678"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, _, err := w.app.Attempts(context.Background(), w.operator(), false, "", 10)
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%d attempts, %v", len(list), err)
+	}
+	read, failed, lost := list[0], list[1], list[2]
+	const sent, notDelivered, fix = `<span class="pill good">Sent</span>`, `<span class="pill bad">Not delivered</span>`, "Check the number."
+	outcome := func(at *desk.Attempt, want string) got {
+		t.Helper()
+		mei.get("/sends").want(200, want)
+		return mei.get("/sends/"+at.ID.String()).want(200, want)
+	}
+	outcome(failed, sent).lacks(fix)
+	w.reports(failed.ID, desk.Failed, &desk.Failure{Code: 131026, Title: "message undeliverable", Fix: "check the number"})
+	outcome(failed, notDelivered).want(200, "Message undeliverable.", fix, "131026", "Open the conversation").lacks(sent)
+	mei.get("/sends").want(200, "Message undeliverable.", sent)
+	outcome(read, sent).lacks("Not delivered", "undeliverable")
+	for _, v := range []struct {
+		d    desk.Delivery
+		word string
+	}{{desk.Delivered, "Delivered"}, {desk.Read, "Read"}} {
+		w.reports(read.ID, v.d, nil)
+		outcome(read, `<span class="pill good">`+v.word+`</span>`).lacks(sent)
+	}
+	outcome(lost, "In doubt")
+	mei.get("/sends").lacks(sent)
+	if _, err := w.app.Release(context.Background(), w.operator(), lost.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	outcome(lost, sent) // the provider's id of the message is not known
+
+	// A failure that came before the message was read after all.
+	w.reports(failed.ID, desk.Delivered, nil)
+	outcome(failed, `<span class="pill good">Delivered</span>`).lacks(fix, "undeliverable")
+	mei.get("/sends").lacks("undeliverable")
 }
 
 func TestSends(t *testing.T) {

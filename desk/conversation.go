@@ -231,6 +231,12 @@ func (o OptIn) Actor() Actor {
 	return Actor{Kind: ByKey, ID: o.Key}
 }
 
+// A MessageRef names a message by its id at the provider.
+type MessageRef struct {
+	Channel    ID
+	ExternalID string
+}
+
 // Reach moves the message forward to a reported status, and returns the names of the
 // fields that changed, sorted.
 func (m *Message) Reach(d Delivery, f *Failure) []string {

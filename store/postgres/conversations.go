@@ -275,6 +275,9 @@ const (
 	newestMessageQuery = `SELECT ts, id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND ts >= $3 AND ts < $4 ORDER BY ts DESC, id DESC LIMIT 1`
 	messageByQuery     = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = $1 AND channel_id = $2 AND external_id = $3 AND external_id <> ''`
+	// Each is looked up by its index, see wantedContacts.
+	messagesByQuery = `SELECT ` + messageColumns + ` FROM unnest($2::uuid[], $3::text[]) u (channel, external) CROSS JOIN LATERAL
+	(SELECT * FROM messages WHERE workspace_id = $1 AND channel_id = u.channel AND external_id = u.external AND external_id <> '' OFFSET 0) m`
 )
 
 var messagesQuery = `SELECT ` + messageColumns + `, there FROM (` + upToPage(`SELECT *, octet_length(text) + octet_length(failure) AS bytes FROM messages
@@ -306,6 +309,19 @@ func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *d
 		return err
 	})
 	return found, next, err
+}
+
+// MessagesBy returns those of the messages that exist, in no order.
+func (s *Store) MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageRef) (found []*desk.Message, err error) {
+	channels, externals := make(pgtype.FlatArray[uuid], len(refs)), make([]string, len(refs))
+	for i, ref := range refs {
+		channels[i], externals[i] = uuid(ref.Channel), ref.ExternalID
+	}
+	err = s.read(ctx, func(p *pipe) error {
+		found, err = all(p, "messages", func(row pgx.Row) (*desk.Message, error) { return readMessage(row) }, messagesByQuery, uuid(ws), channels, externals)
+		return err
+	})
+	return found, err
 }
 
 const putMessageQuery = `INSERT INTO messages (workspace_id, ` + messageColumns + `)

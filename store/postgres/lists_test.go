@@ -28,7 +28,7 @@ func fill(t *testing.T, s *Store, ws desk.ID, n int) {
 		`INSERT INTO conversations SELECT $1, md5(i::text)::uuid, CASE WHEN i = 2 THEN $4::uuid ELSE '04000000-0000-0000-0000-000000000000' END,
 			md5((i % 7)::text)::uuid, CASE WHEN i <= 2 * (i % 7) THEN 'open' ELSE (ARRAY['closed', 'archived'])[1 + i % 2] END,
 			CASE WHEN i = $2 / 2 THEN $4::uuid ELSE $3::uuid END, 'member', 'Hello', i, 1 FROM generate_series(1, $2) i`,
-		`INSERT INTO messages SELECT $1, '08000000-0000-0000-0000-000000000000', i, md5(i::text)::uuid, $3::uuid, 'inbound', '', 'Hello', '', '', NULL, 0, NULL FROM generate_series(1, $2) i WHERE $4::uuid IS NOT NULL`,
+		`INSERT INTO messages SELECT $1, '08000000-0000-0000-0000-000000000000', i, md5(i::text)::uuid, $3::uuid, 'inbound', i::text, 'Hello', '', '', NULL, 0, NULL FROM generate_series(1, $2) i WHERE $4::uuid IS NOT NULL`,
 		`INSERT INTO attempts (workspace_id, id, key, hash, actor_id, phase, created_at, lease_until, settled_at, plan, external_id, refusal, notes, erased)
 			SELECT $1, md5(i::text)::uuid, '', '', $3::uuid, (ARRAY['done', 'in_doubt'])[1 + i % 2], 1, 1, 1, '', '', '', '', false FROM generate_series(1, $2) i WHERE $4::uuid IS NOT NULL`,
 		`INSERT INTO events (workspace_id, seq, at, kind, subject_id, actor_kind, actor_id, changed, subject_key)
@@ -233,7 +233,7 @@ func TestLookUpsReadKeys(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t))
 	ws := newWorkspace(t, s)
-	for _, table := range []string{"contacts", "conversations"} {
+	for _, table := range []string{"contacts", "conversations", "messages"} {
 		if _, err := s.pool.Exec(t.Context(), `ALTER TABLE `+table+` SET (autovacuum_enabled = false)`); err != nil {
 			t.Fatal(err)
 		}
@@ -261,6 +261,7 @@ func TestLookUpsReadKeys(t *testing.T) {
 		{"contact for update", contactQuery + ` FOR UPDATE OF c`, key},
 		{"conversation", conversationQuery, key},
 		{"conversation for update", conversationQuery + forUpdate, key},
+		{"messages by reference", messagesByQuery, fmt.Sprintf("'%s', '{%s,%[2]s}', '{5,7000}'", ws, most)},
 		{"load", loadBookQuery, one},
 		{"lock those named", lockBookQuery, one},
 		{"lock", lockContacts, fmt.Sprintf("'%s', '{%s}'", ws, id)},

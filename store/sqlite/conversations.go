@@ -297,8 +297,9 @@ const (
 	messageQuery = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = ? AND conversation_id = ? AND id = ? ORDER BY ts DESC LIMIT 1`
 	newestMessageQuery = `SELECT ts, id FROM messages WHERE workspace_id = ? AND conversation_id = ? AND ts >= ? AND ts < ? ORDER BY ts DESC, id DESC LIMIT 1`
-	messageByQuery     = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
-	WHERE workspace_id = ? AND channel_id = ? AND external_id = ? AND external_id <> ''`
+	messageBy          = ` FROM messages m WHERE workspace_id = ? AND channel_id = ? AND external_id = ? AND external_id <> ''`
+	messageByQuery     = `SELECT ` + messageColumns + contactOfMessage + messageBy
+	messagesByQuery    = `SELECT ` + messageColumns + messageBy // for one of them
 )
 
 // Messages returns up to limit messages of a conversation that come after the given
@@ -321,6 +322,25 @@ func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *d
 		return failed("messages", rows.done())
 	})
 	return found, next, err
+}
+
+// MessagesBy returns those of the messages that exist, in no order.
+func (s *Store) MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageRef) (found []*desk.Message, err error) {
+	err = s.read(ctx, int64(2*pointRead*len(refs)), func(c conn) error {
+		return c.snapshot(func() error {
+			for _, ref := range refs {
+				m, err := one("message", c.stmt(messagesByQuery).id(ws).id(ref.Channel).text(ref.ExternalID), readMessage)
+				if err != nil {
+					return err
+				}
+				if m != nil {
+					found = append(found, m)
+				}
+			}
+			return nil
+		})
+	})
+	return found, err
 }
 
 // putMessage inserts or replaces a message. A second one with the same id at the

@@ -688,7 +688,7 @@ func TestNoQueryScans(t *testing.T) {
 	s := openStore(t)
 	queries := []string{
 		loadBookQuery, holdersQuery, contactQuery, authenticateQuery, newestEventQuery, workspaceOfQuery, ownsQuery, templatesQuery, sandboxTemplatesQuery,
-		conversationQuery, openConversationQuery, messagesQuery, messageQuery, messageByQuery, newestMessageQuery,
+		conversationQuery, openConversationQuery, messagesQuery, messageQuery, messageByQuery, messagesByQuery, newestMessageQuery,
 		attemptQuery, attemptOfKeyQuery, attemptsQuery, inDoubtQuery, attemptsToContactsQuery, attemptsToNumbersQuery, hourQuery, raiseHourQuery, lapsedQuery, forgetKeysQuery, forgetAttemptsQuery,
 		optOutQuery, takeStatusesQuery, dropStatusesQuery, inboundQuery, farInboundQuery, takeInboundQuery, eraseMessagesQuery, eraseConversationsQuery,
 		channelsOfKindQuery, channelSignsQuery, paceQuery, callbackQuery, newestCallbackQuery, putCallbackPeopleQuery,

@@ -348,6 +348,45 @@ func messageExternalIDs(t *testing.T, s app.Store) {
 	})
 }
 
+// messagesByReferences: each message that exists is found, with its fields, and none
+// of another channel or workspace.
+func messagesByReferences(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	c, elsewhere := newConversation(newID(), newID()), newConversation(newID(), newID())
+	sent := func(ws desk.ID, c *desk.Conversation, external string) *desk.Message {
+		m := newMessage(c)
+		m.Direction, m.Delivery, m.ExternalID = desk.Outbound, desk.Failed, external
+		m.Failure, m.OptIn = &desk.Failure{Code: 131026, Title: "Not delivered", Fix: "ü"}, &desk.OptIn{Key: newID(), At: now(), Request: newID()}
+		store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(m) })
+		return m
+	}
+	x, y, there := sent(ws, c, "x"), sent(ws, c, "y\" ü"), sent(ws, elsewhere, "x")
+	sent(ws, c, "not asked for")
+	sent(ws, c, "")
+	foreign := sent(other, c, "x")
+	sent(other, c, "z")
+	for _, v := range []struct {
+		ws   desk.ID
+		refs []desk.MessageRef
+		want []*desk.Message
+	}{
+		{ws, nil, nil},
+		{ws, []desk.MessageRef{{Channel: c.ChannelID, ExternalID: "x"}}, []*desk.Message{x}},
+		{ws, []desk.MessageRef{
+			{Channel: elsewhere.ChannelID, ExternalID: "x"}, {Channel: c.ChannelID, ExternalID: y.ExternalID}, {Channel: c.ChannelID, ExternalID: "x"},
+			{Channel: c.ChannelID}, {Channel: c.ChannelID, ExternalID: "X"}, {Channel: c.ChannelID, ExternalID: "z"}, {Channel: elsewhere.ChannelID, ExternalID: y.ExternalID},
+		}, []*desk.Message{x, y, there}},
+		{other, []desk.MessageRef{{Channel: c.ChannelID, ExternalID: "x"}, {Channel: elsewhere.ChannelID, ExternalID: "x"}}, []*desk.Message{foreign}},
+		{newID(), []desk.MessageRef{{Channel: c.ChannelID, ExternalID: "x"}}, nil},
+	} {
+		got, err := s.MessagesBy(t.Context(), v.ws, v.refs)
+		must(t, err)
+		slices.SortFunc(got, func(a, b *desk.Message) int { return cmp.Compare(a.TS, b.TS) })
+		equal(t, fmt.Sprintf("messages by %d references", len(v.refs)), got, v.want)
+	}
+}
+
 func newestMessage(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	foreign, _ := newWorkspace(t, s)

@@ -77,6 +77,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"message/newest_of_a_span":            newestMessage,
 		"message/order_and_places":            messageOrder,
 		"message/external_ids_are_unique":     messageExternalIDs,
+		"message/by_references":               messagesByReferences,
 		"attempt/fields_survive":              attemptFieldsSurvive,
 		"attempt/keys":                        attemptKeys,
 		"attempt/lists":                       attemptLists,
