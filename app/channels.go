@@ -30,6 +30,11 @@ type NewChannel struct {
 	Secrets    Secrets      // an empty VerifyToken is replaced by a new one
 }
 
+// OwnAddresses tells whether members may name an address for a provider's API. They could
+// make the server ask any address of its own network, so they may only where the operator
+// has opened some of it to webhooks.
+func (a *App) OwnAddresses() bool { return a.hookRules.PlainHTTP }
+
 // AddChannel adds a channel, subscribes to callbacks, and fetches the templates. First
 // it asks the provider whether the channel can be used. If not, it returns
 // InvalidRequest and stores nothing. It returns the channel with its secrets, and the
@@ -39,6 +44,9 @@ func (a *App) AddChannel(ctx context.Context, p Principal, n NewChannel) (at Acc
 	at = Access{p.Workspace(), c, n.Secrets}
 	if err := p.Allow(desk.Administer); err != nil {
 		return at, nil, err
+	}
+	if n.Account.BaseURL != "" && p.Member != nil && !a.OwnAddresses() {
+		return at, nil, desk.InvalidAt("/graph_url", "only whoever runs this server can set another address")
 	}
 	provider := a.providers[n.Kind]
 	if err := provider.CheckAccount(c, &at.Secrets); err != nil {

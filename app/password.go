@@ -136,7 +136,7 @@ func (a *App) SetPassword(ctx context.Context, p Principal, old string, byLink b
 	}
 	return a.updateSettings(ctx, ws, p.Actor, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(id)
-		if stored == nil {
+		if stored == nil || stored.SessionsFrom != p.Member.SessionsFrom { // signed out while the hash was made
 			return desk.Change{}, errSignedOut
 		}
 		m := *stored

@@ -63,6 +63,11 @@ func TestPasswords(t *testing.T) {
 	try("nobody@example.com", password)
 	try("", "")
 	refused("/old", w.SetPassword(ctx, ada, password2, false, password2))
+	if err := w.SetPassword(ctx, ada, password, false, password2); !desk.IsType(err, desk.Unauthorized) {
+		t.Errorf("a session from before the password set another: %v", err)
+	}
+	ada, err = w.Member(ctx, ada.Workspace(), ada.Member.ID)
+	must(t, err)
 	must(t, w.SetPassword(ctx, ada, password, false, password2))
 	try("ada@example.com", password)
 	try("ada@example.com", password2, "Acme/Ada Lovelace")
@@ -79,6 +84,8 @@ func TestPasswords(t *testing.T) {
 	try("ada@example.com", password2, "Acme/Ada Lovelace")
 	must(t, w.SetPassword(ctx, twin, "", true, password))
 	try("ada@example.com", password, "Other/Ada Too")
+	twin, err = w.Member(ctx, other.ID, m.ID)
+	must(t, err)
 	must(t, w.SetPassword(ctx, twin, "", true, password2))
 	got, err := w.signsIn("ada@example.com", password2, "192.0.2.1")
 	must(t, err)

@@ -247,8 +247,10 @@ func (c *call) newChannelView() view {
 		More: []*field{
 			f.Field("per_second", "Messages a second", "What WhatsApp allows the number: 80 if this is empty, up to 1,000 once it has raised that.", ""),
 			f.Field("graph_version", "Version of the Graph API", "Empty for the usual one.", ""),
-			f.Field("graph_url", "Address of the Graph API", "Empty for Meta's own.", ""),
 		},
+	}
+	if c.s.app.OwnAddresses() {
+		d.More = append(d.More, f.Field("graph_url", "Address of the Graph API", "Empty for Meta's own.", ""))
 	}
 	d.Secrets[0].Need()
 	d.Secrets[1].Need()

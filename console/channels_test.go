@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http/httptest"
+	"parley/app"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,9 +31,20 @@ func (g got) without(what *regexp.Regexp) got {
 	return g
 }
 
-func TestChannels(t *testing.T) {
+// An admin can't make the server ask addresses of its own network, unless the operator has
+// opened it.
+func TestChannels_address(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	nora := w.as(w.nora)
+	nora.get("/settings/channels/new").want(200).lacks("graph_url")
+	nora.post("/settings/channels/new", "phone_number_id", "200300400500600", "waba_id", "100200300400500", "token", "EAA", "app_secret", "x", "graph_url", "http://127.0.0.1:9").
+		want(422, "Only whoever runs this server")
+}
+
+func TestChannels(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, func(d *app.Deps) { d.PlainHTTP = true }) // the simulator is on this machine
 	_, graph := meta(t)
 	v := w.signedIn(w.nora)
 	v.get("/settings/channels").want(200, "Sandbox shop", "Works").golden("channels/list")

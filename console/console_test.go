@@ -85,13 +85,16 @@ func openStore(t testing.TB) store {
 	return s
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB) *world { return newWorldWith(t, func(*app.Deps) {}) }
+
+// newWorldWith lets a test change what the app is built from.
+func newWorldWith(t testing.TB, change func(*app.Deps)) *world {
 	t.Helper()
 	w := &world{t: t, store: openStore(t), clock: new(atomic.Int64), ids: new(atomic.Uint64), log: new(bytes.Buffer)}
 	w.clock.Store(time.Date(2026, 3, 12, 9, 30, 0, 0, time.UTC).UnixMilli())
 	now := func() time.Time { return time.UnixMilli(w.clock.Add(1)) }
 	log := slog.New(slog.NewTextHandler(w.log, nil))
-	w.app = app.New(app.Deps{
+	deps := app.Deps{
 		Store: w.store,
 		Providers: map[desk.ChannelKind]app.Provider{
 			desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: w.store, Now: now, NewID: w.newID}),
@@ -105,7 +108,9 @@ func newWorld(t testing.TB) *world {
 		Log:    log,
 		Poster: &w.receiver,
 		Event:  api.Event,
-	})
+	}
+	change(&deps)
+	w.app = app.New(deps)
 	handlers := web.New(web.Config{Log: log, NewID: w.newID, Ready: w.app.Ready, Drain: w.app.Drain})
 	var err error
 	if w.server, err = New(Config{App: w.app, Web: handlers, Fingerprint: "test", Now: now}); err != nil {

@@ -110,6 +110,7 @@ func (f *contactField) fill(c *call, contact *desk.Contact) {
 		f.Of(f.Choices)
 	case "boxes":
 		held := strings.Split(f.Value, "\n")
+		held = held[:min(len(held), desk.MaxOptions)] // more are refused
 		for _, v := range held {
 			if v != "" && !slices.ContainsFunc(f.Boxes, func(o choice) bool { return o.Value == v }) {
 				f.Boxes = append(f.Boxes, choice{Value: v, Label: v})

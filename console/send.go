@@ -72,6 +72,9 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 		d.Problem = "There is no channel that is turned on."
 		return d, nil
 	}
+	if c.form.values != nil && v.ID.String() != q.Get("channel") {
+		d.Problem = "The channel of this form was turned off meanwhile. Nothing was sent."
+	}
 	if blocked := v.Status.BlockedAt(desk.TimeOf(c.now)); blocked != "" {
 		d.Problem = "Nothing can be sent on this channel now: " + sentence(blocked)
 	}
@@ -171,9 +174,8 @@ func (c *call) fillSend(d *sendPage, l app.TemplateList, t *desk.Template, conta
 		holders = append(holders, choice{Value: m.ID.String(), Label: m.Name})
 	}
 	d.Sender = c.form.Field("assignee", "Who gets the answer", "", "").Of(holders)
-	d.Key = c.form.text("key")
-	if desk.CheckIdempotencyKey(d.Key) != nil {
-		d.Key = "console-" + c.s.app.NewID().String()
+	if d.Key = c.form.text("key"); desk.CheckIdempotencyKey(d.Key) != nil {
+		d.Key = c.ownKeys() + c.s.app.NewID().String()
 	}
 	return nil
 }
@@ -188,6 +190,9 @@ func (s *Server) send(c *call) error {
 			c.form.Message = "Choose a template"
 		}
 		return c.show("send", d.view())
+	}
+	if !strings.HasPrefix(d.Key, c.ownKeys()) {
+		return desk.Errorf(desk.IdempotencyKeyReused, "this form can't be sent: open it again")
 	}
 	if c.incomplete(d) {
 		return c.notSent(desk.Invalidf("nothing was sent yet: something is missing"))
@@ -223,6 +228,10 @@ func (c *call) incomplete(d *sendPage) bool {
 	}
 	return c.form.Refused()
 }
+
+// ownKeys begins the Idempotency-Keys of the member's forms, so that a form can take no
+// key of a program or of somebody else.
+func (c *call) ownKeys() string { return "console-" + c.p.Actor.ID.String() + "-" }
 
 // sendBody is what the form asks for, so that a key is not used for two different sends.
 func (c *call) sendBody() string {

@@ -91,11 +91,32 @@ func TestSend(t *testing.T) {
 	if err != nil || len(attempts) != 1 || attempts[0].Actor != (desk.Actor{Kind: desk.ByMember, ID: w.mei.ID}) {
 		t.Errorf("attempts: %v, %v", attempts, err)
 	}
+	// A form takes no key of a program or of somebody else.
+	fields[7] = "order-1234"
+	mei.post("/send", fields...).want(409)
+	fields[7] = key
 	// A key that is used for another text is refused.
 	fields[11] = "Lucy"
 	mei.post("/send", fields...).want(409)
+	// The channel is turned off while the form is open: the message goes to no other one.
+	other, _, err := w.app.AddChannel(t.Context(), w.operator(), app.NewChannel{Kind: desk.SandboxChannel, ExternalID: "returns"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.app.PutTemplate(t.Context(), w.operator(), other.Channel.ID, []byte(pickup)); err != nil {
+		t.Fatal(err)
+	}
 	off := false
 	if _, err := w.app.EditChannel(t.Context(), w.operator(), w.channel, app.ChannelEdit{Enabled: &off}); err != nil {
+		t.Fatal(err)
+	}
+	fresh := mei.get(path + "&template=pickup_ready/en").want(200)
+	fields[7] = value(t, fresh.body, "key")
+	mei.post("/send", fields...).want(200, "turned off meanwhile")
+	if attempts, _, err := w.app.Attempts(t.Context(), w.operator(), false, "", 10); err != nil || len(attempts) != 1 {
+		t.Errorf("attempts: %v, %v", attempts, err)
+	}
+	if _, err := w.app.EditChannel(t.Context(), w.operator(), other.Channel.ID, app.ChannelEdit{Enabled: &off}); err != nil {
 		t.Fatal(err)
 	}
 	mei.get(path).want(200, "There is no channel that is turned on")

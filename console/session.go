@@ -216,10 +216,11 @@ func (c *call) byLink() (bool, error) {
 
 // others are the members of other workspaces as whom the browser may go on.
 func (c *call) others() (list []app.Principal, err error) {
-	text, err := c.sessionText(mayBe)
-	if err != nil {
+	se, err := c.s.session(c.r)
+	if err != nil || se.found == nil {
 		return nil, err
 	}
+	text := c.s.sessions.GetString(se.ctx, mayBe)
 	for ref := range strings.FieldsSeq(text) {
 		w, m, _ := strings.Cut(ref, "/")
 		ws, _ := desk.ParseID(w)
@@ -230,6 +231,9 @@ func (c *call) others() (list []app.Principal, err error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if se.found.BegunAt < p.Member.SessionsFrom {
+			continue // signed out everywhere since the password was given
 		}
 		list = append(list, p)
 	}

@@ -434,3 +434,51 @@ func TestSessions_streams(t *testing.T) {
 	w.writes("+34612000001", "Lucía", "Hola")
 	other.until("message:")
 }
+
+// Who chose one of two workspaces can't go on to the other after its password has changed
+// or its sessions have ended.
+func TestChoose_ended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other, m := w.twice(t)
+	v := w.visitor()
+	v.post("/sign-in", "email", "nora@harbour.example", "password", words).sends("/choose?next=")
+	p, err := w.app.Member(t.Context(), other.ID, m.ID)
+	if err == nil {
+		w.later(time.Hour)
+		err = w.app.EndSessions(t.Context(), p, m.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := v.post("/choose", "as", other.ID.String()+"/"+m.ID.String()); g.status == 303 && g.header.Get("Location") == "/inbox" {
+		t.Errorf("%d to %s", g.status, g.header.Get("Location"))
+	}
+	v.get("/inbox").want(200, "Harbour Books").lacks(other.Name)
+}
+
+// twice adds a workspace in which Nora's e-mail and password are also an admin's.
+func (w *world) twice(t *testing.T) (other desk.Workspace, m desk.Member) {
+	t.Helper()
+	other, err := w.app.CreateWorkspace(t.Context(), "Zeta", "ES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator, err := w.app.Operator(t.Context(), other.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err = w.app.AddMember(t.Context(), operator, "Nora at Zeta", "nora@harbour.example", "admin"); err != nil {
+		t.Fatal(err)
+	}
+	for ws, id := range map[desk.ID]desk.ID{w.ws: w.nora.ID, other.ID: m.ID} {
+		p, err := w.app.Member(t.Context(), ws, id)
+		if err == nil {
+			err = w.app.SetPassword(t.Context(), p, "", true, words)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return other, m
+}
