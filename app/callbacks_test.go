@@ -125,22 +125,22 @@ func TestCallback_in_parts(t *testing.T) {
 			w.store.once.Store(true)
 			var mu sync.Mutex // the background takes in, and so does this test
 			var parts []int
-			put := 0
-			w.store.put = func(*desk.Message) error {
+			stored := 0
+			w.store.ends = func(when moment, messages int) error {
 				mu.Lock()
 				defer mu.Unlock()
-				put++
-				return nil
-			}
-			w.store.ends = func(when moment) error {
-				mu.Lock()
-				defer mu.Unlock()
-				if when == answer && put > 0 && !slices.Contains(parts, put) {
-					parts = append(parts, put)
+				if when == answer {
+					stored += messages
+					parts = append(parts, stored)
 				}
-				if put == c.after && when == c.when && put > 0 {
-					w.store.down.Store(true)
-					return lost()
+				if after := stored; c.after > 0 && when == c.when {
+					if when == commit {
+						after += messages
+					}
+					if after == c.after {
+						w.store.down.Store(true)
+						return lost()
+					}
 				}
 				return nil
 			}

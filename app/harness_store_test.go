@@ -24,7 +24,7 @@ type faultyStore struct {
 	do   func() error // its error is the transaction's outcome
 	drop func(app.InboundItem) error
 	put  func(*desk.Message) error
-	ends func(moment) error // of each transaction, at commit and answer
+	ends func(when moment, messages int) error // of each transaction that stores messages, at commit and answer
 	pace func([]app.Bucket, time.Duration) (time.Duration, bool, error)
 
 	read func(*app.EventPage) // is called with each page of events that was read
@@ -79,11 +79,11 @@ func (s *faultyStore) next() func(moment) error {
 	}
 }
 
-func (s *faultyStore) ending(when moment) error {
-	if s.ends == nil {
+func (s *faultyStore) ending(when moment, messages int) error {
+	if s.ends == nil || messages == 0 {
 		return nil
 	}
-	return s.ends(when)
+	return s.ends(when, messages)
 }
 
 var errAgain = errors.New("run it again")
@@ -98,19 +98,21 @@ func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error
 	}
 	first := !s.once.Load()
 	for {
+		faulty := &faultyTx{s: s}
 		err := s.Store.InTx(ctx, ws, func(tx app.Tx) error {
-			err := f(&faultyTx{tx, s})
+			*faulty = faultyTx{Tx: tx, s: s}
+			err := f(faulty)
 			switch {
 			case err != nil:
 				return err
 			case first:
 				return errAgain
 			}
-			return cmp.Or(reach(commit), s.ending(commit))
+			return cmp.Or(reach(commit), s.ending(commit, faulty.messages))
 		})
 		if !errors.Is(err, errAgain) {
 			if err == nil {
-				err = cmp.Or(reach(answer), s.ending(answer))
+				err = cmp.Or(reach(answer), s.ending(answer, faulty.messages))
 			}
 			return err
 		}
@@ -171,7 +173,8 @@ func (s *faultyStore) Clock(ctx context.Context) (now desk.Time, hour int64, err
 
 type faultyTx struct {
 	app.Tx
-	s *faultyStore
+	s        *faultyStore
+	messages int // put so far
 }
 
 func (tx *faultyTx) Now() desk.Time { return tx.Tx.Now() + desk.Time(tx.s.ahead.Load()) }
@@ -188,6 +191,7 @@ func (tx *faultyTx) TakeInbound(list []app.InboundItem) ([]app.InboundItem, erro
 }
 
 func (tx *faultyTx) PutMessage(m *desk.Message) error {
+	tx.messages++
 	if tx.s.put != nil {
 		if err := tx.s.put(m); err != nil {
 			return err
