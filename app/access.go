@@ -23,21 +23,29 @@ const (
 // or the member's sessions were ended.
 func (a *App) Session(ctx context.Context, token string) (*Session, error) {
 	s, settings, err := a.store.Session(ctx, token)
-	if err != nil || s == nil || s.ExpiresAt <= a.now() || s.void(settings) {
+	if err != nil || s == nil {
 		return nil, err
 	}
 	s.stored = true
+	if s.ExpiresAt <= a.now() || s.void(settings) {
+		return nil, nil
+	}
 	return s, nil
 }
 
 func (s *Session) void(settings *desk.Settings) bool {
 	m := settings.Member(s.Member)
-	return m == nil || s.BegunAt < m.SessionsFrom
+	return m == nil || s.BegunAt < m.SessionsFrom || !s.stored && s.from != m.SessionsFrom
 }
 
-// Begin is when a session of the member that begins now begins: not before those that
-// were ended, even if they were ended by a server whose clock is ahead.
-func (a *App) Begin(m *desk.Member) desk.Time { return max(a.now(), m.SessionsFrom) }
+// NewSession returns a session of a member, to be stored by PutSession: which refuses it
+// if the member's sessions were ended since p was read, by which the member proved who it
+// is. It begins not before those that were ended, even if they were ended by a server
+// whose clock is ahead.
+func (a *App) NewSession(p Principal) *Session {
+	from := p.Member.SessionsFrom
+	return &Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: max(a.now(), from), from: from}
+}
 
 // PutSession stores a new session, or what has changed in one that Session returned. It
 // returns Unauthorized if the member was removed, or if the session was ended meanwhile.

@@ -26,8 +26,9 @@ func (w *world) asMember(id desk.ID, role desk.Role) app.Principal {
 // signIn begins a session of a member.
 func (w *world) signIn(token string, p app.Principal) {
 	w.t.Helper()
-	begun := w.Begin(p.Member)
-	must(w.t, w.PutSession(w.t.Context(), token, app.Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: begun, ExpiresAt: begun + 1_000_000, Data: []byte(token)}))
+	s := w.NewSession(p)
+	s.ExpiresAt, s.Data = s.BegunAt+1_000_000, []byte(token)
+	must(w.t, w.PutSession(w.t.Context(), token, *s))
 }
 
 // signedIn lists those of the tokens whose sessions hold.

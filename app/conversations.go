@@ -94,9 +94,12 @@ func (a *App) Messages(ctx context.Context, p Principal, conversation desk.ID, c
 	return page, a.cursors.seal(list, append(binary.BigEndian.AppendUint64(nil, uint64(next.TS)), next.ID[:]...)), nil
 }
 
-// Seen is the state of a conversation by which its caller decided: the id of the newest
-// message in the list of messages, zero for none, and the assignee.
-type Seen struct{ Message, Assignee desk.ID }
+// Seen is the state of a conversation by which its caller decided.
+type Seen struct {
+	Message  desk.ID // the newest in the list of messages; zero: none
+	Assignee desk.ID
+	Status   desk.ConversationStatus // "": whatever it is
+}
 
 // still returns Changed, with the conversation as it is, if it is no longer as it was
 // seen. A nil Seen expects nothing.
@@ -105,7 +108,7 @@ func (s *Seen) still(tx Tx, c *desk.Conversation) error {
 		return nil
 	}
 	newest, err := tx.NewestMessage(c.ID, 0, math.MaxInt64)
-	if err != nil || newest.ID == s.Message && c.AssignedMember == s.Assignee {
+	if err != nil || newest.ID == s.Message && c.AssignedMember == s.Assignee && (s.Status == "" || s.Status == c.Status) {
 		return err
 	}
 	e := desk.Errorf(desk.Changed, "the conversation has changed meanwhile: nothing was done")

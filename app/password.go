@@ -66,13 +66,13 @@ func (a *App) SignIn(ctx context.Context, email, password, from string) (list []
 	password = desk.NormalPassword(password)
 	hashed := 0
 	for _, ref := range refs {
-		stored, err := a.store.Password(ctx, ref.Workspace, ref.ID)
-		if err != nil {
-			return nil, err
-		}
-		p, err := a.Member(ctx, ref.Workspace, ref.ID)
+		p, err := a.Member(ctx, ref.Workspace, ref.ID) // before the password: NewSession sees that it was replaced
 		if err != nil && !desk.IsType(err, desk.Unauthorized) {
 			return nil, err
+		}
+		stored, e := a.store.Password(ctx, ref.Workspace, ref.ID)
+		if e != nil {
+			return nil, e
 		}
 		if err != nil || stored == "" || hashed == maxSignIns {
 			continue

@@ -109,6 +109,24 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
+// TestSignIn_overtaken: who proves an old password while it is replaced is not signed in.
+func TestSignIn_overtaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	ada := w.asMember(w.ada.ID, desk.RoleAgent)
+	must(t, w.SetPassword(ctx, ada, "", true, password))
+	list, err := w.SignIn(ctx, "ada@example.com", password, "")
+	must(t, err)
+	ada, err = w.Member(ctx, w.ws, w.ada.ID)
+	must(t, err)
+	must(t, w.SetPassword(ctx, ada, password, false, password2))
+	w.clock.advance(time.Second)
+	if err := w.PutSession(ctx, "a", *w.NewSession(list[0])); !desk.IsType(err, desk.Unauthorized) {
+		t.Errorf("a session by a password that was replaced: %v", err)
+	}
+}
+
 // TestSignInThrottle: an e-mail has 5 tries, then one in half a minute; an address 20,
 // then one in 5 s. Links and sessions are not throttled.
 func TestSignInThrottle(t *testing.T) {

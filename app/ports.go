@@ -668,7 +668,8 @@ type Session struct {
 	BegunAt, ExpiresAt desk.Time
 	Data               []byte // of the console
 
-	stored bool // it comes from the store
+	stored bool      // it comes from the store
+	from   desk.Time // SessionsFrom of the member who proved to be it, if it does not
 }
 
 // A LoginLink lets a member sign in once.

@@ -53,7 +53,6 @@ type fact struct{ Label, Value string }
 type conversationLink struct {
 	Href, Label string
 	At          moment
-	Here        bool
 }
 
 // A memberChoice is a member in the list to assign to.
@@ -104,16 +103,10 @@ type news struct {
 type hiddenField struct{ Name, Value string }
 
 func (s *Server) conversation(c *call) error {
-	return c.thread(func(*thread) {})
-}
-
-// thread shows a conversation's page, after change has changed it.
-func (c *call) thread(change func(*thread)) error {
 	t, err := c.readThread(c.id("id"))
 	if err != nil {
 		return err
 	}
-	change(t)
 	return c.show("conversation", view{Title: t.Person.Name, Data: t})
 }
 
@@ -175,7 +168,7 @@ func standing(v *desk.Conversation, holder string) string {
 	case holder == "you":
 		return "yours"
 	}
-	return "held by " + holder
+	return "held by " + apart(holder)
 }
 
 // nextOf is the conversation after the open one in the list, or the one before it; "" if
@@ -197,6 +190,9 @@ const threadRows = 40
 
 func (c *call) readMessages(t *thread) error {
 	before := c.query("before")
+	if c.r.Method == http.MethodPost { // what it answers is about the newest
+		before = ""
+	}
 	page, next, err := c.s.app.Messages(c.r.Context(), c.p, t.ID, before, threadRows)
 	if err != nil {
 		return err
@@ -298,7 +294,7 @@ func (c *call) readPerson(t *thread, contact *desk.Contact, conv *desk.Conversat
 			continue
 		}
 		t.Person.Others = append(t.Person.Others, conversationLink{
-			Href: "/inbox/" + v.ID.String(), Label: capital(standing(v, c.memberName(v.AssignedMember))), At: c.when(v.LastMessageAt), Here: v.ID == conv.ID,
+			Href: "/inbox/" + v.ID.String(), Label: capital(standing(v, c.memberName(v.AssignedMember))), At: c.when(v.LastMessageAt),
 		})
 	}
 	return nil
@@ -308,7 +304,7 @@ func (c *call) readPerson(t *thread, contact *desk.Contact, conv *desk.Conversat
 func (c *call) seen() *app.Seen {
 	message, _ := desk.ParseID(c.form.text("seen_message"))
 	assignee, _ := desk.ParseID(c.form.text("seen_assignee"))
-	return &app.Seen{Message: message, Assignee: assignee}
+	return &app.Seen{Message: message, Assignee: assignee, Status: desk.ConversationStatus(c.form.text("seen_status"))}
 }
 
 func (s *Server) assign(c *call) error {
@@ -320,7 +316,7 @@ func (s *Server) assign(c *call) error {
 			if to == c.p.Actor.ID.String() {
 				t.News.Button = "Take it anyway"
 				if t.Holder != "" && !t.Mine {
-					t.News.Button = "Take over from " + t.Holder
+					t.News.Button = "Take over from " + apart(t.Holder)
 				}
 			}
 			t.News.Fields = append(t.News.Fields, hiddenField{"to", to})
@@ -388,17 +384,19 @@ func (c *call) changed(ask func(*thread)) error {
 	}
 	t.News = &news{Heading: "Nothing was done, because something changed meanwhile"}
 	if holder, _ := desk.ParseID(t.SeenAssignee); holder != saw.Assignee {
-		t.News.Heading = "Nothing was done: " + t.Holder + " holds it now"
+		t.News.Heading = "Nothing was done: " + apart(t.Holder) + " holds it now"
 		switch t.Holder {
 		case "you":
 			t.News.Heading = "Nothing was done: it is yours now"
 		case "":
 			t.News.Heading = "Nothing was done: nobody holds it any more"
 		}
+	} else if saw.Status != "" && t.Status != saw.Status {
+		t.News.Heading = "Nothing was done: it is " + string(t.Status) + " now"
 	} else if n := len(t.Days); n > 0 {
 		last := t.Days[n-1].Messages
 		m := last[len(last)-1]
-		t.News.Heading = "Nothing was done: " + t.Person.Name + " wrote meanwhile"
+		t.News.Heading = "Nothing was done: " + apart(t.Person.Name) + " wrote meanwhile"
 		if m.Ours {
 			t.News.Heading = "Nothing was done: a message was sent meanwhile"
 		}
@@ -406,7 +404,7 @@ func (c *call) changed(ask func(*thread)) error {
 			t.News.Text += part.Text
 		}
 	}
-	t.News.Fields = []hiddenField{{"seen_message", t.SeenMessage}, {"seen_assignee", t.SeenAssignee}}
+	t.News.Fields = []hiddenField{{"seen_message", t.SeenMessage}, {"seen_assignee", t.SeenAssignee}, {"seen_status", string(t.Status)}}
 	ask(t)
 	return c.render(http.StatusConflict, "conversation", view{Title: t.Person.Name, Data: t, Form: &form{}})
 }

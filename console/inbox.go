@@ -3,6 +3,7 @@ package console
 import (
 	"net/url"
 	"slices"
+	"strings"
 
 	"parley/desk"
 )
@@ -120,7 +121,7 @@ func (c *call) listing(open desk.ID) (l listing, err error) {
 	if err != nil {
 		return l, err
 	}
-	if l.Rows, err = c.conversationRows(page, query, open); err != nil {
+	if l.Rows, err = c.conversationRows(page, name, query, open); err != nil {
 		return l, err
 	}
 	if after != "" {
@@ -133,16 +134,16 @@ func (c *call) listing(open desk.ID) (l listing, err error) {
 	return l, nil
 }
 
-// with adds a parameter to a query.
-func with(query, name, value string) string {
+// with adds a parameter to a path or a query.
+func with(path, name, value string) string {
 	mark := "?"
-	if query != "" {
+	if strings.Contains(path, "?") {
 		mark = "&"
 	}
-	return query + mark + name + "=" + url.QueryEscape(value)
+	return path + mark + name + "=" + url.QueryEscape(value)
 }
 
-func (c *call) conversationRows(page []*desk.Conversation, query string, open desk.ID) ([]conversationRow, error) {
+func (c *call) conversationRows(page []*desk.Conversation, view, query string, open desk.ID) ([]conversationRow, error) {
 	ids := make([]desk.ID, len(page))
 	for i, v := range page {
 		ids[i] = v.ContactID
@@ -155,16 +156,16 @@ func (c *call) conversationRows(page []*desk.Conversation, query string, open de
 	for i, v := range page {
 		rows[i] = conversationRow{
 			ID: v.ID, Href: "/inbox/" + v.ID.String() + query, Name: nameOf(people[v.ContactID]), Preview: plain(v.Preview),
-			At: c.when(v.LastMessageAt), Holder: c.holderOf(v), Here: v.ID == open,
+			At: c.when(v.LastMessageAt), Holder: c.holderOf(v, view), Here: v.ID == open,
 		}
 	}
 	return rows, nil
 }
 
-// holderOf says who holds a conversation, in a list; "" for nobody, and in the lists of one
-// member.
-func (c *call) holderOf(v *desk.Conversation) string {
-	if name, _, _ := c.inboxView(); name == viewMine || name == v.AssignedMember.String() {
+// holderOf says who holds a conversation, in the list of a view; "" for nobody, and in the
+// lists of one member.
+func (c *call) holderOf(v *desk.Conversation, view string) string {
+	if view == viewMine || view == v.AssignedMember.String() {
 		return ""
 	}
 	if v.AssignedMember == c.p.Actor.ID {

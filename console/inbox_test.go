@@ -38,7 +38,9 @@ func TestInbox(t *testing.T) {
 	nora.post(path+"/status", "status", "closed", "seen_message", message, "seen_assignee", assignee, "next", "").sends("/inbox?of=" + c.ID.String() + "&done=closed")
 	nora.get("/inbox?of="+c.ID.String()+"&done=closed").want(200, "Closed. <a href=\"/inbox/"+c.ID.String())
 	nora.get("/inbox?view=closed").want(200, "Or Tuesday?")
-	nora.get(path).want(200, "Open again", "Archive").lacks(`value="closed"`)
+	nora.get(path).want(200, "Open again", "Archive").lacks(`data-shortcut="e"`)
+	mei.post(path+"/assign", "to", w.mei.ID.String(), "seen_message", message, "seen_assignee", assignee, "seen_status", "open").
+		want(409, "Nothing was done: it is closed now")
 	nora.post(path+"/status", "status", "open", "seen_message", message, "seen_assignee", assignee).sends(path + "?done=opened")
 
 	// In a sandbox, members write as the customer.

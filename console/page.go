@@ -202,7 +202,6 @@ type page struct {
 	Team      string // the workspace's name
 	Section   string // the part of the navigation that the page belongs to
 	Sub       string // the part of the settings that it belongs to
-	URL       string // of the page, with its query
 	From      string // where in the feed its stream goes on
 	At        string // where its parts are; "": at its own URL
 	Theme     string // "", light or dark
@@ -229,22 +228,14 @@ func (c *call) again(name string, v view, err error) error {
 	}
 	v.Form.refuse(e)
 	v.Title = "Error: " + v.Title
-	status := statusOf(e)
-	if status == http.StatusBadRequest {
-		status = http.StatusUnprocessableEntity
-	}
-	return c.render(status, name, v)
+	return c.render(statusOf(e), name, v)
 }
 
 // see sends the browser to another page, which then says what was done: done is a key of
 // toasts, "" for none.
 func (c *call) see(path, done string) error {
 	if done != "" {
-		mark := "?"
-		if strings.Contains(path, "?") {
-			mark = "&"
-		}
-		path += mark + "done=" + url.QueryEscape(done)
+		path = with(path, "done", done)
 	}
 	c.w.Header().Set("Location", path)
 	c.w.WriteHeader(http.StatusSeeOther)
@@ -264,7 +255,7 @@ func (c *call) render(status int, name string, v view) error {
 	if v.Form == nil {
 		v.Form = c.form
 	}
-	p := page{view: v, URL: c.r.URL.RequestURI(), From: c.from, At: c.partsAt(), Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
+	p := page{view: v, From: c.from, At: c.partsAt(), Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
 	if c.p.Settings != nil {
 		p.Me, p.Team, p.Admin = c.p.Settings.Member(c.p.Actor.ID), c.p.Settings.Name, c.may(desk.Administer)
 	}

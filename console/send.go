@@ -24,7 +24,6 @@ type sendPage struct {
 	Sender                     *field
 	OptIn                      *field
 	Shown                      *shownTemplate
-	Marketing                  bool
 	OptedOut                   moment
 	Problem                    string // why nothing can be sent
 	Doubt                      bool   // the outcome of the send is unknown: no second one
@@ -84,7 +83,6 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 		return nil, err
 	}
 	d.Library = "/templates?channel=" + v.ID.String()
-	d.Template = q.Get("template")
 	d.Templates = []choice{{Label: "Choose a template"}}
 	for _, t := range l.Library.Templates {
 		if t.Sendable() {

@@ -188,6 +188,9 @@ func (c *call) attemptPage() (*attemptPage, error) {
 	}
 	plan := at.Plan
 	p := &attemptPage{sendRow: rows[0], Language: plan.Language, Key: at.Key, Settled: c.when(at.SettledAt), External: at.ExternalID, LeftOut: at.Notes}
+	if at.Erased {
+		p.Key = "" // it may be made of the person's name
+	}
 	for i := range p.LeftOut {
 		p.LeftOut[i] = sentence(p.LeftOut[i])
 	}

@@ -179,7 +179,7 @@ func (c *call) begin(p app.Principal, values map[string]string) error {
 	for name, value := range values {
 		c.s.sessions.Put(se.ctx, name, value)
 	}
-	se.begun = &app.Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: c.s.app.Begin(p.Member)}
+	se.begun = c.s.app.NewSession(p)
 	return c.s.store(c, se)
 }
 

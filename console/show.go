@@ -20,13 +20,8 @@ import (
 
 // funcs are what templates call.
 var funcs = template.FuncMap{
-	"count":    count,
-	"more":     upTo99,
-	"phone":    phone,
 	"initials": initials,
-	"name":     nameOf,
 	"dict":     dict,
-	"list":     func(items ...any) []any { return items },
 }
 
 // dict makes the data of a template that needs several values.
@@ -146,6 +141,15 @@ func phone(digits string) string {
 		return "+" + digits
 	}
 	return phonenumbers.Format(n, phonenumbers.INTERNATIONAL)
+}
+
+// apart keeps the direction of a name, which may be written from right to left, from the
+// sentence around it.
+func apart(name string) string {
+	if strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
+		return name
+	}
+	return "\u2068" + name + "\u2069"
 }
 
 // initials are the first letters of the first and the last word of a name.

@@ -71,7 +71,6 @@ var messages = map[desk.ErrorType]string{
 	desk.Unauthorized:     "You are signed out.",
 	desk.NotFound:         "There is no such page, or what it showed was deleted.",
 	desk.MethodNotAllowed: "There is no such page, or what it showed was deleted.",
-	desk.Unavailable:      "The database does not answer. Nothing was saved.",
 	desk.Internal:         "Something went wrong on the server.",
 	desk.Forbidden:        "Your role does not allow this.",
 	desk.CursorExpired:    "This part of the log is no longer kept.",
@@ -118,7 +117,6 @@ var advices = map[desk.AdviceKind]string{
 
 // more is advice for types of errors whose own advice says nothing, or nothing for a page.
 var more = map[desk.ErrorType]string{
-	desk.Unavailable:        "Try again in a moment.",
 	desk.Internal:           "Try again. If it stays, give the request id to whoever runs this server.",
 	desk.RateLimited:        "Wait a moment, then try again.",
 	desk.SendInProgress:     "It is on its way. Look at the conversation in a moment.",

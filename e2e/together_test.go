@@ -28,7 +28,7 @@ const nobody = "00000000-0000-0000-0000-000000000000"
 
 // A deed is a form that was answered as done: what it did, and the state of the
 // conversation by which the member decided.
-type deed struct{ conversation, member, what, message, assignee string }
+type deed struct{ conversation, member, what, message, assignee, status string }
 
 // TestTwoAtOnce: two members close, take and reopen the same conversations at the same time,
 // while customers write. Each form that is done was decided on the state that it found; all
@@ -179,7 +179,7 @@ func (r *contest) act(who int, what string, page []byte, anyway bool) error {
 		if err != nil {
 			return err
 		}
-		d := deed{r.conversation, r.ids[who], what, f.values.Get("seen_message"), f.values.Get("seen_assignee")}
+		d := deed{r.conversation, r.ids[who], what, f.values.Get("seen_message"), f.values.Get("seen_assignee"), f.values.Get("seen_status")}
 		r.mu.Lock()
 		switch got.status {
 		case http.StatusSeeOther:
@@ -203,7 +203,7 @@ func (r *contest) act(who int, what string, page []byte, anyway bool) error {
 		if f, err = formOf(got.body, "Leave it"); err != nil {
 			return err
 		}
-		if f.values.Get("seen_message") == d.message && f.values.Get("seen_assignee") == d.assignee {
+		if f.values.Get("seen_message") == d.message && f.values.Get("seen_assignee") == d.assignee && f.values.Get("seen_status") == d.status {
 			return fmt.Errorf("%s: refused although nothing was new: %s", what, got.body)
 		}
 	}
@@ -263,7 +263,7 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 			if s == nil {
 				continue
 			}
-			d := deed{conversation: e.Subject.ID, member: e.Actor.ID, message: s.message, assignee: s.assignee}
+			d := deed{conversation: e.Subject.ID, member: e.Actor.ID, message: s.message, assignee: s.assignee, status: s.status}
 			switch {
 			case slices.Contains(e.Changed, "status") && s.status == "open":
 				d.what, s.status = "close", "closed"
