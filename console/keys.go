@@ -24,6 +24,11 @@ var permissionWords = map[desk.Permission]string{
 	desk.EventsRead:         "Read events",
 	desk.WebhooksRead:       "Read webhooks",
 	desk.WebhooksWrite:      "Change webhooks",
+	desk.AttemptsRead:       "Read attempts to send",
+	desk.AttemptsWrite:      "Settle attempts whose outcome is unknown",
+	desk.PolicyWrite:        "Change the reply policy",
+	desk.SnippetsWrite:      "Change saved replies",
+	desk.MembersWrite:       "Say which members are available",
 }
 
 // A keyRow is a line of the list of keys.

@@ -60,12 +60,16 @@ const (
 	EventsRead         Permission = "events:read"
 	WebhooksRead       Permission = "webhooks:read"
 	WebhooksWrite      Permission = "webhooks:write"
+	AttemptsRead       Permission = "attempts:read"
+	AttemptsWrite      Permission = "attempts:write"
+	PolicyWrite        Permission = "policy:write"
+	SnippetsWrite      Permission = "snippets:write"
+	MembersWrite       Permission = "members:write"
 )
 
 // The permissions that only members have.
 const (
 	Administer     Permission = "workspace:administer"   // change the workspace, its members, keys and channels
-	AttemptsRead   Permission = "attempts:read"          // see the attempts of all sends
 	ContactsDelete Permission = "contacts:delete"        // for keys, contacts:write includes it
 	Simulate       Permission = "conversations:simulate" // write as the customer of a simulated channel
 )
@@ -74,13 +78,18 @@ const (
 var Permissions = []Permission{
 	ContactsRead, ContactsWrite, AttributesRead, AttributesWrite, ConversationsRead, ConversationsWrite,
 	MessagesSend, TemplatesRead, ChannelsRead, MembersRead, EventsRead, WebhooksRead, WebhooksWrite,
+	AttemptsRead, AttemptsWrite, PolicyWrite, SnippetsWrite, MembersWrite,
 }
 
 var (
 	agentPermissions = append(slices.DeleteFunc(slices.Clone(Permissions), func(p Permission) bool {
-		return p == AttributesWrite || p == WebhooksRead || p == WebhooksWrite
-	}), Simulate, AttemptsRead)
-	adminPermissions = append(slices.Clone(Permissions), Simulate, AttemptsRead, ContactsDelete, Administer)
+		switch p {
+		case AttributesWrite, WebhooksRead, WebhooksWrite, AttemptsWrite, PolicyWrite, SnippetsWrite, MembersWrite:
+			return true
+		}
+		return false
+	}), Simulate)
+	adminPermissions = append(slices.Clone(Permissions), Simulate, ContactsDelete, Administer)
 )
 
 // Permissions lists what members with the role may do. The caller must not change it.

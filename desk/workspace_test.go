@@ -15,8 +15,8 @@ func TestParsePermissions(t *testing.T) {
 	for _, c := range []struct {
 		sent, want string // want is a part of the refusal when it begins with "!"
 	}{
-		{"all", "contacts:read,contacts:write,attributes:read,attributes:write,conversations:read,conversations:write,messages:send,templates:read,channels:read,members:read,events:read,webhooks:read,webhooks:write"},
-		{" all\n", "contacts:read,contacts:write,attributes:read,attributes:write,conversations:read,conversations:write,messages:send,templates:read,channels:read,members:read,events:read,webhooks:read,webhooks:write"},
+		{"all", "contacts:read,contacts:write,attributes:read,attributes:write,conversations:read,conversations:write,messages:send,templates:read,channels:read,members:read,events:read,webhooks:read,webhooks:write,attempts:read,attempts:write,policy:write,snippets:write,members:write"},
+		{" all\n", "contacts:read,contacts:write,attributes:read,attributes:write,conversations:read,conversations:write,messages:send,templates:read,channels:read,members:read,events:read,webhooks:read,webhooks:write,attempts:read,attempts:write,policy:write,snippets:write,members:write"},
 		{"messages:send", "messages:send"},
 		{"members:read,contacts:read", "members:read,contacts:read"},
 		{" members:read ,\tcontacts:read", "members:read,contacts:read"},
