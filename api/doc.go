@@ -14,6 +14,7 @@
 //	members.go        members
 //	channels.go       channels
 //	conversations.go  conversations and their messages
+//	notes.go          notes on conversations
 //	events.go         GET /events, as pages and as a stream; GET /me
 //	send.go           POST /conversations/outbound
 //	canonical.go      the canonical form of a JSON value, to compare bodies

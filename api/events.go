@@ -217,6 +217,10 @@ func appendEventData(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
 		if m := page.Messages[e.Subject]; m != nil {
 			return appendMessage(b, m)
 		}
+	case "note":
+		if n := page.Notes[e.Subject]; n != nil {
+			return appendNote(b, n)
+		}
 	case "template":
 		if channel, t := page.Template(e); t != nil {
 			return appendTemplate(b, channel, t)

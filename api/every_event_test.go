@@ -108,6 +108,8 @@ func (l *eventLog) record(e event) string {
 		return one("conversations/" + e.Subject.ID)
 	case "message":
 		return in("conversations/"+e.Subject.ConversationID+"/messages", "id", e.Subject.ID)
+	case "note":
+		return in("conversations/"+e.Subject.ConversationID+"/notes", "id", e.Subject.ID)
 	case "attribute":
 		return in("attributes?archived=all", "key", e.Subject.ID)
 	case "channel":
@@ -250,6 +252,12 @@ func TestEveryEvent(t *testing.T) {
 	}
 	after("assign", call(200, "PUT /v1/conversations/"+talk1+"/assignee", `{"member":"grace@example.com"}`), "conversation.updated by key=key/test of talk1 talk1 Bob [assigned_member_id assigned_via]")
 	after("assign to another", call(200, "PUT /v1/conversations/"+talk1+"/assignee", `{"member":"ada@example.com"}`), "conversation.updated by key=key/test of talk1 talk1 Bob [assigned_member_id]")
+	var note string
+	after("write a note", func() {
+		note = id(s.want(201, "POST /v1/conversations/"+talk1+"/notes", `{"text":"Wants a refund","member":"grace@example.com"}`), "note")
+	}, "note.created by key=key/test of note talk1 Bob")
+	after("delete it", call(204, "DELETE /v1/conversations/"+talk1+"/notes/"+note, ""), "note.deleted by key=key/test of note talk1 Bob gone")
+	after("delete it again", call(404, "DELETE /v1/conversations/"+talk1+"/notes/"+note, ""))
 	after("close", call(200, "PUT /v1/conversations/"+talk1+"/status", `{"status":"closed"}`), "conversation.updated by key=key/test of talk1 talk1 Bob [status]")
 	after("a message reopens none", hear("12022243450", "Again"), "conversation.created by provider=channel/sandbox of talk3 talk3 Bob", "message.received by provider=channel/sandbox of new talk3 Bob")
 

@@ -18,6 +18,7 @@
 //	pace.go           the limits of a provider, which all nodes share
 //	templates.go      template libraries and hints
 //	conversations.go  conversations and messages, also inbound ones
+//	notes.go          notes of the team on conversations
 //	send.go           the template send: checks, claim, dispatch, answer
 //	settle.go         all the ways in which an attempt ends
 //	inbound.go        processes inbound items, update by update

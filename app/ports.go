@@ -165,7 +165,7 @@ type ContactStore interface {
 	Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.Book, error)
 }
 
-// A ConversationStore keeps conversations and their messages.
+// A ConversationStore keeps conversations, their messages and notes.
 type ConversationStore interface {
 	// Conversation returns a conversation, or NotFound.
 	Conversation(ctx context.Context, ws, id desk.ID) (*desk.Conversation, error)
@@ -185,6 +185,11 @@ type ConversationStore interface {
 	// position (nil: from the start), newest first, and the position after which the
 	// list continues, nil at its end.
 	Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) ([]*desk.Message, *desk.MessagePlace, error)
+
+	// Notes returns up to limit notes of a conversation with ids before the given one (nil:
+	// from the newest), newest first by id, and the id before which the list continues, nil
+	// at its end.
+	Notes(ctx context.Context, ws, conversation desk.ID, before *desk.ID, limit int) ([]*desk.Note, *desk.ID, error)
 
 	// MessagesBy returns those of the messages that exist, in no order. There are up to
 	// desk.MaxLimit references, all different.
@@ -388,6 +393,7 @@ type EventPage struct {
 	Contacts      map[desk.ID]*desk.Contact
 	Conversations map[desk.ID]*desk.Conversation
 	Messages      map[desk.ID]*desk.Message
+	Notes         map[desk.ID]*desk.Note
 	Libraries     map[desk.ID]*desk.Library // of channels; App adds them
 	Webhooks      map[desk.ID]*Webhook      // App adds them
 
@@ -440,6 +446,10 @@ func (p *EventPage) DataBytes(e *desk.FeedEvent) int {
 	case "message":
 		if m := p.Messages[e.Subject]; m != nil {
 			return m.ListBytes()
+		}
+	case "note":
+		if n := p.Notes[e.Subject]; n != nil {
+			return n.ListBytes()
 		}
 	case "template":
 		if _, t := p.Template(e); t != nil {
@@ -545,7 +555,7 @@ type ContactTx interface {
 	Contact(id desk.ID) (*desk.Contact, error)
 }
 
-// A ConversationTx reads and writes conversations and messages.
+// A ConversationTx reads and writes conversations, messages and notes.
 type ConversationTx interface {
 	Conversation(id desk.ID) (*desk.Conversation, error)
 	OpenConversation(channel, contact desk.ID) (*desk.Conversation, error)
@@ -559,6 +569,10 @@ type ConversationTx interface {
 	Message(conversation, id desk.ID) (*desk.Message, error)
 	MessageBy(channel desk.ID, externalID string) (*desk.Message, error)
 	PutMessage(*desk.Message) error
+
+	// PutNote stores a new note. DeleteNote deletes one, and tells whether it existed.
+	PutNote(*desk.Note) error
+	DeleteNote(conversation, id desk.ID) (bool, error)
 
 	// NewestMessage returns the position of the newest message of a conversation between
 	// two times (the second excluded), the zero position for none.

@@ -30,7 +30,7 @@ const ofSettings = "settings"
 // eventFilters are the choices of events to see.
 var eventFilters = []choice{
 	{Value: "", Label: "Everything"}, {Value: ofSettings, Label: "Settings"}, {Value: "contact", Label: "Contacts"}, {Value: "conversation", Label: "Conversations"},
-	{Value: "message", Label: "Messages"}, {Value: "template", Label: "Templates"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
+	{Value: "message", Label: "Messages"}, {Value: "note", Label: "Notes"}, {Value: "template", Label: "Templates"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
 	{Value: "member", Label: "Members"}, {Value: "key", Label: "Keys"}, {Value: "webhook", Label: "Webhooks"}, {Value: "workspace", Label: "Workspace"},
 }
 
@@ -62,6 +62,8 @@ var eventWords = map[desk.EventType]string{
 	desk.MessageDelivered:    "delivered a message to",
 	desk.MessageRead:         "noted that a message was read by",
 	desk.MessageFailed:       "did not deliver a message to",
+	desk.NoteCreated:         "wrote a note on",
+	desk.NoteDeleted:         "deleted a note on",
 	desk.TemplateCreated:     "added the template",
 	desk.TemplateUpdated:     "changed the template",
 	desk.TemplateDeleted:     "removed the template",
@@ -150,7 +152,7 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 			return "somebody who was deleted", ""
 		}
 		return nameOf(people[contact]), "/contacts/" + contact.String()
-	case "conversation", "message":
+	case "conversation", "message", "note":
 		if people[contact] == nil {
 			return "somebody who was deleted", ""
 		}

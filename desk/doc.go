@@ -25,6 +25,7 @@
 //	hint.go          hints: which value is offered for a variable
 //	guess.go         guessing that from a variable's name
 //	conversation.go  conversations and messages, and delivery statuses
+//	note.go          notes of the team on a conversation
 //	send.go          a send: request, plan, attempt and outcome
 //	lease.go         leases: until when one process may work on something
 //	consent.go       stop and start words

@@ -28,6 +28,9 @@ const (
 	MessageRead      EventType = "message.read"
 	MessageFailed    EventType = "message.failed"
 
+	NoteCreated EventType = "note.created"
+	NoteDeleted EventType = "note.deleted"
+
 	TemplateCreated EventType = "template.created"
 	TemplateUpdated EventType = "template.updated"
 	TemplateDeleted EventType = "template.deleted"
@@ -58,6 +61,7 @@ var EventTypes = []EventType{
 	ContactCreated, ContactUpdated, ContactDeleted, ContactOptedOut, ContactOptedIn,
 	ConversationCreated, ConversationUpdated,
 	MessageReceived, MessageSent, MessageUpdated, MessageDelivered, MessageRead, MessageFailed,
+	NoteCreated, NoteDeleted,
 	TemplateCreated, TemplateUpdated, TemplateDeleted,
 	AttributeCreated, AttributeUpdated,
 	ChannelCreated, ChannelUpdated,
@@ -99,6 +103,7 @@ var eventNeeds = map[string]Permission{
 	"contact":      ContactsRead,
 	"conversation": ConversationsRead,
 	"message":      ConversationsRead,
+	"note":         ConversationsRead,
 	"template":     TemplatesRead,
 	"attribute":    AttributesRead,
 	"channel":      ChannelsRead,
@@ -214,8 +219,8 @@ type Event struct {
 	Type         EventType
 	Subject      ID     // the record's id; zero for one without a UUID
 	Key          string // the id of a record without a UUID: an attribute's key, CHANNEL/NAME/LANGUAGE of a template
-	Conversation ID     // of a message; otherwise zero
-	Contact      ID     // of a message or a conversation; otherwise zero
+	Conversation ID     // of a message or a note; otherwise zero
+	Contact      ID     // of a message, a note or a conversation; otherwise zero
 	TS           Time   // of a message, which is found by it; otherwise 0
 	Actor        Actor
 	At           Time

@@ -103,6 +103,9 @@ func (m *Message) ListBytes() int {
 	return n
 }
 
+// ListBytes is the note's size in a page.
+func (n *Note) ListBytes() int { return recordRoom + jsonBytes(n.Text) + jsonBytes(n.Author.Name) }
+
 // ListBytes is the template's size in a page.
 func (t *Template) ListBytes() int {
 	n := recordRoom + jsonBytes(t.Name) + jsonBytes(t.Header) + jsonBytes(t.Body)

@@ -27,7 +27,7 @@ import (
 var forgotten = flag.Int("forgotten", 12, "how many contacts TestErasureOfDeliveries deletes")
 
 // traceOf finds what only one person has: words, and numbers.
-var traceOf = regexp.MustCompile(`(external|email|newname|name|note|crm|plan|text)-of-person-\d{5}|4930\d{6}7`)
+var traceOf = regexp.MustCompile(`(external|email|newname|name|note|crm|plan|text|remark)-of-person-\d{5}|4930\d{6}7`)
 
 func tracesIn(texts ...[]byte) map[string]bool {
 	found := map[string]bool{}
@@ -211,7 +211,7 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 	s := serve(t, d.dir, slices.Concat([]string{"--webhook-allow", "127.0.0.0/8", "--webhook-schedule", "300ms,2s,1s,1s"}, in)...)
 	c := s.client(t, key, 8)
 	endpoint := newEcho(t)
-	added := c.must(t, 201, "POST", "/webhooks", fmt.Sprintf(`{"url":%q,"types":["contact.*","conversation.*","message.*"]}`, endpoint.URL))
+	added := c.must(t, 201, "POST", "/webhooks", fmt.Sprintf(`{"url":%q,"types":["contact.*","conversation.*","message.*","note.*"]}`, endpoint.URL))
 	hook := decode[struct{ Data struct{ ID string } }](t, added).Data.ID
 
 	// The people, each with a conversation.
@@ -241,6 +241,12 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 			}
 		}
 	})
+	for _, one := range decode[struct {
+		Data []struct{ ID, LastMessagePreview string }
+	}](t, []byte(strings.ReplaceAll(
+		string(c.must(t, 200, "GET", "/conversations?limit=200", "")), "last_message_preview", "LastMessagePreview"))).Data {
+		c.must(t, 201, "POST", "/conversations/"+one.ID+"/notes", fmt.Sprintf(`{"text":%q}`, strings.Replace(one.LastMessagePreview, "text", "remark", 1)))
+	}
 	known := func(tables map[string][]byte) (all, responses map[string]bool) {
 		for _, content := range tables {
 			all = merged(all, tracesIn(content))
@@ -250,9 +256,9 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 	var all, responses map[string]bool
 	waitFor(t, "what the endpoint answers, stored", func() bool {
 		all, responses = known(d.dump(t))
-		return len(responses) > count // of seven or eight of a person
+		return len(responses) > count // of eight or nine of a person
 	})
-	if len(all) < 8*count {
+	if len(all) < 9*count {
 		t.Fatalf("only %d traces of %d people are stored", len(all), count)
 	}
 
@@ -277,7 +283,7 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 	}
 	endpoint.look(func() { endpoint.over = time.Now().Unix() + 1 })
 	release()
-	stays := tracesIn([]byte(people[count]), []byte(word("text", count)), []byte(word("plan", count)))
+	stays := tracesIn([]byte(people[count]), []byte(word("text", count)), []byte(word("plan", count)), []byte(word("remark", count)))
 	left := func(what string, texts ...[]byte) {
 		t.Helper()
 		for trace := range tracesIn(texts...) {

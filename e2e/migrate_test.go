@@ -103,6 +103,8 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	conversations := decode[struct{ Data []struct{ ID string } }](t, c.must(t, 200, "GET", "/conversations", "")).Data
 	c.must(t, 200, "PUT", "/conversations/"+conversations[0].ID+"/status", `{"status":"closed"}`)
 	c.must(t, 200, "PUT", "/conversations/"+conversations[1].ID+"/assignee", `{"member":"`+members[0]+`"}`)
+	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"ünï \"x\"\n🎈","member":"`+members[0]+`"}`)
+	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"second"}`)
 	s.stop(t)
 	return w
 }
@@ -166,6 +168,7 @@ func (w migratedWorkspace) answers(t *testing.T, s *server) map[string]string {
 	}
 	for _, id := range conversations {
 		pages("/conversations/" + id + "/messages?limit=2")
+		pages("/conversations/" + id + "/notes?limit=1")
 	}
 	return all
 }

@@ -343,12 +343,13 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 	return p.fail
 }
 
-// eraseConversations deletes the conversations of contacts with all messages. Each
+// eraseConversations deletes the conversations of contacts with all messages and notes. Each
 // statement sees what was committed before it, so it first waits for transactions that
 // write into one of them.
 func eraseConversations(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {
 	const of = ` FROM conversations WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
 	p.put(`SELECT 1`+of+` ORDER BY id FOR UPDATE`, uuid(ws), contacts)
 	p.put(`DELETE FROM messages WHERE workspace_id = $1 AND conversation_id IN (SELECT id`+of+`)`, uuid(ws), contacts)
+	p.put(`DELETE FROM notes WHERE workspace_id = $1 AND conversation_id IN (SELECT id`+of+`)`, uuid(ws), contacts)
 	p.put(`DELETE`+of, uuid(ws), contacts)
 }

@@ -176,7 +176,7 @@ func (f *feed) Scan(after, upTo int64, types []desk.EventType, limit int) ([]des
 // Records reads all records in one round trip. Those that are more than a page are not
 // read, and the page ends before their events.
 func (f *feed) Records(page *app.EventPage) error {
-	var contacts, conversations, in, messages []uuid
+	var contacts, conversations, in, messages, noted, notes []uuid
 	var at []int64
 	add := func(list *[]uuid, known map[uuid]bool, id desk.ID) bool {
 		if known[uuid(id)] {
@@ -198,6 +198,10 @@ func (f *feed) Records(page *app.EventPage) error {
 		case "message":
 			if add(&messages, known, e.Subject) {
 				in, at = append(in, uuid(conversation)), append(at, int64(e.TS))
+			}
+		case "note":
+			if add(&notes, known, e.Subject) {
+				noted = append(noted, uuid(conversation))
 			}
 		}
 	}
@@ -228,6 +232,13 @@ func (f *feed) Records(page *app.EventPage) error {
 		page.Messages[m.ID] = m
 		return nil
 	}, eventMessagesQuery, uuid(f.ws), in, at, messages)
+	f.each(func(row pgx.Row) error {
+		n, err := readNote(row)
+		if err == nil {
+			page.Notes[n.ID] = n
+		}
+		return err
+	}, eventNotesQuery, uuid(f.ws), noted, notes)
 	if err := f.send("records of events"); err != nil {
 		return err
 	}

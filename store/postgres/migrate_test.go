@@ -31,5 +31,6 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00018_access.sql":        "ecdaa929554cb9cf03daf7a44221690f457158c390b560cd746ec2dd23d0bff3",
 		"00019_log.sql":           "33241c0dfba00155446948d163b508442b40604c9d2e9a486e47eff8f5a207ce",
 		"00020_daily.sql":         "d67913887067e0c5da8f05e3cc40d796f0864283d648fa04b3cb80377ac235fa",
+		"00021_notes.sql":         "d25203a5499ca54c16ef8e187b4847d0609db946be885f6edfac85f8273e6507",
 	})
 }

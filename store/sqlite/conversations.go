@@ -363,13 +363,17 @@ func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 const (
 	eraseMessagesQuery = `DELETE FROM messages WHERE workspace_id = ?1 AND conversation_id IN
 	(SELECT id FROM conversations` + byContact + ` WHERE workspace_id = ?1 AND contact_id = ?2)`
+	eraseNotesQuery = `DELETE FROM notes WHERE workspace_id = ?1 AND conversation_id IN
+	(SELECT id FROM conversations` + byContact + ` WHERE workspace_id = ?1 AND contact_id = ?2)`
 	eraseConversationsQuery = `DELETE FROM conversations` + byContact + ` WHERE workspace_id = ? AND contact_id = ?`
 )
 
-// eraseConversations deletes a contact's conversations with all messages.
+// eraseConversations deletes a contact's conversations with all messages and notes.
 func eraseConversations(c conn, ws, contact desk.ID) error {
-	if err := c.stmt(eraseMessagesQuery).id(ws).id(contact).run(); err != nil {
-		return err
+	for _, query := range []string{eraseMessagesQuery, eraseNotesQuery, eraseConversationsQuery} {
+		if err := c.stmt(query).id(ws).id(contact).run(); err != nil {
+			return err
+		}
 	}
-	return c.stmt(eraseConversationsQuery).id(ws).id(contact).run()
+	return nil
 }

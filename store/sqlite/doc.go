@@ -14,6 +14,7 @@
 //	workspaces.go     deleting a workspace
 //	channels.go       channels and their templates
 //	conversations.go  conversations and messages
+//	notes.go          notes on conversations
 //	attempts.go       sends and their keys
 //	inbound.go        inbound items, early statuses, opt-outs
 //	callbacks.go      bodies of callbacks, and the people whom they name

@@ -185,6 +185,10 @@ func (f *feed) Records(page *app.EventPage) error {
 			if _, known := page.Messages[e.Subject]; !known {
 				page.Messages[e.Subject], err = one("message", f.c.stmt(eventMessageQuery).id(f.ws).id(conversation).time(e.TS).id(e.Subject), readMessage)
 			}
+		case "note":
+			if _, known := page.Notes[e.Subject]; !known {
+				page.Notes[e.Subject], err = one("note", f.c.stmt(noteQuery).id(f.ws).id(conversation).id(e.Subject), readNote)
+			}
 		}
 		return err
 	})

@@ -38,6 +38,7 @@ func Tables() []Table {
 		table("claims", "workspace_id kind value share", "contact_id"),
 		table("conversations", "workspace_id id", "channel_id contact_id status assigned_member_id assigned_via preview last_message_at created_at"),
 		table("messages", "workspace_id conversation_id ts id", "channel_id direction external_id text delivery failure opt_in_key opt_in_at opt_in_request opt_in_member template"),
+		table("notes", "workspace_id conversation_id id", "text author_type author_id author_name created_at"),
 		table(attemptsTable, "workspace_id id", "key hash actor_kind actor_id phase created_at lease_until settled_at settled_hour contact_id number plan external_id refusal notes erased "+answerColumn),
 		table("send_keys", "workspace_id key", "attempt_id"),
 		table("opt_outs", "workspace_id number_hash", "since at"),

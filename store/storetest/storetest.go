@@ -10,6 +10,7 @@
 //	settings.go       workspaces, attributes, members, keys, channels
 //	tx.go             transactions: all or nothing, alone, in one workspace
 //	conversations.go  conversations and messages
+//	notes.go          notes on conversations
 //	attempts.go       sends, their keys, expiry and erasure
 //	inbound.go        inbound items, leases, early statuses, opt-outs
 //	callbacks.go      bodies of callbacks, and their erasure with a contact
@@ -78,6 +79,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"message/order_and_places":            messageOrder,
 		"message/external_ids_are_unique":     messageExternalIDs,
 		"message/by_references":               messagesByReferences,
+		"note/pages_and_deletion":             notes,
 		"attempt/fields_survive":              attemptFieldsSurvive,
 		"attempt/keys":                        attemptKeys,
 		"attempt/lists":                       attemptLists,

@@ -47,7 +47,7 @@ func workspaceDeletion(t *testing.T, s app.Store) {
 			m := newMessage(at.conversation)
 			m.ExternalID = "x"
 			attempt := desk.Attempt{ID: newID(), Key: "k", Phase: desk.InDoubt, CreatedAt: 1}
-			return errors.Join(tx.PutConversation(at.conversation), tx.PutMessage(m), tx.PutAttempt(&attempt), tx.TakeKey("k", attempt.ID),
+			return errors.Join(tx.PutConversation(at.conversation), tx.PutMessage(m), tx.PutNote(&desk.Note{ID: newID(), ConversationID: at.conversation.ID, Text: "x"}), tx.PutAttempt(&attempt), tx.TakeKey("k", attempt.ID),
 				tx.SetOptOut(app.NumberHash{1}, app.OptOut{Since: 1, At: 1}), tx.KeepStatus(at.channel, desk.StatusUpdate{ExternalID: "y", Delivery: desk.Sent, At: 1}),
 				tx.PutCallback(item), tx.PutInbound(item), tx.PutCallbackPeople(item, []string{"905321112233"}))
 		})

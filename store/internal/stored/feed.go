@@ -38,6 +38,7 @@ func ReadFeed(r FeedReader, q app.EventQuery, which func(*desk.Settings) ([]desk
 	}
 	page := &app.EventPage{
 		Settings: settings, Contacts: map[desk.ID]*desk.Contact{}, Conversations: map[desk.ID]*desk.Conversation{}, Messages: map[desk.ID]*desk.Message{},
+		Notes: map[desk.ID]*desk.Note{},
 	}
 	if page.Oldest, page.Newest, err = r.Ends(); err != nil {
 		return nil, err

@@ -1,0 +1,86 @@
+package app
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// Notes returns a page of a conversation's notes, newest first, and the cursor of the next
+// page, "" if there is none. It returns NotFound if there is no such conversation, and
+// InvalidRequest for a cursor that it did not give out.
+func (a *App) Notes(ctx context.Context, p Principal, conversation desk.ID, cursor string, limit int) ([]*desk.Note, string, error) {
+	if err := p.Allow(desk.ConversationsRead); err != nil {
+		return nil, "", err
+	}
+	if _, err := a.store.Conversation(ctx, p.Workspace(), conversation); err != nil {
+		return nil, "", err
+	}
+	list := cursorList{p.Workspace(), "notes", conversation.String()}
+	var before *desk.ID
+	if cursor != "" {
+		place, err := a.cursors.open(list, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		before = (*desk.ID)(place)
+	}
+	page, next, err := a.store.Notes(ctx, p.Workspace(), conversation, before, limit)
+	if err != nil || next == nil {
+		return page, "", err
+	}
+	return page, a.cursors.seal(list, next[:]), nil
+}
+
+// AddNote stores a note on a conversation. member is the id or e-mail of the member who
+// speaks, null or absent for the caller. It returns NotFound, InvalidRequest if there is no such
+// member, and Unauthorized or Forbidden if the caller was changed meanwhile.
+func (a *App) AddNote(ctx context.Context, p Principal, conversation desk.ID, text string, member desk.Field[string]) (n *desk.Note, err error) {
+	err = a.changeNotes(ctx, p, conversation, func(tx Tx, c *desk.Conversation) (desk.EventType, desk.ID, error) {
+		author := tx.Settings().AuthorOf(p.Actor)
+		if member.Has() {
+			m := tx.Settings().ResolveMember(member.Value)
+			if m == nil {
+				return "", desk.ID{}, desk.InvalidAt("/member", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
+			}
+			author = desk.Author{Type: desk.AuthorMember, ID: m.ID, Name: m.Name}
+		}
+		n = &desk.Note{ID: a.newID(), ConversationID: c.ID, Text: text, Author: author, CreatedAt: a.now()}
+		return desk.NoteCreated, n.ID, tx.PutNote(n)
+	})
+	return n, err
+}
+
+// DeleteNote deletes a note. It returns NotFound, and Unauthorized or Forbidden if the
+// caller was changed meanwhile.
+func (a *App) DeleteNote(ctx context.Context, p Principal, conversation, id desk.ID) error {
+	return a.changeNotes(ctx, p, conversation, func(tx Tx, _ *desk.Conversation) (desk.EventType, desk.ID, error) {
+		there, err := tx.DeleteNote(conversation, id)
+		if err == nil && !there {
+			err = desk.NoNote()
+		}
+		return desk.NoteDeleted, id, err
+	})
+}
+
+// changeNotes makes a change that has an event. A transaction that deletes the contact
+// waits for this one, or is seen by it.
+func (a *App) changeNotes(ctx context.Context, p Principal, conversation desk.ID, change func(Tx, *desk.Conversation) (desk.EventType, desk.ID, error)) error {
+	return a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+		if err := p.still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
+			return err
+		}
+		c, err := tx.Conversation(conversation)
+		if err != nil {
+			return err
+		}
+		if c == nil {
+			return desk.NoConversation()
+		}
+		event, note, err := change(tx, c)
+		if err != nil {
+			return err
+		}
+		return tx.Append(desk.Event{Type: event, Subject: note, Conversation: c.ID, Contact: c.ContactID, Actor: p.Actor, At: a.now()})
+	})
+}

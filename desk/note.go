@@ -1,0 +1,20 @@
+package desk
+
+// MaxNoteText is how many characters a note may have (contract-talk §6).
+const MaxNoteText = 4000
+
+// A Note is what a team writes down about a conversation. The person never sees it: notes
+// are records of their own, and what sends messages does not know them.
+type Note struct {
+	ID             ID
+	ConversationID ID
+	Text           string
+	Author         Author
+	CreatedAt      Time
+}
+
+// ParseNoteText returns the text of a note, trimmed: 1 to 4,000 characters.
+func ParseNoteText(s string) (string, error) { return parseText(s, "a note", 1, MaxNoteText) }
+
+// NoNote is the answer for an id that no note of the conversation has.
+func NoNote() *Error { return NotFoundf("no note of this conversation has this id") }
