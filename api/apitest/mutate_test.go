@@ -59,7 +59,7 @@ func TestMutator_covers(t *testing.T) {
 	m.Learn("cursor", "abc.def")
 	operations, applied := map[Operation]int{}, map[string]int{}
 	counts := map[int]int{}
-	for range 5000 {
+	for range 200 * len(d.Operations()) {
 		_, _, header, _ := m.Next()
 		op, names := m.Last()
 		operations[op]++
