@@ -24,11 +24,11 @@ func (s *Simulator) check(m *message) *Failure {
 	if fail := s.checkLimits(m); fail != nil {
 		return fail
 	}
-	if m.kind == "text" {
+	if m.kind != "template" {
 		if s.set.Window == WindowSync && !s.open(m) {
 			return refusal(131047, "")
 		}
-		return nil
+		return s.checkMedia(m)
 	}
 	if fail := checkStatus(m, template); fail != nil {
 		return fail

@@ -20,6 +20,10 @@ type control struct {
 func (s *Simulator) calls() []control {
 	return []control{
 		{"POST /_sim/inbound", `{"from":"905321112233","name":"Ayşe","text":"Merhaba"}`, s.postInbound},
+		{"POST /_sim/echo", `{"from":"905321112233","text":"typed in the phone app"}`, s.postEcho},
+		{"GET /_sim/media", "the files that were uploaded, or sent by people", s.getMedia},
+		{"POST /_sim/media/{id}", `{"fault":"fail:2"}`, s.postMediaFault},
+		{"GET /_sim/reads", "the messages that were marked as read", s.getReads},
 		{"GET /_sim/sends", "what was accepted; ?callback=ID counts one", s.getSends},
 		{"GET /_sim/deliveries", "the last webhooks, and how they were answered", s.getDeliveries},
 		{"GET /_sim/rules", "the scripted outcomes, first match wins", s.getRules},
@@ -60,6 +64,10 @@ func ControlHelp() string {
 
 // outcomeHelp explains the less obvious outcomes, and how to break a channel.
 const outcomeHelp = `
+A person's message of type image, video, audio, document or sticker has a file: "file" is its content in
+base64, "mime" its type, "filename" its name, and "fault" what goes wrong when it is fetched:
+` + faultHelp + `.
+
 An outcome can have a delay before its first status, as {"kind":"accept_lose_response","delay":"30s"}.
 auth_error refuses every call from then on, until DELETE /_sim/rules. pair_throttle accepts until the
 person's allowance is used up. A refusal has a code: {"kind":"refuse","code":131030}.
@@ -117,17 +125,53 @@ func body(r *http.Request) ([]byte, error) { return io.ReadAll(io.LimitReader(r.
 // posted waits for the webhook, and returns how it was answered.
 func posted(d *Delivery) (any, error) {
 	status := d.Wait()
-	return map[string]any{"wamid": d.ID, "webhook_status": status, "tries": len(d.Answers())}, nil
+	answer := map[string]any{"wamid": d.ID, "webhook_status": status, "tries": len(d.Answers())}
+	if d.Media != "" {
+		answer["media_id"] = d.Media
+	}
+	return answer, nil
 }
 
 var done = map[string]bool{"success": true}
 
 func (s *Simulator) postInbound(r *http.Request) (any, error) {
-	in, err := read(r, Inbound{})
+	in, err := readInbound(r)
 	if err != nil {
 		return nil, err
 	}
 	return posted(s.Inbound(in))
+}
+
+func (s *Simulator) postEcho(r *http.Request) (any, error) {
+	in, err := readInbound(r)
+	if err != nil {
+		return nil, err
+	}
+	return posted(s.Echo(in))
+}
+
+func readInbound(r *http.Request) (Inbound, error) {
+	in, err := read(r, Inbound{})
+	if err == nil {
+		_, err = parseFault(in.Fault)
+	}
+	return in, err
+}
+
+func (s *Simulator) getMedia(*http.Request) (any, error) { return s.Media(), nil }
+
+func (s *Simulator) postMediaFault(r *http.Request) (any, error) {
+	in, err := read(r, struct {
+		Fault string `json:"fault"`
+	}{})
+	if err != nil {
+		return nil, err
+	}
+	return done, s.SetFault(r.PathValue("id"), in.Fault)
+}
+
+func (s *Simulator) getReads(*http.Request) (any, error) {
+	return map[string]any{"reads": append([]ReadReceipt{}, s.Reads()...)}, nil
 }
 
 func (s *Simulator) getSends(r *http.Request) (any, error) {

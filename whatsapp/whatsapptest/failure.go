@@ -40,6 +40,7 @@ var codes = map[int]known{
 	104:    {401, "Incorrect signature", ""},
 	190:    {401, "Error validating access token: Session has expired.", ""},
 	200:    {403, "Permissions error", ""},
+	470:    {400, "Message failed to send because more than 24 hours have passed since the customer last replied to this number", ""},
 	341:    {400, "Feature limit reached", ""},
 	368:    {403, "Temporarily blocked for policies violations", ""},
 	506:    {400, "Duplicate post", ""},

@@ -35,14 +35,22 @@ func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := s.newCall(w, r)
+	if strings.HasPrefix(r.URL.Path, "/_media/") {
+		s.serveMedia(c)
+		return
+	}
 	parts := versioned.FindStringSubmatch(r.URL.Path)
 	if parts == nil {
 		s.answer(c, nil, refusal(2500, "%s is neither /v{N}.0/{id} nor /v{N}.0/{id}/{edge}", r.URL.Path))
 		return
 	}
 	c.version, c.id, c.edge = parts[1], parts[2], parts[3]
-	if r.Method == http.MethodPost && c.edge == "messages" {
+	switch {
+	case r.Method == http.MethodPost && c.edge == "messages":
 		s.postMessage(c)
+		return
+	case r.Method == http.MethodPost && c.edge == "media":
+		s.postMedia(c)
 		return
 	}
 	body, fail := s.graph(c)
@@ -127,6 +135,8 @@ func (s *Simulator) graph(c *call) (any, *Failure) {
 		return s.object(c, s.business(), "currency", "country")
 	case phone + "/":
 		return s.object(c, s.phone(), "certificate", "is_official_business_account", "last_onboarded_time", "messaging_limit_tier", "search_visibility")
+	case media + "/":
+		return s.mediaNode(c)
 	case template + "/":
 		return s.object(c, s.templateByID(c.id), templateFields...)
 	case business + "/phone_numbers":
@@ -151,9 +161,10 @@ const (
 	business = "WhatsAppBusinessAccount"
 	phone    = "WhatsAppBusinessPhoneNumber"
 	template = "WhatsAppBusinessHSM"
+	media    = "WhatsAppMedia"
 )
 
-var edges = []string{"message_templates", "messages", "phone_numbers", "subscribed_apps"}
+var edges = []string{"media", "message_templates", "messages", "phone_numbers", "subscribed_apps"}
 
 // templateFields may be requested even if a template lacks them.
 var templateFields = []string{
@@ -171,6 +182,11 @@ func (s *Simulator) node(id string) string {
 		return phone
 	case s.templateByID(id) != nil:
 		return template
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file(id) != nil {
+		return media
 	}
 	return ""
 }

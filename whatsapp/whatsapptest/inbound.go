@@ -3,6 +3,7 @@ package whatsapptest
 import (
 	"fmt"
 	"maps"
+	"time"
 )
 
 // An Inbound is a message from a person.
@@ -25,9 +26,25 @@ type Inbound struct {
 
 	// Content replaces keys of the object of the type.
 	Content map[string]any `json:"content,omitempty"`
+
+	// At is when it was sent, by default now.
+	At time.Time `json:"at,omitzero"`
+
+	// File is the content of an image, video, audio, document or sticker, by default a small
+	// one. Fault is what goes wrong when it is fetched: the first N tries fail (fail:N), are
+	// cut short (truncate:N) or get other bytes (corrupt:N); it does not exist (gone); so
+	// many bytes come (size:BYTES); they come late (slow:10s); or it is elsewhere
+	// (redirect:URL, url:URL).
+	File     []byte `json:"file,omitempty"`
+	MIME     string `json:"mime,omitempty"`
+	Filename string `json:"filename,omitempty"`
+	Fault    string `json:"fault,omitempty"`
+
+	media string // the id of its file
 }
 
-// Inbound posts a message from a person, which opens the customer service window.
+// Inbound posts a message from a person, which opens the customer service window. It
+// panics if there is no such fault.
 func (s *Simulator) Inbound(in Inbound) *Delivery {
 	s.mu.Lock()
 	d := s.inbound(&in)
@@ -51,11 +68,14 @@ func (s *Simulator) inbound(in *Inbound) *Delivery {
 		s.userIDs[in.From] = in.UserID
 	}
 	orElse(&in.Type, "text")
+	orElse(&in.At, s.c.Now())
 	if in.ID == "" {
 		in.ID = s.wamid()
 	}
 	for _, who := range []string{in.From, in.UserID} {
-		s.lastInbound[who] = s.c.Now()
+		if s.lastInbound[who].Before(in.At) {
+			s.lastInbound[who] = in.At
+		}
 		if in.Name != "" {
 			s.names[who] = in.Name
 		}
@@ -71,11 +91,40 @@ func (s *Simulator) inbound(in *Inbound) *Delivery {
 	}
 	value["contacts"] = []any{contact}
 	value["messages"] = []any{s.inboundMessage(in)}
-	return &Delivery{ID: in.ID, Body: envelope(s.entry(change("messages", value)))}
+	return &Delivery{ID: in.ID, Media: in.media, Body: envelope(s.entry(change("messages", value)))}
+}
+
+// Echo posts a message that the business typed in the phone app, to the person in From. It
+// opens no window.
+func (s *Simulator) Echo(in Inbound) *Delivery {
+	s.mu.Lock()
+	orElse(&in.Type, "text")
+	orElse(&in.From, "905321112233")
+	orElse(&in.At, s.c.Now())
+	if in.ID == "" {
+		in.ID = s.wamid()
+	}
+	m := map[string]any{"from": s.c.DisplayNumber, "to": in.From, "id": in.ID, "timestamp": seconds(in.At)}
+	if in.ReplyTo != "" && in.Type != "reaction" {
+		m["context"] = map[string]any{"from": in.From, "id": in.ReplyTo}
+	}
+	key, content := s.content(&in)
+	if m["type"] = key; content != nil {
+		m[key] = content
+	}
+	value := s.value()
+	value["message_echoes"] = []any{m}
+	d := &Delivery{ID: in.ID, Media: in.media, Body: envelope(s.entry(change("smb_message_echoes", value)))}
+	signing := s.set.Signing
+	s.mu.Unlock()
+	if in.Twice {
+		s.deliver(&Delivery{ID: d.ID, Body: d.Body}, signing)
+	}
+	return s.deliver(d, signing)
 }
 
 func (s *Simulator) inboundMessage(in *Inbound) map[string]any {
-	m := map[string]any{"id": in.ID, "timestamp": seconds(s.c.Now())}
+	m := map[string]any{"id": in.ID, "timestamp": seconds(in.At)}
 	if in.From != "" {
 		m["from"] = in.From
 	}
@@ -85,7 +134,7 @@ func (s *Simulator) inboundMessage(in *Inbound) map[string]any {
 	if in.ReplyTo != "" && in.Type != "reaction" {
 		m["context"] = map[string]any{"from": s.c.DisplayNumber, "id": in.ReplyTo}
 	}
-	key, content := in.content()
+	key, content := s.content(in)
 	m["type"] = key
 	if in.Type == "unsupported" {
 		e := inWebhook(131051, "")
@@ -124,8 +173,8 @@ func (s *Simulator) contact(waID, userID string) map[string]any {
 	return c
 }
 
-// content returns the key of the message's content, and the content.
-func (in *Inbound) content() (key string, content any) {
+// content returns the key of the message's content, and the content. s.mu is held.
+func (s *Simulator) content(in *Inbound) (key string, content any) {
 	key = in.Type
 	o := map[string]any{}
 	text := func(key, byDefault string) {
@@ -133,8 +182,8 @@ func (in *Inbound) content() (key string, content any) {
 		orElse(&value, byDefault)
 		o[key] = value
 	}
-	media := func(mime string) {
-		o["id"], o["mime_type"], o["sha256"] = "3000000001", mime, "c2FtcGxl"
+	file := func() {
+		maps.Copy(o, s.attach(in))
 		if in.Text != "" {
 			o["caption"] = in.Text
 		}
@@ -142,18 +191,17 @@ func (in *Inbound) content() (key string, content any) {
 	switch in.Type {
 	case "text":
 		text("body", "")
-	case "image":
-		media("image/jpeg")
-	case "video":
-		media("video/mp4")
+	case "image", "video":
+		file()
 	case "audio":
-		media("audio/ogg; codecs=opus")
+		file()
 		o["voice"] = true
 	case "document":
-		media("application/pdf")
-		o["filename"] = "document.pdf"
+		orElse(&in.Filename, "document.pdf")
+		file()
+		o["filename"] = in.Filename
 	case "sticker":
-		media("image/webp")
+		file()
 		o["animated"] = false
 	case "location":
 		o["latitude"], o["longitude"] = 41.0082, 28.9784

@@ -12,11 +12,15 @@ import (
 
 // A message is a posted message of correct form.
 type message struct {
-	read       bool // it marks another one as read
+	read       string // the message that it marks as read
 	to         string
 	recipient  string
 	kind       string
-	text       string
+	text       string // the body, or the caption
+	buttons    []Button
+	media      string // the id of its file
+	filename   string
+	quoted     string
 	template   string
 	language   string
 	components []component
@@ -70,7 +74,7 @@ func (o object) markRead() (*message, *Failure) {
 	if fail == nil && !strings.HasPrefix(id, "wamid.") {
 		fail = refusal(131009, "Param message_id is not valid")
 	}
-	return &message{read: true}, fail
+	return &message{read: id}, fail
 }
 
 func (o object) message() (*message, *Failure) {
@@ -79,8 +83,8 @@ func (o object) message() (*message, *Failure) {
 	if m.kind, fail = o.text("type", true); fail != nil {
 		return nil, fail
 	}
-	if m.kind != "template" && m.kind != "text" {
-		return nil, refusal(100, "the simulator takes only template and text, not type %q", m.kind)
+	if !slices.Contains(messageTypes, m.kind) {
+		return nil, refusal(100, "the simulator takes only %s, not type %q", strings.Join(messageTypes, ", "), m.kind)
 	}
 	if fail := o.only("messaging_product", "recipient_type", "to", "recipient", "type", m.kind, "biz_opaque_callback_data", "context"); fail != nil {
 		return nil, fail
@@ -89,16 +93,23 @@ func (o object) message() (*message, *Failure) {
 	if fail != nil {
 		return nil, fail
 	}
-	if m.kind == "text" {
+	switch m.kind {
+	case "text":
 		fail = part.textMessage(&m)
-	} else {
+	case "template":
 		fail = part.templateMessage(&m)
+	case "interactive":
+		fail = part.interactiveMessage(&m)
+	default:
+		fail = part.mediaMessage(&m)
 	}
 	if fail != nil {
 		return nil, fail
 	}
 	return &m, o.envelope(&m)
 }
+
+var messageTypes = []string{"template", "text", "interactive", "image", "video", "audio", "document", "sticker"}
 
 // envelope reads the fields of all messages.
 func (o object) envelope(m *message) (fail *Failure) {
@@ -134,9 +145,121 @@ func (o object) envelope(m *message) (fail *Failure) {
 		fail = quoted.only("message_id")
 	}
 	if fail == nil {
-		_, fail = quoted.text("message_id", true)
+		m.quoted, fail = quoted.text("message_id", true)
 	}
 	return fail
+}
+
+func (o object) mediaMessage(m *message) (fail *Failure) {
+	known := map[string][]string{"image": {"caption"}, "video": {"caption"}, "document": {"caption", "filename"}}[m.kind]
+	if fail = o.only(append(known, "id", "link")...); fail != nil {
+		return fail
+	}
+	link, fail := o.text("link", false)
+	if fail != nil {
+		return fail
+	}
+	if m.media, fail = o.text("id", false); fail != nil {
+		return fail
+	}
+	if (m.media == "") == (link == "") {
+		return refusal(100, "Param %s must have either 'id' or 'link'", o.where)
+	}
+	if m.filename, fail = o.text("filename", false); fail != nil {
+		return fail
+	}
+	if m.text, fail = o.text("caption", false); fail != nil {
+		return fail
+	}
+	if utf8.RuneCountInString(m.text) > 1024 {
+		return refusal(100, "Param %s['caption'] must be at most 1024 characters long.", o.where)
+	}
+	return nil
+}
+
+// interactiveMessage reads a question with reply buttons.
+func (o object) interactiveMessage(m *message) (fail *Failure) {
+	if fail = o.only("type", "header", "body", "footer", "action"); fail != nil {
+		return fail
+	}
+	kind, fail := o.text("type", true)
+	if fail != nil {
+		return fail
+	}
+	if kind != "button" {
+		return refusal(100, "the simulator takes only interactive messages of type button, not %q", kind)
+	}
+	body, fail := o.object("body", true)
+	if fail == nil {
+		fail = body.only("text")
+	}
+	if fail != nil {
+		return fail
+	}
+	if m.text, fail = body.text("text", true); fail != nil {
+		return fail
+	}
+	if utf8.RuneCountInString(m.text) > 1024 {
+		return refusal(131009, "Body text length invalid. Min length: 1, Max length: 1024")
+	}
+	action, fail := o.object("action", true)
+	if fail == nil {
+		fail = action.only("buttons")
+	}
+	if fail != nil {
+		return fail
+	}
+	list, fail := action.list("buttons")
+	if fail != nil {
+		return fail
+	}
+	if n := len(list); n < 1 || n > 3 {
+		return refusal(131009, "Invalid buttons count. Min allowed buttons: 1, Max allowed buttons: 3")
+	}
+	for _, item := range list {
+		b, fail := item.button()
+		if fail != nil {
+			return fail
+		}
+		if slices.ContainsFunc(m.buttons, func(c Button) bool { return c.ID == b.ID || c.Title == b.Title }) {
+			return refusal(131009, "Duplicated button id or title is not allowed")
+		}
+		m.buttons = append(m.buttons, b)
+	}
+	return nil
+}
+
+func (o object) button() (b Button, fail *Failure) {
+	if fail = o.only("type", "reply"); fail != nil {
+		return b, fail
+	}
+	kind, fail := o.text("type", true)
+	if fail == nil && kind != "reply" {
+		fail = refusal(100, "%s: type must be one of {REPLY} - got %q", o.where, kind)
+	}
+	if fail != nil {
+		return b, fail
+	}
+	reply, fail := o.object("reply", true)
+	if fail == nil {
+		fail = reply.only("id", "title")
+	}
+	if fail != nil {
+		return b, fail
+	}
+	if b.ID, fail = reply.text("id", true); fail != nil {
+		return b, fail
+	}
+	if b.Title, fail = reply.text("title", true); fail != nil {
+		return b, fail
+	}
+	if utf8.RuneCountInString(b.ID) > 256 || b.ID != strings.TrimSpace(b.ID) {
+		return b, refusal(131009, "Button id length invalid. Min length: 1, Max length: 256, no spaces around it")
+	}
+	if utf8.RuneCountInString(b.Title) > 20 || strings.ContainsAny(b.Title, "\n\r") {
+		return b, refusal(131009, "Button title length invalid. Min length: 1, Max length: 20, on one line")
+	}
+	return b, nil
 }
 
 func (o object) textMessage(m *message) (fail *Failure) {

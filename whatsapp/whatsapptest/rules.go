@@ -120,6 +120,7 @@ func strictly(b []byte, v any) error {
 type Match struct {
 	To       string  `json:"to,omitempty"` // compared by digits only
 	Template string  `json:"template,omitempty"`
+	Type     string  `json:"type,omitempty"` // of the message, such as text
 	Callback string  `json:"callback,omitempty"`
 	Next     int     `json:"next,omitempty"`  // only this many messages
 	Share    float64 `json:"share,omitempty"` // only this share of them: 0.01 is one in a hundred
@@ -171,7 +172,7 @@ func (r *Rule) live() bool { return r.Match.Next == 0 || r.taken < r.Match.Next 
 
 func (m Match) fits(msg *message) bool {
 	return (m.To == "" || m.To == msg.recipient || digits(m.To) != "" && digits(m.To) == digits(msg.to)) &&
-		(m.Template == "" || m.Template == msg.template) &&
+		(m.Template == "" || m.Template == msg.template) && (m.Type == "" || m.Type == msg.kind) &&
 		(m.Callback == "" || m.Callback == msg.callback)
 }
 

@@ -41,7 +41,10 @@ func (s *Simulator) postMessage(c *call) {
 		s.answer(c, nil, fail)
 		return
 	}
-	if m.read {
+	if m.read != "" {
+		s.mu.Lock()
+		s.reads = append(s.reads, ReadReceipt{m.read, s.c.Now()})
+		s.mu.Unlock()
 		s.answer(c, map[string]any{"success": true}, nil)
 		return
 	}
@@ -77,7 +80,7 @@ func (s *Simulator) take(m *message) (Send, Outcome, *Failure) {
 		return Send{}, Outcome{}, fail
 	}
 	o, scripted := s.decide(m)
-	if !scripted && m.kind == "text" && s.set.Window == WindowAsync && !s.open(m) {
+	if !scripted && m.kind != "template" && s.set.Window == WindowAsync && !s.open(m) {
 		o = Outcome{Kind: AcceptThenFailed, Code: 131047}
 	}
 	if fail := s.refuse(m, &o); fail != nil {
@@ -144,7 +147,7 @@ func (o Outcome) accepts() bool {
 func (s *Simulator) sendOf(m *message, o Outcome) Send {
 	snd := Send{
 		ID: s.wamid(), To: m.to, Recipient: m.recipient, WaID: s.waID(m.to), Type: m.kind, Template: m.template, Language: m.language,
-		Text: m.text, Callback: m.callback, Outcome: o.Kind, At: s.c.Now(), category: "service",
+		Text: m.text, Buttons: m.buttons, Media: m.media, Filename: m.filename, Quoted: m.quoted, Callback: m.callback, Outcome: o.Kind, At: s.c.Now(), category: "service",
 	}
 	for _, c := range m.components {
 		snd.Parameters = append(snd.Parameters, c.params...)

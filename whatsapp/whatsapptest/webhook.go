@@ -70,8 +70,9 @@ func Escape(plain []byte) []byte {
 
 // A Delivery is a webhook and its posts.
 type Delivery struct {
-	ID   string // of the message that it reports on, if any
-	Body []byte // byte for byte as posted
+	ID    string // of the message that it reports on, if any
+	Media string // the id of that message's file, if any
+	Body  []byte // byte for byte as posted
 
 	signature string
 	done      chan struct{}

@@ -279,7 +279,7 @@ func TestInbound_is_like_the_fixtures(t *testing.T) {
 		"text":        ayse(In{ID: "wamid.IN0001", Text: "Merhaba, siparişim nerede?"}),
 		"button":      ayse(In{ID: "wamid.IN0003", Type: "button", ReplyTo: quoted}),
 		"interactive": ayse(In{ID: "wamid.IN0004", Type: "list_reply", ReplyTo: quoted}),
-		"image":       ayse(In{ID: "wamid.IN0005", Type: "image", Text: "Fotoğraf", Content: map[string]any{"id": "3000000001"}}),
+		"image":       ayse(In{ID: "wamid.IN0005", Type: "image", Text: "Fotoğraf", Content: map[string]any{"id": "3000000001", "sha256": "c2FtcGxl"}}),
 		"reaction":    ayse(In{ID: "wamid.IN0006", Type: "reaction", Text: "👍", ReplyTo: quoted}),
 		"unsupported": ayse(In{ID: "wamid.IN0007", Type: "unsupported"}),
 		"username_only": {

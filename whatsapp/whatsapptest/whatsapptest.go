@@ -9,6 +9,7 @@
 //	rules.go         the outcome that a message gets
 //	send.go          the outcomes
 //	template.go      the library of templates
+//	media.go         files: uploads, what people send, their faults
 //	webhook.go       signed bodies, posted until they are accepted
 //	inbound.go       messages from people, and changes of accounts
 //	control.go       the control API
@@ -19,6 +20,10 @@
 //
 //	GET    /_sim/                           this list, as text
 //	POST   /_sim/inbound                    {"from":"905321112233","name":"Ayşe","text":"Merhaba"}
+//	POST   /_sim/echo                       {"from":"905321112233","text":"typed in the phone app"}
+//	GET    /_sim/media                      the files
+//	POST   /_sim/media/{id}                 {"fault":"fail:2"}: what goes wrong when it is fetched
+//	GET    /_sim/reads                      the messages that were marked as read
 //	GET    /_sim/sends                      the accepted messages; ?callback=ID counts one
 //	GET    /_sim/deliveries                 the last webhooks, and how they were answered
 //	GET    /_sim/rules                      the scripted outcomes, first match wins
@@ -43,9 +48,12 @@
 // Messages are checked in this order, and the first check that fails is the answer:
 // token (190), object (100/33), JSON (100), messaging_product (100), type and shape
 // (100), recipient (131009, 131021, 131062, 131030), throttles (130429, 131056), an
-// immediate closed window (131047), template (132001, 132015, 132016), parameters
-// (names 100, count 132000, text 132018, missing 131008, format 132012, length 132005).
-// Then the rules apply. A Simulator is safe for concurrent use.
+// immediate closed window (131047), file (100, 131053), template (132001, 132015, 132016),
+// parameters (names 100, count 132000, text 132018, missing 131008, format 132012, length
+// 132005). Then the rules apply. A Simulator is safe for concurrent use.
+//
+// A file is fetched by its id: the answer has an address under /_media/, which works for
+// five minutes and with the token. Uploads are kept for 30 days.
 package whatsapptest
 
 import (
@@ -72,6 +80,7 @@ type Config struct {
 
 	WebhookURL  string          // for webhooks; empty: none are posted
 	VerifyToken string          // of the handshake, verify-me
+	MediaURL    string          // where files are; default: where the call came to
 	StatusDelay time.Duration   // from one status to the next, 20 ms
 	RetryDelays []time.Duration // of a webhook that was not accepted; 50 ms, 200 ms, 1 s
 
@@ -100,12 +109,13 @@ type Settings struct {
 	RegainMinutes   int      `json:"regain_minutes"`   // until calls are allowed again, in the usage headers
 	Paging          Paging   `json:"paging"`           // faults of the list of templates
 	Fault           *Failure `json:"fault"`            // refuses every call
+	UploadFault     *Failure `json:"upload_fault"`     // refuses every upload
 	Phone           Template `json:"phone"`            // fields of the number that differ
 	Business        Template `json:"business"`         // fields of the WABA that differ
 	TokenInfo       Template `json:"token"`            // fields of debug_token that differ
 }
 
-// A Window is how text outside the customer service window is refused.
+// A Window is how a message that is no template, outside the customer service window is refused.
 type Window string
 
 // The ways to refuse it.
@@ -144,12 +154,22 @@ type Send struct {
 	Template   string    `json:"template,omitempty"`
 	Language   string    `json:"language,omitempty"`
 	Parameters []Param   `json:"parameters,omitempty"`
-	Text       string    `json:"text,omitempty"`
+	Text       string    `json:"text,omitempty"` // the body, or the caption
+	Buttons    []Button  `json:"buttons,omitempty"`
+	Media      string    `json:"media,omitempty"` // the id of its file
+	Filename   string    `json:"filename,omitempty"`
+	Quoted     string    `json:"quoted,omitempty"`   // the wamid of its context
 	Callback   string    `json:"callback,omitempty"` // biz_opaque_callback_data
 	Outcome    Kind      `json:"outcome"`
 	At         time.Time `json:"at"`
 
 	category string // of the template
+}
+
+// A Button is a reply button.
+type Button struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
 }
 
 // A Param is one parameter of a template.
@@ -177,6 +197,8 @@ type Simulator struct {
 	rules       []*Rule
 	templates   []Template
 	sends       []Send
+	media       []*Media
+	reads       []ReadReceipt
 	accepted    map[string]int // by callback id
 	attempts    int
 	made        int                  // ids so far

@@ -189,7 +189,7 @@ func TestSend_refuses(t *testing.T) {
 	_, at := start(t, whatsapptest.Config{})
 	good := order("Ann", "A-17", "Friday")
 	plain := template("welcome_plain", "en_US", "")
-	text := fixture(t, "send_text")
+	text, ask := fixture(t, "send_text"), fixture(t, "send_buttons")
 	button := func(sub, index, param string) string {
 		return template("track_link", "en_US", `[{"type":"body","parameters":[{"type":"text","text":"Ann"}]},{"type":"button","sub_type":"`+sub+`","index":`+index+`,"parameters":[`+param+`]}]`)
 	}
@@ -209,7 +209,7 @@ func TestSend_refuses(t *testing.T) {
 		{"no product", with(good, `"messaging_product":"whatsapp",`, ""), 400, 100, "messaging_product is required"},
 		{"other product", with(good, `"whatsapp"`, `"sms"`), 400, 100, "messaging_product must be"},
 		{"no type", with(good, `"type":"template",`, ""), 400, 100, "type is required"},
-		{"other type", with(good, `"template","biz`, `"image","biz`), 400, 100, "image"},
+		{"other type", with(good, `"template","biz`, `"hologram","biz`), 400, 100, "hologram"},
 		{"type without its object", with(good, `"type":"template"`, `"type":"text"`), 400, 100, "template"},
 		{"unknown key", with(good, `"to"`, `"ttl":1,"to"`), 400, 100, `Unexpected key "ttl"`},
 		{"unknown key of template", with(good, `"name"`, `"namespace":"x","name"`), 400, 100, "namespace"},
@@ -230,6 +230,22 @@ func TestSend_refuses(t *testing.T) {
 		{"unknown key of context", with(good, `"to"`, `"context":{"id":"wamid.1"},"to"`), 400, 100, "id"},
 		{"text too long", with(text, "Merhaba", strings.Repeat("ş", 4096)), 400, 100, "4096"},
 		{"text with unknown key", with(text, `"body"`, `"markdown":true,"body"`), 400, 100, "markdown"},
+
+		{"buttons", ask, 200, 0, ""},
+		{"list", with(ask, `"button"`, `"list"`), 400, 100, "type button"},
+		{"no buttons", with(ask, `"buttons"`, `"buttons":[],"x"`), 400, 100, "x"},
+		{"empty list of buttons", `{"messaging_product":"whatsapp","to":"+905321112233","type":"interactive","interactive":{"type":"button","body":{"text":"?"},"action":{"buttons":[]}}}`, 400, 131009, "count"},
+		{"four buttons", with(ask, `"buttons": [`, `"buttons":[{"type":"reply","reply":{"id":"1","title":"1"}},{"type":"reply","reply":{"id":"2","title":"2"}},`), 400, 131009, "count"},
+		{"two alike", with(ask, `"no"`, `"keep"`), 400, 131009, "Duplicated"},
+		{"two titles alike", with(ask, `"Gerek yok"`, `"Ayır"`), 400, 131009, "Duplicated"},
+		{"title too long", with(ask, `"Gerek yok"`, `"`+strings.Repeat("ş", 21)+`"`), 400, 131009, "title"},
+		{"title of two lines", with(ask, `"Gerek yok"`, `"a\nb"`), 400, 131009, "title"},
+		{"no title", with(ask, `"Gerek yok"`, `""`), 400, 100, "title"},
+		{"id too long", with(ask, `"no"`, `"`+strings.Repeat("x", 257)+`"`), 400, 131009, "id length"},
+		{"id with a space", with(ask, `"no"`, `"no "`), 400, 131009, "id length"},
+		{"question too long", with(ask, "İki", strings.Repeat("ş", 1024)), 400, 131009, "1024"},
+		{"unknown key of a button", with(ask, `"id": "no"`, `"payload":"x","id":"no"`), 400, 100, "payload"},
+		{"question to a user id", with(ask, `"to": "+905321112233"`, `"recipient":"TR.9000000000000001"`), 200, 0, ""},
 
 		{"nonsense", with(good, "+905321112233", "Ayşe"), 400, 131009, "phone"},
 		{"user id in to", with(good, "+905321112233", "TR.9000000000000001"), 400, 131009, "phone"},
