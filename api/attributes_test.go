@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -105,6 +106,31 @@ func TestMembers(t *testing.T) {
 	}
 	if fmt.Sprint(names) != "[Ada Lovelace Alan Turing Grace Hopper]" {
 		t.Errorf("walk: %v", names)
+	}
+}
+
+func TestAvailability(t *testing.T) {
+	s := newServer(t)
+	ada := s.members[0].ID.String()
+	for _, c := range []struct {
+		id, body, want string
+		status         int
+	}{
+		{ada, `{"available":false}`, `"role":"agent","available":false}`, 200},
+		{ada, `{"available":false}`, `"available":false`, 200},
+		{strings.ToUpper(ada), `{"available":true}`, `"available":true`, 200},
+		{ada, `{}`, "/available", 400},
+		{ada, `{"available":null}`, "/available", 400},
+		{ada, `{"available":"false"}`, "/available", 400},
+		{ada, `{"available":true,"role":"admin"}`, "/role", 400},
+		{"x", `{"available":0}`, "/available", 400},
+		{"x", `{"available":true}`, "not_found", 404},
+		{s.ws.String(), `{"available":true}`, "not_found", 404},
+	} {
+		r := s.do("PUT /v1/members/"+c.id+"/availability", c.body)
+		if r.status != c.status || !strings.Contains(string(r.body), c.want) {
+			t.Errorf("%s %s: %d %s", c.id, c.body, r.status, r.body)
+		}
 	}
 }
 

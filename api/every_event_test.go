@@ -333,6 +333,8 @@ func TestEveryEvent(t *testing.T) {
 		must(err)
 		l.names[member.ID.String()] = "fay"
 	}, "member.created by cli of fay")
+	after("a member goes away", call(200, "PUT /v1/members/"+member.ID.String()+"/availability", `{"available":false}`), "member.updated by key=key/test of fay [available]")
+	after("a second time", call(200, "PUT /v1/members/"+member.ID.String()+"/availability", `{"available":false}`))
 	after("edit it", func() {
 		_, err := s.app.EditMember(ctx, operator(), member.ID, app.MemberEdit{Name: &name, Email: &email, Role: &role})
 		must(err)

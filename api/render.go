@@ -78,7 +78,7 @@ func appendMemberFields(b []byte, m *desk.Member) []byte {
 
 func appendMember(b []byte, m *desk.Member) []byte {
 	b = append(appendMemberFields(b, m), `,"role":"`...)
-	return append(append(b, m.Role...), `"}`...)
+	return append(strconv.AppendBool(append(append(b, m.Role...), `","available":`...), !m.Away), '}')
 }
 
 func appendIdentities(b []byte, list []desk.Identity) []byte {

@@ -34,6 +34,7 @@ func (s *Server) routes() []route {
 		{"GET /v1/channels", desk.ChannelsRead, s.listChannels, false},
 		{"GET /v1/channels/{id}", desk.ChannelsRead, s.getChannel, false},
 		{"GET /v1/members", desk.MembersRead, s.listMembers, false},
+		{"PUT /v1/members/{id}/availability", desk.MembersWrite, s.setAvailability, false},
 		{"GET /v1/me", "", s.getMe, false},
 		{"GET /v1/events", desk.EventsRead, s.listEvents, false},
 		{"GET /v1/webhooks", desk.WebhooksRead, s.listWebhooks, false},

@@ -41,8 +41,11 @@ func bodies(s *server) map[string]string {
 		"PUT /v1/conversations/{id}/status":   `{"status":"closed"}`,
 		"POST /v1/conversations/{id}/notes":   `{"text":"Called"}`,
 
-		"POST /v1/webhooks":             `{"url":"https://example.com"}`,
-		"PATCH /v1/webhooks/{id}":       `{"enabled":true}`,
+		"POST /v1/webhooks":       `{"url":"https://example.com"}`,
+		"PATCH /v1/webhooks/{id}": `{"enabled":true}`,
+
+		"PUT /v1/members/{id}/availability": `{"available":false}`,
+
 		"POST /v1/webhooks/{id}/rotate": `{}`,
 	}
 }

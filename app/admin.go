@@ -182,13 +182,16 @@ func inSteps(ctx context.Context, least int, step func(limit int) (n int, err er
 }
 
 // A MemberEdit says what to change in a member; nil means no change.
-type MemberEdit struct{ Name, Email, Role *string }
+type MemberEdit struct {
+	Name, Email, Role *string
+	Available         *bool
+}
 
 // AddMember adds a teammate. Two members never share an e-mail.
 func (a *App) AddMember(ctx context.Context, p Principal, name, email, role string) (m desk.Member, err error) {
 	m.ID = a.newID()
 	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
-		return desk.Change{Member: &m}, setMember(s, &m, MemberEdit{&name, &email, &role})
+		return desk.Change{Member: &m}, setMember(s, &m, MemberEdit{Name: &name, Email: &email, Role: &role})
 	})
 	return m, err
 }
@@ -206,6 +209,29 @@ func (a *App) EditMember(ctx context.Context, p Principal, id desk.ID, edit Memb
 			return desk.Change{}, err
 		}
 		return desk.Change{Member: &m}, p.leavesAdmin(s, stored, m.Role)
+	})
+	return m, err
+}
+
+// SetAvailable says whether the reply policy may give a member conversations, or returns
+// NotFound. Members may say it of themselves, whatever their role.
+func (a *App) SetAvailable(ctx context.Context, p Principal, id desk.ID, available bool) (m desk.Member, err error) {
+	own := p.Member != nil && p.Member.ID == id
+	err = a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
+		stored := s.Member(id)
+		switch {
+		case own && stored == nil:
+			return desk.Change{}, errSignedOut
+		case !own:
+			if err := p.still(s, desk.MembersWrite, a.now()); err != nil {
+				return desk.Change{}, err
+			}
+		}
+		if stored == nil {
+			return desk.Change{}, errNoMember
+		}
+		m = *stored
+		return desk.Change{Member: &m}, setMember(s, &m, MemberEdit{Available: &available})
 	})
 	return m, err
 }
@@ -250,6 +276,9 @@ func setMember(s *desk.Settings, m *desk.Member, edit MemberEdit) error {
 			return desk.InvalidAt("/role", "use admin or agent")
 		}
 		m.Role = role
+	}
+	if edit.Available != nil {
+		m.Away = !*edit.Available
 	}
 	return nil
 }

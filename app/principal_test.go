@@ -146,6 +146,25 @@ func TestMembersAsPrincipals(t *testing.T) {
 		}
 	}
 
+	alan, err := w.AddMember(ctx, w.operator(), "Alan", "alan@example.com", "agent")
+	must(t, err)
+	for _, c := range []struct {
+		by    app.Principal
+		of    desk.ID
+		wrong desk.ErrorType
+	}{
+		{agent, w.ada.ID, ""},
+		{agent, alan.ID, desk.Forbidden},
+		{agent, desk.ID{9}, desk.Forbidden},
+		{boss, alan.ID, ""},
+		{boss, desk.ID{9}, desk.NotFound},
+		{w.operator(), w.grace.ID, ""},
+	} {
+		if m, err := w.SetAvailable(ctx, c.by, c.of, false); c.wrong == "" && (err != nil || !m.Away || m.ID != c.of) || c.wrong != "" && !desk.IsType(err, c.wrong) {
+			t.Errorf("availability of %s by %+v: %+v, %v", c.of, c.by.Actor, m, err)
+		}
+	}
+
 	demoted := "agent"
 	_, err = w.EditMember(ctx, w.operator(), w.grace.ID, app.MemberEdit{Role: &demoted})
 	must(t, err)
@@ -155,6 +174,9 @@ func TestMembersAsPrincipals(t *testing.T) {
 		}
 	}
 	must(t, w.RemoveMember(ctx, w.operator(), w.ada.ID))
+	if _, err := w.SetAvailable(ctx, agent, w.ada.ID, true); !desk.IsType(err, desk.Unauthorized) {
+		t.Errorf("availability of a removed member, by themselves: %v", err)
+	}
 	if _, err := made(agent, "bob@example.com"); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("a write by a removed member: %v", err)
 	}

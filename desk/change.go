@@ -147,6 +147,7 @@ func (m *Member) changes(old *Member) []string {
 		return nil
 	}
 	var f fields
+	f.add("available", m.Away != old.Away)
 	f.add("email", m.Email != old.Email)
 	f.add("name", m.Name != old.Name)
 	f.add("role", m.Role != old.Role)

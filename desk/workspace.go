@@ -34,6 +34,7 @@ type Member struct {
 	Name  string
 	Email string // as given; matched in any letter case
 	Role  Role
+	Away  bool // the reply policy gives them no conversations
 
 	SessionsFrom Time // sessions that began before are void; 0: none
 }

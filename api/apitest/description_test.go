@@ -58,6 +58,7 @@ func TestDescription(t *testing.T) {
 		{"GET", "/v1/events", "events:read"},
 		{"GET", "/v1/me", ""},
 		{"GET", "/v1/members", "members:read"},
+		{"PUT", "/v1/members/{id}/availability", "members:write"},
 		{"GET", "/v1/templates", "templates:read"},
 		{"GET", "/v1/webhooks", "webhooks:read"},
 		{"POST", "/v1/webhooks", "webhooks:write"},

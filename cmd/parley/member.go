@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"parley/app"
 	"parley/desk"
@@ -11,7 +12,7 @@ import (
 type memberCmd struct {
 	Add    memberAddCmd    `cmd:"" help:"Add a teammate to a workspace."`
 	List   memberListCmd   `cmd:"" help:"List a workspace's members by name."`
-	Edit   memberEditCmd   `cmd:"" help:"Change a member's name, e-mail or role."`
+	Edit   memberEditCmd   `cmd:"" help:"Change a member's name, e-mail or role, and whether they are available."`
 	Remove memberRemoveCmd `cmd:"" help:"Remove a member; their contacts go to the shared pool, and their open conversations become unassigned."`
 }
 
@@ -29,10 +30,20 @@ type memberRecord struct {
 	Name     string `json:"name"`
 	Email    string `json:"email"`
 	Role     string `json:"role"`
+
+	Available bool `json:"available"`
 }
 
 func recordOfMember(m *desk.Member) memberRecord {
-	return memberRecord{m.ID.String(), m.Name, m.Email, string(m.Role)}
+	return memberRecord{m.ID.String(), m.Name, m.Email, string(m.Role), !m.Away}
+}
+
+// awayText says for people that a member is away.
+func awayText(m *desk.Member) string {
+	if m.Away {
+		return ", away"
+	}
+	return ""
 }
 
 type memberIDRecord struct {
@@ -88,8 +99,8 @@ func (c *memberListCmd) Run(ctx context.Context, s *session) error {
 		for _, m := range p.Settings.Members() {
 			records = append(records, recordOfMember(m))
 		}
-		return answerList(s, records, []string{"MEMBER", "NAME", "E-MAIL", "ROLE"}, func(r memberRecord) []string {
-			return []string{r.MemberID, r.Name, r.Email, r.Role}
+		return answerList(s, records, []string{"MEMBER", "NAME", "E-MAIL", "ROLE", "AVAILABLE"}, func(r memberRecord) []string {
+			return []string{r.MemberID, r.Name, r.Email, r.Role, strconv.FormatBool(r.Available)}
 		})
 	})
 }
@@ -99,6 +110,8 @@ type memberEditCmd struct {
 	Name   *string `help:"The new name." placeholder:"NAME"`
 	Email  *email  `help:"The new e-mail." placeholder:"EMAIL"`
 	Role   *string `help:"The new role: admin or agent." enum:"admin,agent" placeholder:"ROLE"`
+
+	Available *bool `help:"Whether the reply policy may give the member conversations: --available=true or --available=false."`
 }
 
 // Help shows examples.
@@ -106,13 +119,14 @@ func (*memberEditCmd) Help() string {
 	return examples(
 		`parley member edit 01980000-0000-7000-8000-000000000002 --role admin`,
 		`parley member edit 01980000-0000-7000-8000-000000000002 --name "Ada King" --email ada.king@acme.example`,
+		`parley member edit 01980000-0000-7000-8000-000000000002 --available=false`,
 	)
 }
 
 // Validate refuses an edit of nothing.
 func (c *memberEditCmd) Validate() error {
-	if c.Name == nil && c.Email == nil && c.Role == nil {
-		return errors.New("nothing to change: give --name, --email or --role")
+	if c.Name == nil && c.Email == nil && c.Role == nil && c.Available == nil {
+		return errors.New("nothing to change: give --name, --email, --role or --available")
 	}
 	return nil
 }
@@ -120,11 +134,11 @@ func (c *memberEditCmd) Validate() error {
 // Run changes the member.
 func (c *memberEditCmd) Run(ctx context.Context, s *session) error {
 	return s.onRecord(ctx, c.Member, s.unknownMember, func(a *app.App, p app.Principal) error {
-		m, err := a.EditMember(ctx, p, idOf(c.Member), app.MemberEdit{Name: c.Name, Email: (*string)(c.Email), Role: c.Role})
+		m, err := a.EditMember(ctx, p, idOf(c.Member), app.MemberEdit{Name: c.Name, Email: (*string)(c.Email), Role: c.Role, Available: c.Available})
 		if err != nil {
 			return err
 		}
-		return s.answer(recordOfMember(&m), "The member %s is now %s, %s, %s.\n", m.ID, m.Name, m.Email, m.Role)
+		return s.answer(recordOfMember(&m), "The member %s is now %s, %s, %s%s.\n", m.ID, m.Name, m.Email, m.Role, awayText(&m))
 	})
 }
 

@@ -106,10 +106,10 @@ func (s *Store) loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	var members []desk.Member
 	p.each(func(row pgx.Row) error {
 		var m desk.Member
-		err := row.Scan(into(&m.ID), &m.Name, &m.Email, (*string)(&m.Role), (*int64)(&m.SessionsFrom))
+		err := row.Scan(into(&m.ID), &m.Name, &m.Email, (*string)(&m.Role), &m.Away, (*int64)(&m.SessionsFrom))
 		members = append(members, m)
 		return err
-	}, `SELECT id, name, email, role, sessions_from FROM members WHERE workspace_id = $1`, uuid(ws))
+	}, `SELECT id, name, email, role, away, sessions_from FROM members WHERE workspace_id = $1`, uuid(ws))
 	var keys []desk.APIKey
 	p.each(func(row pgx.Row) error {
 		var k desk.APIKey
@@ -175,10 +175,10 @@ func flushChange(p *pipe, ws desk.ID, settings *desk.Settings, change desk.Chang
 			uuid(ws), a.Key, a.Label, a.Description, string(a.Type), string(options), a.Position, a.Archived)
 	}
 	if m := change.Member; m != nil {
-		p.put(`INSERT INTO members (workspace_id, id, name, email, email_folded, role, sessions_from) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		p.put(`INSERT INTO members (workspace_id, id, name, email, email_folded, role, away, sessions_from) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (workspace_id, id) DO UPDATE SET name = excluded.name, email = excluded.email,
-			email_folded = excluded.email_folded, role = excluded.role, sessions_from = excluded.sessions_from`,
-			uuid(ws), uuid(m.ID), m.Name, m.Email, desk.CanonicalEmail(m.Email), string(m.Role), int64(m.SessionsFrom))
+			email_folded = excluded.email_folded, role = excluded.role, away = excluded.away, sessions_from = excluded.sessions_from`,
+			uuid(ws), uuid(m.ID), m.Name, m.Email, desk.CanonicalEmail(m.Email), string(m.Role), m.Away, int64(m.SessionsFrom))
 		enter(p, stored.Member, m.ID.String(), ws)
 		putAccess(p, ws, settings.Member(m.ID), m, change.Password)
 	}

@@ -24,7 +24,7 @@ func Tables() []Table {
 		return Table{name, append(columns, strings.Fields(others)...), len(columns)}
 	}
 	return []Table{
-		table("members", "workspace_id id", "name email email_folded role sessions_from"),
+		table("members", "workspace_id id", "name email email_folded role away sessions_from"),
 		table("sessions", "workspace_id hash", "member_id begun_at expires_at data"),
 		table("login_links", "workspace_id hash", "member_id expires_at"),
 		table("member_access", "workspace_id member_id", "password seen_at"),

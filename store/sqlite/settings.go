@@ -139,9 +139,9 @@ func readSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 		return nil, failed("attributes", err)
 	}
 	var members []desk.Member
-	row = c.stmt(`SELECT id, name, email, role, sessions_from FROM members WHERE workspace_id = ?`).id(ws)
+	row = c.stmt(`SELECT id, name, email, role, away, sessions_from FROM members WHERE workspace_id = ?`).id(ws)
 	for row.next() {
-		members = append(members, desk.Member{ID: row.readID(), Name: row.readText(), Email: row.readText(), Role: desk.Role(row.readText()), SessionsFrom: row.readTime()})
+		members = append(members, desk.Member{ID: row.readID(), Name: row.readText(), Email: row.readText(), Role: desk.Role(row.readText()), Away: row.readInt() != 0, SessionsFrom: row.readTime()})
 	}
 	if err := row.done(); err != nil {
 		return nil, failed("members", err)
@@ -205,10 +205,10 @@ func flushChange(c conn, ws desk.ID, settings *desk.Settings, change desk.Change
 		}
 	}
 	if m := change.Member; m != nil {
-		err := c.stmt(`INSERT INTO members (workspace_id, id, name, email, email_folded, role, sessions_from) VALUES (?, ?, ?, ?, ?, ?, ?)
+		err := c.stmt(`INSERT INTO members (workspace_id, id, name, email, email_folded, role, away, sessions_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (workspace_id, id) DO UPDATE SET name = excluded.name, email = excluded.email,
-			email_folded = excluded.email_folded, role = excluded.role, sessions_from = excluded.sessions_from`).
-			id(ws).id(m.ID).text(m.Name).text(m.Email).text(desk.CanonicalEmail(m.Email)).text(string(m.Role)).time(m.SessionsFrom).run()
+			email_folded = excluded.email_folded, role = excluded.role, away = excluded.away, sessions_from = excluded.sessions_from`).
+			id(ws).id(m.ID).text(m.Name).text(m.Email).text(desk.CanonicalEmail(m.Email)).text(string(m.Role)).int(flag(m.Away)).time(m.SessionsFrom).run()
 		if err == nil {
 			err = enter(c, stored.Member, m.ID.String(), ws)
 		}

@@ -76,7 +76,7 @@ func memberSettings(t *testing.T, s app.Store) {
 	}
 	_, err = s.WorkspaceOf(t.Context(), newID())
 	wantType(t, err, desk.NotFound)
-	ada.Name, ada.Email, ada.Role = "Ada L.", "ada.l@example.com", desk.RoleAgent
+	ada.Name, ada.Email, ada.Role, ada.Away = "Ada L.", "ada.l@example.com", desk.RoleAgent, true
 	settings := edit(t, s, ws, desk.Change{Member: ada})
 	if m := settings.Member(ada.ID); m == nil || *m != *ada {
 		t.Errorf("member = %+v, want %+v", m, ada)
