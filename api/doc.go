@@ -20,6 +20,7 @@
 //	canonical.go      the canonical form of a JSON value, to compare bodies
 //	templates.go      GET /templates: request and answer
 //	form.go           templates as JSON, without the values of hints
+//	snippets.go       saved replies
 //	webhooks.go       webhooks: reading requests, answering
 //	deliveries.go     what webhooks have delivered; ping, replay, redeliver
 //	callbacks.go      what providers call: the handshake, and callbacks

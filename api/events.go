@@ -225,6 +225,10 @@ func appendEventData(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
 		if channel, t := page.Template(e); t != nil {
 			return appendTemplate(b, channel, t)
 		}
+	case "snippet":
+		if v := page.Snippets[e.Key]; v != nil {
+			return appendSnippet(b, v, "")
+		}
 	case "attribute":
 		if a := s.Attributes[e.Key]; a != nil {
 			return appendAttribute(b, a)

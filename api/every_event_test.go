@@ -114,6 +114,8 @@ func (l *eventLog) record(e event) string {
 		return in("attributes?archived=all", "key", e.Subject.ID)
 	case "channel":
 		return one("channels/" + e.Subject.ID)
+	case "snippet":
+		return in("snippets", "shortcut", e.Subject.ID)
 	case "webhook":
 		return one("webhooks/" + e.Subject.ID)
 	case "member":
@@ -194,6 +196,13 @@ func TestEveryEvent(t *testing.T) {
 		"attribute.updated by key=key/test of plan [description label options position]")
 	after("archive it", call(200, "DELETE /v1/attributes/plan", ""), "attribute.updated by key=key/test of plan [archived]")
 	after("restore it", call(200, "DELETE /v1/attributes/plan?restore=true", ""), "attribute.updated by key=key/test of plan [archived]")
+
+	// Saved replies.
+	after("create a saved reply", call(201, "PUT /v1/snippets/hi", `{"text":"Hi {{customer_name}}"}`), "snippet.created by key=key/test of hi")
+	after("change it", call(200, "PUT /v1/snippets/hi", `{"text":"Hello"}`), "snippet.updated by key=key/test of hi [text]")
+	after("the same again", call(200, "PUT /v1/snippets/hi", `{"text":"Hello"}`))
+	after("delete it", call(204, "DELETE /v1/snippets/hi", ""), "snippet.deleted by key=key/test of hi gone")
+	after("delete it again", call(404, "DELETE /v1/snippets/hi", ""))
 
 	// Contacts. The data of an event is the record as it is now, so each act is read alone.
 	var ada, bob string

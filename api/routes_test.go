@@ -24,7 +24,7 @@ func operations(t *testing.T) []apitest.Operation {
 
 // fillIn puts an id or key into a path's slots.
 func fillIn(path, id, key string) string {
-	return strings.NewReplacer("{id}", id, "{key}", key).Replace(path)
+	return strings.NewReplacer("{id}", id, "{key}", key, "{shortcut}", key).Replace(path)
 }
 
 // bodies are valid bodies, by operation, for those that take one.
@@ -45,6 +45,7 @@ func bodies(s *server) map[string]string {
 		"PATCH /v1/webhooks/{id}": `{"enabled":true}`,
 
 		"PUT /v1/members/{id}/availability": `{"available":false}`,
+		"PUT /v1/snippets/{shortcut}":       `{"text":"Hi"}`,
 
 		"POST /v1/webhooks/{id}/rotate": `{}`,
 	}
@@ -164,12 +165,15 @@ func TestOtherWorkspace(t *testing.T) {
 	if r := s.as(otherKey, "POST /v1/attributes", `{"key":"theirs","type":"text"}`); r.status != 201 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
+	if r := s.as(otherKey, "PUT /v1/snippets/theirs", `{"text":"Hi"}`); r.status != 201 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
 	theirWebhook := addWebhook(t, s.server, otherKey, `{"url":"https://example.com"}`)
 	const unknown = "0196f2a0-0000-7000-8000-000000000000"
 	filled := bodies(s.server)
 	tried := 0
 	for _, op := range operations(t) {
-		if !strings.Contains(op.Path, "{") {
+		if !strings.Contains(op.Path, "{") || op.Method+" "+op.Path == "PUT /v1/snippets/{shortcut}" { // that makes one
 			continue
 		}
 		tried++
@@ -186,8 +190,8 @@ func TestOtherWorkspace(t *testing.T) {
 			}
 		}
 	}
-	if tried != 25 {
-		t.Errorf("%d operations have an id slot, want 25: is one new?", tried)
+	if tried != 27 {
+		t.Errorf("%d operations have an id slot, want 27: is one new?", tried)
 	}
 	// Ids inside bodies and queries.
 	member := s.members[0].ID.String()
@@ -202,6 +206,8 @@ func TestOtherWorkspace(t *testing.T) {
 		"query_channel":     {"GET /v1/conversations?channel_id=%s", ``},
 		"templates_contact": {"GET /v1/templates?contact_id=%s", ``},
 		"templates_channel": {"GET /v1/templates?channel_id=%s", ``},
+		"snippets_contact":  {"GET /v1/snippets?contact_id=%s", ``},
+		"snippets_agent":    {"GET /v1/snippets?agent=%s", ``},
 		"templates_agent":   {"GET /v1/templates?agent=%s", ``},
 		"batch_delete":      {"POST /v1/contacts/batch", `{"operations":[{"op":"delete","id":"%s"}]}`},
 		"batch_assign":      {"POST /v1/contacts/batch", `{"operations":[{"op":"assign","id":"%s","owner":"` + member + `"}]}`},

@@ -17,6 +17,7 @@
 //	accounts.go       whether providers let channels send, and what /metrics shows
 //	pace.go           the limits of a provider, which all nodes share
 //	templates.go      template libraries and hints
+//	snippets.go       saved replies
 //	conversations.go  conversations and messages, also inbound ones
 //	notes.go          notes of the team on conversations
 //	send.go           the template send: checks, claim, dispatch, answer

@@ -179,7 +179,10 @@ func (a *App) complete(ctx context.Context, page *EventPage) error {
 	if err := a.addLibraries(ctx, page); err != nil {
 		return err
 	}
-	page.Trim() // now that the sizes of templates are known
+	if err := a.addSnippets(ctx, page); err != nil {
+		return err
+	}
+	page.Trim() // now that the sizes of templates and snippets are known
 	a.identify(page)
 	return a.addWebhooks(ctx, page)
 }

@@ -26,6 +26,7 @@ type Store interface {
 	ContactStore
 	ConversationStore
 	TemplateStore
+	SnippetStore
 	AttemptStore
 	OptOutStore
 	InboundStore
@@ -201,6 +202,12 @@ type TemplateStore interface {
 	// Templates returns a channel's templates in no order, and the version of its
 	// library at that moment, or NotFound.
 	Templates(ctx context.Context, ws, channel desk.ID) (version int64, list []desk.TemplateSource, err error)
+}
+
+// A SnippetStore keeps snippets.
+type SnippetStore interface {
+	// Snippets lists the snippets of a workspace by shortcut.
+	Snippets(ctx context.Context, ws desk.ID) ([]desk.Snippet, error)
 }
 
 // An AttemptStore keeps attempts and the keys that they hold.
@@ -396,6 +403,7 @@ type EventPage struct {
 	Notes         map[desk.ID]*desk.Note
 	Libraries     map[desk.ID]*desk.Library // of channels; App adds them
 	Webhooks      map[desk.ID]*Webhook      // App adds them
+	Snippets      map[string]*desk.Snippet  // by shortcut; App adds them
 
 	types []desk.EventType // those that the reader gets
 }
@@ -454,6 +462,10 @@ func (p *EventPage) DataBytes(e *desk.FeedEvent) int {
 	case "template":
 		if _, t := p.Template(e); t != nil {
 			return t.ListBytes()
+		}
+	case "snippet":
+		if s := p.Snippets[e.Key]; s != nil {
+			return s.ListBytes()
 		}
 	case "attribute":
 		if a := p.Settings.Attributes[e.Key]; a != nil {
@@ -534,6 +546,7 @@ type Tx interface {
 	DeliveryTx
 	AccessTx
 	DailyTx
+	SnippetTx
 
 	// Settings are the workspace's settings at this moment.
 	Settings() *desk.Settings
@@ -703,6 +716,14 @@ type DailyTx interface {
 
 	// DropDays deletes the counts of the days before one.
 	DropDays(before int64) error
+}
+
+// A SnippetTx reads and writes snippets.
+type SnippetTx interface {
+	// Snippet returns the snippet with a shortcut, and how many the workspace has.
+	Snippet(shortcut string) (s *desk.Snippet, count int, err error)
+	PutSnippet(desk.Snippet) error
+	DropSnippet(shortcut string) error
 }
 
 // A NumberHash is a keyed hash of a phone number. It may be kept longer than the

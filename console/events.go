@@ -30,7 +30,7 @@ const ofSettings = "settings"
 // eventFilters are the choices of events to see.
 var eventFilters = []choice{
 	{Value: "", Label: "Everything"}, {Value: ofSettings, Label: "Settings"}, {Value: "contact", Label: "Contacts"}, {Value: "conversation", Label: "Conversations"},
-	{Value: "message", Label: "Messages"}, {Value: "note", Label: "Notes"}, {Value: "template", Label: "Templates"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
+	{Value: "message", Label: "Messages"}, {Value: "note", Label: "Notes"}, {Value: "template", Label: "Templates"}, {Value: "snippet", Label: "Saved replies"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
 	{Value: "member", Label: "Members"}, {Value: "key", Label: "Keys"}, {Value: "webhook", Label: "Webhooks"}, {Value: "workspace", Label: "Workspace"},
 }
 
@@ -67,6 +67,9 @@ var eventWords = map[desk.EventType]string{
 	desk.TemplateCreated:     "added the template",
 	desk.TemplateUpdated:     "changed the template",
 	desk.TemplateDeleted:     "removed the template",
+	desk.SnippetCreated:      "added the saved reply",
+	desk.SnippetUpdated:      "changed the saved reply",
+	desk.SnippetDeleted:      "removed the saved reply",
 	desk.AttributeCreated:    "added the attribute",
 	desk.AttributeUpdated:    "changed the attribute",
 	desk.ChannelCreated:      "added the channel",
@@ -160,6 +163,8 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 	case "template":
 		channel, name, language := e.TemplateKey()
 		return name + " (" + language + ")", "/templates/" + channel.String() + "/" + url.PathEscape(name) + "/" + url.PathEscape(language)
+	case "snippet":
+		return e.Key, ""
 	case "attribute":
 		if a := s.Attributes[e.Key]; a != nil {
 			return a.Label, "/settings/attributes"

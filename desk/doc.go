@@ -22,10 +22,12 @@
 //	template.go      message templates: reading the provider's form, what can't be sent
 //	variables.go     a template's variables: checking values and filling them in
 //	look.go          what else a template shows: footer, buttons, samples
+//	snippet.go       saved replies, and filling them in
 //	hint.go          hints: which value is offered for a variable
 //	guess.go         guessing that from a variable's name
 //	conversation.go  conversations and messages, and delivery statuses
 //	note.go          notes of the team on a conversation
+//	author.go        who wrote an outbound message or a note
 //	send.go          a send: request, plan, attempt and outcome
 //	lease.go         leases: until when one process may work on something
 //	consent.go       stop and start words

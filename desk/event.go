@@ -35,6 +35,10 @@ const (
 	TemplateUpdated EventType = "template.updated"
 	TemplateDeleted EventType = "template.deleted"
 
+	SnippetCreated EventType = "snippet.created"
+	SnippetUpdated EventType = "snippet.updated"
+	SnippetDeleted EventType = "snippet.deleted"
+
 	AttributeCreated EventType = "attribute.created"
 	AttributeUpdated EventType = "attribute.updated"
 
@@ -63,6 +67,7 @@ var EventTypes = []EventType{
 	MessageReceived, MessageSent, MessageUpdated, MessageDelivered, MessageRead, MessageFailed,
 	NoteCreated, NoteDeleted,
 	TemplateCreated, TemplateUpdated, TemplateDeleted,
+	SnippetCreated, SnippetUpdated, SnippetDeleted,
 	AttributeCreated, AttributeUpdated,
 	ChannelCreated, ChannelUpdated,
 	MemberCreated, MemberUpdated, MemberDeleted,
@@ -81,7 +86,7 @@ func (t EventType) Kind() string {
 // command line edit them. Templates are not among them, because the provider changes those.
 func (t EventType) OfSettings() bool {
 	switch t.Kind() {
-	case "attribute", "channel", "key", "member", "webhook", "workspace":
+	case "attribute", "channel", "key", "member", "policy", "snippet", "webhook", "workspace":
 		return true
 	}
 	return false
@@ -105,6 +110,7 @@ var eventNeeds = map[string]Permission{
 	"message":      ConversationsRead,
 	"note":         ConversationsRead,
 	"template":     TemplatesRead,
+	"snippet":      TemplatesRead,
 	"attribute":    AttributesRead,
 	"channel":      ChannelsRead,
 	"member":       MembersRead,
@@ -218,7 +224,7 @@ type Actor struct {
 type Event struct {
 	Type         EventType
 	Subject      ID     // the record's id; zero for one without a UUID
-	Key          string // the id of a record without a UUID: an attribute's key, CHANNEL/NAME/LANGUAGE of a template
+	Key          string // the id of a record without a UUID: an attribute's key, a snippet's shortcut, CHANNEL/NAME/LANGUAGE of a template
 	Conversation ID     // of a message or a note; otherwise zero
 	Contact      ID     // of a message, a note or a conversation; otherwise zero
 	TS           Time   // of a message, which is found by it; otherwise 0

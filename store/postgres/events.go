@@ -104,7 +104,8 @@ func (s *Store) Events(ctx context.Context, ws desk.ID, q app.EventQuery, which 
 
 // ofSettings is the condition of the index events_settings. It means the types of
 // desk.EventType.OfSettings.
-const ofSettings = `(kind COLLATE "C" < 'con' OR kind COLLATE "C" >= 'k' AND kind COLLATE "C" < 'mes' OR kind COLLATE "C" >= 'w')`
+const ofSettings = `(kind COLLATE "C" < 'con' OR kind COLLATE "C" >= 'k' AND kind COLLATE "C" < 'mes' OR kind COLLATE "C" >= 'po' AND kind COLLATE "C" < 'pp'
+	OR kind COLLATE "C" >= 'sn' AND kind COLLATE "C" < 'so' OR kind COLLATE "C" >= 'w')`
 
 const (
 	eventLogQuery = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = $1 AND seq > $2 AND seq < $3

@@ -32,6 +32,6 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00019_log.sql":           "33241c0dfba00155446948d163b508442b40604c9d2e9a486e47eff8f5a207ce",
 		"00020_daily.sql":         "d67913887067e0c5da8f05e3cc40d796f0864283d648fa04b3cb80377ac235fa",
 		"00021_notes.sql":         "d25203a5499ca54c16ef8e187b4847d0609db946be885f6edfac85f8273e6507",
-		"00022_team.sql":          "65498eb398886c6c184c6a6fdb86f7dffebbabca485c69656946402c8f596811",
+		"00022_team.sql":          "40b402175af46a02261dceeb977024805dfb5500a7391a7638a93463a3f76098",
 	})
 }

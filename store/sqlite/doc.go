@@ -20,6 +20,7 @@
 //	callbacks.go      bodies of callbacks, and the people whom they name
 //	events.go         events, and the pages of their feed
 //	uses.go           when keys were last used
+//	snippets.go       saved replies
 //	daily.go          counts of messages by day
 //	access.go         sessions, sign-in links, passwords
 //	webhooks.go       webhooks and their states

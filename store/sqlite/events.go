@@ -196,7 +196,7 @@ func (f *feed) Records(page *app.EventPage) error {
 
 // ofSettings must be written in a query exactly as in the partial index, or SQLite does not
 // use it. It means the types of desk.EventType.OfSettings.
-const ofSettings = `(kind < 'con' OR kind >= 'k' AND kind < 'mes' OR kind >= 'w')`
+const ofSettings = `(kind < 'con' OR kind >= 'k' AND kind < 'mes' OR kind >= 'po' AND kind < 'pp' OR kind >= 'sn' AND kind < 'so' OR kind >= 'w')`
 
 const (
 	eventLogQuery = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = ?1 AND seq > ?2 AND seq < ?3

@@ -36,7 +36,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00019_log.sql":           "030019bc41bbd7254814b6ec0346f390aa28eda6e4417e60a414d8b99fe2ce4b",
 		"00020_daily.sql":         "c879fae0b19d6b4d16ee3e152d2a439a9d67cf309452a1a17e61ef2f7a1a01e6",
 		"00021_notes.sql":         "8db1ea7d41f7264c99e91d6555e31d5b8a8c59c84f7ae3e6cb4180db87ef65b6",
-		"00022_team.sql":          "eaddb187f51e66cdc9d2776c4ed77ababfb806a86e3692a7eef233f8fcf6d67e",
+		"00022_team.sql":          "e128fbd75f04f161c806d4bd61e5948f365479a5dc31fe2e7cd8b1659db12a36",
 	})
 }
 

@@ -19,6 +19,7 @@
 //	webhooks.go       webhooks and their states
 //	events.go         events, and the pages of their feed
 //	access.go         sessions, sign-in links, passwords
+//	snippets.go       saved replies
 //	daily.go          counts of messages by day
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
 //	clock.go          clocks that are set to wrong times
@@ -98,6 +99,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"events/fields_survive":               eventFields,
 		"events/pages_join":                   eventPages,
 		"events/pages_end_early":              eventPageBytes,
+		"snippets/fields_and_order":           snippets,
 		"daily/counts":                        dailyCounts,
 		"events/log":                          eventLog,
 		"events/expire":                       eventsExpire,

@@ -1,0 +1,112 @@
+package app
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// A SnippetQuery says for whom snippets are to be filled in.
+type SnippetQuery struct {
+	Contact *desk.ID
+	Agent   *string // a member's id or e-mail
+}
+
+// Asked tells whether they are to be filled in at all.
+func (q SnippetQuery) Asked() bool { return q.Contact != nil || q.Agent != nil }
+
+// Snippets lists the workspace's snippets by shortcut, and the values for their
+// placeholders. It returns NotFound for an unknown contact; an unknown agent has no values.
+func (a *App) Snippets(ctx context.Context, p Principal, q SnippetQuery) ([]desk.Snippet, map[desk.Binding]desk.HintValue, error) {
+	var agent *desk.Member
+	if q.Agent != nil {
+		agent = p.Settings.ResolveMember(*q.Agent)
+	}
+	customer := ""
+	if q.Contact != nil {
+		c, _, err := a.store.Contact(ctx, p.Workspace(), *q.Contact)
+		if err != nil {
+			return nil, nil, err
+		}
+		customer = c.Name
+	}
+	list, err := a.store.Snippets(ctx, p.Workspace())
+	return list, desk.HintValues(agent, customer, desk.FromContact), err
+}
+
+// PutSnippet stores a snippet, replacing one with the same shortcut; created tells which.
+// It returns InvalidRequest, also if there is no room.
+func (a *App) PutSnippet(ctx context.Context, p Principal, shortcut, text string) (s desk.Snippet, created bool, err error) {
+	s, err = desk.NewSnippet(shortcut, text, a.now())
+	if err != nil {
+		return s, false, err
+	}
+	now := s.UpdatedAt
+	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+		if err := p.still(tx.Settings(), desk.SnippetsWrite, now); err != nil {
+			return err
+		}
+		stored, count, err := tx.Snippet(shortcut)
+		if err != nil {
+			return err
+		}
+		s.UpdatedAt, created = now, stored == nil
+		event := desk.Event{Type: desk.SnippetCreated, Key: shortcut, Actor: p.Actor, At: now}
+		switch {
+		case created && count >= desk.MaxSnippets:
+			return desk.Invalidf("the workspace has %d saved replies, and no more are possible: delete one first", desk.MaxSnippets)
+		case !created && stored.Text == text:
+			s = *stored
+			return nil
+		case !created:
+			event.Type, event.Changed = desk.SnippetUpdated, []string{"text"}
+		}
+		if err := tx.PutSnippet(s); err != nil {
+			return err
+		}
+		return tx.Append(event)
+	})
+	return s, created, err
+}
+
+// DeleteSnippet deletes a snippet, or returns NotFound.
+func (a *App) DeleteSnippet(ctx context.Context, p Principal, shortcut string) error {
+	now := a.now()
+	return a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+		if err := p.still(tx.Settings(), desk.SnippetsWrite, now); err != nil {
+			return err
+		}
+		stored, _, err := tx.Snippet(shortcut)
+		if err != nil {
+			return err
+		}
+		if stored == nil {
+			return desk.NoSnippet()
+		}
+		if err := tx.DropSnippet(shortcut); err != nil {
+			return err
+		}
+		return tx.Append(desk.Event{Type: desk.SnippetDeleted, Key: shortcut, Actor: p.Actor, At: now})
+	})
+}
+
+// addSnippets adds the snippets that a page's events are about.
+func (a *App) addSnippets(ctx context.Context, page *EventPage) error {
+	wanted := map[string]bool{}
+	for i := range page.Events {
+		if e := &page.Events[i]; e.Type.Kind() == "snippet" {
+			wanted[e.Key] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	list, err := a.store.Snippets(ctx, page.Settings.ID)
+	page.Snippets = make(map[string]*desk.Snippet, len(wanted))
+	for i := range list {
+		if wanted[list[i].Shortcut] {
+			page.Snippets[list[i].Shortcut] = &list[i]
+		}
+	}
+	return err
+}

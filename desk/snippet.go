@@ -1,0 +1,88 @@
+package desk
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Snippet is a saved reply: a text that members and clients use in replies
+// (contract-talk §6).
+type Snippet struct {
+	Shortcut  string
+	Text      string // as sent, with placeholders such as {{customer_first_name}}
+	UpdatedAt Time
+}
+
+const (
+	// MaxSnippets is how many a workspace may have.
+	MaxSnippets = 500
+	// maxSnippetText is how many characters the text of one may have, as of a reply.
+	maxSnippetText = 4096
+)
+
+var (
+	shortcut           = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+	snippetPlaceholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+)
+
+// NewSnippet checks a snippet. It returns InvalidRequest.
+func NewSnippet(name, text string, at Time) (Snippet, error) {
+	if !shortcut.MatchString(name) {
+		return Snippet{}, InvalidAt("/shortcut", "a shortcut is 1 to 32 characters: a letter a-z, then letters a-z, digits, _ and -")
+	}
+	if strings.TrimSpace(text) == "" {
+		return Snippet{}, InvalidAt("/text", "give a text of 1 to %d characters", maxSnippetText)
+	}
+	if n := utf8.RuneCountInString(text); n > maxSnippetText {
+		return Snippet{}, InvalidAt("/text", "a text has at most %d characters, this one has %d", maxSnippetText, n)
+	}
+	for _, found := range snippetPlaceholder.FindAllStringSubmatch(text, -1) {
+		if !fillsSnippet(Binding(found[1])) {
+			return Snippet{}, InvalidAt("/text", "%s is no placeholder: use %s", Quote(found[0]), snippetPlaceholders())
+		}
+	}
+	if strings.Contains(snippetPlaceholder.ReplaceAllLiteralString(text, ""), "{{") {
+		return Snippet{}, InvalidAt("/text", "a placeholder begins with {{ and ends with }}: use %s", snippetPlaceholders())
+	}
+	return Snippet{name, text, at}, nil
+}
+
+// fillsSnippet tells whether a snippet may have the binding's placeholder: all but Free,
+// which somebody types.
+func fillsSnippet(b Binding) bool {
+	for _, known := range Bindings {
+		if known == b {
+			return b != Free
+		}
+	}
+	return false
+}
+
+func snippetPlaceholders() string {
+	var list []string
+	for _, b := range Bindings {
+		if fillsSnippet(b) {
+			list = append(list, fmt.Sprintf("{{%s}}", b))
+		}
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
+}
+
+// Fill returns the text with values in place of its placeholders. Those without a value
+// stay as they are written.
+func (s *Snippet) Fill(values map[Binding]HintValue) string {
+	return snippetPlaceholder.ReplaceAllStringFunc(s.Text, func(found string) string {
+		if v := values[Binding(found[2:len(found)-2])].Value; v != "" {
+			return v
+		}
+		return found
+	})
+}
+
+// ListBytes is the snippet's size in a page.
+func (s *Snippet) ListBytes() int { return recordRoom + jsonBytes(s.Text) }
+
+// NoSnippet is the answer for a shortcut that no snippet of the workspace has.
+func NoSnippet() *Error { return NotFoundf("no saved reply has this shortcut") }

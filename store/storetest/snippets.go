@@ -1,0 +1,52 @@
+package storetest
+
+import (
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+)
+
+func snippets(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	check := func(ws desk.ID, want ...desk.Snippet) {
+		t.Helper()
+		got, err := s.Snippets(t.Context(), ws)
+		must(t, err)
+		equal(t, "snippets", got, want)
+	}
+	check(ws)
+	hi := desk.Snippet{Shortcut: "hi", Text: " Hi \"{{customer_name}}\",\n\tü\u2028", UpdatedAt: 5}
+	list := []desk.Snippet{{Shortcut: "a-b", Text: "1", UpdatedAt: 1}, {Shortcut: "a_b", Text: "2", UpdatedAt: 2}, {Shortcut: "ab", Text: "3", UpdatedAt: 3}, hi}
+	store(t, s, ws, func(tx app.Tx) error {
+		for i := range list {
+			if err := tx.PutSnippet(list[len(list)-1-i]); err != nil {
+				return err
+			}
+		}
+		found, n, err := tx.Snippet("hi")
+		if err == nil && (n != 4 || *found != hi) {
+			t.Errorf("in its transaction: %+v of %d", found, n)
+		}
+		return err
+	})
+	check(ws, list...)
+	check(other)
+	hi.Text, hi.UpdatedAt = "Hello", 9
+	list[3] = hi
+	store(t, s, ws, func(tx app.Tx) error { return tx.PutSnippet(hi) })
+	store(t, s, other, func(tx app.Tx) error {
+		if found, n, err := tx.Snippet("hi"); err != nil || found != nil || n != 0 {
+			t.Errorf("of another workspace: %+v of %d, %v", found, n, err)
+		}
+		if err := tx.DropSnippet("hi"); err != nil {
+			return err
+		}
+		return tx.PutSnippet(desk.Snippet{Shortcut: "hi", Text: "theirs", UpdatedAt: 1})
+	})
+	check(ws, list...)
+	store(t, s, ws, func(tx app.Tx) error { return tx.DropSnippet("a_b") })
+	check(ws, list[0], list[2], hi)
+	check(other, desk.Snippet{Shortcut: "hi", Text: "theirs", UpdatedAt: 1})
+}
