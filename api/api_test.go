@@ -112,6 +112,7 @@ func TestPostgres(t *testing.T) {
 	databases.Database(t) // or skip once, here
 	for name, test := range map[string]func(*testing.T){
 		"TestArchivedValuesStay": TestArchivedValuesStay, "TestAttributeLimit": TestAttributeLimit, "TestAttributes": TestAttributes,
+		"TestAttempts": TestAttempts, "TestAttemptUnderWay": TestAttemptUnderWay,
 		"TestBatch": TestBatch, "TestBatchOfAThousand": TestBatchOfAThousand, "TestChannels": TestChannels, "TestContacts": TestContacts,
 		"TestConversationLists": TestConversationLists, "TestConversations": TestConversations, "TestDryRun": TestDryRun,
 		"TestDryRunForm": TestDryRunForm, "TestDryRunLocksNothing": TestDryRunLocksNothing, "TestEveryEvent": TestEveryEvent, "TestFailedMessage": TestFailedMessage,

@@ -17,6 +17,7 @@
 //	notes.go          notes on conversations
 //	events.go         GET /events, as pages and as a stream; GET /me
 //	send.go           POST /conversations/outbound
+//	attempts.go       attempts to send, and releasing those in doubt
 //	canonical.go      the canonical form of a JSON value, to compare bodies
 //	templates.go      GET /templates: request and answer
 //	form.go           templates as JSON, without the values of hints

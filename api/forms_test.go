@@ -200,7 +200,7 @@ func TestForgottenHoweverWritten(t *testing.T) {
 			t.Errorf("%s is %s, deleted was %s", p[1], contact.Data.ID, deleted)
 		}
 	}
-	doubts, _, err := s.app.Attempts(t.Context(), s.operator(s.ws), true, "", 100)
+	doubts, _, err := s.app.Attempts(t.Context(), s.operator(s.ws), desk.InDoubt, "", 100)
 	if err != nil || len(doubts) != 8+2 {
 		t.Fatalf("%d attempts, %v", len(doubts), err)
 	}

@@ -37,6 +37,7 @@ var status = map[desk.ErrorType]int{
 	desk.ProviderUnavailable:  http.StatusBadGateway,
 	desk.SendInProgress:       http.StatusServiceUnavailable,
 	desk.SendOutcomeUnknown:   http.StatusServiceUnavailable,
+	desk.AttemptSettled:       http.StatusConflict,
 	desk.CursorExpired:        http.StatusGone,
 	desk.WebhookExists:        http.StatusConflict,
 	desk.EndpointOff:          http.StatusConflict,
@@ -98,6 +99,8 @@ func appendDetails(b []byte, details any) []byte {
 		return append(desk.AppendJSONString(append(b, `{"reason":`...), details.Reason), '}')
 	case desk.InDoubtAttempt:
 		return append(appendID(append(b, `{"attempt_id":`...), details.AttemptID), '}')
+	case desk.SettledAttempt:
+		return append(append(append(b, `{"phase":"`...), details.Phase...), `"}`...)
 	case desk.Failure:
 		return appendFailure(b, &details)
 	case desk.ExpiredCursor:

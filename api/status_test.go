@@ -19,6 +19,7 @@ var detailsOf = map[desk.ErrorType][]struct {
 	desk.WebhookExists:    {{desk.ExistingWebhook{ID: desk.ID{15: 1}}, `{"id":"00000000-0000-0000-0000-000000000001"}`}},
 	desk.CursorExpired:    {{desk.ExpiredCursor{Reason: "retention", Oldest: "evt_0", Newest: "evt_1"}, `{"reason":"retention","oldest":"evt_0","newest":"evt_1"}`}},
 	desk.ConversationOpen: nil, desk.OptInRequired: nil, desk.RecipientUnreachable: nil, desk.IdempotencyKeyReused: nil, desk.SendInProgress: nil,
+	desk.AttemptSettled: {{desk.SettledAttempt{Phase: desk.Done}, `{"phase":"done"}`}},
 	desk.NotFound: {
 		{desk.Languages{}, `{"languages":[]}`},
 		{desk.Languages{Languages: []string{"en_US", "tr"}}, `{"languages":["en_US","tr"]}`},

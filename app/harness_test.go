@@ -387,7 +387,7 @@ func (w *world) attempt(id desk.ID) *desk.Attempt {
 
 func (w *world) attempts() []*desk.Attempt {
 	w.t.Helper()
-	list, _, err := w.Attempts(context.Background(), w.operator(), false, "", 1000)
+	list, _, err := w.Attempts(context.Background(), w.operator(), "", "", 1000)
 	must(w.t, err)
 	return list
 }

@@ -218,9 +218,11 @@ type AttemptStore interface {
 	// Attempt returns an attempt, or nil.
 	Attempt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error)
 
-	// Attempts returns up to limit attempts with ids before the given one (zero: from the
-	// newest), newest first by id; only those in doubt when inDoubt is set.
-	Attempts(ctx context.Context, ws desk.ID, inDoubt bool, before desk.ID, limit int) ([]*desk.Attempt, error)
+	// Attempts returns up to limit attempts in a phase, "" for all, with ids before the given
+	// one (nil: from the newest), newest first by id, and the id before which the list
+	// continues, nil at its end. They lack what a list does not show: stored answers and
+	// profiles.
+	Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, before *desk.ID, limit int) ([]*desk.Attempt, *desk.ID, error)
 
 	// Lapsed returns up to limit attempts of all workspaces that are still dispatching
 	// although their lease has ended: more than margin milliseconds ago by the

@@ -65,7 +65,7 @@ func TestAdministration(t *testing.T) {
 			_, _, err := w.AddChannel(ctx, p, account(metaNumber, metaBusiness))
 			return err
 		},
-		"Attempts": func(p app.Principal) error { _, _, err := w.Attempts(ctx, p, false, "", 1); return err },
+		"Attempts": func(p app.Principal) error { _, _, err := w.Attempts(ctx, p, "", "", 1); return err },
 	} {
 		if err := do(key); !desk.IsType(err, desk.Forbidden) {
 			t.Errorf("%s by a key: %v", what, err)

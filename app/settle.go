@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"parley/desk"
@@ -390,26 +389,33 @@ func (a *App) settle(ctx context.Context, ws, id desk.ID, do func(Tx, *desk.Atte
 }
 
 // Release records a person's decision on an attempt whose outcome is unknown: it was
-// sent, or it was not, which frees its key. It returns NotFound, and InvalidRequest for
-// an attempt that is settled or may still be under way.
+// sent, or it was not, which frees its key. The same decision again changes nothing. It
+// returns NotFound, AttemptSettled for an attempt that ended otherwise, and SendInProgress
+// for one that may still be under way.
 func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (at *desk.Attempt, err error) {
-	if err := p.Allow(desk.Administer); err != nil {
+	if err := p.Allow(desk.AttemptsWrite); err != nil {
 		return nil, err
 	}
 	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
-		if err := p.still(tx.Settings(), desk.Administer, a.now()); err != nil {
+		if err := p.still(tx.Settings(), desk.AttemptsWrite, a.now()); err != nil {
 			return err
 		}
 		if at, err = tx.Attempt(id); err != nil {
 			return err
 		}
-		switch {
+		switch now := tx.Now(); {
 		case at == nil:
-			return desk.NotFoundf("no attempt has this id").Advise(desk.ListAttempts)
+			return noAttempt()
+		case at.Phase.Settled() && at.As(sent):
+			return nil
 		case at.Phase.Settled():
-			return desk.Invalidf("the attempt is settled already").Advise(desk.ListAttempts)
-		case at.Lease.Holds(tx.Now(), a.bounds.lease()):
-			return desk.Invalidf("the attempt may still be under way: wait half a minute and try again")
+			e := desk.Errorf(desk.AttemptSettled, "the attempt is settled already, as %s", at.Phase)
+			e.Details = desk.SettledAttempt{Phase: at.Phase}
+			return e
+		case at.Lease.Holds(now, a.bounds.lease()):
+			e := desk.Errorf(desk.SendInProgress, "the attempt may still be under way: wait half a minute and try again")
+			e.RetryAfter = at.Lease.Seconds(now)
+			return e
 		case sent:
 			return a.finish(tx, at, person{}, "", at.CreatedAt, a.now())
 		}
@@ -422,26 +428,28 @@ func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 	return at, err
 }
 
-// Attempts returns a page of a workspace's attempts, newest first, only those in doubt if
-// inDoubt is set, and the cursor of the next page, "" if there is none.
-func (a *App) Attempts(ctx context.Context, p Principal, inDoubt bool, cursor string, limit int) ([]*desk.Attempt, string, error) {
+func noAttempt() error { return desk.NotFoundf("no attempt has this id").Advise(desk.ListAttempts) }
+
+// Attempts returns a page of a workspace's attempts in a phase, "" for all, newest first,
+// and the cursor of the next page, "" if there is none. A page may be short, or even empty,
+// although there is a next one.
+func (a *App) Attempts(ctx context.Context, p Principal, phase desk.Phase, cursor string, limit int) ([]*desk.Attempt, string, error) {
 	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, "", err
 	}
-	list, before := cursorList{p.Workspace(), "attempts", strconv.FormatBool(inDoubt)}, desk.ID{}
+	list, before := cursorList{p.Workspace(), "attempts", string(phase)}, (*desk.ID)(nil)
 	if cursor != "" {
 		place, err := a.cursors.open(list, cursor)
 		if err != nil {
 			return nil, "", err
 		}
-		before = desk.ID(place)
+		before = (*desk.ID)(place)
 	}
-	found, err := a.store.Attempts(ctx, p.Workspace(), inDoubt, before, limit+1)
-	if err != nil || len(found) <= limit {
+	found, next, err := a.store.Attempts(ctx, p.Workspace(), phase, before, limit)
+	if err != nil || next == nil {
 		return found, "", err
 	}
-	found = found[:limit]
-	return found, a.cursors.seal(list, found[limit-1].ID[:]), nil
+	return found, a.cursors.seal(list, next[:]), nil
 }
 
 // MessagesSent returns the messages of up to a page of attempts, by the attempt's id. An
@@ -480,7 +488,7 @@ func (a *App) Attempt(ctx context.Context, p Principal, id desk.ID) (*desk.Attem
 	}
 	at, err := a.store.Attempt(ctx, p.Workspace(), id)
 	if err == nil && at == nil {
-		err = desk.NotFoundf("no attempt has this id").Advise(desk.ListAttempts)
+		err = noAttempt()
 	}
 	return at, err
 }

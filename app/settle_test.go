@@ -285,9 +285,14 @@ func TestRelease_sent(t *testing.T) {
 		t.Errorf("conversation: %+v", c)
 	}
 	w.holds(1, 1, 1)
-	if _, err := w.Release(t.Context(), w.operator(), id, false); err == nil {
-		t.Error("it was released twice")
+	if again, err := w.Release(t.Context(), w.operator(), id, true); err != nil || again.Phase != desk.Done || again.SettledAt != at.SettledAt {
+		t.Errorf("the same again: %+v, %v", again, err)
 	}
+	_, err = w.Release(t.Context(), w.operator(), id, false)
+	if e := refusalOf(t, err, desk.AttemptSettled); e.Details != (desk.SettledAttempt{Phase: desk.Done}) {
+		t.Errorf("the other decision: %+v", e.Details)
+	}
+	w.holds(1, 1, 1)
 	// What the provider says of it afterwards still finds the message, in any order.
 	w.tell(saidEarly(id, desk.Delivered), said(id, desk.Sent), said(id, desk.Failed))
 	w.takeIn()
@@ -331,7 +336,9 @@ func TestRelease_refuses(t *testing.T) {
 		w.store.ahead.Store(ahead.Milliseconds())
 		for _, sent := range []bool{true, false} {
 			_, err := w.Release(t.Context(), w.operator(), id, sent)
-			refused(t, err, desk.InvalidRequest)
+			if e := refusalOf(t, err, desk.SendInProgress); e.RetryAfter < 1 {
+				t.Errorf("it can be tried again after %d s", e.RetryAfter)
+			}
 		}
 	}
 	if at := w.attempt(id); at.Phase != desk.Dispatching {
@@ -340,7 +347,7 @@ func TestRelease_refuses(t *testing.T) {
 	close(release)
 	w.read(<-landed)
 	for _, unknown := range []desk.ID{id, {9}, {}} { // a settled one, and two that never were
-		if _, err := w.Release(t.Context(), w.operator(), unknown, false); !desk.IsType(err, desk.NotFound) && !desk.IsType(err, desk.InvalidRequest) {
+		if _, err := w.Release(t.Context(), w.operator(), unknown, false); !desk.IsType(err, desk.NotFound) && !desk.IsType(err, desk.AttemptSettled) {
 			t.Errorf("%s: %v", unknown, err)
 		}
 	}
@@ -358,7 +365,7 @@ func TestRelease_two_at_once(t *testing.T) {
 		return err
 	})
 	_, err := w.Release(t.Context(), w.operator(), id, false)
-	refused(t, err, desk.InvalidRequest)
+	refused(t, err, desk.AttemptSettled)
 	if at := w.holder("k"); at == nil || at.Phase != desk.Done {
 		t.Errorf("the attempt: %+v", at)
 	}
@@ -671,7 +678,7 @@ func TestAttempts(t *testing.T) {
 	if len(list) != 2 || list[0].Key != "2" || list[1].ID != doubt || list[1].Actor.ID != w.keyID {
 		t.Errorf("the log: %+v", list)
 	}
-	if few, _, err := w.Attempts(t.Context(), w.operator(), false, "", 1); err != nil || !reflect.DeepEqual(few, list[:1]) {
+	if few, _, err := w.Attempts(t.Context(), w.operator(), "", "", 1); err != nil || !reflect.DeepEqual(few, list[:1]) {
 		t.Errorf("the newest: %+v, %v", few, err)
 	}
 	if _, err := w.Operator(t.Context(), desk.ID{9}); !desk.IsType(err, desk.NotFound) {
@@ -691,13 +698,13 @@ func TestAttempts_pages(t *testing.T) {
 	doubtful := w.inDoubt("d", to("905321110003"))
 	var keys []string
 	for cursor, pages := "", 0; cursor != "" || pages == 0; pages++ {
-		list, next, err := w.Attempts(t.Context(), p, false, cursor, 3)
+		list, next, err := w.Attempts(t.Context(), p, "", cursor, 3)
 		must(t, err)
 		for _, at := range list {
 			keys = append(keys, at.Key)
 		}
 		if cursor = next; next != "" {
-			_, _, err = w.Attempts(t.Context(), p, true, next, 3)
+			_, _, err = w.Attempts(t.Context(), p, desk.InDoubt, next, 3)
 			refused(t, err, desk.InvalidRequest)
 		}
 	}

@@ -175,7 +175,7 @@ func (c *call) setup() ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	sends, _, err := a.Attempts(ctx, c.p, false, "", 1)
+	sends, _, err := a.Attempts(ctx, c.p, "", "", 1)
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func (s *Server) routes() []route {
 		{"GET /overview", desk.ConversationsRead, s.overview},
 		{"GET /sends", desk.AttemptsRead, s.sends},
 		{"GET /sends/{id}", desk.AttemptsRead, s.attempt},
-		{"POST /sends/{id}/release", desk.Administer, s.releaseAttempt},
+		{"POST /sends/{id}/release", desk.AttemptsWrite, s.releaseAttempt},
 		{"GET /contacts", desk.ContactsRead, s.contacts},
 		{"GET /contacts/new", desk.ContactsWrite, s.newContact},
 		{"POST /contacts/new", desk.ContactsWrite, s.createContact},

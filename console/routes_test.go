@@ -64,7 +64,7 @@ func (w *world) records() map[string]string {
 	}, w.newID()); err != nil {
 		w.t.Fatal(err)
 	}
-	attempts, _, err := w.app.Attempts(ctx, p, false, "", 1)
+	attempts, _, err := w.app.Attempts(ctx, p, "", "", 1)
 	if err != nil || len(attempts) != 1 {
 		w.t.Fatal(attempts, err)
 	}

@@ -71,19 +71,18 @@ var deliveries = map[desk.Delivery]pill{
 }
 
 func (s *Server) sends(c *call) error {
-	doubt := c.query("doubt") != ""
-	query := ""
+	doubt, phase, query := c.query("doubt") != "", desk.Phase(""), ""
 	page := sendsPage{Empty: nothing{"Nothing was sent yet", "Every try to send a template will be here, with what came of it.", "/send", "Send a template"}}
 	if doubt {
-		query = "?doubt=yes"
+		phase, query = desk.InDoubt, "?doubt=yes"
 		page.Empty = nothing{"Nothing is in doubt", "A send whose answer was lost will be here until it is known whether it arrived.", "/sends", "See all sends"}
 	}
 	page.Tabs = []tab{{Label: "All", Href: "/sends", Here: !doubt}, {Label: "In doubt", Href: "/sends?doubt=yes", Here: doubt}}
 	after := c.query("after")
-	list, next, err := s.app.Attempts(c.r.Context(), c.p, doubt, after, pageRows)
+	list, next, err := s.app.Attempts(c.r.Context(), c.p, phase, after, pageRows)
 	if desk.IsType(err, desk.InvalidRequest) { // a place in the other list
 		after = ""
-		list, next, err = s.app.Attempts(c.r.Context(), c.p, doubt, "", pageRows)
+		list, next, err = s.app.Attempts(c.r.Context(), c.p, phase, "", pageRows)
 	}
 	if err != nil {
 		return err
@@ -216,7 +215,7 @@ func (c *call) attemptPage() (*attemptPage, error) {
 		p.Message, p.Fix, p.Code = sentence(f.Title), sentence(f.Fix), strconv.Itoa(f.Code)
 	}
 	if at.Phase == desk.InDoubt {
-		p.Doubt = &doubt{Number: phone(plan.Number), Text: plan.Text, Action: p.Href + "/release", MayRelease: c.may(desk.Administer)}
+		p.Doubt = &doubt{Number: phone(plan.Number), Text: plan.Text, Action: p.Href + "/release", MayRelease: c.may(desk.AttemptsWrite)}
 		if !p.Doubt.MayRelease {
 			p.Doubt.Admins = admins(c.p.Settings)
 		}
@@ -235,7 +234,7 @@ func (s *Server) releaseAttempt(c *call) error {
 	if err == nil {
 		return c.see("/sends/"+c.id("id").String(), "settled")
 	}
-	if !desk.IsType(err, desk.InvalidRequest) {
+	if !desk.IsType(err, desk.InvalidRequest) && !desk.IsType(err, desk.AttemptSettled) && !desk.IsType(err, desk.SendInProgress) {
 		return err
 	}
 	page, readErr := c.attemptPage()

@@ -59,7 +59,7 @@ func TestSends_outcome(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, _, err := w.app.Attempts(context.Background(), w.operator(), false, "", 10)
+	list, _, err := w.app.Attempts(context.Background(), w.operator(), "", "", 10)
 	if err != nil || len(list) != 3 {
 		t.Fatalf("%d attempts, %v", len(list), err)
 	}
@@ -110,7 +110,7 @@ func TestSends(t *testing.T) {
 			t.Fatalf("%s: %v", c.number, err)
 		}
 	}
-	list, _, err := w.app.Attempts(context.Background(), w.operator(), false, "", 10)
+	list, _, err := w.app.Attempts(context.Background(), w.operator(), "", "", 10)
 	if err != nil || len(list) != 3 {
 		t.Fatalf("%d attempts, %v", len(list), err)
 	}
@@ -130,7 +130,7 @@ func TestSends(t *testing.T) {
 	nora.post(doubt+"/release", "outcome", "perhaps").want(422, "Error: ")
 	nora.post(doubt+"/release", "outcome", "sent").sends(doubt + "?done=settled")
 	nora.get(doubt+"?done=settled").want(200, "Settled.", "Open the conversation").lacks("It arrived")
-	nora.post(doubt+"/release", "outcome", "not-sent").want(422, "settled already")
+	nora.post(doubt+"/release", "outcome", "not-sent").want(409, "settled already")
 	nora.get("/sends/"+w.newID().String()).want(404, "Not here")
 
 	for i := range pageRows {

@@ -37,6 +37,7 @@ var statuses = map[desk.ErrorType]int{
 	desk.ProviderUnavailable:  http.StatusServiceUnavailable,
 	desk.SendInProgress:       http.StatusConflict,
 	desk.SendOutcomeUnknown:   http.StatusConflict,
+	desk.AttemptSettled:       http.StatusConflict,
 	desk.CursorExpired:        http.StatusNotFound,
 	desk.WebhookExists:        http.StatusConflict,
 	desk.EndpointOff:          http.StatusConflict,

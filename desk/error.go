@@ -44,6 +44,11 @@ const (
 	SendOutcomeUnknown   ErrorType = "send_outcome_unknown" // the provider may have accepted it
 )
 
+// The error types of talk (contract-talk §2).
+const (
+	AttemptSettled ErrorType = "attempt_settled" // the attempt ended otherwise than asked
+)
+
 // The error types of events and webhooks (contract-events).
 const (
 	CursorExpired ErrorType = "cursor_expired"   // the feed can't go on from there
@@ -62,7 +67,7 @@ var ErrorTypes = []ErrorType{
 	IdentityConflict, TypeConflict, InvalidAttributes, PayloadTooLarge, RateLimited, Unavailable, Internal,
 	ConversationOpen, OptInRequired, RecipientOptedOut, AmbiguousChannel, ChannelNotUsable, RecipientUnreachable,
 	TemplateNotSendable, InvalidVariables, IdempotencyKeyReused, ProviderRejected, ProviderUnavailable,
-	SendInProgress, SendOutcomeUnknown, CursorExpired, WebhookExists, EndpointOff,
+	SendInProgress, SendOutcomeUnknown, AttemptSettled, CursorExpired, WebhookExists, EndpointOff,
 }
 
 // An Error is a refusal that a caller can act on. Any other error is Internal, and its

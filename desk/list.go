@@ -106,6 +106,21 @@ func (m *Message) ListBytes() int {
 // ListBytes is the note's size in a page.
 func (n *Note) ListBytes() int { return recordRoom + jsonBytes(n.Text) + jsonBytes(n.Author.Name) }
 
+// ListBytes is the attempt's size in a page.
+func (a *Attempt) ListBytes() int {
+	n := 2*recordRoom + jsonBytes(a.Key) + jsonBytes(a.Plan.Template) + jsonBytes(a.Plan.Language) + jsonBytes(a.ExternalID)
+	for _, note := range a.Notes {
+		n += jsonBytes(note) + 1
+	}
+	if r := a.Refusal; r != nil {
+		n += recordRoom + jsonBytes(r.Message)
+		if r.Failure != nil {
+			n += jsonBytes(r.Failure.Title) + jsonBytes(r.Failure.Fix)
+		}
+	}
+	return n
+}
+
 // ListBytes is the template's size in a page.
 func (t *Template) ListBytes() int {
 	n := recordRoom + jsonBytes(t.Name) + jsonBytes(t.Header) + jsonBytes(t.Body)

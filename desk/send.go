@@ -98,6 +98,17 @@ const (
 	Released    Phase = "released"    // a person decided that it was not sent
 )
 
+// Phases lists the phases in the order of an attempt's life.
+var Phases = []Phase{Dispatching, InDoubt, Done, Refused, Released}
+
+// ParsePhase reads the name of a phase.
+func ParsePhase(s string) (Phase, error) {
+	if p := Phase(s); slices.Contains(Phases, p) {
+		return p, nil
+	}
+	return "", InvalidAt("/phase", "send dispatching, in_doubt, done, refused or released")
+}
+
 // Settled tells whether the phase is final.
 func (p Phase) Settled() bool { return p != Dispatching && p != InDoubt }
 
@@ -143,6 +154,27 @@ type Attempt struct {
 	Refusal    *Refusal // if refused
 	Notes      []string // what was left out of a finished send, and why
 	Erased     bool     // the contact was deleted meanwhile: answer, but store no rows
+}
+
+// Address is where the message goes, so that a person finds it at the provider; "" once the
+// attempt is settled or erased.
+func (a *Attempt) Address() string {
+	if a.Phase.Settled() || a.Plan.Number == "" {
+		return ""
+	}
+	return "+" + a.Plan.Number
+}
+
+// Stored tells whether the message is stored, in the plan's conversation: not before the
+// attempt is done, and never if the contact was deleted meanwhile.
+func (a *Attempt) Stored() bool { return a.Phase == Done && !a.Erased }
+
+// As tells whether a settled attempt ended as a person says: sent or not sent.
+func (a *Attempt) As(sent bool) bool {
+	if sent {
+		return a.Phase == Done
+	}
+	return a.Phase == Released
 }
 
 // KeyLife is how long an Idempotency-Key is kept after success, in hours of the
@@ -212,6 +244,8 @@ type (
 	OptedOut struct{ Since Time }
 	// Unusable says why a channel can't be used.
 	Unusable struct{ Reason string }
+	// SettledAttempt says how an attempt ended.
+	SettledAttempt struct{ Phase Phase }
 	// InDoubtAttempt names the attempt whose outcome is unknown.
 	InDoubtAttempt struct{ AttemptID ID }
 )

@@ -12,6 +12,7 @@
 //	receivers_test.go the programs of docs/events.md: receivers of webhooks, a reader of the feed
 //	described_test.go deliveries to webhooks, held to the API description
 //	settings_test.go requests under way while a workspace changes
+//	attempts_test.go sends in doubt, settled by two nodes at once
 //	nodes_test.go    many servers on one PostgreSQL database
 //	migrate_test.go  an installation moved from SQLite to PostgreSQL
 //	events_test.go   the feed of events: the command, expiry, a restore

@@ -35,6 +35,9 @@ func newDeployment(t testing.TB) deployment {
 // must runs a command on the database.
 func (d deployment) must(t testing.TB, args ...string) map[string]any {
 	t.Helper()
+	if d.database == "" { // it is in the directory
+		return must(t, d.dir, args...)
+	}
 	return must(t, d.dir, append(args, "--database", d.database)...)
 }
 

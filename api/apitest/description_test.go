@@ -30,6 +30,9 @@ func TestDescription(t *testing.T) {
 		t.Errorf("revision %v of OpenAPI %v", info["version"], d.root["openapi"])
 	}
 	want := []Operation{
+		{"GET", "/v1/attempts", "attempts:read"},
+		{"GET", "/v1/attempts/{id}", "attempts:read"},
+		{"POST", "/v1/attempts/{id}/release", "attempts:write"},
 		{"GET", "/v1/attributes", "attributes:read"},
 		{"POST", "/v1/attributes", "attributes:write"},
 		{"DELETE", "/v1/attributes/{key}", "attributes:write"},

@@ -24,11 +24,15 @@ type attemptRecord struct {
 	ChannelID  string         `json:"channel_id"`
 	ContactID  string         `json:"contact_id"` // of a new contact, the id that it would get
 	Address    *string        `json:"address"`    // the number, as long as it is not settled
-	Template   string         `json:"template"`
-	Language   string         `json:"language"`
+	Template   *string        `json:"template"`
+	Language   *string        `json:"language"`
 	ExternalID *string        `json:"external_id"` // the provider's id of the message
 	Refusal    *refusalRecord `json:"refusal"`
 	Notes      []string       `json:"notes"`
+
+	ConversationID *string `json:"conversation_id"` // of the stored message
+	MessageID      *string `json:"message_id"`
+	Kind           string  `json:"kind"`
 }
 
 // A refusalRecord has a code, title and fix only if the provider refused.
@@ -43,7 +47,11 @@ type refusalRecord struct {
 func recordOfAttempt(at *desk.Attempt) attemptRecord {
 	r := attemptRecord{
 		at.ID.String(), at.Key, string(at.Phase), at.CreatedAt.String(), momentOf(at.SettledAt),
-		at.Plan.Channel.String(), at.Plan.Contact.String(), addressOf(at), at.Plan.Template, at.Plan.Language, unlessEmpty(at.ExternalID), nil, append([]string{}, at.Notes...),
+		at.Plan.Channel.String(), at.Plan.Contact.String(), unlessEmpty(at.Address()), unlessEmpty(at.Plan.Template), unlessEmpty(at.Plan.Language), unlessEmpty(at.ExternalID), nil, append([]string{}, at.Notes...), nil, nil, "template",
+	}
+	if at.Stored() {
+		conversation, message := at.Plan.Conversation.String(), at.Plan.Message.String()
+		r.ConversationID, r.MessageID = &conversation, &message
 	}
 	if at.Refusal != nil {
 		r.Refusal = &refusalRecord{Type: string(at.Refusal.Type), Message: at.Refusal.Answer().Worded("", advice)}
@@ -52,15 +60,6 @@ func recordOfAttempt(at *desk.Attempt) attemptRecord {
 		}
 	}
 	return r
-}
-
-// addressOf is the recipient's number of an unsettled attempt. With it, a person finds the
-// message at the provider. Settling removes it, and so does deleting the contact.
-func addressOf(at *desk.Attempt) *string {
-	if at.Phase.Settled() || at.Plan.Number == "" {
-		return nil
-	}
-	return unlessEmpty("+" + at.Plan.Number)
 }
 
 // outcome is the refusal, or the provider's id of the message.
@@ -72,6 +71,14 @@ func (r *attemptRecord) outcome() string {
 		return r.Refusal.Type
 	}
 	return orDash(r.ExternalID)
+}
+
+// what is the template, or the kind of a reply.
+func (r *attemptRecord) what() string {
+	if r.Template == nil {
+		return r.Kind
+	}
+	return *r.Template + "/" + orDash(r.Language)
 }
 
 type attemptListCmd struct {
@@ -109,16 +116,23 @@ func (c *attemptListCmd) Validate() error {
 // Run lists the attempts.
 func (c *attemptListCmd) Run(ctx context.Context, s *session) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
-		attempts, _, err := a.Attempts(ctx, p, c.InDoubt, "", c.Limit)
-		if err != nil {
-			return err
+		phase := desk.Phase("")
+		if c.InDoubt {
+			phase = desk.InDoubt
 		}
 		var records []attemptRecord
-		for _, at := range attempts {
-			records = append(records, recordOfAttempt(at))
+		for cursor, more := "", true; more && len(records) < c.Limit; more = cursor != "" {
+			attempts, next, err := a.Attempts(ctx, p, phase, cursor, min(c.Limit-len(records), desk.MaxLimit))
+			if err != nil {
+				return err
+			}
+			for _, at := range attempts {
+				records = append(records, recordOfAttempt(at))
+			}
+			cursor = next
 		}
 		return answerList(s, records, []string{"ATTEMPT", "KEY", "PHASE", "TEMPLATE", "ADDRESS", "CREATED", "OUTCOME"}, func(r attemptRecord) []string {
-			return []string{r.AttemptID, r.Key, r.Phase, r.Template + "/" + r.Language, orDash(r.Address), r.CreatedAt, r.outcome()}
+			return []string{r.AttemptID, r.Key, r.Phase, r.what(), orDash(r.Address), r.CreatedAt, r.outcome()}
 		})
 	})
 }

@@ -185,7 +185,7 @@ func holdDemoTalks(ctx context.Context, in installation, p app.Principal, channe
 	if err != nil {
 		return err
 	}
-	attempts, _, err := in.app.Attempts(ctx, operator, false, "", 1000)
+	attempts, _, err := in.app.Attempts(ctx, operator, "", "", 1000)
 	if err != nil {
 		return err
 	}

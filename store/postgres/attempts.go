@@ -6,6 +6,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -32,6 +33,10 @@ const (
 	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.id < $2 ORDER BY a.id DESC LIMIT $3`
 	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a
 	WHERE ` + unsettled + ` AND (a.phase, a.id) < ('in_doubt', $2) AND a.phase >= 'in_doubt' AND a.workspace_id = $1 ORDER BY a.phase DESC, a.id DESC LIMIT $3`  // only the index has this order
+	dispatchingQuery = `SELECT ` + attemptColumns + ` FROM attempts a
+	WHERE ` + unsettled + ` AND (a.phase, a.id) < ('dispatching', $2) AND a.phase >= 'dispatching' AND a.workspace_id = $1 ORDER BY a.phase DESC, a.id DESC LIMIT $3`
+	phasesQuery       = `SELECT id, phase FROM attempts WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
+	attemptsByIDQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.id = ANY($2) ORDER BY a.id DESC`
 	// Each is looked up by its index, see wantedContacts, and locked in the order of
 	// ids.
 	attemptsToQuery = `SELECT ` + attemptColumns + ` FROM (
@@ -63,21 +68,64 @@ func (s *Store) Attempt(ctx context.Context, ws, id desk.ID) (found *desk.Attemp
 	return found, err
 }
 
-// Attempts returns up to limit attempts before the given one, newest first; only those in
-// doubt when inDoubt is set.
-func (s *Store) Attempts(ctx context.Context, ws desk.ID, inDoubt bool, before desk.ID, limit int) (found []*desk.Attempt, err error) {
-	if before.IsZero() {
-		before = lastID
-	}
-	query := attemptsQuery
-	if inDoubt {
-		query = inDoubtQuery
+// Attempts returns up to limit attempts in a phase before the given one, newest first, and
+// the one before which the list continues. Those that are settled have no index by phase.
+func (s *Store) Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, before *desk.ID, limit int) (found []*desk.Attempt, next *desk.ID, err error) {
+	if before == nil {
+		before = &lastID
 	}
 	err = s.read(ctx, func(p *pipe) error {
-		found, err = all(p, "attempts", readAttempt, query, uuid(ws), uuid(before), limit)
+		page := stored.AttemptPage{Size: desk.NewPageSize(limit)}
+		query, args, last := attemptsQuery, []any{uuid(ws), uuid(*before), limit + 1}, (*desk.ID)(nil)
+		switch phase {
+		case "":
+		case desk.InDoubt:
+			query = inDoubtQuery
+		case desk.Dispatching:
+			query = dispatchingQuery
+		default:
+			var ids []uuid
+			if ids, last, err = inPhase(p, ws, phase, *before, limit); err != nil {
+				return err
+			}
+			query, args = attemptsByIDQuery, []any{uuid(ws), ids}
+		}
+		p.each(func(row pgx.Row) error {
+			a, err := readAttempt(row)
+			if err == nil {
+				page.Add(a)
+			}
+			return err
+		}, query, args...)
+		err := p.send("attempts")
+		if found, next = page.List, page.Next; next == nil {
+			next = last
+		}
 		return err
 	})
-	return found, err
+	return found, next, err
+}
+
+// inPhase finds attempts in a phase, and the one before which the search continues.
+func inPhase(p *pipe, ws desk.ID, phase desk.Phase, before desk.ID, limit int) (ids []uuid, next *desk.ID, err error) {
+	var last desk.ID
+	looked := 0
+	p.each(func(row pgx.Row) error {
+		var id desk.ID
+		var at desk.Phase
+		err := row.Scan(into(&id), (*string)(&at))
+		switch {
+		case next != nil:
+		case looked == desk.MaxLooked || len(ids) == limit:
+			next = &last
+		default:
+			if looked, last = looked+1, id; at == phase {
+				ids = append(ids, uuid(id))
+			}
+		}
+		return err
+	}, phasesQuery, uuid(ws), uuid(before), desk.MaxLooked+1)
+	return ids, next, p.send("attempts in a phase")
 }
 
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching

@@ -219,6 +219,8 @@ func TestListsAreBounded(t *testing.T) {
 			for _, before := range []desk.ID{lastID, {0x7f}} {
 				check(page+1, "attempts", attemptsQuery, []any{uuid(ws), uuid(before), page})
 				check(page+1, "attempts in doubt", inDoubtQuery, []any{uuid(ws), uuid(before), page})
+				check(page+1, "attempts under way", dispatchingQuery, []any{uuid(ws), uuid(before), page})
+				check(desk.MaxLooked+1, "attempts in a phase", phasesQuery, []any{uuid(ws), uuid(before), desk.MaxLooked + 1})
 			}
 			check(2, "settings in the log of events", settingsLogQuery, []any{uuid(ws), 0, *listed + 1, "{member.updated,key.updated}", page})
 			t.Logf("of %d: at most %d rows", *listed, worst)

@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 
 	"parley/app"
 	"parley/desk"
+	"parley/store/internal/stored"
 )
 
 const attemptColumns = `a.id, a.key, a.hash, a.actor_kind, a.actor_id, a.phase, a.created_at, a.lease_until, a.settled_at, a.plan,
@@ -39,6 +41,9 @@ const (
 	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
 	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_in_doubt` + answered + `
 	WHERE a.phase = 'in_doubt' AND a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
+	dispatchingQuery = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_unsettled` + answered + `
+	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
+	phasesQuery             = `SELECT id, phase FROM attempts WHERE workspace_id = ? AND id < ? ORDER BY id DESC LIMIT +?`
 	attemptsToContactsQuery = `SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_contact` + answered + `
 	WHERE ` + unsettled + ` AND a.workspace_id = ?1 AND a.contact_id = unhex(j.value, '-')`
 	attemptsToNumbersQuery = `SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_number` + answered + `
@@ -65,21 +70,59 @@ func (s *Store) Attempt(ctx context.Context, ws, id desk.ID) (found *desk.Attemp
 	return found, err
 }
 
-// Attempts returns up to limit attempts before the given one, newest first; only those in
-// doubt when inDoubt is set.
-func (s *Store) Attempts(ctx context.Context, ws desk.ID, inDoubt bool, before desk.ID, limit int) (found []*desk.Attempt, err error) {
-	if before.IsZero() {
-		before = lastID
+// Attempts returns up to limit attempts in a phase before the given one, newest first, and
+// the one before which the list continues. Those that are settled have no index by phase.
+func (s *Store) Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, before *desk.ID, limit int) (found []*desk.Attempt, next *desk.ID, err error) {
+	if before == nil {
+		before = &lastID
 	}
 	query := attemptsQuery
-	if inDoubt {
+	switch phase {
+	case desk.InDoubt:
 		query = inDoubtQuery
+	case desk.Dispatching:
+		query = dispatchingQuery
 	}
 	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
-		found, err = all("attempts", c.stmt(query).id(ws).id(before).int(int64(limit)), readAttempt)
-		return err
+		return c.snapshot(func() error {
+			page := stored.AttemptPage{Size: desk.NewPageSize(limit)}
+			if phase == "" || !phase.Settled() {
+				rows := c.stmt(query).id(ws).id(*before).int(int64(limit) + 1)
+				for rows.next() && page.Add(readAttempt(&rows)) {
+				}
+				found, next = page.List, page.Next
+				return failed("attempts", rows.done())
+			}
+			ids, last, err := inPhase(c, ws, phase, *before, limit)
+			for _, id := range ids {
+				a, e := one("attempt", c.stmt(attemptQuery).id(ws).id(id), readAttempt)
+				if err = errors.Join(err, e); err != nil || !page.Add(a) {
+					break
+				}
+			}
+			if found, next = page.List, page.Next; next == nil {
+				next = last
+			}
+			return err
+		})
 	})
-	return found, err
+	return found, next, err
+}
+
+// inPhase finds attempts in a phase, and the one before which the search continues.
+func inPhase(c conn, ws desk.ID, phase desk.Phase, before desk.ID, limit int) (ids []desk.ID, next *desk.ID, err error) {
+	var last desk.ID
+	rows := c.stmt(phasesQuery).id(ws).id(before).int(desk.MaxLooked + 1)
+	for looked := 0; rows.next(); looked++ {
+		if looked == desk.MaxLooked || len(ids) == limit {
+			next = &last
+			break
+		}
+		if last = rows.readID(); desk.Phase(rows.readText()) == phase {
+			ids = append(ids, last)
+		}
+	}
+	return ids, next, failed("attempts in a phase", rows.done())
 }
 
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching

@@ -165,9 +165,9 @@ func listReads(t *testing.T, s *Store, ws desk.ID, n int) (reads []boundedRead) 
 			return err
 		}})
 	}
-	for _, inDoubt := range []bool{false, true} {
-		reads = append(reads, boundedRead{fmt.Sprint("attempts, in doubt: ", inDoubt), func() error {
-			_, err := s.Attempts(ctx, ws, inDoubt, desk.ID{0x7f}, desk.MaxLimit)
+	for _, phase := range append([]desk.Phase{""}, desk.Phases...) {
+		reads = append(reads, boundedRead{fmt.Sprintf("attempts in the phase %q", phase), func() error {
+			_, _, err := s.Attempts(ctx, ws, phase, &desk.ID{0x7f}, desk.MaxLimit)
 			return err
 		}})
 	}
@@ -309,7 +309,7 @@ func TestListsGoByTheirIndexes(t *testing.T) {
 	check(countQuery, "COVERING INDEX conversations_held (workspace_id=? AND assigned_member_id=? AND status=?)", walked, "COVERING INDEX conversations_recent (workspace_id=? AND status=?)")
 	check(countOfQuery, "COVERING INDEX conversations_held (workspace_id=? AND assigned_member_id=? AND status=?)", walked, "COVERING INDEX conversations_channel (workspace_id=? AND channel_id=? AND status=?)")
 	check(conversationCountQuery, "conversations_contact (workspace_id=? AND contact_id=?)")
-	for _, query := range []string{countQuery, countOfQuery, newConversationList(desk.ConversationFilter{Unassigned: true, Status: desk.StatusOpen}, false).query, newestContactsQuery(false), newestContactsQuery(true), settingsLogQuery, eventLogQuery, messagesQuery, attemptsQuery, inDoubtQuery, contactsQuery(desk.ContactFilter{}), contactsQuery(desk.ContactFilter{Owner: most})} {
+	for _, query := range []string{countQuery, countOfQuery, newConversationList(desk.ConversationFilter{Unassigned: true, Status: desk.StatusOpen}, false).query, newestContactsQuery(false), newestContactsQuery(true), settingsLogQuery, eventLogQuery, messagesQuery, notesQuery, attemptsQuery, inDoubtQuery, dispatchingQuery, phasesQuery, contactsQuery(desk.ContactFilter{}), contactsQuery(desk.ContactFilter{Owner: most})} {
 		check(query)
 		if plan := planOf(t, c, query); slices.ContainsFunc(plan, func(step string) bool { return strings.Contains(step, "TEMP B-TREE") }) {
 			t.Errorf("%s\nsorts: %q", query, plan)

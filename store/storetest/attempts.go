@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,30 +133,36 @@ func attemptKeys(t *testing.T, s app.Store) {
 
 func attemptLists(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
-	var list, doubtful []*desk.Attempt
-	for _, p := range []desk.Phase{desk.InDoubt, desk.Dispatching, desk.Done, desk.InDoubt, desk.Refused, desk.Released, desk.InDoubt} {
+	var list []*desk.Attempt
+	in := map[desk.Phase][]*desk.Attempt{}
+	for _, p := range []desk.Phase{desk.InDoubt, desk.Dispatching, desk.Done, desk.InDoubt, desk.Refused, desk.Released, desk.Dispatching, desk.Done, desk.InDoubt} {
 		a := newAttempt("1")
 		if a.Phase = p; p.Settled() {
 			a.Settle(p, now())
 		}
 		putAttempts(t, s, ws, a)
 		list = append([]*desk.Attempt{a}, list...)
-		if p == desk.InDoubt {
-			doubtful = append([]*desk.Attempt{a}, doubtful...)
-		}
+		in[p], in[""] = append([]*desk.Attempt{a}, in[p]...), list
 	}
-	for inDoubt, want := range map[bool][]*desk.Attempt{false: list, true: doubtful} {
-		for _, limit := range []int{100, 2} {
-			got, err := s.Attempts(t.Context(), ws, inDoubt, desk.ID{}, limit)
-			must(t, err)
-			equal(t, fmt.Sprintf("%d attempts, in doubt: %v", limit, inDoubt), got, want[:min(limit, len(want))])
-			if len(want) > limit {
-				rest, err := s.Attempts(t.Context(), ws, inDoubt, want[limit-1].ID, 100)
+	check := func(phase desk.Phase, want []*desk.Attempt) {
+		t.Helper()
+		for _, limit := range []int{100, 9, 3, 2, 1} {
+			var got []*desk.Attempt
+			for place, pages := (*desk.ID)(nil), 0; pages == 0 || place != nil; pages++ {
+				page, next, err := s.Attempts(t.Context(), ws, phase, place, limit)
 				must(t, err)
-				equal(t, "the other attempts", rest, want[limit:])
+				if len(page) > limit || pages > len(list) {
+					t.Fatalf("%d attempts in page %d of %d", len(page), pages, limit)
+				}
+				got, place = append(got, page...), next
 			}
+			equal(t, fmt.Sprintf("attempts in the phase %q, by %d", phase, limit), got, want)
 		}
 	}
+	for phase, want := range in {
+		check(phase, want)
+	}
+	doubtful := in[desk.InDoubt]
 	// The workspace of an unsettled attempt is found by its id; that of a settled one is not.
 	for _, a := range list {
 		got, err := s.WorkspaceOf(t.Context(), a.ID)
@@ -169,9 +176,45 @@ func attemptLists(t *testing.T, s app.Store) {
 	// A settled attempt is no longer listed.
 	doubtful[0].Settle(desk.Released, now())
 	putAttempts(t, s, ws, doubtful[0])
-	got, err := s.Attempts(t.Context(), ws, true, desk.ID{}, 100)
+	check(desk.InDoubt, doubtful[1:])
+
+	// A page has only so many bytes, and looks at only so many attempts.
+	other, _ := newWorkspace(t, s)
+	for from := 0; from < desk.MaxLooked+10; from += 500 {
+		store(t, s, other, func(tx app.Tx) error {
+			for n := from; n < from+500; n++ {
+				a := &desk.Attempt{ID: idAt(now()), Key: "k", Phase: desk.Done, CreatedAt: now(), SettledAt: 1}
+				if n < 100 {
+					a.Phase, a.Notes = desk.Refused, []string{strings.Repeat("x", desk.MaxPage/30)}
+				}
+				if err := tx.PutAttempt(a); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	page, next, err := s.Attempts(t.Context(), other, desk.Refused, nil, 50)
 	must(t, err)
-	equal(t, "attempts in doubt", got, doubtful[1:])
+	if len(page) != 0 || next == nil {
+		t.Fatalf("%d attempts beyond what a page looks at, %v", len(page), next)
+	}
+	page, next, err = s.Attempts(t.Context(), other, desk.Refused, next, 50)
+	must(t, err)
+	if len(page) < 20 || len(page) > 30 || next == nil || *next != page[len(page)-1].ID {
+		t.Errorf("%d large attempts in a page, %v", len(page), next)
+	}
+	rest := 0
+	for next != nil {
+		page, next, err = s.Attempts(t.Context(), other, "", next, 50)
+		must(t, err)
+		if rest += len(page); len(page) > 30 {
+			t.Errorf("%d large attempts in a page", len(page))
+		}
+	}
+	if rest < 70 || rest > 80 {
+		t.Errorf("%d large attempts in later pages", rest)
+	}
 }
 
 func attemptsLapse(t *testing.T, s app.Store) {

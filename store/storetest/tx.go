@@ -243,8 +243,8 @@ func recordsAreSealed(t *testing.T, s app.Store) {
 				t.Errorf("conversations of %+v = %+v", f, list)
 			}
 		}
-		for _, inDoubt := range []bool{false, true} {
-			list, err := s.Attempts(t.Context(), ws, inDoubt, desk.ID{}, 10)
+		for _, phase := range []desk.Phase{"", desk.InDoubt} {
+			list, _, err := s.Attempts(t.Context(), ws, phase, nil, 10)
 			must(t, err)
 			if (len(list) == 0) != (want.a == nil) || len(list) > 0 && !reflect.DeepEqual(list, []*desk.Attempt{want.a}) {
 				t.Errorf("attempts = %+v", list)

@@ -1,11 +1,12 @@
 // Package stored is what both stores do in Go, not in SQL: settings in memory, the kinds
 // of rows in the directory, and the errors that both return.
 //
-//	stored.go  settings in memory, and the kinds of rows in the directory
-//	feed.go    pages of the feed of events, and where a new webhook begins
-//	due.go     which inbound items are due
-//	errors.go  errors
-//	rules.go   rules of identities that another process may replace
+//	stored.go    settings in memory, and the kinds of rows in the directory
+//	feed.go      pages of the feed of events, and where a new webhook begins
+//	attempts.go  pages of attempts
+//	due.go       which inbound items are due
+//	errors.go    errors
+//	rules.go     rules of identities that another process may replace
 package stored
 
 import (

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"net/http"
+
+	"parley/desk"
+)
+
+// appendSendAttempt appends the record of parley attempt list --json.
+func appendSendAttempt(b []byte, at *desk.Attempt) []byte {
+	b = appendID(append(b, `{"attempt_id":`...), at.ID)
+	b = desk.AppendJSONString(append(b, `,"key":`...), at.Key)
+	b = append(append(append(b, `,"phase":"`...), at.Phase...), '"')
+	b = appendTime(append(b, `,"created_at":`...), at.CreatedAt)
+	b = appendTime(append(b, `,"settled_at":`...), at.SettledAt)
+	b = appendID(append(b, `,"channel_id":`...), at.Plan.Channel)
+	b = appendID(append(b, `,"contact_id":`...), at.Plan.Contact)
+	b = appendText(append(b, `,"address":`...), at.Address())
+	b = appendText(append(b, `,"template":`...), at.Plan.Template)
+	b = appendText(append(b, `,"language":`...), at.Plan.Language)
+	b = appendText(append(b, `,"external_id":`...), at.ExternalID)
+	b = appendRefusal(append(b, `,"refusal":`...), at.Refusal)
+	b = appendArray(append(b, `,"notes":`...), at.Notes, desk.AppendJSONString)
+	var conversation, message desk.ID
+	if at.Stored() {
+		conversation, message = at.Plan.Conversation, at.Plan.Message
+	}
+	b = appendID(append(b, `,"conversation_id":`...), conversation)
+	b = appendID(append(b, `,"message_id":`...), message)
+	return append(b, `,"kind":"template"}`...)
+}
+
+// appendRefusal appends why a message was not sent; null if it was. It has a code, a title
+// and a fix only if the provider refused.
+func appendRefusal(b []byte, r *desk.Refusal) []byte {
+	if r == nil {
+		return append(b, "null"...)
+	}
+	b = append(append(b, `{"type":"`...), r.Type...)
+	b = desk.AppendJSONString(append(b, `","message":`...), r.Answer().Worded("", advice))
+	if r.Failure == nil {
+		return append(b, `,"code":null,"title":null,"fix":null}`...)
+	}
+	return append(append(b, ','), appendFailure(nil, r.Failure)[1:]...)
+}
+
+func (s *Server) listAttempts(c *call) (answer, error) {
+	q, page, err := listQuery(c.r.URL.RawQuery, "phase")
+	if err != nil {
+		return answer{}, err
+	}
+	var phase desk.Phase
+	if q.Has("phase") {
+		if phase, err = desk.ParsePhase(q.Get("phase")); err != nil {
+			return answer{}, err
+		}
+	}
+	list, next, err := s.app.Attempts(c.r.Context(), c.principal, phase, page.cursor, page.limit)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, listOf(c.out, list, appendSendAttempt, next)}, nil
+}
+
+func (s *Server) getAttempt(c *call) (answer, error) {
+	return c.attempt(s.app.Attempt(c.r.Context(), c.principal, c.id()))
+}
+
+func (s *Server) releaseAttempt(c *call) (answer, error) {
+	var sent desk.Field[bool]
+	err := c.decode(maxBody, func(d *decoder) error {
+		return d.object(func(name string) (err error) {
+			if name != "sent" {
+				return d.unknown(name, "sent")
+			}
+			sent.Set = true
+			sent.Value, err = d.bool()
+			return err
+		})
+	})
+	if err == nil && !sent.Set {
+		err = desk.InvalidAt("/sent", "missing; true if the provider has the message, false if it has not")
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return c.attempt(s.app.Release(c.r.Context(), c.principal, c.id(), sent.Value))
+}
+
+// attempt answers with one attempt, or with the error.
+func (c *call) attempt(at *desk.Attempt, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, dataOf(c.out, at, appendSendAttempt)}, nil
+}
