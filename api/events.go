@@ -217,6 +217,10 @@ func appendEventData(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
 		if m := page.Messages[e.Subject]; m != nil {
 			return appendMessage(b, m)
 		}
+	case "send":
+		if at := page.Attempts[e.Subject]; at != nil {
+			return appendSendAttempt(b, at)
+		}
 	case "note":
 		if n := page.Notes[e.Subject]; n != nil {
 			return appendNote(b, n)

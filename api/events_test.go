@@ -135,7 +135,7 @@ func TestFeedRefuses(t *testing.T) {
 		{s.key, "?types=contact.created,", 400, "types"},
 		{s.key, "?types=contact", 400, "types"},
 		{s.key, "?types=Contact.*", 400, "types"},
-		{s.key, "?types=send.settled", 400, "types"},
+		{s.key, "?types=send.gone", 400, "types"},
 		{s.key, "?types=" + strings.Repeat("contact.created,", 50) + "*", 400, "1 to 50"},
 		{s.key, "?types=" + strings.Repeat("contact.created,", 49) + "*", 200, ""},
 		{s.key, "?cursor=", 400, "cursor"},

@@ -108,6 +108,8 @@ func (l *eventLog) record(e event) string {
 		return one("conversations/" + e.Subject.ID)
 	case "message":
 		return in("conversations/"+e.Subject.ConversationID+"/messages", "id", e.Subject.ID)
+	case "send":
+		return one("attempts/" + e.Subject.ID)
 	case "note":
 		return in("conversations/"+e.Subject.ConversationID+"/notes", "id", e.Subject.ID)
 	case "attribute":
@@ -313,6 +315,39 @@ func TestEveryEvent(t *testing.T) {
 		"contact.created by key=key/test of Emil Emil", "conversation.created by key=key/test of sent sent Emil", "message.sent by key=key/test of new sent Emil")
 	expect("the failure", l.until(1), "message.failed by provider=channel/sandbox of new sent Emil [delivery_status failure]")
 
+	// Sends whose outcome is unknown.
+	lose := func(key, name, to string) func() {
+		return func() {
+			t.Helper()
+			if r := s.outbound(key, message(`"to":`+to)); r.status != 503 {
+				t.Fatalf("%d %s", r.status, r.body)
+			}
+			l.names[s.attempts("&phase=in_doubt")[0].ID] = name
+		}
+	}
+	release := func(name, sent string) func() {
+		return func() {
+			t.Helper()
+			for id, known := range l.names {
+				if known == name {
+					s.want(200, "POST /v1/attempts/"+id+"/release", `{"sent":`+sent+`}`)
+				}
+			}
+		}
+	}
+	lost := id(s.want(201, "POST /v1/contacts", `{"phone":"+12022250003"}`), "Lost")
+	l.since()
+	after("a lost answer", lose("k4", "send1", `{"contact_id":"`+lost+`"}`), "send.in_doubt by key=key/test of send1 Lost")
+	after("the same send again", func() { s.outbound("k4", message(`"to":{"contact_id":"`+lost+`"}`)) })
+	after("it was not sent", release("send1", "false"), "send.settled by key=key/test of send1 Lost")
+	after("the same again", release("send1", "false"))
+	after("another lost answer", lose("k5", "send2", `{"contact_id":"`+lost+`"}`), "send.in_doubt by key=key/test of send2 Lost")
+	after("it was sent", func() {
+		release("send2", "true")()
+		l.names[ids(t, s.want(200, "GET /v1/conversations?contact_id="+lost, ""))[0]] = "sent2"
+	}, "conversation.created by key=key/test of sent2 sent2 Lost", "message.sent by key=key/test of new sent2 Lost", "send.settled by key=key/test of send2 sent2 Lost")
+	after("to a new person", lose("k6", "send3", `{"phone":"+12022260003"}`), "send.in_doubt by key=key/test of send3 new")
+
 	// Templates.
 	put := func(name, status, body string) {
 		t.Helper()
@@ -495,14 +530,14 @@ func nothing(t *testing.T, s *deskServer, ada, talk string) {
 			t.Errorf("%s %s: %d %s", c.call, c.body, r.status, r.body)
 		}
 	}
-	// Sends that are refused, by parley and by the provider, and one whose outcome is unknown.
+	// Sends that are refused, by parley and by the provider, and one that is in doubt already.
 	for key, c := range map[string]struct {
 		body   string
 		status int
 	}{
 		"refused": {message(`"to":{"phone":"+12022240001"}`), 422}, "later": {message(`"to":{"phone":"+12022240002"}`), 502},
-		"lost": {message(`"to":{"phone":"+12022240003"}`), 503}, "no_opt_in": {message(`"opt_in_confirmed"`), 422},
-		"k1": {message(), 409}, "unknown": {message(`"template":{"name":"none","language":"en_US"}`), 404},
+		"no_opt_in": {message(`"opt_in_confirmed"`), 422},
+		"k6":        {message(`"to":{"phone":"+12022260003"}`), 503}, "k1": {message(), 409}, "unknown": {message(`"template":{"name":"none","language":"en_US"}`), 404},
 	} {
 		tried++
 		if r := s.send("POST", "/v1/conversations/outbound", http.Header{"Authorization": {"Bearer " + s.key}, "Idempotency-Key": {key}}, c.body); r.status != c.status {

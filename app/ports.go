@@ -403,6 +403,7 @@ type EventPage struct {
 	Conversations map[desk.ID]*desk.Conversation
 	Messages      map[desk.ID]*desk.Message
 	Notes         map[desk.ID]*desk.Note
+	Attempts      map[desk.ID]*desk.Attempt // without stored answers and profiles
 	Libraries     map[desk.ID]*desk.Library // of channels; App adds them
 	Webhooks      map[desk.ID]*Webhook      // App adds them
 	Snippets      map[string]*desk.Snippet  // by shortcut; App adds them
@@ -456,6 +457,10 @@ func (p *EventPage) DataBytes(e *desk.FeedEvent) int {
 	case "message":
 		if m := p.Messages[e.Subject]; m != nil {
 			return m.ListBytes()
+		}
+	case "send":
+		if at := p.Attempts[e.Subject]; at != nil {
+			return at.ListBytes()
 		}
 	case "note":
 		if n := p.Notes[e.Subject]; n != nil {

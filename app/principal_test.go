@@ -18,7 +18,6 @@ func TestAdministration(t *testing.T) {
 	must(t, err)
 	key, all := w.caller(), "all"
 	ctx, name := t.Context(), "Renamed"
-	doubtful := desk.ID{9}
 	for what, do := range map[string]func(app.Principal) error{
 		"EditMember": func(p app.Principal) error {
 			_, err := w.EditMember(ctx, p, w.ada.ID, app.MemberEdit{Name: &name})
@@ -39,7 +38,6 @@ func TestAdministration(t *testing.T) {
 			_, err := w.ReceiveSimulated(ctx, p, w.channel, "+905321110010", "", "Hi")
 			return err
 		},
-		"Release": func(p app.Principal) error { _, err := w.Release(ctx, p, doubtful, true); return err },
 	} {
 		if err := do(key); !desk.IsType(err, desk.Forbidden) {
 			t.Errorf("%s by a key: %v", what, err)
@@ -65,7 +63,6 @@ func TestAdministration(t *testing.T) {
 			_, _, err := w.AddChannel(ctx, p, account(metaNumber, metaBusiness))
 			return err
 		},
-		"Attempts": func(p app.Principal) error { _, _, err := w.Attempts(ctx, p, "", "", 1); return err },
 	} {
 		if err := do(key); !desk.IsType(err, desk.Forbidden) {
 			t.Errorf("%s by a key: %v", what, err)

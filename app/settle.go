@@ -71,7 +71,7 @@ func (a *App) accept(ctx context.Context, tx Tx, at *desk.Attempt, to person, ex
 	}
 	switch {
 	case !at.Phase.Settled():
-		return a.finish(tx, at, to, externalID, sent, now)
+		return a.finish(tx, at, to, externalID, sent, now, byProvider(at.Plan.Channel))
 	case at.Phase == desk.Done && at.ExternalID == "" && externalID != "":
 		return a.bind(tx, at, externalID)
 	case at.Phase == desk.Done && (at.ExternalID == externalID || externalID == ""):
@@ -155,9 +155,10 @@ var deliveryEvents = map[desk.Delivery]desk.EventType{
 // message, assignment and answer. It refuses nothing: what is no longer valid is left
 // out and noted. If the contact was deleted meanwhile, the answer is made from the plan
 // and no rows are stored. Message and conversation have the time of the send. All other
-// times are the present, so that clients who follow changes see them.
-func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time) error {
-	plan := at.Plan
+// times are the present, so that clients who follow changes see them. by is who says that
+// it was sent.
+func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time, by desk.Actor) error {
+	plan, was := at.Plan, at.Phase
 	contact, err := a.reached(tx, at, now)
 	if err != nil {
 		return err
@@ -175,8 +176,11 @@ func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent
 	at.ExternalID = externalID
 	at.Plan.Contact, at.Plan.Conversation = conversation.ContactID, conversation.ID
 	at.Settle(desk.Done, now)
-	if err := tx.PutAttempt(at); err != nil || contact == nil {
+	if err := tx.PutAttempt(at); err != nil {
 		return err
+	}
+	if contact == nil {
+		return tx.Append(settledEvents(at, was, by, now)...)
 	}
 	message.ContactID = contact.ID
 	if err := a.remember(tx, contact.ID, to, byProvider(plan.Channel)); err != nil {
@@ -192,7 +196,8 @@ func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent
 	if err := tx.PutMessage(&message); err != nil {
 		return err
 	}
-	return tx.Append(append(messageEvents(conversation, before, &message, at.Actor, now), early...)...)
+	events := append(messageEvents(conversation, before, &message, at.Actor, now), early...)
+	return tx.Append(append(events, settledEvents(at, was, by, now)...)...)
 }
 
 // thread is what an accepted message becomes: a message of the open conversation with the
@@ -234,6 +239,24 @@ func messageEvents(c, before *desk.Conversation, m *desk.Message, actor desk.Act
 		t = desk.MessageReceived
 	}
 	return append(events, messageEvent(t, m, actor, now))
+}
+
+// settledEvents is the event of an attempt that is settled, if it was in doubt.
+func settledEvents(at *desk.Attempt, was desk.Phase, by desk.Actor, now desk.Time) []desk.Event {
+	if was != desk.InDoubt {
+		return nil
+	}
+	return []desk.Event{sendEvent(desk.SendSettled, at, by, now)}
+}
+
+// sendEvent is an event of an attempt. Its contact is the one that the attempt names, even
+// if it does not exist yet: what webhooks answer is kept only with a contact.
+func sendEvent(t desk.EventType, at *desk.Attempt, by desk.Actor, now desk.Time) desk.Event {
+	e := desk.Event{Type: t, Subject: at.ID, Contact: at.Plan.Contact, Actor: by, At: now}
+	if at.Stored() {
+		e.Conversation = at.Plan.Conversation
+	}
+	return e
 }
 
 func messageEvent(t desk.EventType, m *desk.Message, actor desk.Actor, now desk.Time) desk.Event {
@@ -325,12 +348,16 @@ func withoutInvalid(w *desk.ContactWrite, refusal error) (*desk.ContactWrite, st
 // what settle does.
 func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*desk.Attempt, error) {
 	return a.settle(ctx, ws, id, func(tx Tx, at *desk.Attempt) error {
+		was, now := at.Phase, a.now()
 		at.Refusal = r
-		at.Settle(desk.Refused, a.now())
+		at.Settle(desk.Refused, now)
 		if err := tx.FreeKey(at.Key); err != nil {
 			return err
 		}
-		return tx.PutAttempt(at)
+		if err := tx.PutAttempt(at); err != nil {
+			return err
+		}
+		return tx.Append(settledEvents(at, was, byProvider(at.Plan.Channel), now)...)
 	})
 }
 
@@ -338,9 +365,9 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 // not, the refused attempt takes its place: a claim that is still being committed is
 // waited for, or fails.
 func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error {
-	at := *mine
+	at, now := *mine, a.now()
 	at.Refusal = NotSent()
-	at.Settle(desk.Refused, a.now())
+	at.Settle(desk.Refused, now)
 	return a.store.InTx(ctx, ws, func(tx Tx) error {
 		stored, err := tx.Attempt(at.ID)
 		if err != nil || stored != nil && stored.Phase.Settled() {
@@ -348,6 +375,11 @@ func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error 
 		}
 		if err := tx.PutAttempt(&at); err != nil {
 			return err
+		}
+		if stored != nil {
+			if err := tx.Append(settledEvents(&at, stored.Phase, at.Actor, now)...); err != nil {
+				return err
+			}
 		}
 		held, err := tx.AttemptOfKey(at.Key)
 		if err != nil || held == nil || held.ID != at.ID {
@@ -363,12 +395,15 @@ func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error 
 // sent. It returns what settle does.
 func (a *App) doubt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error) {
 	return a.settle(ctx, ws, id, func(tx Tx, at *desk.Attempt) error {
-		void := at.Lease.Void(tx.Now(), a.bounds.lease())
+		was, void := at.Phase, at.Lease.Void(tx.Now(), a.bounds.lease())
 		at.Phase, at.Lease = desk.InDoubt, 0
 		if void {
 			at.Lease = desk.LeaseFor(tx.Now(), a.bounds.lease())
 		}
-		return tx.PutAttempt(at)
+		if err := tx.PutAttempt(at); err != nil || was == desk.InDoubt {
+			return err
+		}
+		return tx.Append(sendEvent(desk.SendInDoubt, at, at.Actor, a.now()))
 	})
 }
 
@@ -403,7 +438,7 @@ func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 		if at, err = tx.Attempt(id); err != nil {
 			return err
 		}
-		switch now := tx.Now(); {
+		switch now := tx.Now(); { // by the database's clock
 		case at == nil:
 			return noAttempt()
 		case at.Phase.Settled() && at.As(sent):
@@ -416,14 +451,25 @@ func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 			e := desk.Errorf(desk.SendInProgress, "the attempt may still be under way: wait half a minute and try again")
 			e.RetryAfter = at.Lease.Seconds(now)
 			return e
-		case sent:
-			return a.finish(tx, at, person{}, "", at.CreatedAt, a.now())
 		}
-		at.Settle(desk.Released, a.now())
+		now := a.now()
+		if at.Phase == desk.Dispatching { // its process died, and nobody has noticed yet
+			at.Phase = desk.InDoubt
+			if err := tx.Append(sendEvent(desk.SendInDoubt, at, at.Actor, now)); err != nil {
+				return err
+			}
+		}
+		if sent {
+			return a.finish(tx, at, person{}, "", at.CreatedAt, now, p.Actor)
+		}
+		at.Settle(desk.Released, now)
 		if err := tx.FreeKey(at.Key); err != nil {
 			return err
 		}
-		return tx.PutAttempt(at)
+		if err := tx.PutAttempt(at); err != nil {
+			return err
+		}
+		return tx.Append(sendEvent(desk.SendSettled, at, p.Actor, now))
 	})
 	return at, err
 }

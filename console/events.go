@@ -30,7 +30,7 @@ const ofSettings = "settings"
 // eventFilters are the choices of events to see.
 var eventFilters = []choice{
 	{Value: "", Label: "Everything"}, {Value: ofSettings, Label: "Settings"}, {Value: "contact", Label: "Contacts"}, {Value: "conversation", Label: "Conversations"},
-	{Value: "message", Label: "Messages"}, {Value: "note", Label: "Notes"}, {Value: "template", Label: "Templates"}, {Value: "snippet", Label: "Saved replies"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
+	{Value: "message", Label: "Messages"}, {Value: "note", Label: "Notes"}, {Value: "send", Label: "Sends"}, {Value: "template", Label: "Templates"}, {Value: "snippet", Label: "Saved replies"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
 	{Value: "member", Label: "Members"}, {Value: "key", Label: "Keys"}, {Value: "webhook", Label: "Webhooks"}, {Value: "workspace", Label: "Workspace"},
 }
 
@@ -64,6 +64,8 @@ var eventWords = map[desk.EventType]string{
 	desk.MessageFailed:       "did not deliver a message to",
 	desk.NoteCreated:         "wrote a note on",
 	desk.NoteDeleted:         "deleted a note on",
+	desk.SendInDoubt:         "does not know whether a message reached",
+	desk.SendSettled:         "settled whether a message reached",
 	desk.TemplateCreated:     "added the template",
 	desk.TemplateUpdated:     "changed the template",
 	desk.TemplateDeleted:     "removed the template",
@@ -160,6 +162,11 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 			return "somebody who was deleted", ""
 		}
 		return nameOf(people[contact]), "/inbox/" + conversation.String()
+	case "send":
+		if people[contact] == nil { // or it is a new person's
+			return "somebody", "/sends/" + e.Subject.String()
+		}
+		return nameOf(people[contact]), "/sends/" + e.Subject.String()
 	case "template":
 		channel, name, language := e.TemplateKey()
 		return name + " (" + language + ")", "/templates/" + channel.String() + "/" + url.PathEscape(name) + "/" + url.PathEscape(language)

@@ -75,7 +75,7 @@ func typesOf(types []string) string {
 
 // kindWords are the kinds of records that events are about.
 var kindWords = map[string]string{
-	"contact": "Contacts", "conversation": "Conversations", "message": "Messages", "note": "Notes", "template": "Templates", "snippet": "Saved replies", "attribute": "Attributes",
+	"contact": "Contacts", "conversation": "Conversations", "message": "Messages", "note": "Notes", "send": "Sends", "template": "Templates", "snippet": "Saved replies", "attribute": "Attributes",
 	"channel": "Channels", "member": "Members", "key": "Keys", "workspace": "Workspace", "webhook": "Webhooks",
 }
 

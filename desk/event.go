@@ -31,6 +31,9 @@ const (
 	NoteCreated EventType = "note.created"
 	NoteDeleted EventType = "note.deleted"
 
+	SendInDoubt EventType = "send.in_doubt" // its outcome is unknown
+	SendSettled EventType = "send.settled"  // it was, and is not any more
+
 	TemplateCreated EventType = "template.created"
 	TemplateUpdated EventType = "template.updated"
 	TemplateDeleted EventType = "template.deleted"
@@ -65,7 +68,7 @@ var EventTypes = []EventType{
 	ContactCreated, ContactUpdated, ContactDeleted, ContactOptedOut, ContactOptedIn,
 	ConversationCreated, ConversationUpdated,
 	MessageReceived, MessageSent, MessageUpdated, MessageDelivered, MessageRead, MessageFailed,
-	NoteCreated, NoteDeleted,
+	NoteCreated, NoteDeleted, SendInDoubt, SendSettled,
 	TemplateCreated, TemplateUpdated, TemplateDeleted,
 	SnippetCreated, SnippetUpdated, SnippetDeleted,
 	AttributeCreated, AttributeUpdated,
@@ -109,6 +112,7 @@ var eventNeeds = map[string]Permission{
 	"conversation": ConversationsRead,
 	"message":      ConversationsRead,
 	"note":         ConversationsRead,
+	"send":         AttemptsRead,
 	"template":     TemplatesRead,
 	"snippet":      TemplatesRead,
 	"attribute":    AttributesRead,
@@ -225,8 +229,8 @@ type Event struct {
 	Type         EventType
 	Subject      ID     // the record's id; zero for one without a UUID
 	Key          string // the id of a record without a UUID: an attribute's key, a snippet's shortcut, CHANNEL/NAME/LANGUAGE of a template
-	Conversation ID     // of a message or a note; otherwise zero
-	Contact      ID     // of a message, a note or a conversation; otherwise zero
+	Conversation ID     // of a message, a note or a send; otherwise zero
+	Contact      ID     // of a message, a note, a send or a conversation; otherwise zero
 	TS           Time   // of a message, which is found by it; otherwise 0
 	Actor        Actor
 	At           Time

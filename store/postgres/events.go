@@ -177,7 +177,7 @@ func (f *feed) Scan(after, upTo int64, types []desk.EventType, limit int) ([]des
 // Records reads all records in one round trip. Those that are more than a page are not
 // read, and the page ends before their events.
 func (f *feed) Records(page *app.EventPage) error {
-	var contacts, conversations, in, messages, noted, notes []uuid
+	var contacts, conversations, in, messages, noted, notes, attempts []uuid
 	var at []int64
 	add := func(list *[]uuid, known map[uuid]bool, id desk.ID) bool {
 		if known[uuid(id)] {
@@ -200,6 +200,8 @@ func (f *feed) Records(page *app.EventPage) error {
 			if add(&messages, known, e.Subject) {
 				in, at = append(in, uuid(conversation)), append(at, int64(e.TS))
 			}
+		case "send":
+			add(&attempts, known, e.Subject)
 		case "note":
 			if add(&notes, known, e.Subject) {
 				noted = append(noted, uuid(conversation))
@@ -240,6 +242,13 @@ func (f *feed) Records(page *app.EventPage) error {
 		}
 		return err
 	}, eventNotesQuery, uuid(f.ws), noted, notes)
+	f.each(func(row pgx.Row) error {
+		at, err := readAttempt(row)
+		if err == nil {
+			page.Attempts[at.ID] = stored.Listed(at)
+		}
+		return err
+	}, attemptsByIDQuery, uuid(f.ws), attempts)
 	if err := f.send("records of events"); err != nil {
 		return err
 	}

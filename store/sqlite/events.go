@@ -185,6 +185,12 @@ func (f *feed) Records(page *app.EventPage) error {
 			if _, known := page.Messages[e.Subject]; !known {
 				page.Messages[e.Subject], err = one("message", f.c.stmt(eventMessageQuery).id(f.ws).id(conversation).time(e.TS).id(e.Subject), readMessage)
 			}
+		case "send":
+			if _, known := page.Attempts[e.Subject]; !known {
+				var at *desk.Attempt
+				at, err = one("attempt", f.c.stmt(attemptQuery).id(f.ws).id(e.Subject), readAttempt)
+				page.Attempts[e.Subject] = stored.Listed(at)
+			}
 		case "note":
 			if _, known := page.Notes[e.Subject]; !known {
 				page.Notes[e.Subject], err = one("note", f.c.stmt(noteQuery).id(f.ws).id(conversation).id(e.Subject), readNote)

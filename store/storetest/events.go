@@ -54,6 +54,10 @@ func eventFields(t *testing.T, s app.Store) {
 		{Type: desk.AttributeCreated, Key: "plan", Actor: desk.Actor{Kind: desk.ByKey, ID: newID()}, At: now()},
 		{Type: desk.MemberUpdated, Subject: member.ID, Actor: desk.Actor{Kind: desk.ByCLI}, At: now(), Changed: []string{"name"}},
 	}
+	attempt := newAttempt("905321112233")
+	attempt.Plan.Profile, attempt.Response = fullProfile(), []byte("{}")
+	stored = append(stored, desk.Event{Type: desk.SendInDoubt, Subject: attempt.ID, Contact: contact.ID, Actor: actor, At: now()},
+		desk.Event{Type: desk.SendSettled, Subject: newID(), Conversation: c.ID, Contact: contact.ID, Actor: actor, At: now()})
 	store(t, s, ws, func(tx app.Tx) error {
 		if err := tx.PutConversation(c); err != nil {
 			return err
@@ -61,10 +65,13 @@ func eventFields(t *testing.T, s app.Store) {
 		if err := tx.PutMessage(m); err != nil {
 			return err
 		}
+		if err := tx.PutAttempt(attempt); err != nil {
+			return err
+		}
 		return tx.Append(stored...)
 	})
 	page := feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: start, Limit: 50})
-	if len(page.Events) != 7 || page.More || page.Next != page.Newest || page.Settings.ID != ws {
+	if len(page.Events) != 9 || page.More || page.Next != page.Newest || page.Settings.ID != ws {
 		t.Fatalf("page = %+v", page)
 	}
 	for i, e := range stored {
@@ -76,8 +83,13 @@ func eventFields(t *testing.T, s app.Store) {
 	}
 	equal(t, "conversation", page.Conversations[c.ID], c)
 	equal(t, "message", page.Messages[m.ID], m)
+	attempt.Plan.Profile, attempt.Response = nil, nil
+	equal(t, "attempt", page.Attempts[attempt.ID], attempt)
+	if page.Attempts[stored[5].Subject] != nil {
+		t.Error("an attempt that was forgotten is in the page")
+	}
 	bare := feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: start, Limit: 50, Bare: true})
-	if len(bare.Events) != 7 || len(bare.Contacts)+len(bare.Conversations)+len(bare.Messages) != 0 {
+	if len(bare.Events) != 9 || len(bare.Contacts)+len(bare.Conversations)+len(bare.Messages) != 0 {
 		t.Errorf("bare page = %+v", bare)
 	}
 	other, _ := newWorkspace(t, s)

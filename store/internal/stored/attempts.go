@@ -18,7 +18,14 @@ func (p *AttemptPage) Add(a *desk.Attempt) bool {
 		}
 		return false
 	}
-	a.Response, a.Plan.Profile = nil, nil
-	p.List = append(p.List, a)
+	p.List = append(p.List, Listed(a))
 	return true
+}
+
+// Listed is an attempt without what lists and the feed do not show.
+func Listed(a *desk.Attempt) *desk.Attempt {
+	if a != nil {
+		a.Response, a.Plan.Profile = nil, nil
+	}
+	return a
 }

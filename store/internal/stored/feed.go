@@ -38,7 +38,7 @@ func ReadFeed(r FeedReader, q app.EventQuery, which func(*desk.Settings) ([]desk
 	}
 	page := &app.EventPage{
 		Settings: settings, Contacts: map[desk.ID]*desk.Contact{}, Conversations: map[desk.ID]*desk.Conversation{}, Messages: map[desk.ID]*desk.Message{},
-		Notes: map[desk.ID]*desk.Note{},
+		Notes: map[desk.ID]*desk.Note{}, Attempts: map[desk.ID]*desk.Attempt{},
 	}
 	if page.Oldest, page.Newest, err = r.Ends(); err != nil {
 		return nil, err
