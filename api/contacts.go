@@ -147,11 +147,8 @@ func (s *Server) listContacts(c *call) (answer, error) {
 			f.Held = append(f.Held, identity)
 		}
 	}
-	if q.Has("updated_since") {
-		var ok bool
-		if f.UpdatedSince, ok = desk.ParseTime(q.Get("updated_since")); !ok {
-			return answer{}, desk.InvalidAt("/updated_since", "send an RFC 3339 time, such as 2026-01-31T09:30:00Z (in a URL, write + as %%2B)")
-		}
+	if f.UpdatedSince, err = sinceFilter(q, "updated_since"); err != nil {
+		return answer{}, err
 	}
 	if q.Has("owner") {
 		owner := c.principal.Settings.ResolveMember(q.Get("owner"))

@@ -25,28 +25,12 @@ func (s *Server) listContactConversations(c *call) (answer, error) {
 }
 
 func (s *Server) listConversations(c *call) (answer, error) {
-	q, page, err := listQuery(c.r.URL.RawQuery, "status", "assignee", "channel_id", "contact_id")
+	q, page, err := listQuery(c.r.URL.RawQuery, conversationFilters...)
 	if err != nil {
 		return answer{}, err
 	}
-	var f desk.ConversationFilter
-	if f.Status, err = statusFilter(q); err != nil {
-		return answer{}, err
-	}
-	switch ref := q.Get("assignee"); {
-	case ref == "none":
-		f.Unassigned = true
-	case q.Has("assignee"):
-		assignee := c.principal.Settings.ResolveMember(ref)
-		if assignee == nil {
-			return answer{}, desk.InvalidAt("/assignee", "send none, or the id or e-mail of a member of this workspace").Advise(desk.ListMembers)
-		}
-		f.Assignee = assignee.ID
-	}
-	if f.Channel, err = idFilter(q, "channel_id"); err != nil {
-		return answer{}, err
-	}
-	if f.Contact, err = idFilter(q, "contact_id"); err != nil {
+	f, err := conversationFilter(c, q)
+	if err != nil {
 		return answer{}, err
 	}
 	list, next, err := s.app.Conversations(c.r.Context(), c.principal, f, page.cursor, page.limit)
@@ -57,6 +41,33 @@ func (s *Server) listConversations(c *call) (answer, error) {
 		return answer{}, err
 	}
 	return answer{http.StatusOK, listOf(c.out, list, c.appendConversation, next)}, nil
+}
+
+// conversationFilters are the query parameters that conversationFilter reads.
+var conversationFilters = []string{"status", "assignee", "channel_id", "contact_id", "active_since"}
+
+func conversationFilter(c *call, q url.Values) (f desk.ConversationFilter, err error) {
+	if f.Status, err = statusFilter(q); err != nil {
+		return f, err
+	}
+	switch ref := q.Get("assignee"); {
+	case ref == "none":
+		f.Unassigned = true
+	case q.Has("assignee"):
+		assignee := c.principal.Settings.ResolveMember(ref)
+		if assignee == nil {
+			return f, desk.InvalidAt("/assignee", "send none, or the id or e-mail of a member of this workspace").Advise(desk.ListMembers)
+		}
+		f.Assignee = assignee.ID
+	}
+	if f.Channel, err = idFilter(q, "channel_id"); err != nil {
+		return f, err
+	}
+	if f.Contact, err = idFilter(q, "contact_id"); err != nil {
+		return f, err
+	}
+	f.ActiveSince, err = sinceFilter(q, "active_since")
+	return f, err
 }
 
 func (s *Server) getConversation(c *call) (answer, error) {
@@ -73,7 +84,7 @@ func (s *Server) listMessages(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, listOf(c.out, list, appendMessage, next)}, nil
+	return answer{http.StatusOK, listOf(c.out, list, messagesOf(c.principal.Settings), next)}, nil
 }
 
 func (s *Server) setAssignee(c *call) (answer, error) {
@@ -82,6 +93,11 @@ func (s *Server) setAssignee(c *call) (answer, error) {
 		return answer{}, err
 	}
 	found, err := s.app.Assign(c.r.Context(), c.principal, c.id(), member, nil)
+	return s.conversation(c, found, err)
+}
+
+func (s *Server) clearAssignee(c *call) (answer, error) {
+	found, err := s.app.Unassign(c.r.Context(), c.principal, c.id(), nil)
 	return s.conversation(c, found, err)
 }
 
@@ -159,6 +175,9 @@ func statusFilter(q url.Values) (desk.ConversationStatus, error) {
 	return desk.ParseConversationStatus(q.Get("status"))
 }
 
+// noID is an id that no record has.
+var noID = desk.ID{15: 1}
+
 // idFilter reads an id to filter by; without one, it is zero. A zero id in the request
 // would match everything, so it is replaced by another id that no record has.
 func idFilter(q url.Values, name string) (desk.ID, error) {
@@ -167,7 +186,7 @@ func idFilter(q url.Values, name string) (desk.ID, error) {
 	case id == nil:
 		return desk.ID{}, err
 	case id.IsZero():
-		return desk.ID{15: 1}, nil
+		return noID, nil
 	}
 	return *id, nil
 }

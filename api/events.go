@@ -215,7 +215,7 @@ func appendEventData(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
 		}
 	case "message":
 		if m := page.Messages[e.Subject]; m != nil {
-			return appendMessage(b, m)
+			return appendMessage(b, m, page.Settings)
 		}
 	case "send":
 		if at := page.Attempts[e.Subject]; at != nil {

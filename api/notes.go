@@ -15,12 +15,12 @@ func appendNote(b []byte, n *desk.Note) []byte {
 
 // appendAuthor appends an author, or null when there is none.
 func appendAuthor(b []byte, a desk.Author) []byte {
-	if a.Type == "" {
+	if a.IsZero() {
 		return append(b, "null"...)
 	}
 	b = append(append(b, `{"type":"`...), a.Type...)
 	b = appendID(append(b, `","id":`...), a.ID)
-	return append(desk.AppendJSONString(append(b, `,"name":`...), a.Name), '}')
+	return append(appendText(append(b, `,"name":`...), a.Name), '}')
 }
 
 func (s *Server) listNotes(c *call) (answer, error) {

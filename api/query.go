@@ -71,3 +71,15 @@ func listQuery(rawQuery string, filters ...string) (q url.Values, p page, err er
 	}
 	return q, p, nil
 }
+
+// sinceFilter reads a time to filter by; 0 without one.
+func sinceFilter(q url.Values, name string) (desk.Time, error) {
+	if !q.Has(name) {
+		return 0, nil
+	}
+	at, ok := desk.ParseTime(q.Get(name))
+	if !ok {
+		return 0, desk.InvalidAt("/"+name, "send an RFC 3339 time, such as 2026-01-31T09:30:00Z (in a URL, write + as %%2B)")
+	}
+	return at, nil
+}

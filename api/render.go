@@ -138,14 +138,63 @@ func appendConversationFields(b []byte, c *desk.Conversation) []byte {
 	return appendTime(append(b, `,"last_message_at":`...), c.LastMessageAt)
 }
 
-// appendMessage appends a message in its conversation's list.
-func appendMessage(b []byte, m *desk.Message) []byte {
+// messagesOf returns a function that appends a message of a workspace in its
+// conversation's list.
+func messagesOf(s *desk.Settings) func([]byte, *desk.Message) []byte {
+	return func(b []byte, m *desk.Message) []byte { return appendMessage(b, m, s) }
+}
+
+func appendMessage(b []byte, m *desk.Message, s *desk.Settings) []byte {
 	b = append(append(appendMessageFields(b, m), `,"direction":"`...), m.Direction...)
 	b = append(b, `","failure":`...)
 	if m.Failure == nil {
-		return append(b, "null}"...)
+		b = append(b, "null"...)
+	} else {
+		b = appendFailure(b, m.Failure)
 	}
-	return append(appendFailure(b, m.Failure), '}')
+	b = append(append(b, `,"kind":"`...), m.Kind...)
+	b = appendAuthor(append(b, `","author":`...), s.Named(m.Author))
+	b = appendID(append(b, `,"reply_to":`...), m.ReplyTo)
+	b = append(b, `,"attachments":[],"content":`...)
+	return append(appendContent(b, m.Content), '}')
+}
+
+func appendContent(b []byte, c *desk.Content) []byte {
+	switch {
+	case c == nil:
+	case c.Buttons != nil:
+		return append(appendArray(append(b, `{"buttons":`...), c.Buttons, appendButton), '}')
+	case c.Choice != nil:
+		return append(appendButton(append(b, `{"choice":`...), *c.Choice), '}')
+	case c.Location != nil:
+		b = appendNumber(append(b, `{"location":{"latitude":`...), c.Location.Latitude)
+		b = appendNumber(append(b, `,"longitude":`...), c.Location.Longitude)
+		b = appendText(append(b, `,"name":`...), c.Location.Name)
+		return append(appendText(append(b, `,"address":`...), c.Location.Address), `}}`...)
+	case c.Reaction != nil:
+		return append(appendText(append(b, `{"reaction":{"emoji":`...), c.Reaction.Emoji), `}}`...)
+	}
+	return append(b, "null"...)
+}
+
+func appendNumber(b []byte, f float64) []byte { return strconv.AppendFloat(b, f, 'f', -1, 64) }
+
+func appendButton(b []byte, v desk.Button) []byte {
+	b = desk.AppendJSONString(append(b, `{"id":`...), v.ID)
+	return append(desk.AppendJSONString(append(b, `,"title":`...), v.Title), '}')
+}
+
+// appendState appends how a conversation stands.
+func appendState(b []byte, s *desk.State) []byte {
+	b = appendID(append(b, `{"conversation_id":`...), s.Conversation)
+	b = strconv.AppendBool(append(b, `,"window":{"open":`...), s.Window.Open)
+	b = appendTime(append(b, `,"closes_at":`...), s.Window.ClosesAt)
+	b = appendText(append(b, `,"reason":`...), string(s.Window.Reason))
+	b = strconv.AppendInt(append(b, `},"unread":`...), int64(s.Talk.Unread), 10)
+	b = appendID(append(b, `,"read_up_to":`...), s.Talk.Read.ID)
+	b = appendTime(append(b, `,"waiting_since":`...), s.Talk.WaitingSince)
+	b = appendText(append(b, `,"last_direction":`...), string(s.Talk.LastDirection))
+	return append(appendTime(append(b, `,"opted_out_since":`...), s.OptedOutSince), '}')
 }
 
 // appendMessageFields appends the fields that the answer to a send shows of a message,

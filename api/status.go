@@ -41,6 +41,11 @@ var status = map[desk.ErrorType]int{
 	desk.CursorExpired:        http.StatusGone,
 	desk.WebhookExists:        http.StatusConflict,
 	desk.EndpointOff:          http.StatusConflict,
+
+	desk.WindowClosed:        http.StatusUnprocessableEntity,
+	desk.ConversationNotOpen: http.StatusConflict,
+	desk.MediaUnavailable:    http.StatusConflict,
+	desk.MediaNotSendable:    http.StatusUnprocessableEntity,
 }
 
 // retryAfter is the Retry-After in seconds for temporary errors without a time of their
@@ -107,6 +112,23 @@ func appendDetails(b []byte, details any) []byte {
 		b = desk.AppendJSONString(append(b, `{"reason":`...), details.Reason)
 		b = desk.AppendJSONString(append(b, `,"oldest":`...), details.Oldest)
 		return append(desk.AppendJSONString(append(b, `,"newest":`...), details.Newest), '}')
+	case desk.WindowState:
+		b = appendTime(append(b, `{"closed_at":`...), details.ClosesAt)
+		return append(appendText(append(b, `,"reason":`...), string(details.Reason)), '}')
+	case desk.UnavailableMedia:
+		b = desk.AppendJSONString(append(b, `{"status":`...), details.Status)
+		return append(appendText(append(b, `,"reason":`...), details.Reason), '}')
+	case desk.UnsendableMedia:
+		b = desk.AppendJSONString(append(b, `{"reason":`...), details.Reason)
+		b = desk.AppendJSONString(append(b, `,"mime_type":`...), details.MIME)
+		b = strconv.AppendInt(append(b, `,"size":`...), details.Size, 10)
+		if details.Max == 0 {
+			return append(b, `,"max":null}`...)
+		}
+		return append(strconv.AppendInt(append(b, `,"max":`...), details.Max, 10), '}')
+	case desk.NotOpen:
+		b = append(append(append(b, `{"status":"`...), details.Status...), `","open_conversation_id":`...)
+		return append(appendID(b, details.Open), '}')
 	case desk.ExistingWebhook:
 		return append(appendID(append(b, `{"id":`...), details.ID), '}')
 	}

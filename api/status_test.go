@@ -20,6 +20,16 @@ var detailsOf = map[desk.ErrorType][]struct {
 	desk.CursorExpired:    {{desk.ExpiredCursor{Reason: "retention", Oldest: "evt_0", Newest: "evt_1"}, `{"reason":"retention","oldest":"evt_0","newest":"evt_1"}`}},
 	desk.ConversationOpen: nil, desk.OptInRequired: nil, desk.RecipientUnreachable: nil, desk.IdempotencyKeyReused: nil, desk.SendInProgress: nil,
 	desk.AttemptSettled: {{desk.SettledAttempt{Phase: desk.Done}, `{"phase":"done"}`}},
+	desk.WindowClosed:   {{desk.WindowState{ClosesAt: 1, Reason: desk.WindowExpired}, `{"closed_at":"1970-01-01T00:00:00.001Z","reason":"expired"}`}, {desk.WindowState{Reason: desk.NeverWrote}, `{"closed_at":null,"reason":"never_wrote"}`}},
+	desk.ConversationNotOpen: {
+		{desk.NotOpen{Status: desk.StatusClosed}, `{"status":"closed","open_conversation_id":null}`},
+		{desk.NotOpen{Status: desk.StatusArchived, Open: desk.ID{15: 1}}, `{"status":"archived","open_conversation_id":"00000000-0000-0000-0000-000000000001"}`},
+	},
+	desk.MediaUnavailable: {{desk.UnavailableMedia{Status: "pending"}, `{"status":"pending","reason":null}`}, {desk.UnavailableMedia{Status: "failed", Reason: "gone"}, `{"status":"failed","reason":"gone"}`}},
+	desk.MediaNotSendable: {
+		{desk.UnsendableMedia{Reason: "size", MIME: "image/png", Size: 6, Max: 5}, `{"reason":"size","mime_type":"image/png","size":6,"max":5}`},
+		{desk.UnsendableMedia{Reason: "type", MIME: "image/gif", Size: 6}, `{"reason":"type","mime_type":"image/gif","size":6,"max":null}`},
+	},
 	desk.NotFound: {
 		{desk.Languages{}, `{"languages":[]}`},
 		{desk.Languages{Languages: []string{"en_US", "tr"}}, `{"languages":["en_US","tr"]}`},

@@ -83,6 +83,7 @@ type App struct {
 	hashing    chan struct{} // has room for one who hashes a password
 	drained    chan struct{} // closed by Drain
 	drain      sync.Once
+	receipts   receipts
 	retries    sync.WaitGroup // retries in the background until something is stored
 	stopped    chan struct{}  // closed by Close
 }

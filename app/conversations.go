@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -19,7 +20,7 @@ func (a *App) Conversation(ctx context.Context, p Principal, id desk.ID) (*desk.
 // next page, "" if there is none. It returns InvalidRequest for a cursor of another
 // workspace or other filters.
 func (a *App) Conversations(ctx context.Context, p Principal, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
-	list := cursorList{p.Workspace(), "conversations", fmt.Sprintf("%q %s %v %s %s", f.Status, f.Assignee, f.Unassigned, f.Channel, f.Contact)}
+	list := cursorList{p.Workspace(), "conversations", fmt.Sprintf("%q %s %v %s %s", f.Status, f.Assignee, f.Unassigned, f.Channel, f.Contact) + fmt.Sprint(f.ActiveSince, f.Unread, f.Waiting, f.Longest)}
 	if p.Actor.Kind == desk.ByMember {
 		f.Looked = desk.MaxMemberLooked
 	}
@@ -226,6 +227,8 @@ func (a *App) Receive(ctx context.Context, ws, channel desk.ID, in InboundMessag
 	return c, err
 }
 
+// receive stores an inbound message, or one that the business typed in the phone app. It
+// returns nil for a reaction that belongs nowhere: it is dropped.
 func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversation, error) {
 	known, err := tx.MessageBy(channel, in.ExternalID)
 	if err != nil {
@@ -236,21 +239,35 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 	}
 	now := a.now()
 	p := a.person(tx, channel, in.Number, in.UserID)
+	var named *desk.Message // that it quotes or reacts to
+	if in.ReplyTo != "" {
+		if named, err = tx.MessageBy(channel, in.ReplyTo); err != nil {
+			return nil, err
+		}
+	}
+	var before *desk.Conversation
+	if in.Kind == desk.KindReaction {
+		if before, err = a.reactsIn(tx, channel, p, named); before == nil || err != nil {
+			return nil, err
+		}
+	}
 	contact, err := a.sender(tx, p, in.Name, byProvider(channel), now)
 	if err != nil {
 		return nil, err
 	}
-	c, err := tx.OpenConversation(channel, contact.ID)
-	if err != nil {
-		return nil, err
+	if before == nil {
+		if before, err = tx.OpenConversation(channel, contact.ID); err != nil {
+			return nil, err
+		}
 	}
-	before := c
+	var c *desk.Conversation
+	var newest desk.MessagePlace
 	if before == nil {
 		opened := desk.NewConversation(a.newID(), channel, contact, now)
 		c = &opened
-	}
-	var newest desk.MessagePlace
-	if before != nil {
+	} else {
+		opened := *before
+		c = &opened
 		from, before := in.At.Second()
 		if newest, err = tx.NewestMessage(c.ID, from, before); err != nil {
 			return nil, err
@@ -259,19 +276,78 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 	m := &desk.Message{
 		ID: a.newID(), ConversationID: c.ID, ChannelID: channel, Direction: desk.Inbound,
 		ExternalID: in.ExternalID, Text: in.Text, TS: desk.InboundTime(in.At, newest.TS), ContactID: contact.ID,
+		Kind: cmp.Or(in.Kind, desk.KindText), Content: in.Content,
 	}
-	c.Note(m)
-	if err := tx.PutConversation(c); err != nil {
-		return nil, err
+	if named != nil && named.ContactID == contact.ID {
+		m.ReplyTo = named.ID
 	}
-	if err := tx.PutMessage(m); err != nil {
+	if in.Echo {
+		m.Direction, m.Delivery = desk.Outbound, desk.Sent
+	}
+	if c.Status == desk.StatusOpen || in.Kind != desk.KindReaction {
+		c.Note(m)
+	}
+	if err := a.heard(tx, c, m, in); err != nil {
 		return nil, err
 	}
 	by := byProvider(channel)
-	if err := tx.Append(messageEvents(c, before, m, by, now)...); err != nil {
-		return nil, err
+	if err := tx.Append(messageEvents(c, before, m, by, now)...); err != nil || in.Echo {
+		return c, err
 	}
 	return c, a.recordChoice(tx, p, desk.OptWord(in.Text), in.At, by)
+}
+
+// heard stores a message that came in, with what it changes of how the conversation
+// stands.
+func (a *App) heard(tx Tx, c *desk.Conversation, m *desk.Message, in InboundMessage) error {
+	if in.Echo {
+		if err := tx.PutMessage(m); err != nil {
+			return err
+		}
+		if err := answers(tx, c, m); err != nil {
+			return err
+		}
+		if err := a.markAll(tx, c); err != nil {
+			return err
+		}
+		return tx.PutConversation(c)
+	}
+	c.Talk.Hear(m)
+	if err := tx.PutConversation(c); err != nil {
+		return err
+	}
+	if err := tx.PutMessage(m); err != nil {
+		return err
+	}
+	w, err := tx.Window(m.ChannelID, m.ContactID)
+	if err != nil {
+		return err
+	}
+	was := w
+	if w.Open(m.TS, in.Number, in.UserID); w == was {
+		return nil
+	}
+	return tx.PutWindow(m.ChannelID, m.ContactID, w)
+}
+
+// reactsIn returns the conversation of the message that a person reacts to; if that is not
+// known, the open one, else the newest. It returns nil if there is none.
+func (a *App) reactsIn(tx Tx, channel desk.ID, p person, named *desk.Message) (*desk.Conversation, error) {
+	book, err := tx.Book(p.lookup())
+	if err != nil {
+		return nil, err
+	}
+	contact := p.known(book)
+	switch {
+	case contact == nil:
+		return nil, nil
+	case named != nil && named.ContactID == contact.ID:
+		return tx.Conversation(named.ConversationID)
+	}
+	if c, err := tx.OpenConversation(channel, contact.ID); c != nil || err != nil {
+		return c, err
+	}
+	return tx.NewestConversation(channel, contact.ID)
 }
 
 // sender finds or creates the contact of the person who wrote a message.

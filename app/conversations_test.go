@@ -165,7 +165,7 @@ func TestConversation_goes_to_the_owner(t *testing.T) {
 			if m := w.caller().Settings.Member(stored.AssignedMember); m != nil {
 				member = m.Name
 			}
-			if got := (holder{member, stored.AssignedVia}); got != c.want || *stored != answered {
+			if got := (holder{member, stored.AssignedVia}); got != c.want || asOfMessages(*stored) != asOfMessages(answered) {
 				t.Errorf("held by %v, want %v; answered %+v", got, c.want, answered)
 			}
 		})

@@ -20,6 +20,7 @@
 //	snippets.go       saved replies
 //	conversations.go  conversations and messages, also inbound ones
 //	notes.go          notes of the team on conversations
+//	talk.go           how conversations stand: the window, what is unread, who waits
 //	send.go           the template send: checks, claim, dispatch, answer
 //	settle.go         all the ways in which an attempt ends
 //	inbound.go        processes inbound items, update by update

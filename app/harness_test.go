@@ -505,3 +505,9 @@ func saidEarly(attempt desk.ID, d desk.Delivery) desk.StatusUpdate {
 	s.Attempt = desk.ID{}
 	return s
 }
+
+// asOfMessages is a conversation without what its messages say of how it stands.
+func asOfMessages(c desk.Conversation) desk.Conversation {
+	c.Talk = desk.Talk{}
+	return c
+}

@@ -410,11 +410,20 @@ func (a *App) takeStatus(ctx context.Context, tx Tx, channel desk.ID, n desk.Sta
 	if m.Direction != desk.Outbound {
 		return nil
 	}
+	was := m.IsAnswer()
 	events := a.reach(m, n)
 	if events == nil {
 		return nil
 	}
 	if err := tx.PutMessage(m); err != nil {
+		return err
+	}
+	if m.IsAnswer() != was {
+		if err := failedOrNot(tx, m); err != nil {
+			return err
+		}
+	}
+	if err := shutBy(tx, m); err != nil {
 		return err
 	}
 	return tx.Append(events...)

@@ -133,6 +133,9 @@ func (a *App) move(tx Tx, channel desk.ID, m *Move) error {
 			return err
 		}
 	}
+	if err := shut(tx, channel, contact.ID, m.At, desk.NumberChanged); err != nil {
+		return err
+	}
 	return tx.Flush(book)
 }
 

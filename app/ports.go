@@ -176,6 +176,10 @@ type ConversationStore interface {
 	// after which the list continues, nil at its end.
 	Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, *desk.ConversationPlace, error)
 
+	// Windows returns the windows that exist. There are up to desk.MaxLimit references, all
+	// different.
+	Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) (map[desk.WindowRef]desk.Window, error)
+
 	// CountConversations counts open conversations, of a channel or (zero) of all: those
 	// that the member holds, the unassigned ones, and all. Each count ends at
 	// desk.MaxCount. The first two of a channel are counted among as many of all channels
@@ -238,8 +242,9 @@ type AttemptStore interface {
 
 // An OptOutStore keeps opt-outs.
 type OptOutStore interface {
-	// OptedOut returns since when the number's holder has opted out of marketing, or 0.
-	OptedOut(ctx context.Context, ws desk.ID, number NumberHash) (desk.Time, error)
+	// OptedOut returns since when holders of numbers have opted out of marketing, without
+	// those who have not.
+	OptedOut(ctx context.Context, ws desk.ID, numbers []NumberHash) (map[NumberHash]desk.Time, error)
 }
 
 // An InboundStore keeps inbound items and callbacks.
@@ -585,6 +590,9 @@ type ConversationTx interface {
 	// that come after the given position (nil: from the start), newest first.
 	HeldConversations(member desk.ID, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, error)
 
+	// NewestConversation returns the newest conversation with a contact on a channel.
+	NewestConversation(channel, contact desk.ID) (*desk.Conversation, error)
+
 	// Message finds a message in its conversation, MessageBy by the provider's id.
 	Message(conversation, id desk.ID) (*desk.Message, error)
 	MessageBy(channel desk.ID, externalID string) (*desk.Message, error)
@@ -593,6 +601,22 @@ type ConversationTx interface {
 	// PutNote stores a new note. DeleteNote deletes one, and tells whether it existed.
 	PutNote(*desk.Note) error
 	DeleteNote(conversation, id desk.ID) (bool, error)
+	// NewestInbound returns the newest inbound message of a conversation that is not after a
+	// position and whose id at the provider is known.
+	NewestInbound(conversation desk.ID, upTo desk.MessagePlace) (*desk.Message, error)
+
+	// MarkRead marks those unread messages of a conversation as read that are not after a
+	// position: up to most, the newest first. It returns how many.
+	MarkRead(conversation desk.ID, upTo desk.MessagePlace, most int) (int, error)
+
+	// Waiting finds by a conversation's messages what desk.Talk has as Answered and as
+	// WaitingSince.
+	Waiting(conversation desk.ID) (answered desk.ID, since desk.Time, err error)
+
+	// Window returns the window of a contact on a channel, the zero Window if there is
+	// none.
+	Window(channel, contact desk.ID) (desk.Window, error)
+	PutWindow(channel, contact desk.ID, w desk.Window) error
 
 	// NewestMessage returns the position of the newest message of a conversation between
 	// two times (the second excluded), the zero position for none.
@@ -915,10 +939,50 @@ type Dispatch struct {
 	Access
 	Attempt    desk.ID   // sent along, and returned with the statuses
 	By         time.Time // the first byte must not be sent later
-	Number     string    // digits
+	Number     string    // digits; "" if only UserID is known
+	UserID     string    // the provider's id of the person, used if Number is ""
 	Template   *desk.Template
 	Components []desk.Component
+
+	// A free message, if Template is nil.
+	Text    string
+	Buttons []desk.Button // under the text
+	File    *SentFile     // instead of the text
+	Quote   string        // the provider's id of the message that it quotes; "": none
 }
+
+// A SentFile is a file in a free message.
+type SentFile struct {
+	Ref     string // the provider's id of the file, from Upload
+	Kind    desk.MessageKind
+	Name    string // of a document
+	Caption string // "": none
+}
+
+// A Talker is a Provider through which people can be answered freely.
+type Talker interface {
+	// Upload hands over a file and returns the provider's id of it. Its errors are those of
+	// Send.
+	Upload(ctx context.Context, at Access, mime, name string, size int64, content io.Reader) (ref string, err error)
+
+	// Fetch writes a file that a person sent to w, and returns what the provider tells of
+	// it: told may be called with that before the first byte, and its error, as w's, ends
+	// the call. It returns ErrMediaGone if the provider has it no more.
+	Fetch(ctx context.Context, at Access, ref string, told func(FetchedMedia) error, w io.Writer) (FetchedMedia, error)
+
+	// MarkRead tells the provider that a message was read.
+	MarkRead(ctx context.Context, at Access, externalID string) error
+}
+
+// A FetchedMedia is what a provider tells of a file.
+type FetchedMedia struct {
+	MIME   string
+	Size   int64  // 0: not told
+	SHA256 []byte // nil: not told
+}
+
+// ErrMediaGone means that the provider has a file no more.
+var ErrMediaGone = errors.New("the provider has this file no more")
 
 // A Receipt is the provider's acknowledgement.
 type Receipt struct {
@@ -950,6 +1014,21 @@ type InboundMessage struct {
 	Name       string // the name of the person's profile; "" if there is none
 	Text       string
 	At         desk.Time
+	Kind       desk.MessageKind // "": text
+	Content    *desk.Content
+	ReplyTo    string        // the provider's id of the message that it quotes or reacts to; "": none
+	Media      *InboundMedia // nil: none
+	Echo       bool          // the business typed it in the phone app; Number and UserID are the recipient's
+}
+
+// An InboundMedia is the file of an inbound message.
+type InboundMedia struct {
+	Ref    string  // the provider's id of it
+	MIME   string  // as the provider claims it
+	Name   string  // "" if there is none
+	Size   int64   // 0: not told
+	SHA256 []byte  // nil: not told
+	Stored desk.ID // of a simulated file, which is stored already; otherwise zero
 }
 
 // A MarketingChoice is a person's marketing choice, as reported by the provider.

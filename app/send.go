@@ -637,20 +637,34 @@ func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, numb
 // optedOut returns since when a person has opted out of marketing, or 0. It checks the
 // recipient's number and the provider's id of the contact.
 func (a *App) optedOut(ctx context.Context, ws desk.ID, number string, contact *desk.Contact) (desk.Time, error) {
-	handles := []string{number}
+	handles := a.choiceHandles(ws, number, contact)
+	since, err := a.store.OptedOut(ctx, ws, handles)
+	if err != nil {
+		return 0, err
+	}
+	return firstChoice(since, handles), nil
+}
+
+// choiceHandles are those by which a person's marketing choice is stored.
+func (a *App) choiceHandles(ws desk.ID, number string, contact *desk.Contact) []NumberHash {
+	handles := []NumberHash{a.handleHash(ws, number)}
 	if contact != nil {
 		for _, i := range contact.Further {
 			if i.OfProvider() {
-				handles = append(handles, i.Value)
+				handles = append(handles, a.handleHash(ws, i.Value))
 			}
 		}
 	}
+	return handles
+}
+
+func firstChoice(since map[NumberHash]desk.Time, handles []NumberHash) desk.Time {
 	for _, handle := range handles {
-		if since, err := a.store.OptedOut(ctx, ws, a.handleHash(ws, handle)); err != nil || since != 0 {
-			return since, err
+		if since[handle] != 0 {
+			return since[handle]
 		}
 	}
-	return 0, nil
+	return 0
 }
 
 // BodyHash is a keyed hash of a request's body; the body can't be computed from it.

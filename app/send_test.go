@@ -35,12 +35,12 @@ func TestSend_once(t *testing.T) {
 	want := desk.Message{
 		ID: m.Message.ID, ConversationID: conversation.ID, ChannelID: w.channel, Direction: desk.Outbound, ExternalID: messageID(d.Attempt),
 		Text: sentText, Delivery: desk.Sent, TS: m.Message.TS, OptIn: &desk.OptIn{Key: w.keyID, At: w.attempt(d.Attempt).Plan.OptIn.At, Request: desk.ID{0xEE}},
-		Template: "order_update/en_US",
+		Template: "order_update/en_US", Kind: desk.KindTemplate, Author: desk.Author{Type: desk.AuthorKey, ID: w.keyID, Name: w.caller().Key.Name},
 	}
 	if got := w.message(m); !reflect.DeepEqual(*got, want) || !reflect.DeepEqual(m.Message, want) {
 		t.Errorf("stored   %+v\nanswered %+v\nwant     %+v", got, m.Message, want)
 	}
-	if *conversation != m.Conversation || conversation.Status != desk.StatusOpen || conversation.Preview != "*Order A-17* Hi Ann, order A-17 ships today." ||
+	if asOfMessages(*conversation) != asOfMessages(m.Conversation) || conversation.Status != desk.StatusOpen || conversation.Preview != "*Order A-17* Hi Ann, order A-17 ships today." ||
 		conversation.LastMessageAt != m.Message.TS || !conversation.AssignedMember.IsZero() {
 		t.Errorf("conversation: %+v", conversation)
 	}

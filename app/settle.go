@@ -131,7 +131,7 @@ func (a *App) takeEarly(tx Tx, m *desk.Message) (events []desk.Event, err error)
 			return nil, err
 		}
 	}
-	return events, nil
+	return events, shutBy(tx, m)
 }
 
 // reach moves a message forward to a reported status, and returns the event of that, if
@@ -190,10 +190,13 @@ func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent
 	if err != nil {
 		return err
 	}
-	if err := tx.PutConversation(conversation); err != nil {
+	if err := tx.PutMessage(&message); err != nil {
 		return err
 	}
-	if err := tx.PutMessage(&message); err != nil {
+	if err := answers(tx, conversation, &message); err != nil {
+		return err
+	}
+	if err := tx.PutConversation(conversation); err != nil {
 		return err
 	}
 	events := append(messageEvents(conversation, before, &message, at.Actor, now), early...)
@@ -224,7 +227,7 @@ func thread(s *desk.Settings, at *desk.Attempt, contact *desk.Contact, open *des
 	m.Message = desk.Message{
 		ID: plan.Message, ConversationID: m.Conversation.ID, ChannelID: plan.Channel, Direction: desk.Outbound,
 		ExternalID: externalID, Text: plan.Text, Delivery: desk.Sent, TS: sent, OptIn: &plan.OptIn,
-		Template: plan.Template + "/" + plan.Language,
+		Template: plan.Template + "/" + plan.Language, Kind: desk.KindTemplate, Author: s.AuthorOf(at.Actor),
 	}
 	m.Conversation.Note(&m.Message)
 	return m
@@ -353,6 +356,11 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 		at.Settle(desk.Refused, now)
 		if err := tx.FreeKey(at.Key); err != nil {
 			return err
+		}
+		if r.Failure.ClosesWindow() {
+			if err := shut(tx, at.Plan.Channel, at.Plan.Contact, at.CreatedAt, desk.ByTheProvider); err != nil {
+				return err
+			}
 		}
 		if err := tx.PutAttempt(at); err != nil {
 			return err

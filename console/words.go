@@ -37,11 +37,15 @@ var statuses = map[desk.ErrorType]int{
 	desk.ProviderUnavailable:  http.StatusServiceUnavailable,
 	desk.SendInProgress:       http.StatusConflict,
 	desk.SendOutcomeUnknown:   http.StatusConflict,
-	desk.AttemptSettled:       http.StatusConflict,
 	desk.CursorExpired:        http.StatusNotFound,
 	desk.WebhookExists:        http.StatusConflict,
 	desk.EndpointOff:          http.StatusConflict,
 	desk.Changed:              http.StatusConflict,
+	desk.WindowClosed:         http.StatusUnprocessableEntity,
+	desk.ConversationNotOpen:  http.StatusConflict,
+	desk.MediaUnavailable:     http.StatusConflict,
+	desk.MediaNotSendable:     http.StatusUnprocessableEntity,
+	desk.AttemptSettled:       http.StatusConflict,
 }
 
 func statusOf(e *desk.Error) int { return statuses[e.Type] }

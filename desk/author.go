@@ -18,19 +18,31 @@ type Author struct {
 	Name string     `json:"name"`
 }
 
+// IsZero tells whether there is no author.
+func (a Author) IsZero() bool { return a.Type == "" }
+
 // AuthorOf is a key or a member as an author; zero for other actors.
 func (s *Settings) AuthorOf(by Actor) Author {
 	switch by.Kind {
 	case ByKey:
-		if k := s.Key(by.ID); k != nil {
-			return Author{AuthorKey, by.ID, k.Name}
-		}
-		return Author{AuthorKey, by.ID, ""}
+		return s.Named(Author{Type: AuthorKey, ID: by.ID})
 	case ByMember:
-		if m := s.Member(by.ID); m != nil {
-			return Author{AuthorMember, by.ID, m.Name}
-		}
-		return Author{AuthorMember, by.ID, ""}
+		return s.Named(Author{Type: AuthorMember, ID: by.ID})
 	}
 	return Author{}
+}
+
+// Named is an author with the name of now, if the author has none yet; it stays "" if
+// nobody is left who has it.
+func (s *Settings) Named(a Author) Author {
+	if a.Name != "" {
+		return a
+	}
+	if m := s.Member(a.ID); a.Type == AuthorMember && m != nil {
+		a.Name = m.Name
+	}
+	if k := s.Key(a.ID); a.Type == AuthorKey && k != nil {
+		a.Name = k.Name
+	}
+	return a
 }

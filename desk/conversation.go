@@ -1,7 +1,9 @@
 package desk
 
 import (
+	"bytes"
 	"cmp"
+	"math"
 	"strings"
 )
 
@@ -45,6 +47,46 @@ type Conversation struct {
 	Preview        string      // of the newest message
 	LastMessageAt  Time
 	CreatedAt      Time
+	Talk           Talk
+}
+
+// A Talk is how far a conversation has come: what nobody has read, and who waits. It is
+// kept with the conversation, and always what its messages say (contract-talk §3).
+type Talk struct {
+	LastDirection Direction    // of the message in the preview
+	Unread        int          // inbound messages that nobody has marked
+	Read          MessagePlace // the farthest message up to which somebody marked
+	WaitingSince  Time         // of the oldest message that waits for an answer; 0: none
+	Answered      ID           // the greatest id of a message that is an answer
+	Heard         ID           // the greatest id of a message that is waited on
+}
+
+// Hear counts an inbound message that is new.
+func (t *Talk) Hear(m *Message) {
+	t.Unread++
+	if !m.IsWaitedOn() {
+		return
+	}
+	if m.ID.Compare(t.Heard) > 0 {
+		t.Heard = m.ID
+	}
+	if m.ID.Compare(t.Answered) > 0 && (t.WaitingSince == 0 || m.TS < t.WaitingSince) {
+		t.WaitingSince = m.TS
+	}
+}
+
+// Answer counts an outbound message that is an answer. It returns false if it is not known
+// who waits now, because somebody wrote while the message was sent: then the messages say
+// (Waiting).
+func (t *Talk) Answer(m *Message) bool {
+	if m.ID.Compare(t.Answered) > 0 {
+		t.Answered = m.ID
+	}
+	if t.Heard.Compare(t.Answered) > 0 {
+		return t.WaitingSince == 0
+	}
+	t.WaitingSince = 0
+	return true
 }
 
 // NewConversation opens a conversation with a contact, assigned to the contact's owner.
@@ -83,7 +125,7 @@ func (c *Conversation) Changes(before *Conversation) []string {
 // Note uses a message for the conversation's preview, unless there is a newer one.
 func (c *Conversation) Note(m *Message) {
 	if m.TS >= c.LastMessageAt {
-		c.LastMessageAt, c.Preview = m.TS, Preview(m.Text)
+		c.LastMessageAt, c.Preview, c.Talk.LastDirection = m.TS, Preview(m.Text), m.Direction
 	}
 }
 
@@ -118,6 +160,11 @@ type ConversationFilter struct {
 	Channel    ID // zero: any
 	Contact    ID // zero: any
 
+	ActiveSince Time // 0: any; by the newest message
+	Unread      bool // only those with messages that nobody has marked
+	Waiting     bool // only those in which somebody waits
+	Longest     bool // those who wait, the longest wait first; the status must be given
+
 	// Looked is how many conversations are looked at for one page, 0: MaxLooked. It does
 	// not change which match.
 	Looked int
@@ -135,7 +182,8 @@ type ConversationCounts struct{ Held, Unassigned, Open int }
 // Passes tells whether a conversation matches the filter.
 func (f ConversationFilter) Passes(c *Conversation) bool {
 	return (f.Status == "" || c.Status == f.Status) && (f.Assignee.IsZero() || c.AssignedMember == f.Assignee) &&
-		(!f.Unassigned || c.AssignedMember.IsZero()) && (f.Channel.IsZero() || c.ChannelID == f.Channel) && (f.Contact.IsZero() || c.ContactID == f.Contact)
+		(!f.Unassigned || c.AssignedMember.IsZero()) && (f.Channel.IsZero() || c.ChannelID == f.Channel) && (f.Contact.IsZero() || c.ContactID == f.Contact) &&
+		c.LastMessageAt >= f.ActiveSince && (!f.Unread || c.Talk.Unread > 0) && (!f.Waiting && !f.Longest || c.Talk.WaitingSince > 0)
 }
 
 // A ConversationPlace is the position of a conversation in lists: newest first, by last
@@ -150,122 +198,27 @@ func (c *Conversation) Place() ConversationPlace {
 	return ConversationPlace{c.LastMessageAt, c.CreatedAt, c.ID}
 }
 
+// PlaceIn is the conversation's position in a filter's list.
+func (c *Conversation) PlaceIn(f ConversationFilter) ConversationPlace {
+	if f.Longest {
+		return ConversationPlace{c.Talk.WaitingSince, c.CreatedAt, c.ID}
+	}
+	return c.Place()
+}
+
+// Start is the position before the first of the filter's list.
+func (f ConversationFilter) Start() *ConversationPlace {
+	if f.Longest {
+		return &ConversationPlace{}
+	}
+	return &ConversationPlace{math.MaxInt64, math.MaxInt64, ID(bytes.Repeat([]byte{0xff}, len(ID{})))}
+}
+
+// NotOpen is the detail of a reply into a conversation that is not open.
+type NotOpen struct {
+	Status ConversationStatus
+	Open   ID // the open conversation with the person on the channel; zero: none
+}
+
 // NoConversation is the answer for an id that no conversation of the workspace has.
 func NoConversation() *Error { return NotFoundf("no conversation in this workspace has this id") }
-
-// A Direction tells who wrote a message.
-type Direction string
-
-// The directions.
-const (
-	Inbound  Direction = "inbound"
-	Outbound Direction = "outbound"
-)
-
-// A Delivery is the delivery status of an outbound message; "" for an inbound one.
-type Delivery string
-
-// The deliveries (contract §5).
-const (
-	Queued    Delivery = "queued"
-	Sent      Delivery = "sent"
-	Failed    Delivery = "failed"
-	Delivered Delivery = "delivered"
-	Read      Delivery = "read"
-)
-
-// reach orders the deliveries. A message only moves forward in this order: statuses
-// come late, twice and in any order, and the result must not depend on that. A message
-// that was delivered did not fail before, and can't fail afterwards (a person's other
-// devices may refuse what one has shown).
-var reach = map[Delivery]int{Queued: 1, Sent: 2, Failed: 3, Delivered: 4, Read: 5}
-
-// A Failure says why a provider did not accept or deliver a message, and what to do.
-type Failure struct {
-	Code       int // the provider's
-	Title, Fix string
-}
-
-// A Message is one bubble of a conversation (spec, Message).
-type Message struct {
-	ID             ID
-	ConversationID ID
-	ChannelID      ID
-	Direction      Direction
-	ExternalID     string // the provider's id; "" when it is not known
-	Text           string
-	Delivery       Delivery
-	Failure        *Failure // the failure, even if the message was delivered afterwards
-	TS             Time
-	OptIn          *OptIn // of a template
-	Template       string // NAME/LANGUAGE of an outbound message; "" if it has none, or is of an older release
-	ContactID      ID     // of its conversation; only a Tx fills it in
-}
-
-// An OptIn is the caller's assertion that the person opted in: who made it, when, and in
-// which request (spec, Message).
-type OptIn struct {
-	Key     ID // zero if a member made it
-	At      Time
-	Request ID
-	Member  ID // zero if a key made it
-}
-
-// NewOptIn is the assertion of a key or a member.
-func NewOptIn(by Actor, at Time, request ID) OptIn {
-	o := OptIn{At: at, Request: request}
-	switch by.Kind {
-	case ByKey:
-		o.Key = by.ID
-	case ByMember:
-		o.Member = by.ID
-	}
-	return o
-}
-
-// Actor is who made the assertion.
-func (o OptIn) Actor() Actor {
-	if !o.Member.IsZero() {
-		return Actor{Kind: ByMember, ID: o.Member}
-	}
-	return Actor{Kind: ByKey, ID: o.Key}
-}
-
-// A MessageRef names a message by its id at the provider.
-type MessageRef struct {
-	Channel    ID
-	ExternalID string
-}
-
-// Reach moves the message forward to a reported status, and returns the names of the
-// fields that changed, sorted.
-func (m *Message) Reach(d Delivery, f *Failure) []string {
-	var changed fields
-	if reach[d] > reach[m.Delivery] {
-		m.Delivery = d
-		changed.add("delivery_status", true)
-	}
-	if d == Failed && m.Failure == nil && f != nil {
-		m.Failure = f
-		changed.add("failure", true)
-	}
-	return changed
-}
-
-// InboundTime returns the time to store for an inbound message. Providers report
-// seconds. If the conversation has a message of the same second already (newest, 0 for
-// none), the result is one millisecond later than that, so the order of arrival is
-// kept.
-func InboundTime(at, newest Time) Time {
-	_, end := at.Second()
-	return min(max(at, newest+1), end-1)
-}
-
-// A MessagePlace is the position of a message in its conversation, newest first.
-type MessagePlace struct {
-	TS Time
-	ID ID
-}
-
-// Place is the message's position.
-func (m *Message) Place() MessagePlace { return MessagePlace{m.TS, m.ID} }

@@ -25,9 +25,11 @@
 //	snippet.go       saved replies, and filling them in
 //	hint.go          hints: which value is offered for a variable
 //	guess.go         guessing that from a variable's name
-//	conversation.go  conversations and messages, and delivery statuses
 //	note.go          notes of the team on a conversation
 //	author.go        who wrote an outbound message or a note
+//	conversation.go  conversations: statuses, lists, what is unread, who waits
+//	message.go       messages: kinds, authors, delivery statuses
+//	window.go        until when a person can be answered freely
 //	send.go          a send: request, plan, attempt and outcome
 //	lease.go         leases: until when one process may work on something
 //	consent.go       stop and start words

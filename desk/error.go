@@ -56,6 +56,14 @@ const (
 	EndpointOff   ErrorType = "webhook_disabled" // a disabled endpoint delivers nothing
 )
 
+// The error types of replies and media (contract-talk §2).
+const (
+	WindowClosed        ErrorType = "window_closed" // the person can't be answered freely now
+	ConversationNotOpen ErrorType = "conversation_not_open"
+	MediaUnavailable    ErrorType = "media_unavailable"  // the file is not there, yet or any more
+	MediaNotSendable    ErrorType = "media_not_sendable" // by its type or size
+)
+
 // Changed refuses what a member decided by an old state of a conversation. Its details
 // are the conversation as it is. It is none of the wire's types: no API request can get it.
 const Changed ErrorType = "changed"
@@ -68,6 +76,7 @@ var ErrorTypes = []ErrorType{
 	ConversationOpen, OptInRequired, RecipientOptedOut, AmbiguousChannel, ChannelNotUsable, RecipientUnreachable,
 	TemplateNotSendable, InvalidVariables, IdempotencyKeyReused, ProviderRejected, ProviderUnavailable,
 	SendInProgress, SendOutcomeUnknown, AttemptSettled, CursorExpired, WebhookExists, EndpointOff,
+	WindowClosed, ConversationNotOpen, MediaUnavailable, MediaNotSendable,
 }
 
 // An Error is a refusal that a caller can act on. Any other error is Internal, and its

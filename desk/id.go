@@ -1,6 +1,9 @@
 package desk
 
-import "encoding/hex"
+import (
+	"bytes"
+	"encoding/hex"
+)
 
 // An ID identifies a record: a UUID. app makes new ones. The zero ID identifies
 // nothing.
@@ -37,6 +40,9 @@ func ParseID(s string) (ID, bool) {
 
 // IsZero tells whether the id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
+
+// Compare orders ids: newer ones are greater.
+func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
 // String returns the 36-character lower-case form.
 func (id ID) String() string { return string(id.Append(make([]byte, 0, 36))) }

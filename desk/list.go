@@ -96,9 +96,23 @@ func (c *Conversation) ListBytes() int { return recordRoom + jsonBytes(c.Preview
 
 // ListBytes is the message's size in a page.
 func (m *Message) ListBytes() int {
-	n := recordRoom + jsonBytes(m.ExternalID) + jsonBytes(m.Text)
+	n := 2*recordRoom + jsonBytes(m.ExternalID) + jsonBytes(m.Text) + jsonBytes(m.Author.Name)
 	if m.Failure != nil {
 		n += jsonBytes(m.Failure.Title) + jsonBytes(m.Failure.Fix)
+	}
+	if c := m.Content; c != nil {
+		for _, v := range c.Buttons {
+			n += recordRoom + jsonBytes(v.ID) + jsonBytes(v.Title)
+		}
+		if c.Choice != nil {
+			n += jsonBytes(c.Choice.ID) + jsonBytes(c.Choice.Title)
+		}
+		if c.Location != nil {
+			n += jsonBytes(c.Location.Name) + jsonBytes(c.Location.Address)
+		}
+		if c.Reaction != nil {
+			n += jsonBytes(c.Reaction.Emoji)
+		}
 	}
 	return n
 }

@@ -18,22 +18,26 @@ const endOfTime = desk.Time(math.MaxInt64)
 
 var lastID = desk.ID(bytes.Repeat([]byte{0xff}, len(desk.ID{})))
 
-// newest is the position before the newest conversation.
-var newest = desk.ConversationPlace{LastMessageAt: endOfTime, CreatedAt: endOfTime, ID: lastID}
-
-const conversationColumns = `id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at`
+const (
+	conversationColumns = `id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at, ` + talkColumns
+	talkColumns         = `last_direction, unread, read_ts, read_id, waiting_since, answered_id, heard_id`
+)
 
 func readConversation(row pgx.Row) (*desk.Conversation, error) {
 	var v desk.Conversation
+	t := &v.Talk
 	err := row.Scan(into(&v.ID), into(&v.ChannelID), into(&v.ContactID), (*string)(&v.Status), into(&v.AssignedMember),
-		(*string)(&v.AssignedVia), &v.Preview, (*int64)(&v.LastMessageAt), (*int64)(&v.CreatedAt))
+		(*string)(&v.AssignedVia), &v.Preview, (*int64)(&v.LastMessageAt), (*int64)(&v.CreatedAt),
+		(*string)(&t.LastDirection), &t.Unread, (*int64)(&t.Read.TS), into(&t.Read.ID), (*int64)(&t.WaitingSince), into(&t.Answered), into(&t.Heard))
 	return &v, err
 }
 
 const (
-	conversationQuery     = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND id = $2`
+	conversationQuery     = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND id >= $2 AND id <= $2 ORDER BY id` // see contactByID
 	openConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations
 	WHERE workspace_id = $1 AND channel_id = $2 AND contact_id = $3 AND status = 'open'`
+	newestConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations
+	WHERE workspace_id = $1 AND contact_id = $2 AND channel_id = $3 ORDER BY created_at DESC, id DESC LIMIT 1`
 )
 
 // Conversation returns a conversation, or NotFound.
@@ -65,18 +69,27 @@ const conversationCountQuery = `SELECT count(*) FROM
 func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int, few bool) (string, []any) {
 	args := []any{uuid(ws), int64(after.LastMessageAt), int64(after.CreatedAt), uuid(after.ID), limit + 1}
 	bind := func(v any) string { args = append(args, v); return fmt.Sprintf("$%d", len(args)) }
-	const from = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1`
+	from := `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1`
+	if f.ActiveSince > 0 {
+		from += ` AND last_message_at >= ` + bind(int64(f.ActiveSince))
+	}
 	// The index of the unassigned ones is the only one with this order.
 	const last = ` ORDER BY last_message_at DESC NULLS LAST, created_at DESC NULLS LAST, id DESC NULLS LAST`
-	const order, reverse = ` ORDER BY last_message_at DESC, created_at DESC, id DESC`, ` ORDER BY last_message_at, created_at, id`
+	order, reverse := ` ORDER BY last_message_at DESC, created_at DESC, id DESC`, ` ORDER BY last_message_at, created_at, id`
+	if f.Longest {
+		order, reverse = ` ORDER BY waiting_since, created_at, id`, ` ORDER BY waiting_since DESC, created_at DESC, id DESC`
+	}
 	var member, channel, contact, status, filters string
 	if !f.Assignee.IsZero() {
 		member = bind(uuid(f.Assignee))
 	}
-	free := f.Unassigned && member == "" && !few
+	free := f.Unassigned && member == "" && !few && !f.Longest
+	if f.Longest && member != "" {
+		filters += ` AND assigned_member_id = ` + member
+	}
 	switch {
 	case f.Channel.IsZero():
-	case !few && member == "" && !f.Unassigned && f.Contact.IsZero():
+	case !few && !f.Longest && member == "" && !f.Unassigned && f.Contact.IsZero():
 		channel = bind(uuid(f.Channel))
 	default:
 		filters += ` AND channel_id = ` + bind(uuid(f.Channel))
@@ -90,6 +103,12 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 	}
 	if f.Status != "" {
 		status = bind(string(f.Status))
+	}
+	if f.Unread {
+		filters += ` AND unread > 0`
+	}
+	if f.Waiting {
+		filters += ` AND waiting_since > 0`
 	}
 	if few {
 		if member != "" {
@@ -110,6 +129,8 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 			ORDER BY ` + column + ` DESC, status DESC, last_message_at DESC, created_at DESC, id DESC LIMIT ` + most
 		}
 		switch {
+		case f.Longest:
+			return from + ` AND status = ` + status + ` AND waiting_since > 0 AND (waiting_since, created_at, id) > ($2, $3, $4)` + order + ` LIMIT ` + most
 		case member != "":
 			return held(`assigned_member_id`, member)
 		case channel != "":
@@ -139,7 +160,7 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 	looked := strconv.Itoa(f.MostLooked())
 	return `WITH looked AS MATERIALIZED (` + list(looked) + `)
 		(SELECT * FROM looked WHERE true` + filters + order + ` LIMIT $5)
-		UNION ALL (SELECT id, channel_id, contact_id, '', assigned_member_id, assigned_via, preview, last_message_at, created_at FROM looked
+		UNION ALL (SELECT id, channel_id, contact_id, '', assigned_member_id, assigned_via, preview, last_message_at, created_at, ` + talkColumns + ` FROM looked
 			WHERE (SELECT count(*) FROM looked) = ` + looked + reverse + ` LIMIT 1)`, args
 }
 
@@ -147,11 +168,11 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 // the given position, newest first, and the position after which the list continues.
 func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) (found []*desk.Conversation, next *desk.ConversationPlace, err error) {
 	if after == nil {
-		after = &newest
+		after = f.Start()
 	}
 	err = s.read(ctx, func(p *pipe) error {
 		few := false
-		if !f.Contact.IsZero() {
+		if !f.Contact.IsZero() && !f.Longest {
 			n, err := one(p, "count conversations", func(row pgx.Row) (n int, err error) { return n, row.Scan(&n) },
 				conversationCountQuery, uuid(ws), uuid(f.Contact), fewConversations+1)
 			if few = n <= fewConversations; err != nil {
@@ -164,11 +185,11 @@ func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.Conversati
 	})
 	next = nil
 	if n := len(found); n > 0 && found[n-1].Status == "" {
-		place := found[n-1].Place()
+		place := found[n-1].PlaceIn(f)
 		found, next = found[:n-1], &place
 	}
 	if len(found) > limit {
-		place := found[limit-1].Place()
+		place := found[limit-1].PlaceIn(f)
 		found, next = found[:limit], &place
 	}
 	return found, next, err
@@ -210,12 +231,15 @@ func (s *Store) CountConversations(ctx context.Context, ws, member, channel desk
 }
 
 const (
-	putConversationQuery  = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)` + replaceConversation
+	putConversationQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) VALUES
+	($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)` + replaceConversation
 	putConversationsQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) SELECT $1, u.* FROM unnest($2::uuid[], $3::uuid[], $4::uuid[],
-	$5::text[], $6::uuid[], $7::text[], $8::text[], $9::bigint[], $10::bigint[]) u` + replaceConversation
+	$5::text[], $6::uuid[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::uuid[], $15::bigint[], $16::uuid[], $17::uuid[]) u` + replaceConversation
 	replaceConversation = ` ON CONFLICT (workspace_id, id) DO UPDATE SET channel_id = excluded.channel_id, contact_id = excluded.contact_id,
 	status = excluded.status, assigned_member_id = excluded.assigned_member_id, assigned_via = excluded.assigned_via,
-	preview = excluded.preview, last_message_at = excluded.last_message_at, created_at = excluded.created_at`
+	preview = excluded.preview, last_message_at = excluded.last_message_at, created_at = excluded.created_at,
+	last_direction = excluded.last_direction, unread = excluded.unread, read_ts = excluded.read_ts, read_id = excluded.read_id,
+	waiting_since = excluded.waiting_since, answered_id = excluded.answered_id, heard_id = excluded.heard_id`
 )
 
 // putConversations inserts or replaces conversations, many in one statement. A second open
@@ -224,36 +248,43 @@ func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
 	if len(list) == 1 {
 		v := list[0]
 		p.put(putConversationQuery, uuid(ws), uuid(v.ID), uuid(v.ChannelID), uuid(v.ContactID), string(v.Status), orNull(v.AssignedMember),
-			string(v.AssignedVia), v.Preview, int64(v.LastMessageAt), int64(v.CreatedAt))
+			string(v.AssignedVia), v.Preview, int64(v.LastMessageAt), int64(v.CreatedAt), string(v.Talk.LastDirection), v.Talk.Unread,
+			int64(v.Talk.Read.TS), orNull(v.Talk.Read.ID), int64(v.Talk.WaitingSince), orNull(v.Talk.Answered), orNull(v.Talk.Heard))
 	}
 	if len(list) < 2 {
 		return
 	}
 	var ids, channels, contacts pgtype.FlatArray[uuid]
-	var members pgtype.FlatArray[pgtype.UUID]
-	var statuses, vias, previews []string
-	var last, created []int64
+	var members, read, answered, heard pgtype.FlatArray[pgtype.UUID]
+	var statuses, vias, previews, directions []string
+	var last, created, unread, readTS, waiting []int64
 	for _, v := range list {
 		ids, channels, contacts = append(ids, uuid(v.ID)), append(channels, uuid(v.ChannelID)), append(contacts, uuid(v.ContactID))
 		members, statuses = append(members, orNull(v.AssignedMember)), append(statuses, string(v.Status))
 		vias, previews = append(vias, string(v.AssignedVia)), append(previews, v.Preview)
 		last, created = append(last, int64(v.LastMessageAt)), append(created, int64(v.CreatedAt))
+		t := &v.Talk
+		directions, unread, waiting = append(directions, string(t.LastDirection)), append(unread, int64(t.Unread)), append(waiting, int64(t.WaitingSince))
+		readTS, read = append(readTS, int64(t.Read.TS)), append(read, orNull(t.Read.ID))
+		answered, heard = append(answered, orNull(t.Answered)), append(heard, orNull(t.Heard))
 	}
-	p.put(putConversationsQuery, uuid(ws), ids, channels, contacts, statuses, members, vias, previews, last, created)
+	p.put(putConversationsQuery, uuid(ws), ids, channels, contacts, statuses, members, vias, previews, last, created, directions, unread, readTS, read, waiting, answered, heard)
 }
 
 // contactOfMessage is the contact of the message's conversation.
 const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
-	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template`
+	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template, kind, author, reply_to, content`
 
 // readMessage reads messageColumns, and what a query adds to them.
 func readMessage(row pgx.Row, more ...any) (*desk.Message, error) {
 	var m desk.Message
 	var o desk.OptIn
 	err := row.Scan(append([]any{into(&m.ConversationID), (*int64)(&m.TS), into(&m.ID), into(&m.ChannelID), (*string)(&m.Direction), &m.ExternalID, &m.Text,
-		(*string)(&m.Delivery), document{&m.Failure}, into(&o.Key), (*int64)(&o.At), into(&o.Request), into(&o.Member), &m.Template}, more...)...)
+		(*string)(&m.Delivery), document{&m.Failure}, into(&o.Key), (*int64)(&o.At), into(&o.Request), into(&o.Member), &m.Template,
+		(*string)(&m.Kind), document{&m.Author}, into(&m.ReplyTo), document{&m.Content}}, more...)...)
+	defer m.Older()
 	if o.At != 0 {
 		m.OptIn = &o
 	}
@@ -280,7 +311,7 @@ const (
 	(SELECT * FROM messages WHERE workspace_id = $1 AND channel_id = u.channel AND external_id = u.external AND external_id <> '' OFFSET 0) m`
 )
 
-var messagesQuery = `SELECT ` + messageColumns + `, there FROM (` + upToPage(`SELECT *, octet_length(text) + octet_length(failure) AS bytes FROM messages
+var messagesQuery = `SELECT ` + messageColumns + `, there FROM (` + upToPage(`SELECT *, octet_length(text) + octet_length(failure) + coalesce(octet_length(author), 0) + coalesce(octet_length(content), 0) AS bytes FROM messages
 	WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) < ($3, $4) ORDER BY ts DESC, id DESC LIMIT $5`, `ts DESC, id DESC`) + `) m
 	ORDER BY ts DESC, id DESC`
 
@@ -324,12 +355,13 @@ func (s *Store) MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageR
 	return found, err
 }
 
-const putMessageQuery = `INSERT INTO messages (workspace_id, ` + messageColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+const putMessageQuery = `INSERT INTO messages (workspace_id, ` + messageColumns + `, unread)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 	ON CONFLICT (workspace_id, conversation_id, ts, id) DO UPDATE SET channel_id = excluded.channel_id,
 	direction = excluded.direction, external_id = excluded.external_id, text = excluded.text, delivery = excluded.delivery,
 	failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request,
-	opt_in_member = excluded.opt_in_member, template = excluded.template`
+	opt_in_member = excluded.opt_in_member, template = excluded.template, kind = excluded.kind, author = excluded.author,
+	reply_to = excluded.reply_to, content = excluded.content`
 
 // putMessage inserts or replaces a message. A second one with the same id at the
 // provider is an error.
@@ -338,9 +370,63 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 	if m.OptIn != nil {
 		o = *m.OptIn
 	}
+	var author *desk.Author
+	if !m.Author.IsZero() {
+		author = &m.Author
+	}
+	unread := 0
+	if m.Direction == desk.Inbound { // of a message that is stored already, it stays as it is
+		unread = 1
+	}
 	p.put(putMessageQuery, uuid(ws), uuid(m.ConversationID), int64(m.TS), uuid(m.ID), uuid(m.ChannelID), string(m.Direction), m.ExternalID, m.Text,
-		string(m.Delivery), asJSON(m.Failure), orNull(o.Key), int64(o.At), orNull(o.Request), orNull(o.Member), m.Template)
+		string(m.Delivery), asJSON(m.Failure), orNull(o.Key), int64(o.At), orNull(o.Request), orNull(o.Member), m.Template,
+		string(m.Kind), asJSON(author), orNull(m.ReplyTo), asJSON(m.Content), unread)
 	return p.fail
+}
+
+const (
+	newestInboundQuery = `SELECT ` + messageColumns + ` FROM messages
+	WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) <= ($3, $4) AND direction = 'inbound' AND external_id <> '' ORDER BY ts DESC, id DESC LIMIT 1`
+	// markReadQuery finds the last of them first, and knows how many there are.
+	markReadQuery = `UPDATE messages SET unread = 0 WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) IN
+	(SELECT ts, id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) <= ($3, $4) AND unread = 1 ORDER BY ts DESC, id DESC LIMIT $5) RETURNING 1`
+	waitQuery = `SELECT id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND direction = 'outbound' AND delivery <> 'failed'
+	AND (author IS NULL OR author NOT LIKE '{"type":"rule"%') ORDER BY id DESC LIMIT 1`
+	heardQuery   = `SELECT coalesce(min(ts), 0) FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND direction = 'inbound' AND kind <> 'reaction' AND id > $3`
+	windowQuery  = `SELECT channel_id, contact_id, opened_at, number, user_id, shut_at, shut_by FROM windows WHERE workspace_id = $1 AND contact_id = $2 AND channel_id = $3`
+	windowsQuery = `SELECT w.channel_id, w.contact_id, opened_at, number, user_id, shut_at, shut_by FROM unnest($2::uuid[], $3::uuid[]) u (contact, channel)
+	JOIN windows w ON w.workspace_id = $1 AND w.contact_id = u.contact AND w.channel_id = u.channel`
+	putWindowQuery = `INSERT INTO windows (workspace_id, contact_id, channel_id, opened_at, number, user_id, shut_at, shut_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+	ON CONFLICT (workspace_id, contact_id, channel_id) DO UPDATE SET opened_at = excluded.opened_at, number = excluded.number, user_id = excluded.user_id,
+	shut_at = excluded.shut_at, shut_by = excluded.shut_by`
+)
+
+type windowRow struct {
+	desk.WindowRef
+	desk.Window
+}
+
+func readWindow(row pgx.Row) (*windowRow, error) {
+	var w windowRow
+	err := row.Scan(into(&w.Channel), into(&w.Contact), (*int64)(&w.OpenedAt), &w.Number, &w.UserID, (*int64)(&w.ShutAt), (*string)(&w.ShutBy))
+	return &w, err
+}
+
+// Windows returns the windows that exist.
+func (s *Store) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) (found map[desk.WindowRef]desk.Window, err error) {
+	contacts, channels := make(pgtype.FlatArray[uuid], len(refs)), make(pgtype.FlatArray[uuid], len(refs))
+	for i, ref := range refs {
+		contacts[i], channels[i] = uuid(ref.Contact), uuid(ref.Channel)
+	}
+	err = s.read(ctx, func(p *pipe) error {
+		found = map[desk.WindowRef]desk.Window{}
+		rows, err := all(p, "windows", readWindow, windowsQuery, uuid(ws), contacts, channels)
+		for _, w := range rows {
+			found[w.WindowRef] = w.Window
+		}
+		return err
+	})
+	return found, err
 }
 
 // eraseConversations deletes the conversations of contacts with all messages and notes. Each
@@ -351,5 +437,6 @@ func eraseConversations(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {
 	p.put(`SELECT 1`+of+` ORDER BY id FOR UPDATE`, uuid(ws), contacts)
 	p.put(`DELETE FROM messages WHERE workspace_id = $1 AND conversation_id IN (SELECT id`+of+`)`, uuid(ws), contacts)
 	p.put(`DELETE FROM notes WHERE workspace_id = $1 AND conversation_id IN (SELECT id`+of+`)`, uuid(ws), contacts)
+	p.put(`DELETE FROM windows WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`, uuid(ws), contacts)
 	p.put(`DELETE`+of, uuid(ws), contacts)
 }

@@ -19,16 +19,24 @@ func readOptOut(row pgx.Row) (*app.OptOut, error) {
 	return &o, err
 }
 
-// OptedOut returns since when the number's holder has opted out of marketing, or 0.
-func (s *Store) OptedOut(ctx context.Context, ws desk.ID, number app.NumberHash) (since desk.Time, err error) {
+// OptedOut returns since when holders of numbers have opted out of marketing.
+func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []app.NumberHash) (found map[app.NumberHash]desk.Time, err error) {
+	hashes := make([][]byte, len(numbers))
+	for i := range numbers {
+		hashes[i] = numbers[i][:]
+	}
 	err = s.read(ctx, func(p *pipe) error {
-		o, err := one(p, "opt-out", readOptOut, optOutQuery, uuid(ws), number[:])
-		if o != nil {
-			since = o.Since
-		}
+		found = map[app.NumberHash]desk.Time{}
+		_, err := all(p, "opt-outs", func(row pgx.Row) (struct{}, error) {
+			var hash []byte
+			var since desk.Time
+			err := row.Scan(&hash, (*int64)(&since))
+			found[app.NumberHash(hash)] = since
+			return struct{}{}, err
+		}, `SELECT number_hash, since FROM opt_outs WHERE workspace_id = $1 AND number_hash = ANY ($2::bytea[]) AND since > 0`, uuid(ws), hashes)
 		return err
 	})
-	return since, err
+	return found, err
 }
 
 const (

@@ -190,7 +190,7 @@ func TestListsAreBounded(t *testing.T) {
 			}
 			// The scan ends with the member's open ones, which are few, and does not go on to
 			// the others: entries of an index are no rows that it has looked at.
-			query, args := conversationsQuery(ws, desk.ConversationFilter{Status: desk.StatusOpen, Assignee: most}, &newest, desk.MaxLimit, false)
+			query, args := conversationsQuery(ws, desk.ConversationFilter{Status: desk.StatusOpen, Assignee: most}, (desk.ConversationFilter{}).Start(), desk.MaxLimit, false)
 			if _, by, blocks := lookedAt(t, s, query, args); blocks > 30 {
 				t.Errorf("few open conversations of a member: %d blocks are read: %q", blocks, by)
 			}
@@ -210,7 +210,7 @@ func TestListsAreBounded(t *testing.T) {
 			}
 			counts("all unassigned")
 			for _, f := range []desk.ConversationFilter{{Assignee: most}, {Unassigned: true}, {Unassigned: true, Status: desk.StatusClosed}, {Channel: desk.ID{4}, Status: desk.StatusClosed}} {
-				query, args := conversationsQuery(ws, f, &newest, desk.MaxLimit, false)
+				query, args := conversationsQuery(ws, f, (desk.ConversationFilter{}).Start(), desk.MaxLimit, false)
 				check(3*page+3, fmt.Sprintf("all unassigned: %+v", f), query, args)
 			}
 			check(fewConversations+1, "conversations of a contact", conversationCountQuery, []any{uuid(ws), uuid(first), fewConversations + 1})

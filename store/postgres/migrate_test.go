@@ -33,5 +33,6 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00020_daily.sql":         "d67913887067e0c5da8f05e3cc40d796f0864283d648fa04b3cb80377ac235fa",
 		"00021_notes.sql":         "d25203a5499ca54c16ef8e187b4847d0609db946be885f6edfac85f8273e6507",
 		"00022_team.sql":          "40b402175af46a02261dceeb977024805dfb5500a7391a7638a93463a3f76098",
+		"00023_talk.sql":          "796ab174e43b561e586175fca3ce2f442b6a10d339f26f17eda088d6c64af782",
 	})
 }

@@ -142,10 +142,11 @@ func (t *tx) OpenConversation(channel, contact desk.ID) (*desk.Conversation, err
 }
 
 func (t *tx) HeldConversations(member desk.ID, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, error) {
+	f := desk.ConversationFilter{Assignee: member, Status: desk.StatusOpen}
 	if after == nil {
-		after = &newest
+		after = f.Start()
 	}
-	query, args := conversationsQuery(t.ws, desk.ConversationFilter{Assignee: member, Status: desk.StatusOpen}, after, limit-1, false)
+	query, args := conversationsQuery(t.ws, f, after, limit-1, false)
 	return all(t.pipe, "held conversations", readConversation, query+forUpdate, args...)
 }
 
@@ -170,6 +171,46 @@ func (t *tx) NewestMessage(conversation desk.ID, from, before desk.Time) (desk.M
 }
 
 func (t *tx) PutMessage(m *desk.Message) error { return putMessage(t.pipe, t.ws, m) }
+
+func (t *tx) NewestConversation(channel, contact desk.ID) (*desk.Conversation, error) {
+	return one(t.pipe, "newest conversation", readConversation, newestConversationQuery+forUpdate, uuid(t.ws), uuid(contact), uuid(channel))
+}
+
+func (t *tx) NewestInbound(conversation desk.ID, upTo desk.MessagePlace) (*desk.Message, error) {
+	return one(t.pipe, "newest inbound message", func(row pgx.Row) (*desk.Message, error) { return readMessage(row) },
+		newestInboundQuery, uuid(t.ws), uuid(conversation), int64(upTo.TS), uuid(upTo.ID))
+}
+
+func (t *tx) MarkRead(conversation desk.ID, upTo desk.MessagePlace, most int) (int, error) {
+	marked, err := all(t.pipe, "mark read", func(row pgx.Row) (n int, err error) { return n, row.Scan(&n) },
+		markReadQuery, uuid(t.ws), uuid(conversation), int64(upTo.TS), uuid(upTo.ID), most)
+	return len(marked), err
+}
+
+func (t *tx) Waiting(conversation desk.ID) (answered desk.ID, since desk.Time, err error) {
+	answered, err = one(t.pipe, "answered", func(row pgx.Row) (id desk.ID, err error) { return id, row.Scan(into(&id)) },
+		waitQuery, uuid(t.ws), uuid(conversation))
+	if err == nil {
+		since, err = one(t.pipe, "waiting", func(row pgx.Row) (at desk.Time, err error) { return at, row.Scan((*int64)(&at)) },
+			heardQuery, uuid(t.ws), uuid(conversation), uuid(answered))
+	}
+	return answered, since, err
+}
+
+// Window locks a window that exists. A new one of a contact is stored by one transaction at
+// a time, since each has locked the contact's conversation.
+func (t *tx) Window(channel, contact desk.ID) (desk.Window, error) {
+	found, err := one(t.pipe, "window", readWindow, windowQuery+forUpdate, uuid(t.ws), uuid(contact), uuid(channel))
+	if err != nil || found == nil {
+		return desk.Window{}, err
+	}
+	return found.Window, nil
+}
+
+func (t *tx) PutWindow(channel, contact desk.ID, w desk.Window) error {
+	t.put(putWindowQuery, uuid(t.ws), uuid(contact), uuid(channel), int64(w.OpenedAt), w.Number, w.UserID, int64(w.ShutAt), string(w.ShutBy))
+	return t.fail
+}
 
 func (t *tx) AttemptOfKey(key string) (*desk.Attempt, error) {
 	return one(t.pipe, "attempt of key", readAttempt, attemptOfKeyQuery+forUpdate, uuid(t.ws), key)

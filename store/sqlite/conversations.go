@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"parley/desk"
 )
@@ -14,16 +15,18 @@ const endOfTime = desk.Time(math.MaxInt64)
 
 var lastID = desk.ID(bytes.Repeat([]byte{0xff}, len(desk.ID{})))
 
-// newest is the position before the newest conversation.
-var newest = desk.ConversationPlace{LastMessageAt: endOfTime, CreatedAt: endOfTime, ID: lastID}
-
-const conversationColumns = `id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at`
+const conversationColumns = `id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at,
+	last_direction, unread, read_ts, read_id, waiting_since, answered_id, heard_id`
 
 func readConversation(s *stmt) *desk.Conversation {
 	return &desk.Conversation{
 		ID: s.readID(), ChannelID: s.readID(), ContactID: s.readID(), Status: desk.ConversationStatus(s.readText()),
 		AssignedMember: s.readID(), AssignedVia: desk.AssignedVia(s.readText()),
 		Preview: s.readText(), LastMessageAt: s.readTime(), CreatedAt: s.readTime(),
+		Talk: desk.Talk{
+			LastDirection: desk.Direction(s.readText()), Unread: int(s.readInt()), Read: desk.MessagePlace{TS: s.readTime(), ID: s.readID()},
+			WaitingSince: s.readTime(), Answered: s.readID(), Heard: s.readID(),
+		},
 	}
 }
 
@@ -31,6 +34,8 @@ const (
 	conversationQuery     = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = ? AND id = ?`
 	openConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations
 	WHERE workspace_id = ? AND channel_id = ? AND contact_id = ? AND status = 'open'`
+	newestConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations` + byContact + `
+	WHERE workspace_id = ? AND contact_id = ? AND channel_id = ? ORDER BY created_at DESC, id DESC LIMIT 1`
 )
 
 // Conversation returns a conversation, or NotFound.
@@ -61,8 +66,8 @@ const conversationCountQuery = `SELECT count(*) FROM
 // all of them.
 const walkColumns = `id, channel_id, contact_id, status, assigned_member_id, last_message_at, created_at`
 
-func readWalked(s *stmt) desk.Conversation {
-	return desk.Conversation{
+func readWalked(s *stmt) *desk.Conversation {
+	return &desk.Conversation{
 		ID: s.readID(), ChannelID: s.readID(), ContactID: s.readID(), Status: desk.ConversationStatus(s.readText()),
 		AssignedMember: s.readID(), LastMessageAt: s.readTime(), CreatedAt: s.readTime(),
 	}
@@ -71,8 +76,9 @@ func readWalked(s *stmt) desk.Conversation {
 // A conversationList is the query of a list.
 type conversationList struct {
 	query string
-	walk  bool      // it reads walkColumns of all, also those that do not match the filter
-	ids   []desk.ID // from the sixth parameter on, before the status
+	walk  bool      // it reads all, also those that do not match the filter
+	whole bool      // a walk reads whole conversations, otherwise walkColumns
+	ids   []desk.ID // from the sixth parameter on, before the status and the time
 }
 
 // newConversationList chooses the query for a filter. few tells whether the filter's
@@ -80,6 +86,9 @@ type conversationList struct {
 // statistics here, and expects a whole workspace to have hardly more rows than one
 // contact.
 func newConversationList(f desk.ConversationFilter, few bool) (l conversationList) {
+	if f.Longest {
+		return conversationList{query: longestQuery, walk: true, whole: true}
+	}
 	columns, index, where := conversationColumns, `conversations_recent`, ` WHERE workspace_id = ?1 AND (last_message_at, created_at, id) < (?2, ?3, ?4)`
 	by := func(column string, id desk.ID) {
 		if !id.IsZero() {
@@ -106,13 +115,22 @@ func newConversationList(f desk.ConversationFilter, few bool) (l conversationLis
 	if f.Unassigned && (!l.walk || f.Assignee.IsZero()) {
 		where += ` AND assigned_member_id IS NULL`
 	}
-	if l.walk {
+	switch {
+	case f.Unread || f.Waiting:
+		l.walk, l.whole = true, true
+	case l.walk:
 		columns = walkColumns
+	}
+	status := 6 + len(l.ids)
+	if since := status + 1; f.ActiveSince > 0 && f.Status != "" {
+		where += fmt.Sprintf(` AND last_message_at >= ?%d`, since)
+	} else if f.ActiveSince > 0 {
+		where += fmt.Sprintf(` AND last_message_at >= ?%d`, status)
 	}
 	l.query = `SELECT ` + columns + ` FROM conversations INDEXED BY ` + index + where
 	switch {
 	case f.Status != "":
-		l.query += fmt.Sprintf(` AND status = +?%d`, 6+len(l.ids))
+		l.query += fmt.Sprintf(` AND status = +?%d`, status)
 	case !few: // the indexes are ordered within a status: a list of all is merged from the three
 		l.query = l.query + ` AND status = 'open' UNION ALL ` + l.query + ` AND status = 'closed' UNION ALL ` + l.query + ` AND status = 'archived'`
 	}
@@ -131,14 +149,23 @@ func (l conversationList) bind(c conn, ws desk.ID, f desk.ConversationFilter, af
 	if f.Status != "" {
 		rows = rows.text(string(f.Status))
 	}
+	if f.ActiveSince > 0 && !f.Longest {
+		rows = rows.time(f.ActiveSince)
+	}
 	return rows
 }
+
+// longestQuery lists those who wait, by since when. The parameters are those of the other
+// lists: the position's first time is since when.
+const longestQuery = `SELECT ` + conversationColumns + ` FROM conversations INDEXED BY conversations_waiting
+	WHERE workspace_id = ?1 AND status = ?6 AND waiting_since > 0 AND (waiting_since, created_at, id) > (?2, ?3, ?4)
+	ORDER BY waiting_since, created_at, id LIMIT +?5`
 
 // Conversations returns up to limit conversations that match the filter and come after
 // the given position, newest first, and the position after which the list continues.
 func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) (found []*desk.Conversation, next *desk.ConversationPlace, err error) {
 	if after == nil {
-		after = &newest
+		after = f.Start()
 	}
 	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
 		return c.snapshot(func() error {
@@ -152,7 +179,7 @@ func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.Conversati
 			l := newConversationList(f, few)
 			rows := l.bind(c, ws, f, after, limit)
 			if l.walk {
-				found, next, err = walk(c, rows, ws, f, limit)
+				found, next, err = walk(c, rows, l.whole, ws, f, limit)
 				return err
 			}
 			found, err = all("conversations", rows, readConversation)
@@ -166,30 +193,31 @@ func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.Conversati
 	return found, next, err
 }
 
-// walk reads rows of walkColumns until a page is full or the greatest number of rows
-// was read, and returns those that match the filter.
-func walk(c conn, rows stmt, ws desk.ID, f desk.ConversationFilter, limit int) (found []*desk.Conversation, next *desk.ConversationPlace, err error) {
-	var ids []desk.ID
+// walk reads rows until a page is full or the greatest number of rows was read, and
+// returns those that match the filter.
+func walk(c conn, rows stmt, whole bool, ws desk.ID, f desk.ConversationFilter, limit int) (found []*desk.Conversation, next *desk.ConversationPlace, err error) {
+	read := readWalked
+	if whole {
+		read = readConversation
+	}
 	var last desk.ConversationPlace
 	for looked := 0; rows.next(); looked++ {
-		if looked == f.MostLooked() || len(ids) == limit {
+		if looked == f.MostLooked() || len(found) == limit {
 			next = &last
 			break
 		}
-		v := readWalked(&rows)
-		if last = v.Place(); f.Passes(&v) {
-			ids = append(ids, v.ID)
+		v := read(&rows)
+		if last = v.PlaceIn(f); f.Passes(v) {
+			found = append(found, v)
 		}
 	}
-	if err := rows.done(); err != nil {
-		return nil, nil, failed("conversations", err)
+	if err := rows.done(); err != nil || whole {
+		return found, next, failed("conversations", err)
 	}
-	for _, id := range ids {
-		v, err := one("conversation", c.stmt(conversationQuery).id(ws).id(id), readConversation)
-		if err != nil {
+	for i, v := range found {
+		if found[i], err = one("conversation", c.stmt(conversationQuery).id(ws).id(v.ID), readConversation); err != nil {
 			return nil, nil, err
 		}
-		found = append(found, v)
 	}
 	return found, next, nil
 }
@@ -237,38 +265,87 @@ func (s *Store) CountConversations(ctx context.Context, ws, member, channel desk
 
 const (
 	putConversationQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET channel_id = excluded.channel_id, contact_id = excluded.contact_id,
 		status = excluded.status, assigned_member_id = excluded.assigned_member_id, assigned_via = excluded.assigned_via,
-		preview = excluded.preview, last_message_at = excluded.last_message_at, created_at = excluded.created_at`
-	moveConversationQuery = `UPDATE conversations SET assigned_member_id = ?, assigned_via = ?, preview = ?, last_message_at = ?
-		WHERE workspace_id = ? AND id = ?`
-	holdConversationQuery = `UPDATE conversations SET assigned_member_id = ?, assigned_via = ? WHERE workspace_id = ? AND id = ?`
+		preview = excluded.preview, last_message_at = excluded.last_message_at, created_at = excluded.created_at,
+		last_direction = excluded.last_direction, unread = excluded.unread, read_ts = excluded.read_ts, read_id = excluded.read_id,
+		waiting_since = excluded.waiting_since, answered_id = excluded.answered_id, heard_id = excluded.heard_id`
 )
+
+// The columns of a conversation that change together. The others are set by
+// putConversationQuery.
+const (
+	movedColumns = 1 << iota
+	heldColumns
+	waitedColumns
+	talkColumns
+)
+
+// setColumns are the statements that set some of these columns, by which.
+var setColumns = func() (queries [2 * talkColumns]string) {
+	groups := []string{`preview = ?, last_message_at = ?, last_direction = ?`, `assigned_member_id = ?, assigned_via = ?`, `waiting_since = ?`,
+		`unread = ?, read_ts = ?, read_id = ?, answered_id = ?, heard_id = ?`}
+	for which := range queries {
+		var set []string
+		for i, group := range groups {
+			if which&(1<<i) != 0 {
+				set = append(set, group)
+			}
+		}
+		queries[which] = `UPDATE conversations SET ` + strings.Join(set, ", ") + ` WHERE workspace_id = ? AND id = ?`
+	}
+	return queries
+}()
 
 // putConversation inserts or replaces a conversation. A second open one of a contact
 // on a channel is an error. was is the stored one, or nil if it is not known: SQLite
 // writes each index that has a column which a statement sets, even to the same value, so
 // a statement that sets few columns writes half as many pages.
 func putConversation(c conn, ws desk.ID, was, v *desk.Conversation) error {
-	var s stmt
-	switch moved := was != nil && was.ChannelID == v.ChannelID && was.ContactID == v.ContactID && was.Status == v.Status && was.CreatedAt == v.CreatedAt; {
-	case moved && was.LastMessageAt == v.LastMessageAt && was.Preview == v.Preview:
-		s = c.stmt(holdConversationQuery).idOrNull(v.AssignedMember).text(string(v.AssignedVia)).id(ws).id(v.ID)
-	case moved:
-		s = c.stmt(moveConversationQuery).idOrNull(v.AssignedMember).text(string(v.AssignedVia)).text(v.Preview).time(v.LastMessageAt).id(ws).id(v.ID)
-	default:
-		s = c.stmt(putConversationQuery).id(ws).id(v.ID).id(v.ChannelID).id(v.ContactID).text(string(v.Status)).
-			idOrNull(v.AssignedMember).text(string(v.AssignedVia)).text(v.Preview).time(v.LastMessageAt).time(v.CreatedAt)
+	t := &v.Talk
+	if was == nil || was.ChannelID != v.ChannelID || was.ContactID != v.ContactID || was.Status != v.Status || was.CreatedAt != v.CreatedAt {
+		return failed("store conversation", c.stmt(putConversationQuery).id(ws).id(v.ID).id(v.ChannelID).id(v.ContactID).text(string(v.Status)).
+			idOrNull(v.AssignedMember).text(string(v.AssignedVia)).text(v.Preview).time(v.LastMessageAt).time(v.CreatedAt).
+			text(string(t.LastDirection)).int(int64(t.Unread)).time(t.Read.TS).idOrNull(t.Read.ID).time(t.WaitingSince).idOrNull(t.Answered).idOrNull(t.Heard).run())
 	}
-	return failed("store conversation", s.run())
+	old, which := &was.Talk, 0
+	if was.LastMessageAt != v.LastMessageAt || was.Preview != v.Preview || old.LastDirection != t.LastDirection {
+		which |= movedColumns
+	}
+	if was.AssignedMember != v.AssignedMember || was.AssignedVia != v.AssignedVia {
+		which |= heldColumns
+	}
+	if old.WaitingSince != t.WaitingSince {
+		which |= waitedColumns
+	}
+	if old.Unread != t.Unread || old.Read != t.Read || old.Answered != t.Answered || old.Heard != t.Heard {
+		which |= talkColumns
+	}
+	if which == 0 {
+		return nil
+	}
+	s := c.stmt(setColumns[which])
+	if which&movedColumns != 0 {
+		s = s.text(v.Preview).time(v.LastMessageAt).text(string(t.LastDirection))
+	}
+	if which&heldColumns != 0 {
+		s = s.idOrNull(v.AssignedMember).text(string(v.AssignedVia))
+	}
+	if which&waitedColumns != 0 {
+		s = s.time(t.WaitingSince)
+	}
+	if which&talkColumns != 0 {
+		s = s.int(int64(t.Unread)).time(t.Read.TS).idOrNull(t.Read.ID).idOrNull(t.Answered).idOrNull(t.Heard)
+	}
+	return failed("store conversation", s.id(ws).id(v.ID).run())
 }
 
 // contactOfMessage is the contact of the message's conversation.
 const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
-	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template`
+	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template, kind, author, reply_to, content`
 
 func readMessage(s *stmt) *desk.Message {
 	m := &desk.Message{
@@ -279,7 +356,11 @@ func readMessage(s *stmt) *desk.Message {
 	if o := (desk.OptIn{Key: s.readID(), At: s.readTime(), Request: s.readID(), Member: s.readID()}); o.At != 0 {
 		m.OptIn = &o
 	}
-	m.Template = s.readText()
+	m.Template, m.Kind = s.readText(), desk.MessageKind(s.readText())
+	s.readJSON(&m.Author)
+	m.ReplyTo = s.readID()
+	s.readJSON(&m.Content)
+	m.Older()
 	return m
 }
 
@@ -350,14 +431,63 @@ func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 	if m.OptIn != nil {
 		o = *m.OptIn
 	}
-	return failed("store message", c.stmt(`INSERT INTO messages (workspace_id, `+messageColumns+`)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	unread := int64(0)
+	if m.Direction == desk.Inbound { // of a message that is stored already, it stays as it is
+		unread = 1
+	}
+	return failed("store message", c.stmt(`INSERT INTO messages (workspace_id, `+messageColumns+`, unread)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, conversation_id, ts, id) DO UPDATE SET channel_id = excluded.channel_id,
 		direction = excluded.direction, external_id = excluded.external_id, text = excluded.text, delivery = excluded.delivery,
 		failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request,
-		opt_in_member = excluded.opt_in_member, template = excluded.template`).
+		opt_in_member = excluded.opt_in_member, template = excluded.template, kind = excluded.kind, author = excluded.author,
+		reply_to = excluded.reply_to, content = excluded.content`).
 		id(ws).id(m.ConversationID).time(m.TS).id(m.ID).id(m.ChannelID).text(string(m.Direction)).text(m.ExternalID).text(m.Text).
-		text(string(m.Delivery)).json(m.Failure).idOrNull(o.Key).time(o.At).idOrNull(o.Request).idOrNull(o.Member).text(m.Template).run())
+		text(string(m.Delivery)).json(m.Failure).idOrNull(o.Key).time(o.At).idOrNull(o.Request).idOrNull(o.Member).text(m.Template).
+		text(string(m.Kind)).json(authorOrNil(m)).idOrNull(m.ReplyTo).json(m.Content).int(unread).run())
+}
+
+// authorOrNil is nil for a message without author.
+func authorOrNil(m *desk.Message) *desk.Author {
+	if m.Author.IsZero() {
+		return nil
+	}
+	return &m.Author
+}
+
+const (
+	newestInboundQuery = `SELECT ` + messageColumns + ` FROM messages
+	WHERE workspace_id = ? AND conversation_id = ? AND (ts, id) <= (?, ?) AND direction = 'inbound' AND external_id <> '' ORDER BY ts DESC, id DESC LIMIT 1`
+	// markReadQuery finds the last of them first, and knows how many there are.
+	markReadQuery = `UPDATE messages SET unread = 0 WHERE workspace_id = ?1 AND conversation_id = ?2 AND (ts, id) IN
+	(SELECT ts, id FROM messages WHERE workspace_id = ?1 AND conversation_id = ?2 AND (ts, id) <= (?3, ?4) AND unread = 1 ORDER BY ts DESC, id DESC LIMIT +?5) RETURNING 1`
+	waitQuery = `SELECT max(id) FROM messages WHERE workspace_id = ?1 AND conversation_id = ?2 AND direction = 'outbound' AND delivery <> 'failed'
+	AND (author IS NULL OR author NOT LIKE '{"type":"rule"%')`
+	heardQuery     = `SELECT coalesce(min(ts), 0) FROM messages WHERE workspace_id = ?1 AND conversation_id = ?2 AND direction = 'inbound' AND kind <> 'reaction' AND id > ?3`
+	windowQuery    = `SELECT opened_at, number, user_id, shut_at, shut_by FROM windows WHERE workspace_id = ? AND contact_id = ? AND channel_id = ?`
+	putWindowQuery = `REPLACE INTO windows (workspace_id, contact_id, channel_id, opened_at, number, user_id, shut_at, shut_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+)
+
+func readWindow(s *stmt) *desk.Window {
+	return &desk.Window{OpenedAt: s.readTime(), Number: s.readText(), UserID: s.readText(), ShutAt: s.readTime(), ShutBy: desk.WindowReason(s.readText())}
+}
+
+// Windows returns the windows that exist.
+func (s *Store) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) (found map[desk.WindowRef]desk.Window, err error) {
+	err = s.read(ctx, int64(pointRead*len(refs)), func(c conn) error {
+		found = map[desk.WindowRef]desk.Window{}
+		for _, ref := range refs {
+			w, err := one("window", c.stmt(windowQuery).id(ws).id(ref.Contact).id(ref.Channel), readWindow)
+			if err != nil {
+				return err
+			}
+			if w != nil {
+				found[ref] = *w
+			}
+		}
+		return nil
+	})
+	return found, err
 }
 
 const (
@@ -366,11 +496,12 @@ const (
 	eraseNotesQuery = `DELETE FROM notes WHERE workspace_id = ?1 AND conversation_id IN
 	(SELECT id FROM conversations` + byContact + ` WHERE workspace_id = ?1 AND contact_id = ?2)`
 	eraseConversationsQuery = `DELETE FROM conversations` + byContact + ` WHERE workspace_id = ? AND contact_id = ?`
+	eraseWindowsQuery       = `DELETE FROM windows WHERE workspace_id = ? AND contact_id = ?`
 )
 
 // eraseConversations deletes a contact's conversations with all messages and notes.
 func eraseConversations(c conn, ws, contact desk.ID) error {
-	for _, query := range []string{eraseMessagesQuery, eraseNotesQuery, eraseConversationsQuery} {
+	for _, query := range []string{eraseMessagesQuery, eraseNotesQuery, eraseWindowsQuery, eraseConversationsQuery} {
 		if err := c.stmt(query).id(ws).id(contact).run(); err != nil {
 			return err
 		}

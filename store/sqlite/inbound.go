@@ -17,14 +17,22 @@ func optOut(c conn, ws desk.ID, number app.NumberHash) (app.OptOut, error) {
 	})
 }
 
-// OptedOut returns since when the number's holder has opted out of marketing, or 0.
-func (s *Store) OptedOut(ctx context.Context, ws desk.ID, number app.NumberHash) (since desk.Time, err error) {
-	err = s.read(ctx, pointRead, func(c conn) error {
-		o, err := optOut(c, ws, number)
-		since = o.Since
-		return err
+// OptedOut returns since when holders of numbers have opted out of marketing.
+func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []app.NumberHash) (found map[app.NumberHash]desk.Time, err error) {
+	err = s.read(ctx, int64(pointRead*len(numbers)), func(c conn) error {
+		found = map[app.NumberHash]desk.Time{}
+		for _, number := range numbers {
+			o, err := optOut(c, ws, number)
+			if err != nil {
+				return err
+			}
+			if o.Since > 0 {
+				found[number] = o.Since
+			}
+		}
+		return nil
 	})
-	return since, err
+	return found, err
 }
 
 const (

@@ -37,6 +37,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00020_daily.sql":         "c879fae0b19d6b4d16ee3e152d2a439a9d67cf309452a1a17e61ef2f7a1a01e6",
 		"00021_notes.sql":         "8db1ea7d41f7264c99e91d6555e31d5b8a8c59c84f7ae3e6cb4180db87ef65b6",
 		"00022_team.sql":          "e128fbd75f04f161c806d4bd61e5948f365479a5dc31fe2e7cd8b1659db12a36",
+		"00023_talk.sql":          "c06d04fff8e9211061c830df37b83766530d929fb1ef7d943317c500bde47823",
 	})
 }
 

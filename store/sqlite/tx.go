@@ -52,10 +52,10 @@ func (t *tx) OpenConversation(channel, contact desk.ID) (*desk.Conversation, err
 }
 
 func (t *tx) HeldConversations(member desk.ID, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, error) {
-	if after == nil {
-		after = &newest
-	}
 	f := desk.ConversationFilter{Assignee: member, Status: desk.StatusOpen}
+	if after == nil {
+		after = f.Start()
+	}
 	return all("held conversations", newConversationList(f, false).bind(t.c, t.ws, f, after, limit-1), t.readConversation)
 }
 
@@ -94,6 +94,39 @@ func (t *tx) NewestMessage(conversation desk.ID, from, before desk.Time) (desk.M
 }
 
 func (t *tx) PutMessage(m *desk.Message) error { return putMessage(t.c, t.ws, m) }
+
+func (t *tx) NewestConversation(channel, contact desk.ID) (*desk.Conversation, error) {
+	return one("newest conversation", t.c.stmt(newestConversationQuery).id(t.ws).id(contact).id(channel), t.readConversation)
+}
+
+func (t *tx) NewestInbound(conversation desk.ID, upTo desk.MessagePlace) (*desk.Message, error) {
+	return one("newest inbound message", t.c.stmt(newestInboundQuery).id(t.ws).id(conversation).time(upTo.TS).id(upTo.ID), readMessage)
+}
+
+func (t *tx) MarkRead(conversation desk.ID, upTo desk.MessagePlace, most int) (int, error) {
+	marked, err := all("mark read", t.c.stmt(markReadQuery).id(t.ws).id(conversation).time(upTo.TS).id(upTo.ID).int(int64(most)), (*stmt).readInt)
+	return len(marked), err
+}
+
+func (t *tx) Waiting(conversation desk.ID) (answered desk.ID, since desk.Time, err error) {
+	if answered, err = one("answered", t.c.stmt(waitQuery).id(t.ws).id(conversation), (*stmt).readID); err == nil {
+		since, err = one("waiting", t.c.stmt(heardQuery).id(t.ws).id(conversation).id(answered), (*stmt).readTime)
+	}
+	return answered, since, err
+}
+
+func (t *tx) Window(channel, contact desk.ID) (w desk.Window, err error) {
+	found, err := one("window", t.c.stmt(windowQuery).id(t.ws).id(contact).id(channel), readWindow)
+	if found != nil {
+		w = *found
+	}
+	return w, err
+}
+
+func (t *tx) PutWindow(channel, contact desk.ID, w desk.Window) error {
+	return failed("store window", t.c.stmt(putWindowQuery).id(t.ws).id(contact).id(channel).time(w.OpenedAt).text(w.Number).text(w.UserID).
+		time(w.ShutAt).text(string(w.ShutBy)).run())
+}
 
 func (t *tx) AttemptOfKey(key string) (*desk.Attempt, error) {
 	return one("attempt of key", t.c.stmt(attemptOfKeyQuery).id(t.ws).text(key), readAttempt)

@@ -15,7 +15,7 @@ func newConversation(channel, contact desk.ID) *desk.Conversation {
 }
 
 func newMessage(c *desk.Conversation) *desk.Message {
-	return &desk.Message{ID: newID(), ConversationID: c.ID, ChannelID: c.ChannelID, Direction: desk.Inbound, Text: "hello", TS: now()}
+	return &desk.Message{ID: newID(), ConversationID: c.ID, ChannelID: c.ChannelID, Direction: desk.Inbound, Text: "hello", TS: now(), Kind: desk.KindText}
 }
 
 func conversationFieldsSurvive(t *testing.T, s app.Store) {
@@ -30,6 +30,13 @@ func conversationFieldsSurvive(t *testing.T, s app.Store) {
 	}
 	check()
 	want.AssignedMember, want.AssignedVia, want.Preview, want.LastMessageAt = member.ID, desk.ViaOwner, "a'b\"c 😀", 0
+	check()
+	want.Talk.WaitingSince = 7
+	check()
+	want.Talk.Unread, want.Talk.Read, want.Talk.Answered, want.Talk.Heard = 3, desk.MessagePlace{TS: 5, ID: newID()}, newID(), newID()
+	want.LastMessageAt, want.Talk.LastDirection = 9, desk.Inbound
+	check()
+	want.Talk.Unread, want.Talk.WaitingSince, want.Talk.Read.ID = 0, 0, newID()
 	check()
 	want.Status = desk.StatusArchived
 	want.Unassign()
@@ -165,6 +172,10 @@ func conversationFilters(t *testing.T, s app.Store) {
 					if c.Status = status; !holder.IsZero() {
 						c.Assign(holder)
 					}
+					c.LastMessageAt, c.CreatedAt = desk.Time(100+len(stored)), desk.Time(len(stored))
+					if n := len(stored) % 5; n < 3 {
+						c.Talk.Unread, c.Talk.WaitingSince = n, desk.Time(n*(50-len(stored)/3))
+					}
 					stored = append(stored, c)
 				}
 			}
@@ -196,18 +207,38 @@ func conversationFilters(t *testing.T, s app.Store) {
 						if f.Channel != channels[0] {
 							f.Looked = desk.MaxMemberLooked
 						}
-						got, _, err := s.Conversations(t.Context(), ws, f, nil, 100)
-						must(t, err)
-						equal(t, fmt.Sprintf("conversations of %+v", f), got, want)
-						if len(want) > 0 {
-							kinds++
+						for how := range 8 {
+							f, want := f, slices.Clone(want)
+							f.Unread, f.Waiting = how == 1 || how == 5, how == 2 || how == 6
+							if how >= 4 {
+								f.ActiveSince = stored[len(stored)/2].LastMessageAt
+							}
+							want = slices.DeleteFunc(want, func(c *desk.Conversation) bool {
+								return f.Unread && c.Talk.Unread == 0 || f.Waiting && c.Talk.WaitingSince == 0 || c.LastMessageAt < f.ActiveSince
+							})
+							if f.Longest = status != "" && how%4 == 3; f.Longest {
+								want = slices.DeleteFunc(want, func(c *desk.Conversation) bool { return c.Talk.WaitingSince == 0 })
+								slices.SortFunc(want, func(a, b *desk.Conversation) int {
+									return cmp.Or(cmp.Compare(a.Talk.WaitingSince, b.Talk.WaitingSince), cmp.Compare(a.CreatedAt, b.CreatedAt), a.ID.Compare(b.ID))
+								})
+							}
+							if len(want) == 0 {
+								want = nil
+							}
+							got := walk(t, 2+how, func(after *desk.ConversationPlace, limit int) ([]*desk.Conversation, *desk.ConversationPlace, error) {
+								return s.Conversations(t.Context(), ws, f, after, limit)
+							})
+							equal(t, fmt.Sprintf("conversations of %+v", f), got, want)
+							if len(want) > 0 {
+								kinds++
+							}
 						}
 					}
 				}
 			}
 		}
 	}
-	if kinds < 32 {
+	if kinds < 200 {
 		t.Errorf("only %d filters let something through", kinds)
 	}
 }
@@ -281,6 +312,13 @@ func messageFieldsSurvive(t *testing.T, s app.Store) {
 	want.OptIn = &desk.OptIn{Key: newID(), At: now(), Request: newID()}
 	check()
 	want.OptIn = &desk.OptIn{Member: newID(), At: now(), Request: newID()}
+	want.Kind, want.ReplyTo, want.Author = desk.KindButtons, newID(), desk.Author{Type: desk.AuthorMember, ID: newID(), Name: "A\"da"}
+	want.Content = &desk.Content{Buttons: []desk.Button{{ID: "a", Title: "Yes"}, {ID: "b", Title: "No"}}}
+	check()
+	want.Kind, want.Author = desk.KindReaction, desk.Author{Type: desk.AuthorRule, Name: "away"}
+	want.Content = &desk.Content{Reaction: &desk.Reaction{}}
+	check()
+	want.Content = &desk.Content{Location: &desk.Location{Latitude: -41.25, Longitude: 179.5, Name: "Home"}}
 	check()
 	want.Delivery, want.Failure = desk.Failed, &desk.Failure{Code: 131026, Title: "Not \"delivered\"", Fix: "ü"}
 	check()
@@ -486,4 +524,127 @@ func deleteErasesConversations(t *testing.T, s app.Store) {
 		return tx.Flush(book)
 	})
 	count(kept[0], 0)
+}
+
+// talkOfMessages: marks take what they name and no more, and who waits is found by the
+// messages.
+func talkOfMessages(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	c := newConversation(newID(), newID())
+	var list []*desk.Message
+	add := func(at desk.Time, edit func(*desk.Message)) *desk.Message {
+		m := newMessage(c)
+		m.ID, m.TS = desk.ID{0: 7, 15: byte(len(list))}, at // ids ascend
+		edit(m)
+		list = append(list, m)
+		store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(m) })
+		return m
+	}
+	as := func(external string) func(*desk.Message) { return func(m *desk.Message) { m.ExternalID = external } }
+	ours := func(m *desk.Message) { m.Direction, m.Delivery = desk.Outbound, desk.Sent }
+	waiting := func(answered *desk.Message, since desk.Time) {
+		t.Helper()
+		want := desk.ID{}
+		if answered != nil {
+			want = answered.ID
+		}
+		store(t, s, ws, func(tx app.Tx) error {
+			id, at, err := tx.Waiting(c.ID)
+			equal(t, "answered", id, want)
+			equal(t, "waiting since", at, since)
+			return err
+		})
+	}
+	mark := func(ws desk.ID, upTo desk.MessagePlace, most, want int) {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) error {
+			n, err := tx.MarkRead(c.ID, upTo, most)
+			equal(t, "marked", n, want)
+			return err
+		})
+	}
+	waiting(nil, 0)
+	add(10, as("first"))
+	add(5, as("late"))
+	waiting(nil, 5)
+	answer := add(20, ours)
+	waiting(answer, 0)
+	add(15, func(m *desk.Message) { m.Kind = desk.KindReaction })
+	waiting(answer, 0)
+	add(12, as(""))
+	waiting(answer, 12)
+	add(30, func(m *desk.Message) { ours(m); m.Author = desk.Author{Type: desk.AuthorRule, Name: "away"} })
+	waiting(answer, 12)
+	failed := add(31, func(m *desk.Message) { ours(m); m.Delivery = desk.Failed })
+	waiting(answer, 12)
+	failed.Delivery = desk.Delivered
+	store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(failed) })
+	waiting(failed, 0)
+
+	newest := func(upTo desk.Time, want *desk.Message) {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) error {
+			got, err := tx.NewestInbound(c.ID, desk.MessagePlace{TS: upTo, ID: desk.ID{0xff}})
+			equal(t, "newest inbound message", got, want)
+			return err
+		})
+	}
+	newest(99, list[0])
+	newest(9, list[1])
+	newest(4, (*desk.Message)(nil))
+	mark(other, desk.MessagePlace{TS: 99}, 9, 0)
+	mark(ws, desk.MessagePlace{TS: 11}, 9, 2)
+	mark(ws, desk.MessagePlace{TS: 11}, 9, 0)
+	store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(list[0]) }) // it stays marked
+	mark(ws, desk.MessagePlace{TS: 12, ID: desk.ID{}}, 9, 0)
+	mark(ws, list[4].Place(), 9, 1)
+	mark(ws, desk.MessagePlace{TS: 99}, 9, 1)
+}
+
+func windowsSurvive(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	one, two := desk.WindowRef{Channel: newID(), Contact: newID()}, desk.WindowRef{Channel: newID(), Contact: newID()}
+	check := func(ws desk.ID, want map[desk.WindowRef]desk.Window) {
+		t.Helper()
+		got, err := s.Windows(t.Context(), ws, []desk.WindowRef{one, two})
+		must(t, err)
+		equal(t, "windows", got, want)
+		store(t, s, ws, func(tx app.Tx) error {
+			got, err := tx.Window(one.Channel, one.Contact)
+			equal(t, "window", got, want[one])
+			return err
+		})
+	}
+	check(ws, map[desk.WindowRef]desk.Window{})
+	for _, w := range []desk.Window{{OpenedAt: 5, Number: "905321112233"}, {OpenedAt: 7, UserID: "TR.1", ShutAt: 8, ShutBy: desk.ByTheProvider}} {
+		store(t, s, ws, func(tx app.Tx) error { return tx.PutWindow(one.Channel, one.Contact, w) })
+		check(ws, map[desk.WindowRef]desk.Window{one: w})
+	}
+	check(other, map[desk.WindowRef]desk.Window{})
+}
+
+// newestConversation: of one person on one channel, whatever its status.
+func newestConversation(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	first := newConversation(newID(), newID())
+	first.Status, first.CreatedAt = desk.StatusClosed, 5
+	second := newConversation(first.ChannelID, first.ContactID)
+	second.Status, second.CreatedAt = desk.StatusArchived, 9
+	elsewhere := newConversation(newID(), first.ContactID)
+	elsewhere.CreatedAt = 11
+	store(t, s, ws, func(tx app.Tx) error {
+		got, err := tx.NewestConversation(first.ChannelID, first.ContactID)
+		equal(t, "newest conversation", got, (*desk.Conversation)(nil))
+		if err != nil {
+			return err
+		}
+		return tx.PutConversation(second, first, elsewhere)
+	})
+	store(t, s, ws, func(tx app.Tx) error {
+		got, err := tx.NewestConversation(first.ChannelID, first.ContactID)
+		equal(t, "newest conversation", got, second)
+		return err
+	})
 }

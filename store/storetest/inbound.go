@@ -220,9 +220,10 @@ func optOuts(t *testing.T, s app.Store) {
 			equal(t, "opt-out", got, want)
 			return err
 		})
-		since, err := s.OptedOut(t.Context(), ws, number)
+		since, err := s.OptedOut(t.Context(), ws, []app.NumberHash{{31: 9}, number})
 		must(t, err)
-		equal(t, "opted out since", since, want.Since)
+		equal(t, "opted out since", since[number], want.Since)
+		equal(t, "others who opted out", len(since), min(1, int(want.Since)))
 	}
 	check(ws, number, app.OptOut{})
 	for _, o := range []app.OptOut{{Since: 5, At: 7}, {At: 9}, {Since: 11, At: 11}} {

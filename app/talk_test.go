@@ -1,0 +1,156 @@
+package app_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+var talkHistories = flag.Int("talk-histories", 12, "how many random histories TestTalk_histories plays")
+
+// hears receives a message of a person, or of the phone app.
+func (w *world) hears(in app.InboundMessage) *desk.Conversation {
+	w.t.Helper()
+	c, err := w.Receive(w.t.Context(), w.ws, w.channel, in)
+	must(w.t, err)
+	return c
+}
+
+// stands is how a conversation stands.
+func (w *world) stands(id desk.ID) desk.State {
+	w.t.Helper()
+	s, err := w.State(w.t.Context(), w.caller(), id)
+	must(w.t, err)
+	return *s
+}
+
+// A talkModel is what a conversation's state is by definition: everything is computed anew
+// from its messages.
+type talkModel struct {
+	marked   map[desk.ID]bool // messages that somebody marked
+	farthest desk.MessagePlace
+	shut     desk.Time
+	shutBy   desk.WindowReason
+}
+
+func (m *talkModel) mark(list []*desk.Message, upTo desk.MessagePlace) {
+	for _, v := range list {
+		if !v.Place().After(upTo) {
+			m.marked[v.ID] = true
+		}
+	}
+	if upTo.After(m.farthest) {
+		m.farthest = upTo
+	}
+}
+
+// state is what the definitions say. list is newest first.
+func (m *talkModel) state(id desk.ID, list []*desk.Message, now desk.Time) desk.State {
+	s := desk.State{Conversation: id}
+	var answered desk.ID
+	var opened desk.Time
+	s.Talk.Read = m.farthest
+	for _, v := range list {
+		if v.Direction == desk.Inbound {
+			opened = max(opened, v.TS)
+			if !m.marked[v.ID] {
+				s.Talk.Unread++
+			}
+			if v.Kind != desk.KindReaction && v.ID.Compare(s.Talk.Heard) > 0 {
+				s.Talk.Heard = v.ID
+			}
+		} else if v.Author.Type != desk.AuthorRule && v.Delivery != desk.Failed && v.ID.Compare(answered) > 0 {
+			answered = v.ID
+		}
+	}
+	for _, v := range list {
+		if v.Direction == desk.Inbound && v.Kind != desk.KindReaction && v.ID.Compare(answered) > 0 && (s.Talk.WaitingSince == 0 || v.TS < s.Talk.WaitingSince) {
+			s.Talk.WaitingSince = v.TS
+		}
+	}
+	s.Talk.Answered = answered
+	if len(list) > 0 {
+		s.Talk.LastDirection = list[0].Direction
+	}
+	end := opened + 86_100_000
+	switch {
+	case opened == 0:
+		s.Window.Reason = desk.NeverWrote
+	case opened <= m.shut && m.shut < end:
+		s.Window = desk.WindowState{ClosesAt: m.shut, Reason: m.shutBy}
+	case now >= end:
+		s.Window = desk.WindowState{ClosesAt: end, Reason: desk.WindowExpired}
+	default:
+		s.Window = desk.WindowState{Open: true, ClosesAt: end}
+	}
+	return s
+}
+
+// TestTalk_histories: whatever happens, in whatever order, a conversation stands as its
+// messages say by definition.
+func TestTalk_histories(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	for n := range *talkHistories {
+		r := rand.New(rand.NewPCG(seed, uint64(n)))
+		w := newWorld(t)
+		c := w.hears(app.InboundMessage{ExternalID: "first", Number: number, Text: "Hello", At: desk.TimeOf(w.clock.now()) - desk.Time(r.Int64N(100_000_000))})
+		m := &talkModel{marked: map[desk.ID]bool{}}
+		var done []string
+		for step := range 40 {
+			list := w.messages(c.ID)
+			one := list[r.IntN(len(list))]
+			what := r.IntN(10)
+			switch what {
+			case 0, 1, 2: // now, late, or by a clock that is ahead
+				at := desk.TimeOf(w.clock.now()) + []desk.Time{0, -desk.Time(r.Int64N(100_000_000)), desk.Time(r.Int64N(50_000))}[what]
+				w.hears(app.InboundMessage{ExternalID: fmt.Sprint("in", step), Number: number, Text: "More", At: at, ReplyTo: one.ExternalID})
+			case 3:
+				w.hears(app.InboundMessage{ExternalID: fmt.Sprint("in", step), Number: number, Text: "[reaction] +", At: desk.TimeOf(w.clock.now()), Kind: desk.KindReaction, ReplyTo: one.ExternalID,
+					Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}})
+			case 4:
+				w.hears(app.InboundMessage{ExternalID: fmt.Sprint("echo", step), Number: number, Text: "Typed", At: desk.TimeOf(w.clock.now()), Echo: true})
+				all := w.messages(c.ID)
+				m.mark(all, all[0].Place())
+			case 5:
+				w.sent(fmt.Sprint(seed, n, step))
+			case 6, 7: // a status of one that we sent
+				i := slices.IndexFunc(list, func(v *desk.Message) bool { return v.Direction == desk.Outbound && v.Template != "" })
+				if i < 0 {
+					continue
+				}
+				status := desk.StatusUpdate{ExternalID: list[i].ExternalID, Delivery: []desk.Delivery{desk.Failed, desk.Delivered}[what-6], At: desk.TimeOf(w.clock.now())}
+				if status.Delivery == desk.Failed {
+					status.Failure = &desk.Failure{Code: []int{131047, 131026}[r.IntN(2)], Title: "No"}
+				}
+				if status.Delivery == desk.Failed && status.Failure.Code == 131047 && list[i].Delivery != desk.Delivered && list[i].Failure == nil && list[i].TS > m.shut {
+					m.shut, m.shutBy = list[i].TS, desk.ByTheProvider
+				}
+				w.tell(status)
+				w.takeIn()
+			case 8:
+				_, err := w.MarkRead(t.Context(), w.caller(), c.ID, one.ID, false)
+				must(t, err)
+				m.mark(list, one.Place())
+			case 9:
+				w.clock.advance(time.Duration(r.Int64N(int64(9 * time.Hour))))
+			}
+			done = append(done, fmt.Sprint(what))
+			want := m.state(c.ID, w.messages(c.ID), desk.TimeOf(w.clock.now()))
+			if got := w.stands(c.ID); got != want {
+				t.Fatalf("seed %d, history %d, after %v:\ngot  %+v\nwant %+v", seed, n, done, got, want)
+			}
+			inbox, _, err := w.Inbox(t.Context(), w.caller(), desk.ConversationFilter{Status: desk.StatusOpen}, "", 10)
+			must(t, err)
+			if len(inbox) != 1 || inbox[0].State != want {
+				t.Fatalf("seed %d, history %d, after %v: inbox %+v, want %+v", seed, n, done, inbox, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package desk
+
+// A Direction tells who wrote a message.
+type Direction string
+
+// The directions.
+const (
+	Inbound  Direction = "inbound"
+	Outbound Direction = "outbound"
+)
+
+// A Delivery is the delivery status of an outbound message; "" for an inbound one.
+type Delivery string
+
+// The deliveries (contract §5).
+const (
+	Queued    Delivery = "queued"
+	Sent      Delivery = "sent"
+	Failed    Delivery = "failed"
+	Delivered Delivery = "delivered"
+	Read      Delivery = "read"
+)
+
+// reach orders the deliveries. A message only moves forward in this order: statuses
+// come late, twice and in any order, and the result must not depend on that. A message
+// that was delivered did not fail before, and can't fail afterwards (a person's other
+// devices may refuse what one has shown).
+var reach = map[Delivery]int{Queued: 1, Sent: 2, Failed: 3, Delivered: 4, Read: 5}
+
+// A Failure says why a provider did not accept or deliver a message, and what to do.
+type Failure struct {
+	Code       int // the provider's
+	Title, Fix string
+}
+
+// ClosesWindow tells whether the provider says that the person can't be answered freely
+// any more.
+func (f *Failure) ClosesWindow() bool { return f != nil && (f.Code == 131047 || f.Code == 470) }
+
+// A Message is one bubble of a conversation (spec, Message).
+type Message struct {
+	ID             ID
+	ConversationID ID
+	ChannelID      ID
+	Direction      Direction
+	ExternalID     string // the provider's id; "" when it is not known
+	Text           string
+	Delivery       Delivery
+	Failure        *Failure // the failure, even if the message was delivered afterwards
+	TS             Time
+	OptIn          *OptIn // of a template
+	Template       string // NAME/LANGUAGE of an outbound message; "" if it has none, or is of an older release
+	ContactID      ID     // of its conversation; only a Tx fills it in
+	Kind           MessageKind
+	Author         Author   // zero: a person wrote it to us, or somebody typed it in the phone app
+	ReplyTo        ID       // the message that it quotes or reacts to; zero: none, or not known
+	Content        *Content // what its kind has besides the text; nil: nothing
+}
+
+// A MessageKind says what a message is (contract-talk §1).
+type MessageKind string
+
+// The kinds of messages.
+const (
+	KindText        MessageKind = "text"
+	KindImage       MessageKind = "image"
+	KindVideo       MessageKind = "video"
+	KindAudio       MessageKind = "audio"
+	KindDocument    MessageKind = "document"
+	KindSticker     MessageKind = "sticker"
+	KindLocation    MessageKind = "location"
+	KindContacts    MessageKind = "contacts"
+	KindButtons     MessageKind = "buttons"
+	KindChoice      MessageKind = "choice" // a tap on a button or a row of a list
+	KindOrder       MessageKind = "order"
+	KindReaction    MessageKind = "reaction"
+	KindTemplate    MessageKind = "template"
+	KindUnsupported MessageKind = "unsupported" // the rest
+)
+
+// A Content is what a message has besides its text: one of the fields is set.
+type Content struct {
+	Buttons  []Button  `json:"buttons,omitzero"`
+	Choice   *Button   `json:"choice,omitzero"`
+	Location *Location `json:"location,omitzero"`
+	Reaction *Reaction `json:"reaction,omitzero"`
+}
+
+// UnavailableMedia is the detail of a file that is not there: pending, failed or deleted,
+// and why it failed.
+type UnavailableMedia struct{ Status, Reason string }
+
+// UnsendableMedia is the detail of a file that the provider does not take: because of its
+// type, size or caption.
+type UnsendableMedia struct {
+	Reason, MIME string
+	Size, Max    int64 // in bytes; Max 0: no size of that type is taken
+}
+
+// A Button can be tapped by the person.
+type Button struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}
+
+// A Location is a place on the map.
+type Location struct {
+	Latitude  float64 `json:"latitude"`
+	Longitude float64 `json:"longitude"`
+	Name      string  `json:"name"`    // "" if there is none
+	Address   string  `json:"address"` // "" if there is none
+}
+
+// A Reaction is an emoji on a message; "" removes it.
+type Reaction struct {
+	Emoji string `json:"emoji"`
+}
+
+// Older sets what a message of an older release has not stored.
+func (m *Message) Older() {
+	if m.Kind != "" {
+		return
+	}
+	m.Kind = KindText
+	if m.Direction == Outbound {
+		m.Kind = KindTemplate
+		if m.OptIn != nil {
+			by := m.OptIn.Actor()
+			m.Author = Author{Type: AuthorType(by.Kind), ID: by.ID}
+		}
+	}
+}
+
+// IsAnswer tells whether the message ends the wait of those who wrote before: it is ours, no
+// automatic reply, and did not fail (contract-talk §3).
+func (m *Message) IsAnswer() bool {
+	return m.Direction == Outbound && m.Author.Type != AuthorRule && m.Delivery != Failed
+}
+
+// IsWaitedOn tells whether somebody who wrote the message waits for an answer.
+func (m *Message) IsWaitedOn() bool { return m.Direction == Inbound && m.Kind != KindReaction }
+
+// An OptIn is the caller's assertion that the person opted in: who made it, when, and in
+// which request (spec, Message).
+type OptIn struct {
+	Key     ID // zero if a member made it
+	At      Time
+	Request ID
+	Member  ID // zero if a key made it
+}
+
+// NewOptIn is the assertion of a key or a member.
+func NewOptIn(by Actor, at Time, request ID) OptIn {
+	o := OptIn{At: at, Request: request}
+	switch by.Kind {
+	case ByKey:
+		o.Key = by.ID
+	case ByMember:
+		o.Member = by.ID
+	}
+	return o
+}
+
+// Actor is who made the assertion.
+func (o OptIn) Actor() Actor {
+	if !o.Member.IsZero() {
+		return Actor{Kind: ByMember, ID: o.Member}
+	}
+	return Actor{Kind: ByKey, ID: o.Key}
+}
+
+// A MessageRef names a message by its id at the provider.
+type MessageRef struct {
+	Channel    ID
+	ExternalID string
+}
+
+// Reach moves the message forward to a reported status, and returns the names of the
+// fields that changed, sorted.
+func (m *Message) Reach(d Delivery, f *Failure) []string {
+	var changed fields
+	if reach[d] > reach[m.Delivery] {
+		m.Delivery = d
+		changed.add("delivery_status", true)
+	}
+	if d == Failed && m.Failure == nil && f != nil {
+		m.Failure = f
+		changed.add("failure", true)
+	}
+	return changed
+}
+
+// InboundTime returns the time to store for an inbound message. Providers report
+// seconds. If the conversation has a message of the same second already (newest, 0 for
+// none), the result is one millisecond later than that, so the order of arrival is
+// kept.
+func InboundTime(at, newest Time) Time {
+	_, end := at.Second()
+	return min(max(at, newest+1), end-1)
+}
+
+// A MessagePlace is the position of a message in its conversation, newest first.
+type MessagePlace struct {
+	TS Time
+	ID ID
+}
+
+// After tells whether a position is farther than another, towards the newest message.
+func (p MessagePlace) After(other MessagePlace) bool {
+	return p.TS > other.TS || p.TS == other.TS && p.ID.Compare(other.ID) > 0
+}
+
+// Place is the message's position.
+func (m *Message) Place() MessagePlace { return MessagePlace{m.TS, m.ID} }
