@@ -378,3 +378,57 @@ func merged(a, b map[string]bool) map[string]bool {
 	}
 	return a
 }
+
+// TestErasureOfSends: an endpoint repeats the addresses of sends in doubt. Once the people
+// are deleted, no table has one: not of those whose contact existed, nor of those who got a
+// contact later.
+func TestErasureOfSends(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := deployment{newDir(t), database(t)}
+			ws, key := d.workspace(t)
+			d.sandbox(t, ws)
+			flags := []string{"--webhook-allow", "127.0.0.0/8", "--webhook-schedule", "300ms,1s,1s"}
+			if d.database != "" {
+				flags = append(flags, "--database", d.database)
+			}
+			c := serve(t, d.dir, flags...).client(t, key, 8)
+			endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				w.WriteHeader(http.StatusInternalServerError)
+				_, _ = w.Write(body)
+			}))
+			t.Cleanup(endpoint.Close)
+			c.must(t, 201, "POST", "/webhooks", `{"url":"`+endpoint.URL+`","types":["send.*"]}`)
+			const people = 6
+			phone := func(n int) string { return fmt.Sprintf("+49306666%d0003", n) }
+			for n := range people {
+				if n%2 == 0 {
+					c.must(t, 201, "POST", "/contacts", `{"phone":"`+phone(n)+`"}`)
+				}
+				body := `{"to":{"phone":"` + phone(n) + `"},"template":{"name":"hello","language":"en_US"},"opt_in_confirmed":true}`
+				if r, err := c.send("POST", "/conversations/outbound", body, "Idempotency-Key", phone(n)[8:]); err != nil || r.status != 503 {
+					t.Fatalf("%d %v", r.status, err)
+				}
+				if n%2 == 1 {
+					c.must(t, 201, "POST", "/contacts", `{"phone":"`+phone(n)+`"}`)
+				}
+			}
+			trace := regexp.MustCompile(`49306666\d0003`)
+			waitFor(t, "the answers of the endpoint", func() bool { return len(trace.FindAll(d.dump(t)["delivery_responses"], -1)) >= people/2 })
+			for n := range people {
+				c.must(t, 200, "POST", "/contacts/batch", `{"operations":[{"op":"delete","phone":"`+phone(n)+`"}]}`)
+			}
+			for table, content := range d.dump(t) {
+				if found := trace.FindAll(content, -1); found != nil {
+					t.Errorf("%s has %q", table, found)
+				}
+			}
+		})
+	}
+}
