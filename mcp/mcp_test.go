@@ -238,7 +238,11 @@ func TestToolsAnswerAsTheAPI(t *testing.T) {
 	got, _ := use(t, s, "read_conversation", `{"id":"`+conversation+`","limit":1}`)
 	_, one := h.rest("GET /conversations/"+conversation, "")
 	_, messages := h.rest("GET /conversations/"+conversation+"/messages", "")
-	want := `{"conversation":` + strings.TrimPrefix(string(one), `{"data":`)[:len(one)-len(`{"data":}`)] + `,"messages":` + strings.TrimPrefix(string(messages), `{"data":`)
+	_, state := h.rest("GET /conversations/"+conversation+"/state", "")
+	data := func(body []byte) string {
+		return strings.TrimPrefix(string(body), `{"data":`)[:len(body)-len(`{"data":}`)]
+	}
+	want := `{"conversation":` + data(one) + `,"state":` + data(state) + `,"messages":` + strings.TrimPrefix(string(messages), `{"data":`)
 	if !sameJSON(t, []byte(got), []byte(want)) {
 		t.Errorf("%s\nwant %s", got, want)
 	}

@@ -88,7 +88,7 @@ func toolsOf(d description) []tool {
 		list("list_conversations", "List conversations", "/conversations", "Lists conversations, newest first, with the beginning of their newest message. A page may be short, or empty, and have next_cursor: go on with it."+data),
 		list("list_events", "List events", "/events", "Lists what changed in the workspace, oldest first, from cursor on. Go on with the cursor of the result, at once while more is true."+data, "wait"),
 		{name: "read_conversation", title: "Read a conversation", needs: string(desk.ConversationsRead), input: messages,
-			about: "Reads a conversation and its messages, newest first. next_cursor, if there is one, gets the older messages." + data,
+			about: "Reads a conversation, its state and its messages, newest first. The state says whether a reply is possible (window), how many messages nobody has read, and since when somebody waits. next_cursor, if there is one, gets the older messages." + data,
 			do: func(ctx context.Context, a rest, in input) ([]byte, error) {
 				return readConversation(ctx, a, in, messages)
 			}},
@@ -162,23 +162,31 @@ func readConversation(ctx context.Context, a rest, in input, schema object) ([]b
 	if err != nil {
 		return nil, err
 	}
-	conversation, err := a.do(ctx, http.MethodGet, "/conversations/"+id, nil, nil)
+	all, err := dataOf(messages)
 	if err != nil {
 		return nil, err
 	}
-	page, err := dataOf(messages)
-	if err != nil {
-		return nil, err
-	}
-	one, err := dataOf(conversation)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(struct {
+	result := struct {
 		Conversation json.RawMessage `json:"conversation"`
+		State        json.RawMessage `json:"state"`
 		Messages     json.RawMessage `json:"messages"`
 		NextCursor   string          `json:"next_cursor,omitempty"`
-	}{one.Data, page.Data, page.NextCursor})
+	}{Messages: all.Data, NextCursor: all.NextCursor}
+	for _, part := range []struct {
+		path string
+		into *json.RawMessage
+	}{{"", &result.Conversation}, {"/state", &result.State}} {
+		body, err := a.do(ctx, http.MethodGet, "/conversations/"+id+part.path, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		one, err := dataOf(body)
+		if err != nil {
+			return nil, err
+		}
+		*part.into = one.Data
+	}
+	return json.Marshal(result)
 }
 
 func sendTemplate(ctx context.Context, a rest, in input) ([]byte, error) {
