@@ -85,7 +85,7 @@ func (*Provider) Limits(c *desk.Channel, person string) app.Limits {
 }
 
 // CallbackFields are the fields to which Meta's app must be subscribed.
-const CallbackFields = "messages, message_template_status_update, message_template_components_update, message_template_quality_update, template_category_update, phone_number_quality_update, account_update, user_preferences, user_id_update"
+const CallbackFields = "messages, smb_message_echoes, message_template_status_update, message_template_components_update, message_template_quality_update, template_category_update, phone_number_quality_update, account_update, user_preferences, user_id_update"
 
 // ReportingAdvice says where to enter a callback URL at Meta; see app.CallbackProvider.
 func (*Provider) ReportingAdvice(path string) string {

@@ -90,30 +90,37 @@ func (p *Provider) Read(n app.InboundItem) ([]app.Update, *app.Later, error) {
 }
 
 // People lists the people whom a callback names: all texts that have the form of a
-// number or of a user id, also in elements that Read skips. See app.CallbackProvider.
+// number or of a user id, also in elements that Read skips, but for the channel's own
+// number. See app.CallbackProvider.
 func (*Provider) People(body []byte) []desk.Identity {
 	var all any // parsed once: a body may be large, and deep
 	if json.Unmarshal(body, &all) != nil {
 		return nil
 	}
-	list := people(nil, all)
+	list := people(nil, all, "")
 	slices.SortFunc(list, func(a, b desk.Identity) int {
 		return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.Kind, b.Kind))
 	})
 	return slices.Compact(list)
 }
 
-func people(list []desk.Identity, v any) []desk.Identity {
+// people adds the people whom a value names. own is the number of the channel that the
+// value concerns, "" if that is not known yet.
+func people(list []desk.Identity, v any, own string) []desk.Identity {
 	switch v := v.(type) {
 	case map[string]any:
+		if metadata, ok := v["metadata"].(map[string]any); ok {
+			display, _ := metadata["display_phone_number"].(string)
+			own = numberOf(text(display))
+		}
 		for name, member := range v {
 			if name != "timestamp" && name != "metadata" && name != "id" {
-				list = people(list, member)
+				list = people(list, member, own)
 			}
 		}
 	case []any:
 		for _, element := range v {
-			list = people(list, element)
+			list = people(list, element, own)
 		}
 	case string:
 		if len(v) > maxHandle {
@@ -122,7 +129,7 @@ func people(list []desk.Identity, v any) []desk.Identity {
 		if userIDForm.MatchString(v) {
 			return append(list, desk.Identity{Kind: desk.KindWhatsAppUser, Value: v})
 		}
-		if number := numberOf(text(v)); number != "" {
+		if number := numberOf(text(v)); number != "" && number != own {
 			return append(list, desk.Identity{Kind: desk.KindWhatsApp, Value: number})
 		}
 	}
@@ -143,13 +150,14 @@ type reader struct {
 // read reads one change.
 func (r *reader) read(field string, value json.RawMessage) {
 	switch field {
-	case "messages", "user_preferences", "user_id_update":
+	case "messages", "smb_message_echoes", "user_preferences", "user_id_update":
 		var v personal
 		if !decodeObject(value, &v) {
 			return
 		}
 		v.readPeople()
 		each(r, &v, v.Messages, r.inbound)
+		each(r, &v, v.Echoes, r.echo)
 		each(r, &v, v.Statuses, r.status)
 		each(r, &v, v.Preferences, r.preference)
 		each(r, &v, v.UserIDUpdate, r.userID)
@@ -167,6 +175,7 @@ type personal struct {
 	} `json:"metadata"`
 	Contacts     json.RawMessage `json:"contacts"`
 	Messages     json.RawMessage `json:"messages"`
+	Echoes       json.RawMessage `json:"message_echoes"`
 	Statuses     json.RawMessage `json:"statuses"`
 	Preferences  json.RawMessage `json:"user_preferences"`
 	UserIDUpdate json.RawMessage `json:"user_id_update"`

@@ -1,6 +1,8 @@
 package whatsapp_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -38,10 +40,26 @@ func read(t *testing.T, body []byte) []app.Update {
 	return told
 }
 
-func message(id, text string) app.Update {
-	return app.Update{Channel: numberID, Message: &app.InboundMessage{
-		ExternalID: id, Number: both[0], UserID: both[1], Name: "Ayşe Yılmaz", Text: text, At: at(100),
-	}}
+// message is one of Ayşe's, changed.
+func message(id, text string, change ...func(*app.InboundMessage)) app.Update {
+	m := &app.InboundMessage{ExternalID: id, Number: both[0], UserID: both[1], Name: "Ayşe Yılmaz", Text: text, At: at(100), Kind: desk.KindText}
+	for _, c := range change {
+		c(m)
+	}
+	return app.Update{Channel: numberID, Message: m}
+}
+
+// kind is a message's kind, and what it has besides its text.
+func kind(k desk.MessageKind, replyTo string, c *desk.Content, media *app.InboundMedia) func(*app.InboundMessage) {
+	return func(m *app.InboundMessage) { m.Kind, m.ReplyTo, m.Content, m.Media = k, replyTo, c, media }
+}
+
+// typed makes it one that the business typed in the phone app.
+func typed(m *app.InboundMessage) { m.Name, m.UserID, m.Echo = "", "", true }
+
+func hash(content string) []byte {
+	sum := sha256.Sum256([]byte(content))
+	return sum[:]
 }
 
 func told(people []string, s desk.StatusUpdate) app.Update {
@@ -66,14 +84,30 @@ func TestRead_fixtures(t *testing.T) {
 		"webhook_status_read":         {told(both, desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Read, At: at(9)})},
 		"webhook_status_failed":       {told(both[:1], desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Failed, At: at(4), Failure: &undeliverable})},
 		"webhook_inbound_text":        {message("wamid.IN0001", "Merhaba, siparişim nerede?")},
-		"webhook_inbound_button":      {message("wamid.IN0003", "Evet")},
-		"webhook_inbound_interactive": {message("wamid.IN0004", "Kargo")},
-		"webhook_inbound_image":       {message("wamid.IN0005", "[image] Fotoğraf")},
-		"webhook_inbound_reaction":    {message("wamid.IN0006", "[reaction] 👍")},
-		"webhook_inbound_unsupported": {message("wamid.IN0007", "[unsupported message: poll_creation]")},
+		"webhook_inbound_button":      {message("wamid.IN0003", "Evet", kind("choice", sim, &desk.Content{Choice: &desk.Button{ID: "Evet", Title: "Evet"}}, nil))},
+		"webhook_inbound_interactive": {message("wamid.IN0004", "Kargo", kind("choice", sim, &desk.Content{Choice: &desk.Button{ID: "opt_1", Title: "Kargo"}}, nil))},
+		"webhook_inbound_button_reply": {
+			message("wamid.IN0023", "Ayır", kind("choice", sim, &desk.Content{Choice: &desk.Button{ID: "keep", Title: "Ayır"}}, nil)),
+		},
+		"webhook_inbound_image": {message("wamid.IN0005", "[image] Fotoğraf", kind("image", "", nil, &app.InboundMedia{Ref: "3000000001", MIME: "image/jpeg"}))},
+		"webhook_inbound_document": {message("wamid.IN0021", "[document: Fatura 17.pdf] Fatura", kind("document", sim, nil, &app.InboundMedia{
+			Ref: "3000000002", MIME: "application/pdf", Name: "Fatura 17.pdf", SHA256: hash("%PDF-1.4\n"),
+		}))},
+		"webhook_inbound_lost_media": {message("wamid.IN0024", "[video]", kind("video", "", nil, &app.InboundMedia{}))},
+		"webhook_inbound_location": {message("wamid.IN0022", "[location] Galata, Beyoğlu, İstanbul (41.0082, 28.9784)", kind("location", "", &desk.Content{
+			Location: &desk.Location{Latitude: 41.0082, Longitude: 28.9784, Name: "Galata", Address: "Beyoğlu, İstanbul"},
+		}, nil))},
+		"webhook_inbound_reaction": {
+			message("wamid.IN0006", "[reaction] 👍", kind("reaction", sim, &desk.Content{Reaction: &desk.Reaction{Emoji: "👍"}}, nil)),
+		},
+		"webhook_inbound_unsupported": {message("wamid.IN0007", "[unsupported message: poll_creation]", kind("unsupported", "", nil, nil))},
 		"webhook_inbound_username_only": {{Channel: numberID, Message: &app.InboundMessage{
-			ExternalID: "wamid.IN0002", UserID: both[1], Name: "Ayşe", Text: "Hi, no number here", At: at(100),
+			ExternalID: "wamid.IN0002", UserID: both[1], Name: "Ayşe", Text: "Hi, no number here", At: at(100), Kind: desk.KindText,
 		}}},
+		"webhook_echo_text": {message("wamid.ECHO0001", "Hemen bakıyorum.", typed)},
+		"webhook_echo_image": {message("wamid.ECHO0002", "[image] Bugün", kind("image", "wamid.IN0001", nil, &app.InboundMedia{
+			Ref: "3000000003", MIME: "image/jpeg", SHA256: hash("\xff\xd8\xff"),
+		}), typed)},
 		"webhook_system_number_change": {{Channel: numberID, Move: &app.Move{
 			Number: "905321112233", NewNumber: "905324445566", NewUserID: "TR.9000000000000002", At: at(200),
 		}}},
@@ -123,6 +157,8 @@ func inbound(kind, rest string) []byte {
 func TestRead_types(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ kind, rest, want string }{
+		{"interactive", `,"interactive":{"type":"button","body":{"text":"Which one?"},"action":{"buttons":[{"reply":{"id":"a","title":"A"}}]}}`, "Which one?"},
+		{"interactive", `,"interactive":{"type":"button"}`, "[buttons]"},
 		{"text", `,"text":{"body":"  Merhaba\n\u0000 "}`, "Merhaba"},
 		{"text", `,"text":{"body":" "}`, "[empty message]"},
 		{"text", `,"text":{"body":"\ud800"}`, "\uFFFD"},
@@ -199,6 +235,98 @@ func TestRead_odd(t *testing.T) {
 	}
 }
 
+// TestRead_content: what a message has besides its text, also when its parts are odd.
+func TestRead_content(t *testing.T) {
+	t.Parallel()
+	chose := func(id, title string) *desk.Content { return &desk.Content{Choice: &desk.Button{ID: id, Title: title}} }
+	sum := hex.EncodeToString(hash("x"))
+	long := strings.Repeat("ş", 2000)
+	for _, c := range []struct {
+		kind, rest string
+		want       app.InboundMessage
+	}{
+		{"text", `,"text":{"body":"x"},"context":{"forwarded":true}`, app.InboundMessage{Kind: "text"}},
+		{"text", `,"text":{"body":"x"},"context":{"id":"wamid.0"}`, app.InboundMessage{Kind: "text", ReplyTo: "wamid.0"}},
+		{"text", `,"text":{"body":"x"},"context":{"id":"` + strings.Repeat("w", 513) + `"}`, app.InboundMessage{Kind: "text"}},
+		{"text", `,"text":{"body":"x"},"context":7`, app.InboundMessage{Kind: "text"}},
+		{"button", `,"button":{"payload":"yes"}`, app.InboundMessage{Kind: "choice", Content: chose("yes", "yes")}},
+		{"button", `,"button":{"text":"Yes"}`, app.InboundMessage{Kind: "choice", Content: chose("Yes", "Yes")}},
+		{"button", `,"button":{"payload":"a\u0000b","text":" Y\ne\u0000s "}`, app.InboundMessage{Kind: "choice", Content: chose("ab", "Y es")}},
+		{"button", `,"button":{"payload":"` + long + `","text":"Yes"}`, app.InboundMessage{Kind: "choice", Content: chose(strings.Repeat("ş", 1023)+"…", "Yes")}},
+		{"button", ``, app.InboundMessage{Kind: "choice"}},
+		{"interactive", `,"interactive":{"type":"list_reply","list_reply":{"id":7,"title":"Seven"}}`, app.InboundMessage{Kind: "choice", Content: chose("7", "Seven")}},
+		{"interactive", `,"interactive":{"type":"nfm_reply","nfm_reply":{"body":"Sent"}}`, app.InboundMessage{Kind: "unsupported"}},
+		{"interactive", `,"interactive":{"type":"button","body":{"text":"?"},"action":{"buttons":[7,{"reply":{"id":"a","title":"A"}},{"reply":{}}]}}`, app.InboundMessage{
+			Kind: "buttons", Content: &desk.Content{Buttons: []desk.Button{{ID: "a", Title: "A"}}},
+		}},
+		{"interactive", `,"interactive":{"type":"button","action":{"buttons":{}}}`, app.InboundMessage{Kind: "buttons"}},
+		{"location", `,"location":{"latitude":"41","longitude":-28.5}`, app.InboundMessage{Kind: "location", Content: &desk.Content{Location: &desk.Location{Latitude: 41, Longitude: -28.5}}}},
+		{"location", `,"location":{"latitude":91,"longitude":0}`, app.InboundMessage{Kind: "location"}},
+		{"location", `,"location":{"latitude":"NaN","longitude":0}`, app.InboundMessage{Kind: "location"}},
+		{"location", `,"location":{"latitude":1e999,"longitude":0}`, app.InboundMessage{Kind: "location"}},
+		{"location", `,"location":{"latitude":1}`, app.InboundMessage{Kind: "location"}},
+		{"reaction", `,"reaction":{"message_id":"wamid.0"}`, app.InboundMessage{Kind: "reaction", ReplyTo: "wamid.0", Content: &desk.Content{Reaction: &desk.Reaction{}}}},
+		{"reaction", `,"reaction":{"message_id":"wamid.0","emoji":"❤️"},"context":{"id":"wamid.9"}`, app.InboundMessage{
+			Kind: "reaction", ReplyTo: "wamid.0", Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "❤️"}},
+		}},
+		{"audio", `,"audio":{"id":"1","mime_type":"audio/ogg; codecs=opus","sha256":"` + sum + `","file_size":7,"voice":true}`, app.InboundMessage{
+			Kind: "audio", Media: &app.InboundMedia{Ref: "1", MIME: "audio/ogg; codecs=opus", SHA256: hash("x"), Size: 7},
+		}},
+		{"voice", `,"voice":{"id":1}`, app.InboundMessage{Kind: "audio", Media: &app.InboundMedia{Ref: "1"}}},
+		{"sticker", `,"sticker":{"id":"1","sha256":"` + sum[2:] + `","file_size":-1}`, app.InboundMessage{Kind: "sticker", Media: &app.InboundMedia{Ref: "1"}}},
+		{"image", `,"image":{"caption":"x"}`, app.InboundMessage{Kind: "image"}},
+		{"image", `,"errors":[{"code":131051}]`, app.InboundMessage{Kind: "image"}},
+		{"document", `,"document":{"id":"1","filename":"a\u0000/../b.pdf"}`, app.InboundMessage{Kind: "document", Media: &app.InboundMedia{Ref: "1", Name: "a/../b.pdf"}}},
+		{"contacts", `,"contacts":[]`, app.InboundMessage{Kind: "contacts"}},
+		{"order", ``, app.InboundMessage{Kind: "order"}},
+		{"edit", ``, app.InboundMessage{Kind: "unsupported"}},
+		{"hologram", ``, app.InboundMessage{Kind: "unsupported"}},
+	} {
+		got := read(t, inbound(c.kind, c.rest))
+		if len(got) != 1 || got[0].Message == nil {
+			t.Errorf("%s%.80s: %s", c.kind, c.rest, show(got))
+			continue
+		}
+		m := got[0].Message
+		if got := (app.InboundMessage{Kind: m.Kind, ReplyTo: m.ReplyTo, Content: m.Content, Media: m.Media}); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s%.80s:\n got %s\nwant %s", c.kind, c.rest, show(got), show(c.want))
+		}
+	}
+}
+
+// TestRead_echoes: what the business typed in the phone app goes to whom it wrote to.
+func TestRead_echoes(t *testing.T) {
+	t.Parallel()
+	for rest, want := range map[string]*app.InboundMessage{
+		`"to":"+905321112233","type":"text","text":{"body":"x"}`: {Number: both[0], Text: "x", Kind: "text"},
+		`"to":"905321112233","to_user_id":"TR.1","type":"reaction","reaction":{"message_id":"wamid.0","emoji":"x"}`: {
+			Number: both[0], UserID: "TR.1", Text: "[reaction] x", Kind: "reaction", ReplyTo: "wamid.0", Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "x"}},
+		},
+		`"to":"TR.1","type":"contacts","contacts":[{"name":{"formatted_name":"Ann"}}]`:                {UserID: "TR.1", Text: "[contacts] Ann", Kind: "contacts"},
+		`"to":"905321112233","type":"new"`:                                                            {Number: both[0], Text: "[unknown type: new]", Kind: "unsupported"},
+		`"type":"text","text":{"body":"x"}`:                                                           nil,
+		`"to":"somebody","type":"text","text":{"body":"x"}`:                                           nil,
+		`"to":"905321112233","type":"edit"`:                                                           nil,
+		`"to":"905321112233","type":"revoke","revoke":{"original_message_id":"wamid.0"}`:              nil,
+		`"to":"905321112233","type":"system","system":{"type":"user_changed_number","wa_id":"90532"}`: nil,
+	} {
+		got := read(t, value("smb_message_echoes", `{"metadata":{"display_phone_number":"902125550101","phone_number_id":"1"},"message_echoes":[{"from":"902125550101","id":"wamid.1","timestamp":"1790000100",`+rest+`}]}`))
+		if want == nil {
+			if got != nil {
+				t.Errorf("%s: %s", rest, show(got))
+			}
+			continue
+		}
+		want.ExternalID, want.At, want.Echo = "wamid.1", at(100), true
+		if !reflect.DeepEqual(got, []app.Update{{Channel: "1", Message: want}}) {
+			t.Errorf("%s:\n got %s\nwant %s", rest, show(got), show(want))
+		}
+	}
+	if got := read(t, value("smb_message_echoes", `{"message_echoes":[{"to":"905321112233","type":"text"}]}`)); got != nil {
+		t.Errorf("without an id: %s", show(got))
+	}
+}
+
 // TestRead_callbackData: only our own ids are ours.
 func TestRead_callbackData(t *testing.T) {
 	t.Parallel()
@@ -224,9 +352,9 @@ func TestRead_people(t *testing.T) {
 			{"from":"TR.7","id":"wamid.2","timestamp":"1","type":"text","text":{"body":"x"}},
 			{"from":"905329999999","from_user_id":"TR.`+many+`","id":"wamid.3","timestamp":"1","type":"text","text":{"body":"x"}}]}`))
 	want := []app.Update{
-		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.1", Number: "905321112233", UserID: "TR.1", Name: "A B", Text: "x", At: 1000}},
-		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.2", UserID: "TR.7", Text: "x", At: 1000}},
-		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.3", Number: "905329999999", Text: "x", At: 1000}},
+		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.1", Number: "905321112233", UserID: "TR.1", Name: "A B", Text: "x", At: 1000, Kind: desk.KindText}},
+		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.2", UserID: "TR.7", Text: "x", At: 1000, Kind: desk.KindText}},
+		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.3", Number: "905329999999", Text: "x", At: 1000, Kind: desk.KindText}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %s\nwant %s", show(got), show(want))
@@ -275,6 +403,8 @@ func TestPeople(t *testing.T) {
 	for body, want := range map[string][]string{
 		string(fixture(t, "webhook_inbound_text")):                                                                                       both,
 		string(fixture(t, "webhook_status_delivered")):                                                                                   both,
+		string(fixture(t, "webhook_inbound_button")):                                                                                     both, // not the channel's own number
+		string(fixture(t, "webhook_echo_image")):                                                                                         both[:1],
 		string(fixture(t, "webhook_system_number_change")):                                                                               {"905321112233", "905324445566", "TR.9000000000000002"},
 		string(value("smb_message_echoes", `{"message_echoes":[{"to":"905321112233","timestamp":"1790000000"}]}`)):                       {"905321112233"},
 		string(value("messages", `{"statuses":[{"id":"wamid.1","status":"new","recipient_parent_user_id":"TR.ENT.1","x":[["TR.2"]]}]}`)): {"TR.2"}, // a parent id is nobody's identity
@@ -469,7 +599,9 @@ func TestVerifySignature(t *testing.T) {
 
 // FuzzRead: whatever comes, what is told can be stored, and is told the same again.
 func FuzzRead(f *testing.F) {
-	for _, name := range []string{"webhook_batch", "webhook_status_failed", "webhook_system_number_change", "webhook_user_preferences", "webhook_user_id_update", "webhook_account_restriction"} {
+	for _, name := range []string{"webhook_batch", "webhook_status_failed", "webhook_system_number_change", "webhook_user_preferences", "webhook_user_id_update", "webhook_account_restriction",
+		"webhook_inbound_document", "webhook_inbound_location", "webhook_inbound_button_reply", "webhook_inbound_lost_media", "webhook_echo_image",
+	} {
 		f.Add(fixture(f, name))
 	}
 	f.Add(inbound("order", `,"order":{"product_items":[{"product_retailer_id":"A"}]}`))
@@ -491,6 +623,9 @@ func FuzzRead(f *testing.F) {
 				}
 				if name, err := desk.ParseName(m.Name); err != nil || name != m.Name {
 					t.Errorf("name %q: %v", m.Name, err)
+				}
+				if m.Kind == "" || m.Media != nil && m.Media.Size < 0 || strings.Contains(show(m.Content)+show(m.Media)+m.ReplyTo, "\\u0000") {
+					t.Errorf("%s", show(h))
 				}
 				if m.ExternalID == "" || m.Number == "" && m.UserID == "" || m.At == 0 {
 					t.Errorf("%s", show(h))

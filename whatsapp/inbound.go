@@ -2,21 +2,32 @@ package whatsapp
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"math"
+	"strconv"
 	"strings"
 
 	"parley/app"
 	"parley/desk"
 )
 
-// An inbound message, without the fields that are not shown. Only the part that Type
-// names is set.
+// An inbound message, or one that the business typed in the phone app, without the
+// fields that are not used. Only the part that Type names is set.
 type inbound struct {
 	ID        text `json:"id"`
 	From      text `json:"from"`
+	To        text `json:"to"` // only of what the business typed
 	UserID    text `json:"from_user_id"`
+	ToUserID  text `json:"to_user_id"`
 	Timestamp text `json:"timestamp"`
 	Type      text `json:"type"`
+	Context   struct {
+		ID text `json:"id"`
+	} `json:"context"`
+	Errors json.RawMessage `json:"errors"`
 
 	Text struct {
 		Body text `json:"body"`
@@ -40,7 +51,8 @@ type inbound struct {
 	} `json:"button"`
 	Interactive interactive `json:"interactive"`
 	Reaction    struct {
-		Emoji text `json:"emoji"`
+		MessageID text `json:"message_id"`
+		Emoji     text `json:"emoji"`
 	} `json:"reaction"`
 	Order struct {
 		Text     text            `json:"text"`
@@ -53,6 +65,10 @@ type inbound struct {
 }
 
 type media struct {
+	ID       text      `json:"id"`
+	MIME     text      `json:"mime_type"`
+	SHA256   text      `json:"sha256"`
+	Size     text      `json:"file_size"`
 	Caption  text      `json:"caption"`
 	Filename text      `json:"filename"`
 	Voice    looseBool `json:"voice"`
@@ -68,9 +84,18 @@ type interactive struct {
 	CallPermission struct {
 		Response text `json:"response"`
 	} `json:"call_permission_reply"`
+
+	// Of a question with buttons, which the business asked.
+	Body struct {
+		Text text `json:"text"`
+	} `json:"body"`
+	Action struct {
+		Buttons json.RawMessage `json:"buttons"`
+	} `json:"action"`
 }
 
 type reply struct {
+	ID    text `json:"id"`
 	Title text `json:"title"`
 }
 
@@ -88,7 +113,6 @@ func (r *reader) inbound(v *personal, m *inbound) (h app.Update, ok bool) {
 	in := &app.InboundMessage{
 		ExternalID: externalIDOf(m.ID), Number: numberOf(m.From), UserID: cmp.Or(userIDOf(m.UserID), userIDOf(m.From)), At: r.at(m.Timestamp),
 	}
-	who := v.find(in.Number, in.UserID)
 	switch m.Type {
 	case "request_welcome":
 		return h, false
@@ -96,15 +120,41 @@ func (r *reader) inbound(v *personal, m *inbound) (h app.Update, ok bool) {
 		h.Move = m.System.move(in)
 		return h, h.Move != nil
 	}
+	h.Message = in
+	return h, m.complete(v, in)
+}
+
+// echo reads one message that the business typed in the phone app.
+func (r *reader) echo(v *personal, m *inbound) (h app.Update, ok bool) {
+	switch m.Type {
+	case "request_welcome", "system", "edit", "revoke":
+		return h, false
+	}
+	in := &app.InboundMessage{
+		ExternalID: externalIDOf(m.ID), Number: numberOf(m.To), UserID: userIDOf(m.To), At: r.at(m.Timestamp), Echo: true,
+	}
+	if in.Number == "" && in.UserID == "" {
+		return h, false
+	}
+	in.UserID = cmp.Or(in.UserID, userIDOf(m.ToUserID))
+	h.Message = in
+	return h, m.complete(v, in)
+}
+
+// complete adds to a message what the contacts tell of the person, and its content. It
+// returns false if nothing tells which message it is, or of which person.
+func (m *inbound) complete(v *personal, in *app.InboundMessage) bool {
+	who := v.find(in.Number, in.UserID)
 	in.Number = cmp.Or(in.Number, numberOf(who.WaID))
 	in.UserID = cmp.Or(in.UserID, userIDOf(who.UserID))
 	if in.ExternalID == "" || in.Number == "" && in.UserID == "" {
-		return h, false
+		return false
 	}
 	in.Name = name(string(who.Profile.Name))
-	in.Text = storable(m.text())
-	h.Message = in
-	return h, true
+	in.ReplyTo = externalIDOf(m.Context.ID)
+	text := m.content(in)
+	in.Text = storable(text)
+	return true
 }
 
 // move reads a change of number or of id. It returns nil for any other report.
@@ -119,41 +169,52 @@ func (s *system) move(from *app.InboundMessage) *app.Move {
 	return nil
 }
 
-// text is the message as text. It names content other than text in brackets.
-func (m *inbound) text() string {
+// content sets the kind of a message and what it has besides its text, and returns the
+// message as text, which names content other than text in brackets.
+func (m *inbound) content(in *app.InboundMessage) string {
 	switch m.Type {
 	case "text":
+		in.Kind = desk.KindText
 		return string(m.Text.Body)
 	case "image":
-		return named("image", m.Image.Caption)
+		return m.file(in, desk.KindImage, &m.Image, named("image", m.Image.Caption))
 	case "video":
-		return named("video", m.Video.Caption)
+		return m.file(in, desk.KindVideo, &m.Video, named("video", m.Video.Caption))
 	case "sticker":
-		return "[sticker]"
+		return m.file(in, desk.KindSticker, &m.Sticker, "[sticker]")
 	case "voice":
-		return "[voice message]"
+		return m.file(in, desk.KindAudio, &m.Voice, "[voice message]")
 	case "audio":
 		if m.Audio.Voice {
-			return "[voice message]"
+			return m.file(in, desk.KindAudio, &m.Audio, "[voice message]")
 		}
-		return "[audio]"
+		return m.file(in, desk.KindAudio, &m.Audio, "[audio]")
 	case "document":
-		return named(with("document", m.Document.Filename), m.Document.Caption)
+		return m.file(in, desk.KindDocument, &m.Document, named(with("document", m.Document.Filename), m.Document.Caption))
 	case "location":
+		in.Kind, in.Content = desk.KindLocation, m.place()
 		return m.location()
 	case "contacts":
+		in.Kind = desk.KindContacts
 		return m.contacts()
 	case "button":
+		in.Kind, in.Content = desk.KindChoice, choice(m.Button.Payload, m.Button.Text)
 		return cmp.Or(string(m.Button.Text), string(m.Button.Payload), "[button]")
 	case "interactive":
-		return m.Interactive.text()
+		return m.Interactive.content(in)
 	case "reaction":
+		in.Kind, in.ReplyTo = desk.KindReaction, externalIDOf(m.Reaction.MessageID)
+		in.Content = &desk.Content{Reaction: &desk.Reaction{Emoji: oneLine(storedText(m.Reaction.Emoji), maxLabel)}}
 		if m.Reaction.Emoji == "" {
 			return "[reaction removed]"
 		}
 		return named("reaction", m.Reaction.Emoji)
 	case "order":
+		in.Kind = desk.KindOrder
 		return m.order()
+	}
+	in.Kind = desk.KindUnsupported
+	switch m.Type {
 	case "edit":
 		return "[message edited]"
 	case "revoke":
@@ -163,6 +224,78 @@ func (m *inbound) text() string {
 	}
 	return named(with("unknown type", m.Type), "")
 }
+
+// file sets the file of a message, and returns its text. The reference of a file that
+// the provider itself could not get is "".
+func (m *inbound) file(in *app.InboundMessage, kind desk.MessageKind, f *media, text string) string {
+	in.Kind = kind
+	ref := externalIDOf(f.ID)
+	if ref == "" && firstFailure(m.Errors).Code != codeNoDownload {
+		return text
+	}
+	in.Media = &app.InboundMedia{Ref: ref, MIME: oneLine(storedText(f.MIME), desk.MaxName), Name: storedText(f.Filename), SHA256: hashOf(f.SHA256)}
+	if size, ok := f.Size.number(); ok && size > 0 {
+		in.Media.Size = size
+	}
+	return text
+}
+
+// codeNoDownload is the code for an inbound file that the provider could not get.
+const codeNoDownload = 131052
+
+// hashOf reads a SHA-256 in hex or in base64. It returns nil for any other text.
+func hashOf(t text) []byte {
+	for _, decode := range []func(string) ([]byte, error){
+		hex.DecodeString, base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString, base64.URLEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
+	} {
+		if sum, err := decode(string(t)); err == nil && len(sum) == sha256.Size {
+			return sum
+		}
+	}
+	return nil
+}
+
+// The bounds of what a button has, in characters. The provider's own are lower.
+const (
+	maxButtonID = 1024
+	maxLabel    = 255
+)
+
+// choice is what a person tapped. A button without an id of its own has its label as its
+// id.
+func choice(id, title text) *desk.Content {
+	b := button(cmp.Or(id, title), cmp.Or(title, id))
+	if b.ID == "" {
+		return nil
+	}
+	return &desk.Content{Choice: &b}
+}
+
+func button(id, title text) desk.Button {
+	return desk.Button{ID: cut(storedText(id), maxButtonID), Title: oneLine(storedText(title), maxLabel)}
+}
+
+// storedText returns a text that can be stored.
+func storedText(t text) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(string(t), "\uFFFD"), "\x00", "")
+}
+
+// place is a location in numbers, nil if it has none.
+func (m *inbound) place() *desk.Content {
+	latitude, err := strconv.ParseFloat(string(m.Location.Latitude), 64)
+	longitude, err2 := strconv.ParseFloat(string(m.Location.Longitude), 64)
+	onEarth := math.Abs(latitude) <= 90 && math.Abs(longitude) <= 180 // NaN is not
+	if err != nil || err2 != nil || !onEarth {
+		return nil
+	}
+	return &desk.Content{Location: &desk.Location{
+		Latitude: latitude, Longitude: longitude,
+		Name: oneLine(storedText(m.Location.Name), desk.MaxName), Address: oneLine(storedText(m.Location.Address), maxAddress),
+	}}
+}
+
+// maxAddress is how many characters of the address of a place are kept.
+const maxAddress = 1000
 
 // named returns the kind of content in brackets, followed by the text, if any.
 func named(what string, words text) string {
@@ -214,18 +347,46 @@ func (m *inbound) contacts() string {
 	return named("contacts", text(strings.Join(names, ", ")))
 }
 
-func (i *interactive) text() string {
+func (i *interactive) content(in *app.InboundMessage) string {
 	switch i.Type {
 	case "button_reply":
+		in.Kind, in.Content = desk.KindChoice, choice(i.ButtonReply.ID, i.ButtonReply.Title)
 		return cmp.Or(string(i.ButtonReply.Title), "[button]")
 	case "list_reply":
+		in.Kind, in.Content = desk.KindChoice, choice(i.ListReply.ID, i.ListReply.Title)
 		return cmp.Or(string(i.ListReply.Title), "[list reply]")
+	case "button":
+		in.Kind, in.Content = desk.KindButtons, i.buttons()
+		return cmp.Or(string(i.Body.Text), "[buttons]")
+	}
+	in.Kind = desk.KindUnsupported
+	switch i.Type {
 	case "nfm_reply":
 		return cmp.Or(string(i.FormReply.Body), "[form]")
 	case "call_permission_reply":
 		return named(with("call permission", i.CallPermission.Response), "")
 	}
 	return named(with("unknown reply", i.Type), "")
+}
+
+// maxButtons is more than the provider allows.
+const maxButtons = 10
+
+// buttons are those under a question, nil if there are none.
+func (i *interactive) buttons() *desk.Content {
+	c := &desk.Content{}
+	for _, raw := range list(i.Action.Buttons) {
+		var b struct {
+			Reply reply `json:"reply"`
+		}
+		if decodeObject(raw, &b) && b.Reply.ID != "" && len(c.Buttons) < maxButtons {
+			c.Buttons = append(c.Buttons, button(b.Reply.ID, b.Reply.Title))
+		}
+	}
+	if c.Buttons == nil {
+		return nil
+	}
+	return c
 }
 
 // order lists the items of an order.
