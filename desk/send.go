@@ -122,6 +122,7 @@ type Refusal struct {
 	RetryAfter int      // seconds
 
 	StaleTemplate bool            // the provider has another version of the template, or none
+	StaleMedia    bool            // the provider has the message's file no more, or can't use it
 	Account       *AccountRefusal // set if all messages of the account would be refused; nil: only this one
 }
 

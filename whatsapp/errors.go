@@ -38,6 +38,7 @@ const (
 	fixPIN        = "Finish the two-step verification of the number in the provider's business tools."
 	fixPayment    = "Put the account's payment method in order in the provider's business tools."
 	fixUnused     = "This product does not use the feature; look up the code in the provider's list of error codes."
+	fixTemplate   = "Send a template: the person wrote more than 24 hours ago."
 	fixDetails    = "Correct what the title says, in the provider's business tools."
 )
 
@@ -58,6 +59,7 @@ var meanings = map[int]meaning{
 	190:    {account, "Access token expired or invalid", fixToken},
 	341:    {throttled, "Application limit reached", fixSlower},
 	368:    {account, "Account restricted for a policy violation", "Resolve the violation in the provider's business tools."},
+	470:    {form, "Re-engagement message", fixTemplate},
 	506:    {form, "Duplicate post", "Find out whether the first one went out before anything else."},
 	613:    {throttled, "Call rate limit exceeded", fixSlower},
 	803:    {account, "Some of the ids do not exist", "Check the channel's ids, and that the token may use them."},
@@ -80,13 +82,13 @@ var meanings = map[int]meaning{
 	131042: {account, "Payment problem", fixPayment},
 	131044: {account, "Payment problem", fixPayment},
 	131045: {account, "Number registration error", "Register the number again in the provider's business tools."},
-	131047: {form, "Re-engagement message", "Send a template: the person wrote more than 24 hours ago."},
+	131047: {form, "Re-engagement message", fixTemplate},
 	131048: {throttled, "Spam rate limit hit", "Stop campaigns, send what people welcome, and try again after a day."},
 	131049: {recipient, "Not delivered to keep the ecosystem healthy", "Wait at least 24 hours before another marketing message to this person; trying sooner makes it worse."},
 	131050: {recipient, "The person stopped marketing messages", "Send this person no marketing; other templates still reach them."},
 	131051: {form, "Unsupported message type", "Send a message of a type that is supported."},
 	131052: {form, "Media could not be downloaded", "Ask the person to send it again."},
-	131053: {form, "Media could not be uploaded", "Correct the template's media."},
+	131053: {form, "Media could not be uploaded", "Send the file in a form that the provider takes; of a template, correct its media."},
 	131055: {form, "Method not allowed", "Check the channel's API address: this one takes marketing messages only."},
 	131056: {throttled, "Pair rate limit hit", "Wait before writing to this person again."},
 	131057: {transient, "Account in maintenance", "Try again in a minute."},

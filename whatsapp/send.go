@@ -13,16 +13,54 @@ import (
 	"parley/desk"
 )
 
-// The message in the provider's format. A component without variables is left out,
-// because it is unknown whether the provider accepts an empty list.
+// The message in the provider's format. Only the part that Type names is set. A component
+// without variables is left out, because it is unknown whether the provider accepts an
+// empty list.
 type (
 	message struct {
-		Product       string   `json:"messaging_product"`
-		RecipientType string   `json:"recipient_type"`
-		To            string   `json:"to"`
-		Type          string   `json:"type"`
-		CallbackData  string   `json:"biz_opaque_callback_data"` // returned with every status
-		Template      template `json:"template"`
+		Product       string  `json:"messaging_product"`
+		RecipientType string  `json:"recipient_type"`
+		To            string  `json:"to,omitempty"`
+		Recipient     string  `json:"recipient,omitempty"` // the provider's id of the person, if there is no number
+		Type          string  `json:"type"`
+		CallbackData  string  `json:"biz_opaque_callback_data"` // returned with every status
+		Context       *quoted `json:"context,omitempty"`
+
+		Template    *template  `json:"template,omitempty"`
+		Text        *plainText `json:"text,omitempty"`
+		Interactive *question  `json:"interactive,omitempty"`
+		Image       *file      `json:"image,omitempty"`
+		Video       *file      `json:"video,omitempty"`
+		Audio       *file      `json:"audio,omitempty"`
+		Document    *file      `json:"document,omitempty"`
+		Sticker     *file      `json:"sticker,omitempty"`
+	}
+	quoted struct {
+		MessageID string `json:"message_id"`
+	}
+	plainText struct {
+		PreviewURL bool   `json:"preview_url"`
+		Body       string `json:"body"`
+	}
+	question struct {
+		Type   string   `json:"type"`
+		Body   words    `json:"body"`
+		Action choosing `json:"action"`
+	}
+	words struct {
+		Text string `json:"text"`
+	}
+	choosing struct {
+		Buttons []option `json:"buttons"`
+	}
+	option struct {
+		Type  string      `json:"type"`
+		Reply desk.Button `json:"reply"`
+	}
+	file struct {
+		ID       string `json:"id"`
+		Caption  string `json:"caption,omitempty"`
+		Filename string `json:"filename,omitempty"`
 	}
 	template struct {
 		Name       string      `json:"name"`
@@ -47,11 +85,53 @@ type (
 // messageOf converts a dispatch to a message. Without the +, the provider could take the
 // number for one of the business's own country.
 func messageOf(d app.Dispatch) message {
-	m := message{
-		Product: "whatsapp", RecipientType: "individual", To: "+" + d.Number, Type: "template",
-		CallbackData: d.Attempt.String(),
-		Template:     template{Name: d.Template.Name, Language: language{d.Template.Language, "deterministic"}},
+	m := message{Product: "whatsapp", RecipientType: "individual", CallbackData: d.Attempt.String()}
+	if d.Number != "" {
+		m.To = "+" + d.Number
+	} else {
+		m.Recipient = d.UserID
 	}
+	if d.Quote != "" {
+		m.Context = &quoted{d.Quote}
+	}
+	switch {
+	case d.Template != nil:
+		m.Type, m.Template = "template", templateOf(d)
+	case d.File != nil:
+		m.Type = string(d.File.Kind)
+		*m.file(d.File.Kind) = &file{ID: d.File.Ref, Caption: d.File.Caption}
+		if m.Document != nil {
+			m.Document.Filename = d.File.Name
+		}
+	case d.Buttons != nil:
+		m.Type, m.Interactive = "interactive", &question{Type: "button", Body: words{d.Text}}
+		for _, b := range d.Buttons {
+			m.Interactive.Action.Buttons = append(m.Interactive.Action.Buttons, option{"reply", b})
+		}
+	default:
+		m.Type, m.Text = "text", &plainText{Body: d.Text}
+	}
+	return m
+}
+
+// file is the part of the message for a kind of file.
+func (m *message) file(k desk.MessageKind) **file {
+	switch k {
+	case desk.KindImage:
+		return &m.Image
+	case desk.KindVideo:
+		return &m.Video
+	case desk.KindAudio:
+		return &m.Audio
+	case desk.KindSticker:
+		return &m.Sticker
+	default:
+		return &m.Document
+	}
+}
+
+func templateOf(d app.Dispatch) *template {
+	t := &template{Name: d.Template.Name, Language: language{d.Template.Language, "deterministic"}}
 	for _, c := range d.Components {
 		if len(c.Parameters) == 0 {
 			continue
@@ -60,12 +140,12 @@ func messageOf(d app.Dispatch) message {
 		for _, p := range c.Parameters {
 			to.Parameters = append(to.Parameters, parameter{"text", p.Name, p.Text})
 		}
-		m.Template.Components = append(m.Template.Components, to)
+		t.Components = append(t.Components, to)
 	}
-	return m
+	return t
 }
 
-// Send sends a template message, once. For its results see app.Provider.
+// Send sends a message, once. For its results see app.Provider.
 func (p *Provider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
 	if p.now().After(d.By) {
 		return app.Receipt{}, app.NotSent()
@@ -96,9 +176,29 @@ func (p *Provider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error
 	}
 	var refused *desk.Refusal
 	if errors.As(err, &refused) {
+		if d.Template == nil {
+			free(refused, e, d.File != nil)
+		}
 		refused.Advice = adviceOn(refused, d.Channel.ID)
 	}
 	return receipt, err
+}
+
+// staleMedia are codes that mean, of a message with a file, that the provider does not have the
+// file, or can't use it: everything else in such a message is correct.
+var staleMedia = map[int]bool{100: true, 131009: true, codeNoDownload: true, 131053: true}
+
+// free changes the refusal of a message that is no template. e may be nil.
+func free(r *desk.Refusal, e *graphError, file bool) {
+	switch {
+	case e == nil:
+	case r.Failure.ClosesWindow():
+		r.Type = desk.WindowClosed
+		r.Message = "WhatsApp takes only templates for this person, whose last message is too long ago, and nothing was sent: send a template"
+	case file && staleMedia[e.code] && r.Account == nil:
+		r.StaleMedia = true
+		r.Message = "WhatsApp refused the file of this message or does not have it any more, and nothing was sent: sending the message again uploads the file anew"
+	}
 }
 
 // adviceOn returns what to do about a refusal of a channel's message. The failure's texts

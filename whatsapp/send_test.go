@@ -33,6 +33,12 @@ func dispatch(base string) app.Dispatch {
 	}
 }
 
+// says makes it a text, instead of a template.
+func says(d *app.Dispatch, text string) { d.Template, d.Text = nil, text }
+
+// gives makes it a file.
+func gives(d *app.Dispatch, f app.SentFile) { d.Template, d.File = nil, &f }
+
 func text(part desk.Part, parameters ...desk.Parameter) desk.Component {
 	return desk.Component{Part: part, Parameters: parameters}
 }
@@ -56,6 +62,26 @@ func TestSend_body(t *testing.T) {
 				text(desk.PartBody, desk.Parameter{Name: "siparis_no", Text: "A-17"}, desk.Parameter{Name: "temsilci_adi", Text: "Ali Kaya"}),
 			}
 		},
+		"send_text": func(d *app.Dispatch) { says(d, "Merhaba, nasıl yardımcı olabiliriz?") },
+		"send_quote": func(d *app.Dispatch) {
+			says(d, "Bir tane kaldı.")
+			d.Quote = "wamid.IN0001"
+		},
+		"send_recipient": func(d *app.Dispatch) {
+			says(d, "Merhaba")
+			d.Number, d.UserID = "", "TR.9000000000000001"
+		},
+		"send_buttons": func(d *app.Dispatch) {
+			says(d, "İki tane kaldı. Birini ayırayım mı?")
+			d.Buttons = []desk.Button{{ID: "keep", Title: "Ayır"}, {ID: "no", Title: "Gerek yok"}}
+		},
+		"send_image": func(d *app.Dispatch) {
+			gives(d, app.SentFile{Ref: "3000000001", Kind: desk.KindImage, Name: "a.jpg", Caption: "Mağazamız"})
+		},
+		"send_document": func(d *app.Dispatch) {
+			gives(d, app.SentFile{Ref: "3000000002", Kind: desk.KindDocument, Name: "Fatura 17.pdf", Caption: "Faturanız"})
+		},
+		"send_audio": func(d *app.Dispatch) { gives(d, app.SentFile{Ref: "3000000004", Kind: desk.KindAudio, Name: "a.ogg"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,6 +206,43 @@ func TestSend_advice(t *testing.T) {
 			var refused *desk.Refusal
 			if !errors.As(err, &refused) || refused.Advice != want {
 				t.Errorf("%+v, want %+v", err, want)
+			}
+		})
+	}
+}
+
+// TestSend_free_refusals: of a message that is no template, a closed window and a lost file
+// are named.
+func TestSend_free_refusals(t *testing.T) {
+	t.Parallel()
+	template := func(*app.Dispatch) {}
+	words := func(d *app.Dispatch) { says(d, "Hi") }
+	image := func(d *app.Dispatch) { gives(d, app.SentFile{Ref: "1", Kind: desk.KindImage}) }
+	for _, c := range []struct {
+		name   string
+		what   func(*app.Dispatch)
+		answer http.HandlerFunc
+		want   desk.ErrorType
+		stale  bool
+	}{
+		{"the window is closed", words, fails(400, 131047), desk.WindowClosed, false},
+		{"the window is closed, by its old code", image, fails(400, 470), desk.WindowClosed, false},
+		{"a template", template, fails(400, 131047), desk.ProviderRejected, false},
+		{"the file is not known", image, fails(400, 100), desk.ProviderRejected, true},
+		{"the file was not loaded", image, fails(400, 131053), desk.ProviderRejected, true},
+		{"the channel is not known", image, answers(400, `{"error":{"code":100,"error_subcode":33}}`), desk.ProviderUnavailable, false},
+		{"no file", words, fails(400, 100), desk.ProviderRejected, false},
+		{"undeliverable", image, fails(400, 131026), desk.ProviderRejected, false},
+		{"a page", image, answers(400, "<html>"), desk.ProviderRejected, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := dispatch(serve(t, c.answer))
+			c.what(&d)
+			_, err := newProvider().Send(t.Context(), d)
+			var refused *desk.Refusal
+			if !errors.As(err, &refused) || refused.Type != c.want || refused.StaleMedia != c.stale || refused.Failure == nil || refused.Message == "" {
+				t.Errorf("%+v", err)
 			}
 		})
 	}
