@@ -981,8 +981,12 @@ type FetchedMedia struct {
 	SHA256 []byte // nil: not told
 }
 
-// ErrMediaGone means that the provider has a file no more.
-var ErrMediaGone = errors.New("the provider has this file no more")
+// ErrMediaGone means that the provider has a file no more, and ErrMediaFailed that it could
+// not get it from the person.
+var (
+	ErrMediaGone   = errors.New("the provider has this file no more")
+	ErrMediaFailed = errors.New("the provider could not get this file from the person")
+)
 
 // A Receipt is the provider's acknowledgement.
 type Receipt struct {

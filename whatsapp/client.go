@@ -173,6 +173,10 @@ type call struct {
 	bare   bool      // without a proof made with the app secret
 	by     time.Time // see flight
 	most   int64     // bytes of the answer; default maxAnswer
+
+	stream io.Reader // instead of body, with its length and its content type
+	length int64
+	form   string
 }
 
 // An answer is an HTTP response, with any status.
@@ -220,11 +224,16 @@ func (p *Provider) do(ctx context.Context, c call) (answer, error) {
 		return answer{}, &failure{certain, certain && f.wasLate(), err}
 	}
 	defer response.Body.Close()
+	return answerOf(response, max(c.most, maxAnswer)), nil
+}
+
+// answerOf reads a response, up to a number of bytes.
+func answerOf(response *http.Response, most int64) answer {
 	a := answer{status: response.StatusCode, header: response.Header}
-	most := max(c.most, maxAnswer)
+	var err error
 	a.body, err = io.ReadAll(io.LimitReader(response.Body, most+1))
 	a.whole = err == nil && int64(len(a.body)) <= most
-	return a, nil
+	return a
 }
 
 func (c *call) request(ctx context.Context) (*http.Request, error) {
@@ -255,12 +264,20 @@ func (c *call) request(ctx context.Context) (*http.Request, error) {
 		query.Set("appsecret_proof", sign(secret, []byte(bearer)))
 	}
 	u.RawQuery = query.Encode()
-	r, err := http.NewRequestWithContext(ctx, c.method, u.String(), bytes.NewReader(c.body))
+	var body io.Reader = bytes.NewReader(c.body)
+	if c.stream != nil {
+		body = c.stream
+	}
+	r, err := http.NewRequestWithContext(ctx, c.method, u.String(), body)
 	if err != nil {
 		return nil, errors.New("the API's base URL is no URL")
 	}
 	r.Header.Set("Authorization", "Bearer "+bearer)
-	if c.body != nil {
+	switch {
+	case c.stream != nil:
+		r.ContentLength = c.length
+		r.Header.Set("Content-Type", c.form)
+	case c.body != nil:
 		r.Header.Set("Content-Type", "application/json")
 	}
 	return r, nil

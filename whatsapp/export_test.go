@@ -3,7 +3,9 @@ package whatsapp
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -11,7 +13,25 @@ import (
 func (p *Provider) Pause(wait func(context.Context, time.Duration) error) { p.pause = wait }
 
 // Trust has the provider trust a test server.
-func (p *Provider) Trust(c *tls.Config) { p.client.Transport.(*http.Transport).TLSClientConfig = c }
+func (p *Provider) Trust(c *tls.Config) {
+	for _, client := range []*http.Client{p.client, p.media} {
+		client.Transport.(*http.Transport).TLSClientConfig = c
+	}
+}
+
+// Dial has the provider reach all hosts that have files at one address.
+func (p *Provider) Dial(address string) {
+	p.media.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+}
+
+// MayHaveToken tells whether the token may be sent to a URL.
+func MayHaveToken(api, address string) bool {
+	a, err := url.Parse(api)
+	u, err2 := url.Parse(address)
+	return err == nil && err2 == nil && mayHaveToken(a, u)
+}
 
 // Codes lists the error codes that have a meaning of their own.
 func Codes() (codes []int) {

@@ -20,6 +20,7 @@ import (
 var _ interface {
 	app.Provider
 	app.CallbackProvider
+	app.Talker
 } = (*whatsapp.Provider)(nil)
 
 // What the fixtures name.

@@ -1,13 +1,14 @@
 // Package whatsapp is the app.Provider of channels on the WhatsApp Cloud API.
 //
 //	client.go     one request and its answer, and whether the request was sent
-//	send.go       a template message, and what an answer says about its outcome
+//	send.go       a message, and what an answer says about its outcome
+//	media.go      files: uploading, fetching; marking messages as read
 //	errors.go     every error code: what it means, and what to do
 //	templates.go  the template library, page by page
 //	account.go    checking an account, its limits, and its callback URL
 //	check.go      the problems of a channel; subscribing to callbacks
 //	callback.go   signatures, and reading a callback
-//	inbound.go    inbound messages, as text
+//	inbound.go    inbound messages, and those typed in the phone app
 //
 // A Provider keeps only connections between calls, and is safe for concurrent use. Its
 // errors, refusals and log lines contain no tokens, phone numbers or message texts.
@@ -31,6 +32,7 @@ type Provider struct {
 	now    func() time.Time
 	log    *slog.Logger
 	client *http.Client
+	media  *http.Client
 	pause  func(context.Context, time.Duration) error // between two pages, when reads are short
 }
 
@@ -39,5 +41,5 @@ func New(c Config) *Provider {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Provider{now: c.Now, log: c.Log, client: newClient(), pause: pause}
+	return &Provider{now: c.Now, log: c.Log, client: newClient(), media: newMediaClient(), pause: pause}
 }
