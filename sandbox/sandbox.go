@@ -1,5 +1,5 @@
 // Package sandbox simulates a provider inside the process. A newcomer can send a
-// template in the first minute, and a test can provoke every outcome. It implements
+// message in the first minute, and a test can provoke every outcome. It implements
 // app.Provider like a real provider, so app treats it like one.
 //
 // The last digits of the number decide what happens to a message (contract §5):
@@ -9,7 +9,11 @@
 //	0003  accepted, but the answer is lost, and no status ever comes
 //	0004  accepted, and fails after it was sent
 //	0005  accepted after three seconds
+//	0006  a reply is accepted, and fails after a second because the window is closed
 //	else  sent, delivered, read
+//
+//	sandbox.go  messages, templates, accounts
+//	files.go    files: what customers sent, and what goes wrong with it
 package sandbox
 
 import (
@@ -18,6 +22,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"parley/app"
@@ -32,23 +37,29 @@ type Library interface {
 	PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error
 }
 
-// Config is what a Sandbox is built from. All but Pace are required.
+// Config is what a Sandbox is built from. Library, Now and NewID are required.
 type Config struct {
 	Library Library
+	Files   Files // nil: there are none
 	Now     func() time.Time
 	NewID   func() desk.ID
 	Pace    time.Duration // from one status to the next; default 1 s
 }
 
 // A Sandbox is a provider; see app.Provider. It is safe for concurrent use.
-type Sandbox struct{ c Config }
+type Sandbox struct {
+	c Config
+
+	mu    sync.Mutex
+	tries map[string]int // of files, by workspace and reference
+}
 
 // New builds a Sandbox.
 func New(c Config) *Sandbox {
 	if c.Pace == 0 {
 		c.Pace = time.Second
 	}
-	return &Sandbox{c}
+	return &Sandbox{c: c, tries: map[string]int{}}
 }
 
 // slow is how long a send to a number ending 0005 takes.
@@ -86,15 +97,19 @@ func (s *Sandbox) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error)
 	}
 	externalID := "sandbox." + s.c.NewID().String()
 	steps := []step{{desk.Delivered, 1}, {desk.Read, 3}}
-	if ends("0004") {
+	closed := ends("0006") && d.Template == nil
+	if ends("0004") || closed {
 		steps = []step{{desk.Failed, 1}}
 	}
-	later, err := s.later(story{externalID, d.Attempt, desk.TimeOf(s.c.Now()), steps}, steps[0].After)
+	later, err := s.later(story{externalID, d.Attempt, desk.TimeOf(s.c.Now()), steps, closed}, steps[0].After)
 	return app.Receipt{ExternalID: externalID, Later: []app.Later{later}}, err
 }
 
 // undeliverable is the failure for a person whom a provider can't reach.
 var undeliverable = desk.Failure{Code: 131026, Title: "Message undeliverable", Fix: "Check the number or reach the person another way."}
+
+// windowClosed is the failure for a person who wrote too long ago.
+var windowClosed = desk.Failure{Code: 131047, Title: "Re-engagement message", Fix: "Send a template: the person wrote more than 24 hours ago."}
 
 // A story is a message that the sandbox accepted, with its future statuses.
 type story struct {
@@ -102,6 +117,7 @@ type story struct {
 	Attempt    desk.ID   `json:"attempt_id"`
 	TakenAt    desk.Time `json:"taken_at"`
 	Steps      []step    `json:"steps"`
+	Closed     bool      `json:"closed,omitempty"` // it fails because the window is closed
 }
 
 // A step is a status and its time, counted in paces since the message was accepted.
@@ -133,6 +149,9 @@ func (s *Sandbox) Read(n app.InboundItem) (told []app.Update, rest *app.Later, e
 		status := desk.StatusUpdate{ExternalID: st.ExternalID, Attempt: st.Attempt, Delivery: now.Status, At: at}
 		if now.Status == desk.Failed {
 			status.Failure = &undeliverable
+			if st.Closed {
+				status.Failure = &windowClosed
+			}
 		}
 		told = append(told, app.Update{Status: &status})
 	}

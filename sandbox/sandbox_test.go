@@ -46,7 +46,7 @@ func still() time.Time { return began }
 func dispatch(number string) app.Dispatch {
 	return app.Dispatch{
 		Access:  app.Access{Workspace: desk.ID{0x15}, Channel: &desk.Channel{ID: desk.ID{0xCA}, Kind: desk.SandboxChannel}},
-		Attempt: desk.ID{0xA7}, By: began.Add(time.Second), Number: number,
+		Attempt: desk.ID{0xA7}, By: began.Add(time.Second), Number: number, Template: &desk.Template{Name: "hello"},
 	}
 }
 
@@ -157,6 +157,33 @@ func TestSend_takes(t *testing.T) {
 				t.Errorf("got  %v\nwant %v", got, want)
 			}
 		})
+	}
+}
+
+// TestSend_replies: a reply to a person who wrote too long ago is taken, and fails then.
+func TestSend_replies(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(still)
+	for number, want := range map[string]desk.StatusUpdate{
+		"905321110006": {Delivery: desk.Failed, Failure: &desk.Failure{Code: 131047}},
+		"905321110004": {Delivery: desk.Failed, Failure: &desk.Failure{Code: 131026}},
+		"905321110000": {Delivery: desk.Delivered},
+	} {
+		d := dispatch(number)
+		d.Template, d.Text = nil, "Hi"
+		receipt, err := s.Send(t.Context(), d)
+		if err != nil || len(receipt.Later) != 1 || receipt.Later[0].Wait != pace {
+			t.Errorf("%s: %+v, %v", number, receipt, err)
+			continue
+		}
+		told, _, err := s.Read(app.InboundItem{Body: receipt.Later[0].Body})
+		if err != nil || len(told) != 1 || told[0].Status.Delivery != want.Delivery {
+			t.Errorf("%s: %+v, %v", number, told, err)
+			continue
+		}
+		if f := told[0].Status.Failure; (f == nil) != (want.Failure == nil) || f != nil && (f.Code != want.Failure.Code || f.Fix == "") {
+			t.Errorf("%s: %+v", number, f)
+		}
 	}
 }
 

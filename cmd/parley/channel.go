@@ -151,6 +151,7 @@ func (*channelAddSandboxCmd) Help() string {
 		"           parley attempt release ID --sent",
 		"0004       taken; failed a second later",
 		"0005       taken after three seconds",
+		"0006       a reply is taken; failed a second later, because the window is closed",
 		"any other  taken; delivered after one second, read after three",
 	), "A channel can't be removed, because its conversations belong to it. parley channel edit disables it.", examples(
 		`parley channel add sandbox --workspace 01980000-0000-7000-8000-000000000001`,

@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// Files are what customers of the simulated provider sent.
+type Files interface {
+	// OpenSandboxFile opens a stored file, and tells of it; or it returns NotFound.
+	OpenSandboxFile(ctx context.Context, ws, id desk.ID) (io.ReadCloser, app.FetchedMedia, error)
+}
+
+// A fileRef is the simulated provider's reference of a file: the stored one, and what goes
+// wrong when it is fetched.
+type fileRef struct {
+	Media desk.ID `json:"media_id"`
+	Fault string  `json:"fault"`
+	Times int     `json:"times,omitempty"` // of fail and truncate
+	Bytes int64   `json:"bytes,omitempty"` // of size
+	Wait  string  `json:"wait,omitempty"`  // of slow
+}
+
+// The faults of a file.
+const (
+	faultFail     = "fail"
+	faultTruncate = "truncate"
+	faultGone     = "gone"
+	faultSize     = "size"
+	faultSlow     = "slow"
+)
+
+// mostSlow is longer than a file takes that is fetched.
+const mostSlow = time.Hour
+
+// FileRef is the provider's reference of a stored file with a fault; see app.Simulator.
+func (*Sandbox) FileRef(file desk.ID, fault string) (string, error) {
+	kind, value, _ := strings.Cut(fault, ":")
+	r := fileRef{Media: file, Fault: kind}
+	var err error
+	switch kind {
+	case faultFail, faultTruncate:
+		if r.Times, err = strconv.Atoi(value); r.Times < 1 {
+			err = errors.New("too few")
+		}
+	case faultSize:
+		if r.Bytes, err = strconv.ParseInt(value, 10, 64); r.Bytes < 1 {
+			err = errors.New("too few")
+		}
+	case faultSlow:
+		var wait time.Duration
+		if wait, err = time.ParseDuration(value); wait <= 0 || wait > mostSlow {
+			err = errors.New("too short or too long")
+		}
+		r.Wait = value
+	case faultGone:
+		if value != "" {
+			err = errors.New("no value")
+		}
+	default:
+		err = errors.New("unknown")
+	}
+	if err != nil {
+		return "", desk.Invalidf("a fault is fail:N (the first N tries fail), truncate:N (the first N tries are cut short), gone, size:BYTES (so many come) or slow:10s")
+	}
+	body, err := json.Marshal(r)
+	return string(body), err
+}
+
+// Upload takes a file, and throws it away; see app.Talker.
+func (s *Sandbox) Upload(_ context.Context, _ app.Access, _, _ string, size int64, content io.Reader) (string, error) {
+	n, err := io.Copy(io.Discard, io.LimitReader(content, size))
+	if err == nil && n != size {
+		err = io.ErrUnexpectedEOF
+	}
+	return "sandbox." + s.c.NewID().String(), err
+}
+
+// MarkRead does nothing, because no customer waits to see it; see app.Talker.
+func (*Sandbox) MarkRead(context.Context, app.Access, string) error { return nil }
+
+// Fetch writes a stored file to w, or does what its fault asks for; see app.Talker.
+func (s *Sandbox) Fetch(ctx context.Context, at app.Access, ref string, told func(app.FetchedMedia) error, w io.Writer) (is app.FetchedMedia, err error) {
+	var r fileRef
+	if err := json.Unmarshal([]byte(ref), &r); err != nil || s.c.Files == nil || r.Fault == faultGone {
+		return is, app.ErrMediaGone
+	}
+	file, is, err := s.c.Files.OpenSandboxFile(ctx, at.Workspace, r.Media)
+	if desk.IsType(err, desk.NotFound) {
+		return is, app.ErrMediaGone
+	}
+	if err != nil {
+		return is, err
+	}
+	defer file.Close()
+	var content io.Reader = file
+	try := s.tried(at.Workspace, ref, r.Times)
+	switch {
+	case r.Fault == faultSize:
+		is.Size, is.SHA256 = r.Bytes, nil
+		content = io.LimitReader(io.MultiReader(file, zeros{}), r.Bytes)
+	case r.Fault == faultFail && try <= r.Times:
+		return is, errors.New("sandbox: this try fails")
+	case r.Fault == faultTruncate && try <= r.Times:
+		content = io.MultiReader(io.LimitReader(file, is.Size/2), broken{})
+	}
+	if err := told(is); err != nil {
+		return is, err
+	}
+	if r.Fault == faultSlow {
+		wait, _ := time.ParseDuration(r.Wait)
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return is, fmt.Errorf("sandbox: a slow file: %w", ctx.Err())
+		}
+	}
+	_, err = io.Copy(w, content)
+	return is, err
+}
+
+// A broken is a connection that broke.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// maxTries is how many files the sandbox counts the tries of. When there are more, it
+// begins anew.
+const maxTries = 10_000
+
+// tried counts a try to fetch a file that fails so many times. Each process counts its
+// own.
+func (s *Sandbox) tried(ws desk.ID, ref string, times int) int {
+	if times == 0 {
+		return 1
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.tries) >= maxTries {
+		clear(s.tries)
+	}
+	key := ws.String() + ref
+	s.tries[key]++
+	return s.tries[key]
+}
+
+// zeros are a stream of them.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
