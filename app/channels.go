@@ -345,38 +345,6 @@ func (a *App) channelOf(ctx context.Context, id desk.ID) (*desk.Settings, *desk.
 	return nil, nil, errNoChannel
 }
 
-// ReceiveSimulated receives a simulated customer's message on a simulated channel. from
-// is a phone number in any spelling. It returns NotFound, and InvalidRequest for another
-// kind of channel and for an invalid message.
-func (a *App) ReceiveSimulated(ctx context.Context, p Principal, channel desk.ID, from, name, text string) (_ *desk.Conversation, err error) {
-	if err := p.Allow(desk.Simulate); err != nil {
-		return nil, err
-	}
-	c := p.Settings.Channel(channel)
-	if c == nil {
-		return nil, errNoChannel
-	}
-	in := InboundMessage{}
-	if in.Number, err = desk.ParsePhone(from, p.Settings.Country); err != nil {
-		return nil, desk.InvalidAt("/from", "%v", err)
-	}
-	if in.Name, err = desk.ParseName(name); err != nil {
-		return nil, desk.InvalidAt("/name", "%v", err)
-	}
-	return a.receiveSimulated(ctx, p.Workspace(), c, in, text)
-}
-
-func (a *App) receiveSimulated(ctx context.Context, ws desk.ID, c *desk.Channel, in InboundMessage, text string) (_ *desk.Conversation, err error) {
-	if _, simulated := a.providers[c.Kind].(Simulator); !simulated {
-		return nil, desk.InvalidAt("/channel", "customers write to a %s channel themselves; messages can be simulated on a simulated channel only", c.Kind)
-	}
-	in.ExternalID, in.At = string(c.Kind)+"."+a.newID().String(), a.now()
-	if in.Text, err = desk.ParseMessage(text); err != nil {
-		return nil, desk.InvalidAt("/text", "%v", err)
-	}
-	return a.Receive(ctx, ws, c.ID, in)
-}
-
 // A ChannelHealth says when a channel last worked, by the database's clock; 0: never.
 type ChannelHealth struct {
 	desk.ChannelSigns

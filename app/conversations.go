@@ -410,5 +410,5 @@ func (a *App) WriteAsCustomer(ctx context.Context, p Principal, conversation des
 	if number == "" {
 		return nil, desk.Invalidf("this person has no number any more, and so can't write")
 	}
-	return a.receiveSimulated(ctx, p.Workspace(), channel, InboundMessage{Number: number}, text)
+	return a.receiveSimulated(ctx, p.Workspace(), channel, number, text)
 }

@@ -13,6 +13,7 @@
 //	attributes.go     attribute definitions
 //	members.go        the list of members
 //	channels.go       channels, for the command line
+//	simulate.go       messages of customers of simulated channels
 //	secrets.go        secrets, encrypted: how, and those of channels
 //	accounts.go       whether providers let channels send, and what /metrics shows
 //	pace.go           the limits of a provider, which all nodes share

@@ -12,40 +12,79 @@ type sandboxCmd struct {
 }
 
 type sandboxInboundCmd struct {
-	Channel string `help:"The sandbox channel's id." required:"" placeholder:"ID"`
-	From    string `help:"The customer's phone number." required:"" placeholder:"PHONE"`
-	Text    string `help:"The text of the message." required:"" placeholder:"TEXT"`
-	Name    string `help:"The customer's name, for a contact that this command creates." placeholder:"NAME"`
+	Channel    string  `help:"The sandbox channel's id." required:"" placeholder:"ID"`
+	From       string  `help:"The customer's phone number." required:"" placeholder:"PHONE"`
+	Text       string  `help:"The text of the message." placeholder:"TEXT"`
+	Name       string  `help:"The customer's name, for a contact that this command creates." placeholder:"NAME"`
+	At         string  `help:"When the customer sent it, at most a minute ahead; by default now." placeholder:"TIME"`
+	ReplyTo    string  `help:"The message that this one quotes or reacts to, by its id." placeholder:"ID"`
+	Reaction   *string `help:"React to the message of --reply-to with this; an empty one takes the reaction back." placeholder:"EMOJI"`
+	Choice     string  `help:"Tap the button with this id." placeholder:"ID"`
+	ExternalID string  `help:"The message's id at the provider; a message that comes again with the same id is not stored again." name:"external-id" placeholder:"X"`
+	Echo       bool    `help:"The business typed it in the phone app, to the customer."`
 }
 
 // Help explains stop words, and shows examples.
 func (*sandboxInboundCmd) Help() string {
 	return paragraphs("After a text that is only a stop word, such as STOP, no MARKETING template is sent to that number, on any channel "+
-		"of the workspace. A start word, such as START, allows them again.", examples(
-		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from "+1 202 555 0143" --text "Is my order on its way?"`,
-		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --name "Ada Lovelace" --text STOP`,
-		`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --text START --json`,
-	))
+		"of the workspace. A start word, such as START, allows them again.",
+		examples(
+			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from "+1 202 555 0143" --text "Is my order on its way?"`,
+			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --name "Ada Lovelace" --text STOP`,
+			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --text START --json`,
+			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --reply-to 01980000-0000-7000-8000-00000000000a --reaction 👍`,
+			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --reply-to 01980000-0000-7000-8000-00000000000a --choice keep`,
+			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --text "I will call you" --echo`,
+			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --text "From yesterday" --at 2026-11-21T10:00:00Z`,
+		))
+}
+
+// Validate refuses flags that do not go together.
+func (c *sandboxInboundCmd) Validate() error {
+	switch {
+	case c.Text == "" && c.Reaction == nil && c.Choice == "":
+		return usageError("missing flags: --text=TEXT, or --reaction or --choice")
+	case c.Reaction != nil && c.ReplyTo == "":
+		return usageError("--reaction needs --reply-to")
+	}
+	return nil
 }
 
 // Run receives the message.
 func (c *sandboxInboundCmd) Run(ctx context.Context, s *session) error {
+	in := app.Simulated{
+		From: c.From, Name: c.Name, Text: c.Text, At: c.At, ReplyTo: c.ReplyTo, Reaction: c.Reaction, Choice: c.Choice, ExternalID: c.ExternalID, Echo: c.Echo,
+	}
 	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
-		conversation, err := a.ReceiveSimulated(ctx, p, idOf(c.Channel), c.From, c.Name, c.Text)
+		conversation, m, err := a.Simulate(ctx, p, idOf(c.Channel), in)
 		if err != nil {
 			return err
 		}
-		r := struct {
-			ConversationID string `json:"conversation_id"`
-			ContactID      string `json:"contact_id"`
-		}{conversation.ID.String(), conversation.ContactID.String()}
-		return s.answer(r, "Received it in the conversation %s, from the contact %s.%s\n", r.ConversationID, r.ContactID, optText(c.Text))
+		var r struct {
+			ConversationID *string `json:"conversation_id"`
+			ContactID      *string `json:"contact_id"`
+			MessageID      *string `json:"message_id"`
+		}
+		if m == nil {
+			return s.answer(r, "Nothing was received: it is a reaction, and the customer has no conversation on this channel.\n")
+		}
+		id := func(id desk.ID) *string {
+			if id.IsZero() {
+				return nil
+			}
+			return unlessEmpty(id.String())
+		}
+		r.ConversationID, r.ContactID, r.MessageID = id(conversation.ID), id(conversation.ContactID), id(m.ID)
+		return s.answer(r, "Received it in the conversation %s, from the contact %s, as the message %s.%s\n", *r.ConversationID, *r.ContactID, *r.MessageID, c.optText())
 	})
 }
 
 // optText says what a stop word or a start word does.
-func optText(text string) string {
-	switch desk.OptWord(text) {
+func (c *sandboxInboundCmd) optText() string {
+	if c.Echo {
+		return ""
+	}
+	switch desk.OptWord(c.Text) {
 	case desk.OptOut:
 		return " It is a stop word: no marketing goes to this number until a start word comes."
 	case desk.OptInAgain:

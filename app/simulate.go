@@ -1,0 +1,199 @@
+package app
+
+import (
+	"cmp"
+	"context"
+
+	"parley/desk"
+)
+
+// A Simulated is a message of a customer of a simulated provider.
+type Simulated struct {
+	From, Name string // the customer's phone number in any spelling, and name
+	Text       string // may be "" beside Reaction and Choice
+	At         string // when it was sent; "": now
+	ReplyTo    string // the message that it quotes or reacts to: its id, or its id at the provider; "": none
+	Reaction   *string
+	Choice     string // the id of the button that was tapped; "": none
+	ExternalID string // of the message at the provider; "": a new one
+	Echo       bool   // the business typed it in the phone app, to the customer
+}
+
+// Simulate receives a message on a simulated channel, and returns it with its
+// conversation: nil if it was dropped, because it is a reaction to nothing. It returns
+// NotFound, and InvalidRequest for another kind of channel and for an invalid message.
+func (a *App) Simulate(ctx context.Context, p Principal, channel desk.ID, s Simulated) (*desk.Conversation, *desk.Message, error) {
+	if err := p.Allow(desk.Simulate); err != nil {
+		return nil, nil, err
+	}
+	c := p.Settings.Channel(channel)
+	if c == nil {
+		return nil, nil, errNoChannel
+	}
+	if err := a.simulates(c); err != nil {
+		return nil, nil, err
+	}
+	in, err := a.simulated(ctx, p, c, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	conversation, err := a.Receive(ctx, p.Workspace(), c.ID, in)
+	if err != nil || conversation == nil {
+		return nil, nil, err
+	}
+	list, err := a.store.MessagesBy(ctx, p.Workspace(), []desk.MessageRef{{Channel: c.ID, ExternalID: in.ExternalID}})
+	if err != nil || len(list) == 0 {
+		return nil, nil, cmp.Or(err, error(desk.NoConversation())) // erased meanwhile
+	}
+	return conversation, list[0], nil
+}
+
+// ReceiveSimulated is Simulate for a text.
+func (a *App) ReceiveSimulated(ctx context.Context, p Principal, channel desk.ID, from, name, text string) (*desk.Conversation, error) {
+	c, _, err := a.Simulate(ctx, p, channel, Simulated{From: from, Name: name, Text: text})
+	return c, err
+}
+
+// receiveSimulated receives a customer's text on a simulated channel.
+func (a *App) receiveSimulated(ctx context.Context, ws desk.ID, c *desk.Channel, number, text string) (_ *desk.Conversation, err error) {
+	if err := a.simulates(c); err != nil {
+		return nil, err
+	}
+	in := InboundMessage{ExternalID: string(c.Kind) + "." + a.newID().String(), Number: number, At: a.now()}
+	if in.Text, err = desk.ParseMessage(text); err != nil {
+		return nil, desk.InvalidAt("/text", "%v", err)
+	}
+	return a.Receive(ctx, ws, c.ID, in)
+}
+
+// simulates refuses channels whose customers write themselves.
+func (a *App) simulates(c *desk.Channel) error {
+	if _, ok := a.providers[c.Kind].(Simulator); !ok {
+		return desk.InvalidAt("/channel", "customers write to a %s channel themselves; messages can be simulated on a simulated channel only", c.Kind)
+	}
+	return nil
+}
+
+// simulated checks a message, and returns it as its provider would tell it.
+func (a *App) simulated(ctx context.Context, p Principal, c *desk.Channel, s Simulated) (in InboundMessage, err error) {
+	in = InboundMessage{ExternalID: cmp.Or(s.ExternalID, string(c.Kind)+"."+a.newID().String()), At: a.now(), Echo: s.Echo}
+	if in.ExternalID, err = desk.ParseExternalID(in.ExternalID); err != nil {
+		return in, desk.InvalidAt("/external_id", "%v", err)
+	}
+	if in.Number, err = desk.ParsePhone(s.From, p.Settings.Country); err != nil {
+		return in, desk.InvalidAt("/from", "%v", err)
+	}
+	if in.Name, err = desk.ParseName(s.Name); err != nil {
+		return in, desk.InvalidAt("/name", "%v", err)
+	}
+	if s.At != "" {
+		at, ok := desk.ParseTime(s.At)
+		if !ok || at > in.At+simulatedAhead {
+			return in, desk.InvalidAt("/at", "send a time such as 2026-11-21T10:00:00Z, at most a minute ahead")
+		}
+		in.At = at
+	}
+	named, err := a.simulatedReply(ctx, p, c, in.Number, s.ReplyTo)
+	if err != nil {
+		return in, err
+	}
+	if in.ReplyTo = s.ReplyTo; named != nil {
+		in.ReplyTo = named.ExternalID
+	}
+	if in.Text, err = s.content(&in, named); err != nil {
+		return in, err
+	}
+	return in, nil
+}
+
+// simulatedAhead is how far ahead a message may be, in milliseconds: as far as the clock
+// of a real provider.
+const simulatedAhead = desk.Time(60 * 1000)
+
+// content sets the kind of a message what it has besides its text, and
+// returns its text. named is the message to which it replies, nil if that is not known.
+func (s *Simulated) content(in *InboundMessage, named *desk.Message) (string, error) {
+	in.Kind = desk.KindText
+	several := 0
+	for _, set := range []bool{s.Reaction != nil, s.Choice != ""} {
+		if set {
+			several++
+		}
+	}
+	text, err := s.Text, error(nil)
+	if text != "" || several == 0 {
+		if text, err = desk.ParseMessage(s.Text); err != nil {
+			return "", desk.InvalidAt("/text", "%v", err)
+		}
+	}
+	switch {
+	case several > 1 || s.Reaction != nil && s.Text != "":
+		return "", desk.Invalidf("a message is a text, a reaction or a choice")
+	case s.Reaction != nil:
+		if s.ReplyTo == "" {
+			return "", desk.InvalidAt("/reply_to", "say to which message this reacts")
+		}
+		emoji, err := desk.ParseName(*s.Reaction)
+		if err != nil {
+			return "", desk.InvalidAt("/reaction", "%v", err)
+		}
+		in.Kind, in.Content = desk.KindReaction, &desk.Content{Reaction: &desk.Reaction{Emoji: emoji}}
+		if emoji == "" {
+			return "[reaction removed]", nil
+		}
+		return "[reaction] " + emoji, nil
+	case s.Choice != "":
+		id, err := desk.ParseName(s.Choice)
+		if err != nil {
+			return "", desk.InvalidAt("/choice", "%v", err)
+		}
+		chosen := desk.Button{ID: id, Title: cmp.Or(text, id)}
+		if named != nil && named.Content != nil {
+			for _, b := range named.Content.Buttons {
+				if b.ID == id {
+					chosen.Title = b.Title
+				}
+			}
+		}
+		in.Kind, in.Content = desk.KindChoice, &desk.Content{Choice: &chosen}
+		return chosen.Title, nil
+	}
+	return text, nil
+}
+
+// mostSimulated is in how many of a customer's conversations a message is looked for.
+const mostSimulated = 100
+
+// simulatedReply finds the message to which one replies. It returns nil for an id of the
+// provider, and NotFound for an unknown id of ours.
+func (a *App) simulatedReply(ctx context.Context, p Principal, c *desk.Channel, number, replyTo string) (named *desk.Message, err error) {
+	id, ours := desk.ParseID(replyTo)
+	if !ours {
+		return nil, nil
+	}
+	who := person{number: number, identities: a.providers[c.Kind].Identities(number, "")}
+	book, err := a.store.Book(ctx, p.Workspace(), who.lookup())
+	if err != nil {
+		return nil, err
+	}
+	if contact := who.known(book); contact != nil {
+		list, _, err := a.store.Conversations(ctx, p.Workspace(), desk.ConversationFilter{Channel: c.ID, Contact: contact.ID}, nil, mostSimulated)
+		if err != nil {
+			return nil, err
+		}
+		err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
+			named = nil
+			for i := 0; i < len(list) && named == nil && err == nil; i++ {
+				named, err = tx.Message(list[i].ID, id)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if named == nil {
+		return nil, desk.InvalidAt("/reply_to", "the customer's conversations on this channel have no message %s", id)
+	}
+	return named, nil
+}
