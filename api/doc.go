@@ -14,6 +14,7 @@
 //	members.go        members
 //	channels.go       channels
 //	conversations.go  conversations and their messages
+//	talk.go           how conversations stand, marking them as read, the inbox
 //	notes.go          notes on conversations
 //	events.go         GET /events, as pages and as a stream; GET /me
 //	send.go           POST /conversations/outbound
