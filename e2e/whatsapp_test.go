@@ -166,6 +166,10 @@ type bubble struct {
 		Code       int
 		Title, Fix string
 	} `json:"failure"`
+	Kind    string
+	Author  map[string]any
+	ReplyTo string `json:"reply_to"`
+	Content map[string]any
 }
 
 // bubbles returns a person's messages, oldest first, which are in one conversation.
@@ -277,9 +281,37 @@ func TestWhatsApp(t *testing.T) {
 				w.sim.Inbound(whatsapptest.Inbound{From: digits, Type: kind, Twice: true}).Wait()
 			}
 			waitFor(t, "a message of each kind", func() bool { return len(c.bubbles(t, phone)) == 2+len(kinds) })
+			var shown []string
 			for _, one := range c.bubbles(t, phone) {
-				if strings.TrimSpace(one.Text) == "" {
+				if shown = append(shown, one.Kind); strings.TrimSpace(one.Text) == "" {
 					t.Errorf("a message without a text: %+v", one)
+				}
+			}
+			slices.Sort(shown)
+			if want := []string{
+				"audio", "choice", "choice", "choice", "contacts", "document", "image", "location", "order", "reaction", "sticker", "template", "text",
+				"unsupported", "unsupported", "unsupported", "video",
+			}; !slices.Equal(shown, want) {
+				t.Errorf("kinds %q, want %q", shown, want)
+			}
+
+			// What the business types in the phone app, to somebody new, and the reaction to it.
+			const other = "905331114455"
+			typed := w.sim.Echo(whatsapptest.Inbound{From: other, Text: "Ürününüz geldi", Twice: true})
+			typed.Wait()
+			w.sim.Echo(whatsapptest.Inbound{From: other, Type: "revoke"}).Wait()
+			waitFor(t, "what was typed in the phone app", func() bool { return len(c.bubbles(t, "+"+other)) == 1 })
+			w.sim.Inbound(whatsapptest.Inbound{From: other, Type: "reaction", Text: "❤", ReplyTo: typed.ID}).Wait()
+			w.sim.Inbound(whatsapptest.Inbound{From: other, Type: "button_reply", Text: "Tamam", ReplyTo: typed.ID}).Wait()
+			waitFor(t, "the answers to it", func() bool { return len(c.bubbles(t, "+"+other)) == 3 })
+			for _, one := range c.bubbles(t, "+"+other) {
+				asked, _ := json.Marshal(one.Content)
+				switch {
+				case one.ExternalID == typed.ID && one.Direction == "outbound" && one.DeliveryStatus == "sent" && one.Author == nil && one.Kind == "text":
+				case one.Kind == "reaction" && one.ReplyTo != "" && string(asked) == `{"reaction":{"emoji":"❤"}}`:
+				case one.Kind == "choice" && one.ReplyTo != "" && string(asked) == `{"choice":{"id":"opt_1","title":"Tamam"}}`:
+				default:
+					t.Errorf("%+v", one)
 				}
 			}
 			identities := string(c.must(t, 200, "GET", "/contacts/"+decode[struct{ Data []struct{ ID string } }](t,
