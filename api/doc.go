@@ -22,6 +22,7 @@
 //	canonical.go      the canonical form of a JSON value, to compare bodies
 //	templates.go      GET /templates: request and answer
 //	form.go           templates as JSON, without the values of hints
+//	policy.go         the reply policy
 //	snippets.go       saved replies
 //	webhooks.go       webhooks: reading requests, answering
 //	deliveries.go     what webhooks have delivered; ping, replay, redeliver

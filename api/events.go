@@ -241,6 +241,13 @@ func appendEventData(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
 		if c := s.Channel(e.Subject); c != nil {
 			return appendChannel(b, c)
 		}
+	case "policy":
+		if e.Subject == s.ID {
+			return appendPolicy(b, s.Policy(desk.ID{}))
+		}
+		if s.Channel(e.Subject) != nil {
+			return appendPolicy(b, s.Policy(e.Subject))
+		}
 	case "member":
 		if m := s.Member(e.Subject); m != nil {
 			return appendMember(b, m)

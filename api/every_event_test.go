@@ -116,6 +116,11 @@ func (l *eventLog) record(e event) string {
 		return in("attributes?archived=all", "key", e.Subject.ID)
 	case "channel":
 		return one("channels/" + e.Subject.ID)
+	case "policy":
+		if e.Subject.ID == l.ws.String() {
+			return one("policy")
+		}
+		return one("channels/" + e.Subject.ID + "/policy")
 	case "snippet":
 		return in("snippets", "shortcut", e.Subject.ID)
 	case "webhook":
@@ -198,6 +203,15 @@ func TestEveryEvent(t *testing.T) {
 		"attribute.updated by key=key/test of plan [description label options position]")
 	after("archive it", call(200, "DELETE /v1/attributes/plan", ""), "attribute.updated by key=key/test of plan [archived]")
 	after("restore it", call(200, "DELETE /v1/attributes/plan?restore=true", ""), "attribute.updated by key=key/test of plan [archived]")
+
+	// The reply policy.
+	after("set a policy", call(200, "PUT /v1/policy", `{"assign":{"mode":"round_robin","members":["ada@example.com"]},"auto_reply":{"away":"Away"}}`), "policy.updated by key=key/test of acme [assign auto_reply]")
+	after("the same again", call(200, "PUT /v1/policy", `{"assign":{"mode":"round_robin","members":["ADA@example.com"],"max_open":null},"auto_reply":{"away":"Away","every_hours":12},"hours":null}`))
+	after("a channel's own", call(200, "PUT /v1/channels/"+s.channel.String()+"/policy", `{"hours":{"time_zone":"UTC"},"auto_reply":{"away":"Away"}}`),
+		"policy.updated by key=key/test of channel [assign channel_id hours]")
+	after("clear the channel's", call(204, "DELETE /v1/channels/"+s.channel.String()+"/policy", ""), "policy.updated by key=key/test of channel [assign channel_id hours]")
+	after("clear it again", call(204, "DELETE /v1/channels/"+s.channel.String()+"/policy", ""))
+	after("turn all off", call(200, "PUT /v1/policy", `{}`), "policy.updated by key=key/test of acme [assign auto_reply]")
 
 	// Saved replies.
 	after("create a saved reply", call(201, "PUT /v1/snippets/hi", `{"text":"Hi {{customer_name}}"}`), "snippet.created by key=key/test of hi")

@@ -18,6 +18,7 @@
 //	accounts.go       whether providers let channels send, and what /metrics shows
 //	pace.go           the limits of a provider, which all nodes share
 //	templates.go      template libraries and hints
+//	policy.go         the reply policy: reading and changing it, and hours
 //	snippets.go       saved replies
 //	conversations.go  conversations and messages, also inbound ones
 //	notes.go          notes of the team on conversations

@@ -483,6 +483,14 @@ func (p *EventPage) DataBytes(e *desk.FeedEvent) int {
 		if a := p.Settings.Attributes[e.Key]; a != nil {
 			return a.ListBytes()
 		}
+	case "policy":
+		channel := e.Subject
+		if channel == p.Settings.ID {
+			channel = desk.ID{}
+		}
+		if policy := p.Settings.Policy(channel); policy != nil {
+			return policy.ListBytes()
+		}
 	case "member":
 		if m := p.Settings.Member(e.Subject); m != nil {
 			return m.ListBytes()

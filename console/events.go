@@ -31,7 +31,7 @@ const ofSettings = "settings"
 var eventFilters = []choice{
 	{Value: "", Label: "Everything"}, {Value: ofSettings, Label: "Settings"}, {Value: "contact", Label: "Contacts"}, {Value: "conversation", Label: "Conversations"},
 	{Value: "message", Label: "Messages"}, {Value: "note", Label: "Notes"}, {Value: "send", Label: "Sends"}, {Value: "template", Label: "Templates"}, {Value: "snippet", Label: "Saved replies"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
-	{Value: "member", Label: "Members"}, {Value: "key", Label: "Keys"}, {Value: "webhook", Label: "Webhooks"}, {Value: "workspace", Label: "Workspace"},
+	{Value: "policy", Label: "Reply policy"}, {Value: "member", Label: "Members"}, {Value: "key", Label: "Keys"}, {Value: "webhook", Label: "Webhooks"}, {Value: "workspace", Label: "Workspace"},
 }
 
 // eventTypes are the types of a filter; nil for all.
@@ -76,6 +76,7 @@ var eventWords = map[desk.EventType]string{
 	desk.AttributeUpdated:    "changed the attribute",
 	desk.ChannelCreated:      "added the channel",
 	desk.ChannelUpdated:      "changed the channel",
+	desk.PolicyUpdated:       "changed the reply policy",
 	desk.MemberCreated:       "added the member",
 	desk.MemberUpdated:       "changed the member",
 	desk.MemberDeleted:       "removed a member",
@@ -180,6 +181,10 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 	case "channel":
 		if v := s.Channel(e.Subject); v != nil {
 			return channelName(v, true), "/settings/channels/" + v.ID.String()
+		}
+	case "policy":
+		if v := s.Channel(e.Subject); v != nil {
+			return channelName(v, true), ""
 		}
 	case "member":
 		if m := s.Member(e.Subject); m != nil {

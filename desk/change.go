@@ -20,8 +20,10 @@ type Change struct {
 	Templates     *ChannelLibrary
 	Webhook       *Webhook // Against dates it
 	RemoveWebhook *Webhook
-	Renew         bool    // the webhook is enabled anew: forget that it failed
-	Events        []Event // see Against
+	Policies      []*Policy // Against dates them
+	RemovePolicy  *Policy   // a channel has the workspace's again; the workspace has none
+	Renew         bool      // the webhook is enabled anew: forget that it failed
+	Events        []Event   // see Against
 }
 
 // A ChannelLibrary is all templates of a channel. It replaces the stored ones.
@@ -34,7 +36,7 @@ type ChannelLibrary struct {
 // IsEmpty tells whether nothing changes.
 func (c *Change) IsEmpty() bool {
 	return c.Workspace == nil && c.Attribute == nil && c.Member == nil && c.RemoveMember == nil && c.Key == nil && c.Channel == nil && c.Templates == nil &&
-		c.Webhook == nil && c.RemoveWebhook == nil
+		c.Webhook == nil && c.RemoveWebhook == nil && c.Policies == nil && c.RemovePolicy == nil
 }
 
 // Against returns the change without the parts that are stored already, and with an
@@ -76,6 +78,10 @@ func (c Change) Against(s *Settings, actor Actor, at Time) Change {
 		}
 	}
 	if m := c.RemoveMember; m != nil {
+		c.Policies = s.policiesWithout(m.ID)
+	}
+	c.putPolicies(s, at, add)
+	if m := c.RemoveMember; m != nil {
 		add(MemberDeleted, m.ID, "", nil)
 	}
 	if k := c.Key; k != nil {
@@ -115,6 +121,35 @@ func (c Change) Against(s *Settings, actor Actor, at Time) Change {
 		add(WebhookDeleted, w.ID, "", nil)
 	}
 	return c
+}
+
+// putPolicies adds the events of policies, and leaves out what is stored already.
+func (c *Change) putPolicies(s *Settings, at Time, add func(t EventType, subject ID, key string, changed []string)) {
+	note := func(channel ID, changed []string) {
+		subject := channel
+		if channel.IsZero() {
+			subject = s.ID
+		}
+		add(PolicyUpdated, subject, "", changed)
+	}
+	var list []*Policy
+	for _, p := range c.Policies {
+		if changed := p.changes(s.Policy(p.Channel)); changed != nil {
+			p.UpdatedAt = at
+			list = append(list, p)
+			note(p.Channel, changed)
+		}
+	}
+	c.Policies = list
+	if p := c.RemovePolicy; p != nil {
+		var then *Policy // in force after it
+		if !p.Channel.IsZero() {
+			then = s.OwnPolicy(ID{})
+		}
+		if changed := then.changes(p); changed != nil {
+			note(p.Channel, changed)
+		}
+	}
 }
 
 // The following list the names of the fields that differ from the stored record, sorted;

@@ -31,6 +31,10 @@
 //	message.go       messages: kinds, authors, delivery statuses
 //	window.go        until when a person can be answered freely
 //	send.go          a send: request, plan, attempt and outcome
+//	policy.go        the reply policy, as it is configured
+//	hours.go         when a team answers, by the wall clock of a time zone
+//	zones.go         the time zones
+//	answer.go        what the reply policy does with a message
 //	lease.go         leases: until when one process may work on something
 //	consent.go       stop and start words
 //	workspace.go     workspaces, members, API keys and permissions

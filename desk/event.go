@@ -48,6 +48,8 @@ const (
 	ChannelCreated EventType = "channel.created"
 	ChannelUpdated EventType = "channel.updated"
 
+	PolicyUpdated EventType = "policy.updated"
+
 	MemberCreated EventType = "member.created"
 	MemberUpdated EventType = "member.updated"
 	MemberDeleted EventType = "member.deleted"
@@ -73,6 +75,7 @@ var EventTypes = []EventType{
 	SnippetCreated, SnippetUpdated, SnippetDeleted,
 	AttributeCreated, AttributeUpdated,
 	ChannelCreated, ChannelUpdated,
+	PolicyUpdated,
 	MemberCreated, MemberUpdated, MemberDeleted,
 	KeyCreated, KeyUpdated,
 	WorkspaceUpdated,
@@ -117,6 +120,7 @@ var eventNeeds = map[string]Permission{
 	"snippet":      TemplatesRead,
 	"attribute":    AttributesRead,
 	"channel":      ChannelsRead,
+	"policy":       ChannelsRead,
 	"member":       MembersRead,
 	"webhook":      WebhooksRead,
 }

@@ -157,6 +157,7 @@ type Settings struct {
 	byPublicID map[string]*APIKey
 	channels   map[ID]*Channel
 	webhooks   map[ID]*Webhook
+	policies   map[ID]*Policy // by channel; zero: the workspace's
 }
 
 // NewSettings combines a workspace's configuration.

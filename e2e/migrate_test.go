@@ -105,6 +105,7 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	c.must(t, 200, "PUT", "/conversations/"+conversations[1].ID+"/assignee", `{"member":"`+members[0]+`"}`)
 	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"ünï \"x\"\n🎈","member":"`+members[0]+`"}`)
 	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"second"}`)
+	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"round_robin","members":["`+members[0]+`"]},"hours":{"time_zone":"Europe/Istanbul","week":{"mon":[["09:00","24:00"]]}},"auto_reply":{"away":"\"🎈\"\n"}}`)
 	c.must(t, 201, "PUT", "/snippets/hi", `{"text":"Hi {{customer_name}} \"🎈\"\n"}`)
 	s.stop(t)
 	return w
@@ -152,7 +153,7 @@ func (w migratedWorkspace) answers(t *testing.T, s *server) map[string]string {
 			}
 		}
 	}
-	for _, path := range []string{"/attributes", "/attributes?archived=true", "/templates", "/snippets", "/channels"} {
+	for _, path := range []string{"/attributes", "/attributes?archived=true", "/templates", "/snippets", "/policy", "/channels"} {
 		all[path] = string(c.must(t, 200, "GET", path, ""))
 	}
 	pages("/members?limit=1")

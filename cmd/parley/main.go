@@ -15,6 +15,7 @@
 //	delivery.go    parley webhook ping, replay, deliveries, redeliver
 //	deliver.go     how events are delivered to webhooks
 //	webhook.go     parley webhook add, list, edit, remove, rotate
+//	policy.go      parley policy show, set, clear
 //	template.go    parley template put, list
 //	sandbox.go     parley sandbox inbound
 //	attempt.go     parley attempt list, release
@@ -61,6 +62,7 @@ type cli struct {
 	LoginLink loginLinkCmd `cmd:"" help:"Make a link with which a member signs in to the console, once."`
 	Key       keyCmd       `cmd:"" help:"API keys: programs need one to call the API."`
 	Channel   channelCmd   `cmd:"" help:"Channels: the connections to messaging providers."`
+	Policy    policyCmd    `cmd:"" help:"The reply policy: who gets conversations, hours, and automatic replies."`
 	Webhook   webhookCmd   `cmd:"" help:"Webhooks: endpoints of yours, to which events are posted."`
 	Template  templateCmd  `cmd:"" help:"Templates: the messages that the provider has reviewed."`
 	Sandbox   sandboxCmd   `cmd:"" help:"Simulate what happens at a sandbox channel's provider."`

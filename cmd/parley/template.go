@@ -62,7 +62,7 @@ func (c *templatePutCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// maxFile is far more than a template has.
+// maxFile is far more than a template or a policy has.
 const maxFile = 1 << 20
 
 // readFile reads a file that a flag names, or standard input.
@@ -73,7 +73,7 @@ func (s *session) readFile(name string) (content []byte, err error) {
 		content, err = os.ReadFile(name)
 	}
 	if err == nil && len(content) > maxFile {
-		err = fmt.Errorf("%s has more than %d bytes, which no template has", name, maxFile)
+		err = fmt.Errorf("%s has more than %d bytes, the most that is read", name, maxFile)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--file: %w", err)

@@ -17,6 +17,7 @@
 //	events.go         events, and the pages of their feed
 //	uses.go           when keys were last used
 //	snippets.go       saved replies
+//	policies.go       reply policies
 //	daily.go          counts of messages by day
 //	access.go         sessions, sign-in links, passwords
 //	webhooks.go       webhooks and their states

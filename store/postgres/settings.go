@@ -134,6 +134,12 @@ func (s *Store) loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 		webhooks = append(webhooks, w)
 		return err
 	}, webhooksQuery, uuid(ws))
+	var policies []desk.Policy
+	p.each(func(row pgx.Row) error {
+		v, err := readPolicy(row)
+		policies = append(policies, v)
+		return err
+	}, policiesQuery, uuid(ws))
 	s.seeRules(p)
 	if outside {
 		p.put(`COMMIT`)
@@ -141,7 +147,7 @@ func (s *Store) loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	if err := p.send("settings"); err != nil {
 		return nil, err
 	}
-	return desk.NewSettings(w, version, attributes, members, keys, channels, webhooks...), nil
+	return desk.NewSettings(w, version, attributes, members, keys, channels, webhooks...).WithPolicies(policies), nil
 }
 
 // UpdateSettings stores the change that decide returns.
@@ -204,6 +210,9 @@ func flushChange(p *pipe, ws desk.ID, settings *desk.Settings, change desk.Chang
 		replaceTemplates(p, ws, l)
 	}
 	putWebhooks(p, ws, change)
+	if err := putPolicies(p, ws, change); err != nil {
+		return err
+	}
 	p.put(`UPDATE workspaces SET settings_version = `+nextVersion("settings_version")+` WHERE id = $1`, uuid(ws))
 	return p.send("settings")
 }

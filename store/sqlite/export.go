@@ -50,6 +50,7 @@ func Tables() []Table {
 		table("events", "workspace_id seq", "at kind subject_id actor_kind actor_id changed subject_key conversation_id contact_id message_ts"),
 		table("event_floors", "workspace_id", "seq tag"),
 		table("webhooks", "workspace_id id", "url types enabled disabled_reason sealed created_at updated_at"),
+		table("policies", "workspace_id channel_id", "policy updated_at"),
 		table("snippets", "workspace_id shortcut", "text updated_at"),
 		table("key_uses", "workspace_id key_id", "used_at"),
 		table("daily", "workspace_id day kind key", "label n"),

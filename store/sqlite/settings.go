@@ -168,7 +168,11 @@ func readSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return desk.NewSettings(w, version, attributes, members, keys, channels, webhooks...), nil
+	policies, err := all("policies", c.stmt(policiesQuery).id(ws), readPolicy)
+	if err != nil {
+		return nil, err
+	}
+	return desk.NewSettings(w, version, attributes, members, keys, channels, webhooks...).WithPolicies(policies), nil
 }
 
 // UpdateSettings stores the change that decide returns.
@@ -253,6 +257,9 @@ func flushChange(c conn, ws desk.ID, settings *desk.Settings, change desk.Change
 	}
 	if err := flushWebhooks(c, ws, change); err != nil {
 		return failed("webhook", err)
+	}
+	if err := flushPolicies(c, ws, change); err != nil {
+		return failed("policy", err)
 	}
 	return failed("workspace", c.stmt(`UPDATE workspaces SET settings_version = settings_version + 1 WHERE id = ?`).id(ws).run())
 }

@@ -19,6 +19,7 @@
 //	webhooks.go       webhooks and their states
 //	events.go         events, and the pages of their feed
 //	access.go         sessions, sign-in links, passwords
+//	policies.go       reply policies
 //	snippets.go       saved replies
 //	daily.go          counts of messages by day
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
@@ -144,6 +145,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"settings/channel_accounts":           channelAccounts,
 		"settings/channel_signs":              channelSigns,
 		"settings/channels_of_kind":           channelsOfKind,
+		"settings/policies":                   policySettings,
 		"settings/webhooks":                   webhookSettings,
 		"settings/templates":                  templateSettings,
 		"settings/sandbox_templates":          sandboxTemplates,

@@ -1,0 +1,73 @@
+package app
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// Policy returns the reply policy in force on a channel, or, with the zero id, the
+// workspace's; nil if there is none. It returns NotFound for an unknown channel.
+func (a *App) Policy(p Principal, channel desk.ID) (*desk.Policy, error) {
+	return p.Settings.Policy(channel), knownChannel(p.Settings, channel)
+}
+
+func knownChannel(s *desk.Settings, channel desk.ID) error {
+	if !channel.IsZero() && s.Channel(channel) == nil {
+		return desk.NoChannel()
+	}
+	return nil
+}
+
+// SetPolicy replaces the reply policy of a channel, or, with the zero id, of the
+// workspace, and returns the one that is then in force; nil if there is none. It returns
+// InvalidRequest, and NotFound for an unknown channel.
+func (a *App) SetPolicy(ctx context.Context, p Principal, channel desk.ID, in desk.PolicyInput) (*desk.Policy, error) {
+	if err := in.Check(); err != nil {
+		return nil, err
+	}
+	var set *desk.Policy
+	err := a.update(ctx, p, desk.PolicyWrite, func(s *desk.Settings) (desk.Change, error) {
+		if err := knownChannel(s, channel); err != nil {
+			return desk.Change{}, err
+		}
+		policy, err := in.Policy(s, channel)
+		if err != nil {
+			return desk.Change{}, err
+		}
+		set = &policy
+		if old := s.Policy(channel); set.Same(old) {
+			set = old
+			return desk.Change{}, nil
+		}
+		return desk.Change{Policies: []*desk.Policy{set}}, nil
+	})
+	return set, err
+}
+
+// ClearPolicy removes the reply policy that a channel has of its own, or, with the zero
+// id, the workspace's. It returns NotFound for an unknown channel.
+func (a *App) ClearPolicy(ctx context.Context, p Principal, channel desk.ID) error {
+	return a.update(ctx, p, desk.PolicyWrite, func(s *desk.Settings) (desk.Change, error) {
+		return desk.Change{RemovePolicy: s.OwnPolicy(channel)}, knownChannel(s, channel)
+	})
+}
+
+// Hours tells whether the policy in force on a channel has it open at an instant, nil for
+// now, and when that changes next; false if not in the days that parley looks ahead. It
+// returns NotFound for an unknown channel.
+func (a *App) Hours(p Principal, channel desk.ID, at *desk.Time) (open bool, until desk.Time, changes bool, err error) {
+	if err := knownChannel(p.Settings, channel); err != nil {
+		return false, 0, false, err
+	}
+	if at == nil {
+		now := a.now()
+		at = &now
+	}
+	var h *desk.Hours
+	if policy := p.Settings.Policy(channel); policy != nil {
+		h = policy.Hours
+	}
+	until, changes = h.Until(*at)
+	return h.Open(*at), until, changes, nil
+}

@@ -1,0 +1,168 @@
+package desk
+
+// What the reply policy does with an inbound message (contract-talk §5): whom it gives
+// the conversation, and which text is sent by itself.
+
+// A Load is what the choice of an assignee knows of a member.
+type Load struct {
+	Away   bool
+	Open   int   // open conversations that they hold, on all channels
+	Chosen int64 // the number of the policy's last choice of them; 0: never. No two are alike.
+}
+
+// Choose returns the member who gets the next conversation; false if nobody is eligible:
+// listed, available, and below the limit. loads are of the workspace's members.
+func (a *Assign) Choose(loads map[ID]Load) (ID, bool) {
+	if a == nil || a.Mode == AssignNone {
+		return ID{}, false
+	}
+	last := -1 // the place of whom the policy chose last
+	for i, id := range a.Members {
+		if l := loads[id]; l.Chosen > 0 && (last < 0 || l.Chosen > loads[a.Members[last]].Chosen) {
+			last = i
+		}
+	}
+	best, found := ID{}, false
+	for i := range a.Members {
+		id := a.Members[(last+1+i)%len(a.Members)]
+		if a.Mode == AssignLeastOpen {
+			id = a.Members[i]
+		}
+		l, member := loads[id]
+		if !member || l.Away || a.MaxOpen > 0 && l.Open >= a.MaxOpen {
+			continue
+		}
+		if a.Mode == AssignRoundRobin {
+			return id, true
+		}
+		if b := loads[best]; !found || l.Open < b.Open || l.Open == b.Open && l.Chosen < b.Chosen {
+			best, found = id, true
+		}
+	}
+	return best, found
+}
+
+// An Arrival is what the policy knows of an inbound message, after it was stored: a
+// conversation was opened for it if none was.
+type Arrival struct {
+	Known    bool // it was stored before
+	Reaction bool
+	Held     bool // an owner or a member holds the conversation
+	Open     bool // the hours of that moment
+}
+
+// Free tells whether the policy looks for somebody to give the conversation to.
+func (m Arrival) Free() bool { return !m.Known && !m.Reaction && !m.Held && m.Open }
+
+// An AutoKind says which text is sent by itself; "" is none.
+type AutoKind string
+
+// The kinds.
+const (
+	AutoAway   AutoKind = "away"
+	AutoQueued AutoKind = "queued"
+)
+
+// A Decision is what the policy does with a message.
+type Decision struct {
+	Assign bool     // to the member who was chosen
+	Reply  AutoKind // unless a Silence forbids it
+}
+
+// Answer is the table of the reply policy: what is done with a message, given whether
+// somebody was chosen for its conversation. The nil Policy does nothing.
+func (p *Policy) Answer(m Arrival, chosen bool) Decision {
+	switch {
+	case p == nil || m.Known || m.Reaction:
+		return Decision{}
+	case m.Held:
+		if !m.Open && p.AutoReply != nil && p.AutoReply.WhenHeld {
+			return Decision{Reply: AutoAway}
+		}
+		return Decision{}
+	case !m.Open:
+		return Decision{Reply: AutoAway}
+	case chosen:
+		return Decision{Assign: true}
+	}
+	return Decision{Reply: AutoQueued}
+}
+
+// Text is the text of a kind of automatic reply, "" for none.
+func (p *Policy) Text(kind AutoKind) string {
+	switch {
+	case p == nil || p.AutoReply == nil:
+		return ""
+	case kind == AutoAway:
+		return p.AutoReply.Away
+	case kind == AutoQueued:
+		return p.AutoReply.Queued
+	}
+	return ""
+}
+
+// Limits of automatic replies.
+const (
+	autoReplyAge   = Time(10 * 60 * 1000) // an older message gets none
+	afterReply     = Time(15 * 60 * 1000) // nor one so soon after a reply of a person
+	maxAutoReplies = 3                    // in a row, without such a reply
+	hour           = Time(60 * 60 * 1000)
+)
+
+// A Moment is what decides whether an automatic reply to a message may be sent.
+type Moment struct {
+	Now         Time
+	TS          Time // of the message
+	Text        string
+	Unsupported bool
+	OptedOut    bool
+	Unusable    bool // the channel is disabled or blocked
+	Closed      bool // the window
+	Replied     Time // when a person last replied on the channel, templates aside; 0: never
+	AutoReplied Time // when the last automatic reply was sent there; 0: never
+	InARow      int  // automatic replies since Replied
+}
+
+// A Silence says why there is no automatic reply; "" if there is one.
+type Silence string
+
+// The causes, in the order in which they are looked at.
+const (
+	SilentNoText      Silence = "no_text"
+	SilentChoice      Silence = "choice" // a stop or start word
+	SilentOptedOut    Silence = "opted_out"
+	SilentUnsupported Silence = "unsupported"
+	SilentChannel     Silence = "channel"
+	SilentWindow      Silence = "window"
+	SilentTooOld      Silence = "too_old"
+	SilentReplied     Silence = "recent_reply"
+	SilentEveryHours  Silence = "every_hours"
+	SilentInARow      Silence = "in_a_row"
+)
+
+// Silent says why an automatic reply of a kind is not sent; "" if it is.
+func (p *Policy) Silent(kind AutoKind, m Moment) Silence {
+	switch {
+	case p.Text(kind) == "":
+		return SilentNoText
+	case OptWord(m.Text) != OptNone:
+		return SilentChoice
+	case m.OptedOut:
+		return SilentOptedOut
+	case m.Unsupported:
+		return SilentUnsupported
+	case m.Unusable:
+		return SilentChannel
+	case m.Closed:
+		return SilentWindow
+	case m.Now-m.TS > autoReplyAge:
+		return SilentTooOld
+	case m.Replied > 0 && m.Now-m.Replied < afterReply:
+		return SilentReplied
+	case m.AutoReplied > 0 && m.Now-m.AutoReplied < Time(p.AutoReply.EveryHours)*hour:
+		return SilentEveryHours
+	case m.InARow >= maxAutoReplies:
+		return SilentInARow
+	}
+	return ""
+}

@@ -1,0 +1,270 @@
+package desk
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Policy says what happens to conversations that nobody holds: the reply policy of a
+// workspace, or of one of its channels, which replaces the workspace's as a whole
+// (contract-talk §5). The parts that are nil are off.
+type Policy struct {
+	Channel   ID // whose own it is; zero: the workspace's
+	Assign    *Assign
+	Hours     *Hours // nil: always open
+	AutoReply *AutoReply
+	UpdatedAt Time
+}
+
+// Assign says to whom conversations are given.
+type Assign struct {
+	Mode    AssignMode `json:"mode"`
+	Members []ID       `json:"members"`
+	MaxOpen int        `json:"max_open"` // 0: no limit
+}
+
+// An AssignMode says how one of several members is chosen.
+type AssignMode string
+
+// The modes.
+const (
+	AssignNone       AssignMode = "none"
+	AssignRoundRobin AssignMode = "round_robin"
+	AssignLeastOpen  AssignMode = "least_open"
+)
+
+// AutoReply are the texts that are sent by themselves; "" is none.
+type AutoReply struct {
+	Away       string `json:"away"`        // when it is closed
+	Queued     string `json:"queued"`      // when it is open, and nobody is there
+	EveryHours int    `json:"every_hours"` // to one person, at most one in so many
+	WhenHeld   bool   `json:"when_held"`   // away also if somebody holds the conversation
+}
+
+// Limits of a policy.
+const (
+	maxPolicyMembers  = 200
+	maxMaxOpen        = 1000
+	maxAutoReply      = 1024 // characters
+	maxEveryHours     = 168
+	defaultEveryHours = 12
+)
+
+// A PolicyInput is a policy as it was sent. A nil part is off.
+type PolicyInput struct {
+	Assign    *AssignInput
+	Hours     *HoursInput
+	AutoReply *AutoReplyInput
+}
+
+// An AssignInput is Assign as it was sent; members are ids or e-mails.
+type AssignInput struct {
+	Mode    *string
+	Members []string
+	MaxOpen *int64
+}
+
+// An AutoReplyInput is AutoReply as it was sent.
+type AutoReplyInput struct {
+	Away, Queued *string
+	EveryHours   *int64
+	WhenHeld     bool
+}
+
+// Check refuses what no workspace could store: InvalidRequest.
+func (in *PolicyInput) Check() error {
+	_, err := in.parse(func(string) (ID, bool) { return ID{}, false }, false)
+	return err
+}
+
+// Policy is what was sent as a policy of the workspace, or of a channel of it. It
+// returns InvalidRequest, also for a member who does not exist.
+func (in *PolicyInput) Policy(s *Settings, channel ID) (Policy, error) {
+	p, err := in.parse(func(ref string) (ID, bool) {
+		m := s.ResolveMember(ref)
+		if m == nil {
+			return ID{}, false
+		}
+		return m.ID, true
+	}, true)
+	p.Channel = channel
+	return p, err
+}
+
+// parse reads a policy. Members are looked up if they are known.
+func (in *PolicyInput) parse(member func(string) (ID, bool), known bool) (p Policy, err error) {
+	if in.Assign != nil {
+		if p.Assign, err = in.Assign.parse(member, known); err != nil {
+			return p, err
+		}
+	}
+	if in.Hours != nil {
+		if p.Hours, err = in.Hours.parse(); err != nil {
+			return p, err
+		}
+	}
+	if in.AutoReply != nil {
+		p.AutoReply, err = in.AutoReply.parse()
+	}
+	return p, err
+}
+
+func (in *AssignInput) parse(member func(string) (ID, bool), known bool) (*Assign, error) {
+	a := &Assign{Members: make([]ID, 0, len(in.Members))}
+	if in.Mode != nil {
+		a.Mode = AssignMode(*in.Mode)
+	}
+	switch a.Mode {
+	case AssignNone, AssignRoundRobin, AssignLeastOpen:
+	default:
+		return nil, InvalidAt("/assign/mode", "send none, round_robin or least_open")
+	}
+	if n := len(in.Members); n > maxPolicyMembers || n == 0 && a.Mode != AssignNone {
+		return nil, InvalidAt("/assign/members", "name 1 to %d members", maxPolicyMembers)
+	}
+	if n := in.MaxOpen; n != nil {
+		if *n < 1 || *n > maxMaxOpen {
+			return nil, InvalidAt("/assign/max_open", "send a whole number from 1 to %d, or null", maxMaxOpen)
+		}
+		a.MaxOpen = int(*n)
+	}
+	if !known {
+		return a, nil
+	}
+	for i, ref := range in.Members {
+		at := fmt.Sprintf("/assign/members/%d", i)
+		id, ok := member(ref)
+		if !ok {
+			return nil, InvalidAt(at, "no member of this workspace has this id or e-mail").Advise(ListMembers)
+		}
+		if slices.Contains(a.Members, id) {
+			return nil, InvalidAt(at, "this member is there twice")
+		}
+		a.Members = append(a.Members, id)
+	}
+	return a, nil
+}
+
+func (in *AutoReplyInput) parse() (*AutoReply, error) {
+	r := &AutoReply{EveryHours: defaultEveryHours, WhenHeld: in.WhenHeld}
+	for _, t := range []struct {
+		at   string
+		sent *string
+		text *string
+	}{{"/auto_reply/away", in.Away, &r.Away}, {"/auto_reply/queued", in.Queued, &r.Queued}} {
+		if t.sent == nil {
+			continue
+		}
+		if n := utf8.RuneCountInString(*t.sent); n > maxAutoReply || strings.TrimSpace(*t.sent) == "" {
+			return nil, InvalidAt(t.at, "give a text of 1 to %d characters, or null for none", maxAutoReply)
+		}
+		*t.text = *t.sent
+	}
+	if n := in.EveryHours; n != nil {
+		if *n < 1 || *n > maxEveryHours {
+			return nil, InvalidAt("/auto_reply/every_hours", "send a whole number from 1 to %d", maxEveryHours)
+		}
+		r.EveryHours = int(*n)
+	}
+	return r, nil
+}
+
+// changes are the names of the fields in which the policies in force of a workspace or a
+// channel differ; nil is none in force.
+func (p *Policy) changes(old *Policy) []string {
+	var none Policy
+	if p == nil {
+		p = &none
+	}
+	if old == nil {
+		old = &none
+	}
+	var f fields
+	f.add("assign", !p.Assign.equal(old.Assign))
+	f.add("auto_reply", (p.AutoReply == nil) != (old.AutoReply == nil) || p.AutoReply != nil && *p.AutoReply != *old.AutoReply)
+	f.add("channel_id", p.Channel != old.Channel)
+	f.add("hours", !p.Hours.equal(old.Hours))
+	return f
+}
+
+// Same tells whether two policies in force say the same.
+func (p *Policy) Same(q *Policy) bool { return p.changes(q) == nil }
+
+func (a *Assign) equal(b *Assign) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Mode == b.Mode && a.MaxOpen == b.MaxOpen && slices.Equal(a.Members, b.Members)
+}
+
+func (h *Hours) equal(b *Hours) bool {
+	if h == nil || b == nil {
+		return h == b
+	}
+	return h.TimeZone == b.TimeZone && maps.EqualFunc(h.Week, b.Week, slices.Equal) &&
+		slices.EqualFunc(h.Exceptions, b.Exceptions, func(a, b Exception) bool { return a.Date == b.Date && slices.Equal(a.Open, b.Open) })
+}
+
+// without is the policy without a member; nil if it does not name them.
+func (p *Policy) without(member ID) *Policy {
+	if p.Assign == nil || !slices.Contains(p.Assign.Members, member) {
+		return nil
+	}
+	less, assign := *p, *p.Assign
+	assign.Members = slices.DeleteFunc(slices.Clone(assign.Members), func(id ID) bool { return id == member })
+	less.Assign = &assign
+	return &less
+}
+
+// policiesWithout are the policies that name a member, without them, by channel.
+func (s *Settings) policiesWithout(member ID) (list []*Policy) {
+	for _, p := range s.policies {
+		if less := p.without(member); less != nil {
+			list = append(list, less)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Policy) int { return bytes.Compare(a.Channel[:], b.Channel[:]) })
+	return list
+}
+
+// ListBytes is the policy's size in a page.
+func (p *Policy) ListBytes() int {
+	n := recordRoom
+	if p.Assign != nil {
+		n += 40 * len(p.Assign.Members)
+	}
+	if h := p.Hours; h != nil {
+		const span = len(`["00:00","24:00"],`)
+		n += jsonBytes(h.TimeZone) + len(Weekdays)*(len(`"mon":[],`)+maxSpans*span) + len(h.Exceptions)*(len(`{"date":"2026-12-31","open":[]},`)+maxSpans*span)
+	}
+	if r := p.AutoReply; r != nil {
+		n += jsonBytes(r.Away) + jsonBytes(r.Queued)
+	}
+	return n
+}
+
+// WithPolicies adds the policies to settings that nobody shares yet.
+func (s *Settings) WithPolicies(list []Policy) *Settings {
+	s.policies = make(map[ID]*Policy, len(list))
+	for i := range list {
+		s.policies[list[i].Channel] = &list[i]
+	}
+	return s
+}
+
+// Policy is the policy in force on a channel, or, with the zero id, the workspace's. It
+// is nil if there is none.
+func (s *Settings) Policy(channel ID) *Policy {
+	if p := s.policies[channel]; p != nil {
+		return p
+	}
+	return s.policies[ID{}]
+}
+
+// OwnPolicy is the policy that a channel, or, with the zero id, the workspace has of its
+// own; nil if it has none.
+func (s *Settings) OwnPolicy(channel ID) *Policy { return s.policies[channel] }

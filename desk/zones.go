@@ -1,0 +1,54 @@
+package desk
+
+import (
+	"archive/zip"
+	_ "embed"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// zonesZip is lib/time/zoneinfo.zip of the Go distribution: all time zones of the IANA
+// database, 2025c. The zones of the machine are not used: nodes could differ in them.
+//
+//go:embed zones.zip
+var zonesZip string
+
+var zoneFiles = sync.OnceValue(func() *zip.Reader {
+	r, err := zip.NewReader(strings.NewReader(zonesZip), int64(len(zonesZip)))
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	return r
+})
+
+var zones sync.Map // of those that were asked for, by name: *time.Location
+
+// zone returns a time zone by its name in the IANA database, such as Europe/Istanbul, in
+// this very spelling; nil if there is none.
+func zone(name string) *time.Location {
+	if known, ok := zones.Load(name); ok {
+		return known.(*time.Location)
+	}
+	for _, f := range zoneFiles().File {
+		if f.Name != name || f.FileInfo().IsDir() {
+			continue
+		}
+		r, err := f.Open()
+		if err != nil {
+			panic(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			panic(err)
+		}
+		z, err := time.LoadLocationFromTZData(name, data)
+		if err != nil {
+			panic(err)
+		}
+		zones.Store(name, z)
+		return z
+	}
+	return nil
+}

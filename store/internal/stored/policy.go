@@ -1,0 +1,27 @@
+package stored
+
+import (
+	"parley/desk"
+
+	"github.com/go-json-experiment/json"
+)
+
+// A policy is a reply policy as it is stored: JSON, because it is only read as a whole.
+type policy struct {
+	Assign    *desk.Assign    `json:"assign,omitzero"`
+	Hours     *desk.Hours     `json:"hours,omitzero"`
+	AutoReply *desk.AutoReply `json:"auto_reply,omitzero"`
+}
+
+// PolicyText is a policy as it is stored.
+func PolicyText(p *desk.Policy) (string, error) {
+	text, err := json.Marshal(policy{p.Assign, p.Hours, p.AutoReply}, json.Deterministic(true))
+	return string(text), err
+}
+
+// Policy reads what PolicyText made.
+func Policy(channel desk.ID, text string, at desk.Time) (desk.Policy, error) {
+	var p policy
+	err := json.Unmarshal([]byte(text), &p)
+	return desk.Policy{Channel: channel, Assign: p.Assign, Hours: p.Hours, AutoReply: p.AutoReply, UpdatedAt: at}, err
+}
