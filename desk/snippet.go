@@ -71,13 +71,17 @@ func snippetPlaceholders() string {
 }
 
 // Fill returns the text with values in place of its placeholders. Those without a value
-// stay as they are written.
+// stay as they are written, and those with which the text would be too long to be sent.
 func (s *Snippet) Fill(values map[Binding]HintValue) string {
+	n := utf8.RuneCountInString(s.Text)
 	return snippetPlaceholder.ReplaceAllStringFunc(s.Text, func(found string) string {
-		if v := values[Binding(found[2:len(found)-2])].Value; v != "" {
-			return v
+		v := values[Binding(found[2:len(found)-2])].Value
+		then := n + utf8.RuneCountInString(v) - utf8.RuneCountInString(found)
+		if v == "" || then > maxSnippetText {
+			return found
 		}
-		return found
+		n = then
+		return v
 	})
 }
 

@@ -3,6 +3,7 @@ package desk_test
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"parley/desk"
 )
@@ -44,6 +45,16 @@ func TestNewSnippet(t *testing.T) {
 	}
 }
 
+// TestSnippet_Fill_bounded: long names can't make an answer of 500 of them huge.
+func TestSnippet_Fill_bounded(t *testing.T) {
+	t.Parallel()
+	s := desk.Snippet{Text: strings.Repeat("{{agent_name}}", 4096/len("{{agent_name}}"))}
+	name := strings.Repeat("語", 255)
+	if n := utf8.RuneCountInString(s.Fill(desk.HintValues(&desk.Member{Name: name}, "", ""))); n > 4096 || n < 4000 {
+		t.Errorf("%d characters", n)
+	}
+}
+
 func TestSnippet_Fill(t *testing.T) {
 	t.Parallel()
 	nora := &desk.Member{Name: "Nora  Diaz"}
@@ -57,6 +68,11 @@ func TestSnippet_Fill(t *testing.T) {
 		{"{{customer_last_name}}, {{agent_last_name}}", "Ada", nil, "{{customer_last_name}}, {{agent_last_name}}"},
 		{"{{customer_name}}", "{{agent_name}}", nora, "{{agent_name}}"},
 		{"no placeholder $1", "Ada", nora, "no placeholder $1"},
+		// Who sends it has 4,096 characters: what does not fit stays.
+		{strings.Repeat("x", 4060) + "{{customer_name}} {{customer_name}}", strings.Repeat("ü", 36), nil,
+			strings.Repeat("x", 4060) + "{{customer_name}} {{customer_name}}"},
+		{strings.Repeat("x", 4060) + "{{customer_name}} {{customer_name}}", strings.Repeat("ü", 18), nil,
+			strings.Repeat("x", 4060) + strings.Repeat("ü", 18) + " {{customer_name}}"},
 	} {
 		s := desk.Snippet{Text: c.text}
 		if got := s.Fill(desk.HintValues(c.agent, c.customer, desk.FromContact)); got != c.want {
