@@ -126,6 +126,7 @@ func TestPostgres(t *testing.T) {
 		"TestSendReplays": TestSendReplays, "TestSendRevoked": TestSendRevoked, "TestSendStores": TestSendStores,
 		"TestSettingsBetween": TestSettingsBetween, "TestStream": TestStream, "TestStreamEnds": TestStreamEnds, "TestTemplates": TestTemplates, "TestTemplatesAtOnce": TestTemplatesAtOnce,
 		"TestTemplatesChange": TestTemplatesChange, "TestUnauthorizedIsTheSameBytes": TestUnauthorizedIsTheSameBytes,
+		"TestMedia": TestMedia, "TestMediaRanges": TestMediaRanges, "TestMediaRefused": TestMediaRefused,
 		"TestWebhooks": TestWebhooks, "TestWebhookRefused": TestWebhookRefused,
 	} {
 		t.Run(name, test)

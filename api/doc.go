@@ -17,6 +17,7 @@
 //	talk.go           how conversations stand, marking them as read, the inbox
 //	notes.go          notes on conversations
 //	events.go         GET /events, as pages and as a stream; GET /me
+//	media.go          files: uploads, records, content
 //	send.go           POST /conversations/outbound
 //	attempts.go       attempts to send, and releasing those in doubt
 //	canonical.go      the canonical form of a JSON value, to compare bodies

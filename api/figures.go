@@ -22,6 +22,8 @@ var (
 	hookLag      = prometheus.NewDesc("parley_webhook_lag_seconds", "Age of the oldest event that is not delivered to an endpoint which this process serves.", nil, nil)
 	hookStates   = prometheus.NewDesc("parley_webhook_endpoints", "Webhooks, by state.", []string{"state"}, nil)
 	clockAhead   = prometheus.NewDesc("parley_clock_ahead_seconds", "How far this server's clock is ahead of the database's.", nil, nil)
+	mediaFetches = prometheus.NewDesc("parley_media_fetches_total", "Tries of this process to fetch files of inbound messages, by result.", []string{"result"}, nil)
+	mediaWaiting = prometheus.NewDesc("parley_media_waiting", "Files that are still to be fetched.", nil, nil)
 	bytesOfDB    = prometheus.NewDesc("parley_database_bytes", "Size of the database, with its log.", nil, nil)
 )
 
@@ -31,7 +33,7 @@ type figures struct{ app *app.App }
 
 // Describe implements prometheus.Collector.
 func (figures) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{channelUp, callbackAge, sendsTotal, sendsInDoubt, inboundWaits, eventsTotal, eventStreams, hookAttempts, hookLag, hookStates, clockAhead, bytesOfDB} {
+	for _, d := range []*prometheus.Desc{channelUp, callbackAge, sendsTotal, sendsInDoubt, inboundWaits, eventsTotal, eventStreams, hookAttempts, hookLag, hookStates, clockAhead, mediaFetches, mediaWaiting, bytesOfDB} {
 		to <- d
 	}
 }
@@ -54,6 +56,11 @@ func (f figures) Collect(to chan<- prometheus.Metric) {
 		put(hookAttempts, prometheus.CounterValue, float64(n), cmp.Or(result, "delivered"))
 	}
 	put(hookLag, prometheus.GaugeValue, f.app.WebhookLag().Seconds())
+	fetches := f.app.FetchCounts()
+	put(mediaFetches, prometheus.CounterValue, float64(fetches.Ready), "ready")
+	put(mediaFetches, prometheus.CounterValue, float64(fetches.Again), "again")
+	put(mediaFetches, prometheus.CounterValue, float64(fetches.Failed), "failed")
+	put(mediaFetches, prometheus.CounterValue, float64(fetches.Storage), "storage")
 	put(clockAhead, prometheus.GaugeValue, f.app.ClockAhead().Seconds())
 	g, err := f.app.Gauges(context.Background())
 	if err != nil {
@@ -61,6 +68,7 @@ func (f figures) Collect(to chan<- prometheus.Metric) {
 	}
 	put(sendsInDoubt, prometheus.GaugeValue, float64(g.InDoubt))
 	put(inboundWaits, prometheus.GaugeValue, float64(g.Waiting))
+	put(mediaWaiting, prometheus.GaugeValue, float64(g.Media))
 	put(hookStates, prometheus.GaugeValue, float64(g.WebhooksActive), "active")
 	put(hookStates, prometheus.GaugeValue, float64(g.WebhooksFailing), "failing")
 	put(hookStates, prometheus.GaugeValue, float64(g.WebhooksDisabled), "disabled")

@@ -155,7 +155,11 @@ func appendMessage(b []byte, m *desk.Message, s *desk.Settings) []byte {
 	b = append(append(b, `,"kind":"`...), m.Kind...)
 	b = appendAuthor(append(b, `","author":`...), s.Named(m.Author))
 	b = appendID(append(b, `,"reply_to":`...), m.ReplyTo)
-	b = append(b, `,"attachments":[],"content":`...)
+	b = append(b, `,"attachments":[`...)
+	if m.Attachment != nil {
+		b = appendAttachment(b, m.Attachment)
+	}
+	b = append(b, `],"content":`...)
 	return append(appendContent(b, m.Content), '}')
 }
 

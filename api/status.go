@@ -59,6 +59,10 @@ func errorHeaders(h http.Header, e *desk.Error) {
 		h["Www-Authenticate"] = []string{"Bearer"}
 	case desk.RateLimited, desk.Unavailable, desk.ProviderUnavailable, desk.SendInProgress, desk.SendOutcomeUnknown:
 		h["Retry-After"] = []string{strconv.Itoa(cmp.Or(e.RetryAfter, retryAfter))}
+	case desk.MediaUnavailable:
+		if e.RetryAfter > 0 {
+			h["Retry-After"] = []string{strconv.Itoa(e.RetryAfter)}
+		}
 	}
 }
 

@@ -98,6 +98,7 @@ type Gauges struct {
 	InDoubt  int64     // attempts of unknown outcome
 	Waiting  int64     // inbound items that are not processed yet
 	Bytes    int64     // of the database, with its log
+	Media    int64     // files that are still to be fetched
 	Channels []ChannelGauge
 
 	// Webhooks by their state; a failing one is enabled, and has failed ten times or

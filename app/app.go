@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/cipher"
 	"crypto/hmac"
@@ -34,6 +35,7 @@ type Deps struct {
 	Secret    []byte                         // the installation's secret key, 32 bytes
 	Log       *slog.Logger
 	Bounds    Bounds // of a send; 0 means the default
+	MaxMedia  int64  // the greatest size of a file in bytes; 0: DefaultMaxMedia
 
 	AddressRefused func(netip.Addr) bool // addresses to which no webhook may go; nil: none
 	PlainHTTP      bool                  // webhooks may go to http URLs, too
@@ -64,6 +66,9 @@ type App struct {
 	eventKey   []byte // signs ids of events
 	followers  followers
 	events     *eventCounts
+	maxMedia   int64
+	transfers  transfers
+	fetching   fetching
 	vault      cipher.AEAD // of secrets
 	hookRules  desk.WebhookRules
 	known      known
@@ -92,7 +97,7 @@ type App struct {
 func New(d Deps) *App {
 	a := &App{
 		providers: d.Providers, answer: d.Answer, clock: d.Now, uptime: d.Uptime, newID: d.NewID, random: d.Random,
-		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), hookRules: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
+		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), maxMedia: cmp.Or(d.MaxMedia, DefaultMaxMedia), hookRules: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
 		hashing: make(chan struct{}, 1), drained: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if a.uptime == nil {

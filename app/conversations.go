@@ -284,6 +284,9 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 	if in.Echo {
 		m.Direction, m.Delivery = desk.Outbound, desk.Sent
 	}
+	if m.Media, err = a.keepMedia(tx, m, in.Media); err != nil {
+		return nil, err
+	}
 	if c.Status == desk.StatusOpen || in.Kind != desk.KindReaction {
 		c.Note(m)
 	}

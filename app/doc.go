@@ -27,6 +27,8 @@
 //	settle.go         all the ways in which an attempt ends
 //	inbound.go        processes inbound items, update by update
 //	agenda.go         which workspaces have inbound items, and when the first is due
+//	media.go         files: uploads, downloads, what is deleted with time
+//	fetch.go         fetching the files of inbound messages
 //	sweep.go          finds attempts whose process died; deletes what has expired
 //	sync.go           which template libraries are fetched again
 //	callbacks.go      callbacks of providers, from the request to their effects

@@ -22,3 +22,8 @@ func (a *App) HoldFollowers(ws desk.ID, n int) {
 func (a *App) WebhookSecrets(ws desk.ID, w *desk.Webhook, now desk.Time) ([][]byte, error) {
 	return a.webhookSecrets(ws, w, now)
 }
+
+// HandOver gives a file to the provider of a channel.
+func (a *App) HandOver(ctx context.Context, at Access, talker Talker, m *desk.Media) (string, error) {
+	return a.handOver(ctx, at, talker, m)
+}

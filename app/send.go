@@ -15,6 +15,7 @@ type Bounds struct {
 	FirstByte time.Duration // from the claim until the first byte is sent; default 5 s
 	Provider  time.Duration // of the call to the provider; default 20 s
 	Margin    time.Duration // added to leases, for inexact clocks and schedulers; default 5 s
+	Fetch     time.Duration // of the lease with which a process fetches a file; default 1 min
 	Wait      time.Duration // how long to wait for another call with the same key; default 25 s
 }
 
@@ -22,7 +23,7 @@ func (b Bounds) orDefaults() Bounds {
 	for _, d := range []struct {
 		bound *time.Duration
 		value time.Duration
-	}{{&b.FirstByte, 5 * time.Second}, {&b.Provider, 20 * time.Second}, {&b.Margin, 5 * time.Second}, {&b.Wait, 25 * time.Second}} {
+	}{{&b.FirstByte, 5 * time.Second}, {&b.Provider, 20 * time.Second}, {&b.Margin, 5 * time.Second}, {&b.Wait, 25 * time.Second}, {&b.Fetch, fetchLease}} {
 		if *d.bound == 0 {
 			*d.bound = d.value
 		}

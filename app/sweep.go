@@ -46,14 +46,14 @@ func (a *App) ForgetAlone(ctx context.Context) error {
 }
 
 // Forget deletes expired attempts and their keys, early statuses of unknown messages,
-// bodies of old callbacks, expired sessions and sign-in links, old counts of messages, and
-// expired places in the pace.
+// bodies of old callbacks, unused uploads, expired sessions and sign-in links, old counts
+// of messages, and expired places in the pace.
 func (a *App) Forget(ctx context.Context) error {
 	workspaces, err := a.store.Workspaces(ctx)
 	if err != nil {
 		return err
 	}
-	failed := []error{a.store.ForgetPace(ctx, desk.ID{}, longestThrottle)}
+	failed := []error{a.store.ForgetPace(ctx, desk.ID{}, longestThrottle), a.store.DropDrafts(ctx, draftLife)}
 	for _, w := range workspaces {
 		if ctx.Err() != nil {
 			break
@@ -96,6 +96,9 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 		return err
 	}
 	if err := a.forgetDeliveries(ctx, ws); err != nil {
+		return err
+	}
+	if err := a.forgetUploads(ctx, ws); err != nil {
 		return err
 	}
 	if err := a.store.ForgetAccess(ctx, ws, a.now()); err != nil {

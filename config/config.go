@@ -25,6 +25,8 @@ const (
 type Storage struct {
 	Dir string // the data directory
 	URL string // of the PostgreSQL database; "" means SQLite in the directory
+
+	Media string // with PostgreSQL, the directory of the content of files; "": the database has it
 }
 
 // NewStorage takes the data directory and the database's URL, which may be empty.

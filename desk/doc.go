@@ -30,6 +30,8 @@
 //	conversation.go  conversations: statuses, lists, what is unread, who waits
 //	message.go       messages: kinds, authors, delivery statuses
 //	window.go        until when a person can be answered freely
+//	media.go         files: kinds, names, which can be sent
+//	sniff.go         the type of a file, by its content
 //	send.go          a send: request, plan, attempt and outcome
 //	policy.go        the reply policy, as it is configured
 //	hours.go         when a team answers, by the wall clock of a time zone

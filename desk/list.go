@@ -100,6 +100,9 @@ func (m *Message) ListBytes() int {
 	if m.Failure != nil {
 		n += jsonBytes(m.Failure.Title) + jsonBytes(m.Failure.Fix)
 	}
+	if !m.Media.IsZero() {
+		n += attachmentRoom // the record may not be read yet
+	}
 	if c := m.Content; c != nil {
 		for _, v := range c.Buttons {
 			n += recordRoom + jsonBytes(v.ID) + jsonBytes(v.Title)

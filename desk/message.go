@@ -54,6 +54,8 @@ type Message struct {
 	Kind           MessageKind
 	Author         Author   // zero: a person wrote it to us, or somebody typed it in the phone app
 	ReplyTo        ID       // the message that it quotes or reacts to; zero: none, or not known
+	Media          ID       // its file; zero: none
+	Attachment     *Media   // that file's record, in lists and events; nil: it is gone
 	Content        *Content // what its kind has besides the text; nil: nothing
 }
 

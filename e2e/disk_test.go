@@ -3,7 +3,9 @@
 package e2e_test
 
 import (
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -268,5 +271,63 @@ func (f *fault) all(t *testing.T) {
 		if there[name] != acked {
 			t.Errorf("contact %s is there: %t; it was acknowledged: %t", name, there[name], acked)
 		}
+	}
+}
+
+// On a full disk an upload is refused, and leaves nothing; when there is space, it is
+// stored.
+func TestMediaOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	small := t.TempDir()
+	if err := syscall.Mount("parley-e2e", small, "tmpfs", 0, "size=40m"); err != nil {
+		t.Skipf("mounting needs root (%v)", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	ballast := filepath.Join(small, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 20<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(small, "data")
+	_, key := newWorkspace(t, dir)
+	s := serve(t, dir)
+	content := strings.Repeat("0123456789abcdef", 2<<16)
+	var refused atomic.Int64
+	together(20, func(i int) {
+		status, answer := s.call(t, key, "POST", "/media", fmt.Sprint(i)+content)
+		switch status {
+		case 201:
+		case 503:
+			refused.Add(1)
+		default:
+			t.Errorf("upload %d: %d %s", i, status, answer)
+		}
+	})
+	if refused.Load() == 0 {
+		t.Fatal("the disk was never full")
+	}
+	err := filepath.WalkDir(filepath.Join(dir, "media"), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		sum := sha256.Sum256(b)
+		if d.Name() != hex.EncodeToString(sum[:]) {
+			t.Errorf("%s has other bytes", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	status, answer := s.call(t, key, "POST", "/media", content)
+	if status != 201 {
+		t.Fatalf("once there is space: %d %s", status, answer)
+	}
+	id := decode[struct{ Data struct{ ID string } }](t, []byte(answer)).Data.ID
+	if _, got := s.call(t, key, "GET", "/media/"+id+"/content", ""); got != content {
+		t.Errorf("%d bytes come back", len(got))
 	}
 }

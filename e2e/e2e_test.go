@@ -46,6 +46,7 @@
 //	whatsapp_test.go     a WhatsApp number, with a simulator as the provider
 //	outage_test.go       a PostgreSQL that stops under load
 //	durable_test.go      the syncs behind an answer, counted
+//	media_test.go        files: hostile ones in a browser, large ones, memory
 //	memory_test.go       requests that use much memory, and how long others wait
 //	bodies_test.go       bodies that are announced and not sent, or that stop
 //	neighbours_test.go   batches and single requests together, revocations, slow clients

@@ -26,7 +26,10 @@ import (
 var migrateContacts = flag.Int("migrate-contacts", 300, "how many contacts of each workspace TestMigrate copies")
 
 // A migratedWorkspace is one with something of everything.
-type migratedWorkspace struct{ id, key, channel string }
+type migratedWorkspace struct {
+	id, key, channel string
+	media            []string
+}
 
 const (
 	migrateTemplates = `{"name":"hello","language":"en_US","category":"UTILITY","status":"APPROVED","components":[{"type":"BODY","text":"Hello {{1}}, ünï – \"quoted\"."}]}
@@ -100,6 +103,9 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	waitFor(t, "a delivery to fail", func() bool {
 		return strings.Contains(string(c.must(t, 200, "GET", "/webhooks/"+hook+"/deliveries", "")), "restarting")
 	})
+	for _, content := range []string{"a text", strings.Repeat("a long one ", 200_000), "a text"} {
+		w.media = append(w.media, decode[struct{ Data struct{ ID string } }](t, c.must(t, 201, "POST", "/media?name=a.txt", content)).Data.ID)
+	}
 	conversations := decode[struct{ Data []struct{ ID string } }](t, c.must(t, 200, "GET", "/conversations", "")).Data
 	c.must(t, 200, "PUT", "/conversations/"+conversations[0].ID+"/status", `{"status":"closed"}`)
 	c.must(t, 200, "PUT", "/conversations/"+conversations[1].ID+"/assignee", `{"member":"`+members[0]+`"}`)
@@ -156,6 +162,10 @@ func (w migratedWorkspace) answers(t *testing.T, s *server) map[string]string {
 	for _, path := range []string{"/attributes", "/attributes?archived=true", "/templates", "/snippets", "/policy", "/channels"} {
 		all[path] = string(c.must(t, 200, "GET", path, ""))
 	}
+	for _, id := range w.media {
+		all[id] = string(c.must(t, 200, "GET", "/media/"+id, ""))
+		all[id+" content"] = string(c.must(t, 200, "GET", "/media/"+id+"/content", ""))
+	}
 	pages("/members?limit=1")
 	for i, id := range pages("/contacts?limit=70") {
 		if i%10 == 0 {
@@ -195,6 +205,9 @@ func leaveReports(t *testing.T, db *sql.DB) {
 		`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure)
 			SELECT workspace_id, id, 'x', 4900000000000, 'delivered', randomblob(16), '' FROM channels`,
 		`INSERT INTO callbacks (workspace_id, received_at, id, channel_id, body) SELECT workspace_id, 4900000000000, id, id, randomblob(4 << 20) FROM channels`,
+		`INSERT INTO media_jobs (workspace_id, media_id, channel_id, contact_id, conversation_id, message_id, message_ts, ref, mime, size, sha256, tries, due_at, holder, ended)
+			SELECT workspace_id, id, id, id, id, id, 1, 'ref', '', 0, x'', 3, 9223372036854775807, x'00000000000000000000000000000000', 1 FROM channels`,
+		`INSERT INTO media_refs (workspace_id, media_id, channel_id, ref, at) SELECT workspace_id, id, id, 'ref', 1 FROM media`,
 		`INSERT INTO sessions (workspace_id, hash, member_id, begun_at, expires_at, data) SELECT workspace_id, hex(id), id, 1, 4900000000000, x'00ff' FROM members`,
 		`INSERT INTO member_access (workspace_id, member_id, password, seen_at) SELECT workspace_id, id, 'hash', 1 FROM members`,
 		`INSERT INTO daily (workspace_id, day, kind, key, label, n) SELECT workspace_id, 50000, 'sent', hex(id), '', 1 FROM channels`,

@@ -34,6 +34,12 @@ type App interface {
 	LookAtClock(ctx context.Context) error
 	CountDays(ctx context.Context) error
 
+	// FetchMedia fetches the files of inbound messages until ctx ends. DropContents deletes
+	// content that no file has any more, and ForgetMedia the content of files of an age.
+	FetchMedia(ctx context.Context)
+	DropContents(ctx context.Context) error
+	ForgetMedia(ctx context.Context, age time.Duration) error
+
 	// Deliver delivers events to webhooks until ctx ends.
 	Deliver(ctx context.Context)
 
@@ -53,16 +59,17 @@ const (
 	countEvery  = 15 * time.Second // messages by day
 	lastUses    = 5 * time.Second  // for the uses of keys that are left when the process stops
 	eventsEvery = time.Second
-	syncEvery   = time.Minute // looks for old libraries
+	dropsEvery  = 20 * time.Second // content of erased files
+	syncEvery   = time.Minute      // looks for old libraries
 	// syncPause is how long reports of changed templates are collected before the
 	// templates are fetched.
 	syncPause = 2 * time.Second
 )
 
 // Run runs all schedules until the context ends, and returns when no step is under way;
-// steps are short. It never sends. keepEvents is how long events stay in the feed; 0: for
-// ever.
-func Run(ctx context.Context, a App, keepEvents time.Duration, log *slog.Logger) {
+// steps are short. It never sends. keepEvents is how long events stay in the feed, and
+// keepMedia how long the content of files stays; 0: for ever.
+func Run(ctx context.Context, a App, keepEvents, keepMedia time.Duration, log *slog.Logger) {
 	r := runner{a, log}
 	var all sync.WaitGroup
 	all.Go(func() { r.inbound(ctx) })
@@ -79,10 +86,16 @@ func Run(ctx context.Context, a App, keepEvents time.Duration, log *slog.Logger)
 	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.LookAtClock, nil) })
 	all.Go(func() { r.every(ctx, syncEvery, "fetch templates", a.SyncStale, a.TemplatesNoted()) })
 	all.Go(func() { a.Deliver(ctx) })
+	all.Go(func() { a.FetchMedia(ctx) })
+	all.Go(func() { r.every(ctx, dropsEvery, "drop content of files", a.DropContents, nil) })
 	all.Go(func() { r.every(ctx, eventsEvery, "look for events", a.LookForEvents, nil) })
 	if keepEvents > 0 {
 		forget := func(ctx context.Context) error { return a.ForgetEvents(ctx, keepEvents) }
 		all.Go(func() { r.every(ctx, dropEvery(keepEvents), "forget events", forget, nil) })
+	}
+	if keepMedia > 0 {
+		forget := func(ctx context.Context) error { return a.ForgetMedia(ctx, keepMedia) }
+		all.Go(func() { r.every(ctx, forgetEvery, "forget media", forget, nil) })
 	}
 	all.Wait()
 }

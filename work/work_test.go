@@ -60,6 +60,8 @@ func (f *fake) InboundDue() (list []desk.ID, next time.Duration) {
 func (f *fake) InboundNoted() <-chan struct{}   { return f.noted }
 func (f *fake) TemplatesNoted() <-chan struct{} { return f.stale }
 
+func (f *fake) FetchMedia(ctx context.Context) { <-ctx.Done() }
+
 func (f *fake) Deliver(ctx context.Context) { <-ctx.Done() }
 
 func (f *fake) TakeInbound(_ context.Context, ws desk.ID) error {
@@ -98,6 +100,10 @@ func (f *fake) CountDays(context.Context) error      { return f.did("count") }
 func (f *fake) StoreKeyUses(context.Context) error   { return f.did("uses") }
 func (f *fake) LookAtClock(context.Context) error    { return f.did("clock") }
 func (f *fake) LookForEvents(context.Context) error  { return f.did("events") }
+func (f *fake) DropContents(context.Context) error   { return f.did("drop") }
+func (f *fake) ForgetMedia(context.Context, time.Duration) error {
+	return f.did("forget media")
+}
 func (f *fake) ForgetEvents(context.Context, time.Duration) error {
 	return f.did("forget events")
 }
@@ -107,7 +113,7 @@ func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {
 	ctx, stop := context.WithTimeout(context.Background(), d)
 	defer stop()
 	began := time.Now()
-	work.Run(ctx, f, time.Hour, log)
+	work.Run(ctx, f, time.Hour, time.Hour, log)
 	return time.Since(began) - d
 }
 
@@ -164,7 +170,7 @@ func TestSchedules(t *testing.T) {
 			f.stale <- struct{}{}
 		}()
 		f.during(time.Hour-time.Millisecond, slog.New(slog.NewTextHandler(log, nil)))
-		want := map[string]int{"events": 3600, "forget events": 20, "look": 720, "sweep": 3600, "forget": 1, "clock": 60, "count": 240, "uses": 61, "sync": 61}
+		want := map[string]int{"events": 3600, "forget events": 20, "look": 720, "sweep": 3600, "forget": 1, "clock": 60, "count": 240, "uses": 61, "sync": 61, "drop": 180, "forget media": 1}
 		if !maps.Equal(f.count, want) {
 			t.Errorf("%v, want %v", f.count, want)
 		}

@@ -19,6 +19,7 @@ import (
 const (
 	contentType = "application/json; charset=utf-8"
 	eventStream = "text/event-stream"
+	anyBytes    = "*/*" // of a body that is no JSON
 	requestID   = "X-Request-Id"
 	maxDepth    = 32 // the deepest nesting that a request body may have
 )
@@ -45,7 +46,7 @@ func (d *Document) check(req *http.Request, reqBody []byte, status int, header h
 	if a == nil {
 		return errors.New("the description has no such operation: only 401, 404 for an unknown path and 405 for a known one are allowed")
 	}
-	if err := a.check(header, body, head, status != http.StatusNoContent); err != nil {
+	if err := a.check(header, body, head, typed(status)); err != nil {
 		return err
 	}
 	switch {
@@ -195,13 +196,22 @@ func checkForbidden(body []byte, permissions []string) error {
 	return nil
 }
 
+// typed tells whether an answer with a status has a Content-Type.
+func typed(status int) bool {
+	switch status {
+	case http.StatusNoContent, http.StatusNotModified, http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable:
+		return false
+	}
+	return true
+}
+
 // check checks headers and body of an answer. typed is false for answers without a
 // Content-Type.
 func (a *answer) check(header http.Header, body []byte, head, typed bool) error {
 	if header.Get(requestID) == "" {
 		return fmt.Errorf("%s is missing", requestID)
 	}
-	if got := header.Get("Content-Type"); typed && got != contentType && (!a.stream || got != eventStream) {
+	if got := header.Get("Content-Type"); typed && !a.bytes && got != contentType && (!a.stream || got != eventStream) {
 		return fmt.Errorf("Content-Type is %q", got)
 	}
 	for _, h := range a.headers {
@@ -215,6 +225,9 @@ func (a *answer) check(header http.Header, body []byte, head, typed bool) error 
 		if err := h.check(text); err != nil {
 			return err
 		}
+	}
+	if a.bytes {
+		return nil
 	}
 	if a.schema == nil || head {
 		if len(body) > 0 {

@@ -71,6 +71,7 @@ type parameter struct {
 type answer struct {
 	schema  *jsonschema.Schema // nil if the answer has no body
 	stream  bool               // it may also be an event stream
+	bytes   bool               // it is no JSON, but any bytes
 	headers []*parameter
 }
 
@@ -173,7 +174,9 @@ func (d *Document) operation(path, method string) (*operation, error) {
 	if err := d.parameters(op, at, source); err != nil {
 		return nil, err
 	}
-	if _, ok := source["requestBody"]; ok {
+	body, _ := source["requestBody"].(map[string]any)
+	content, _ := body["content"].(map[string]any)
+	if _, bytes := content[anyBytes]; body != nil && !bytes {
 		schema := pointer(at, "requestBody", "content", "application/json", "schema")
 		if op.body, err = d.compile(schema); err != nil {
 			return nil, err
@@ -242,8 +245,14 @@ func (d *Document) answer(at string) (*answer, error) {
 		return nil, err
 	}
 	a := &answer{}
-	if content, ok := source["content"].(map[string]any); ok {
+	content, _ := source["content"].(map[string]any)
+	if content != nil {
 		_, a.stream = content[eventStream]
+		if _, a.bytes = content[anyBytes]; a.bytes {
+			content = nil
+		}
+	}
+	if content != nil {
 		if a.schema, err = d.compile(pointer(at, "content", "application/json", "schema")); err != nil {
 			return nil, err
 		}

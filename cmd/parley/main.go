@@ -20,6 +20,7 @@
 //	sandbox.go     parley sandbox inbound
 //	attempt.go     parley attempt list, release
 //	events.go      parley events tail
+//	media.go       parley media list, retry
 //	mcp.go         parley mcp: an assistant's tools, over standard input and output
 //	migrate.go     parley migrate: from SQLite to PostgreSQL
 //	version.go     parley version
@@ -67,6 +68,7 @@ type cli struct {
 	Template  templateCmd  `cmd:"" help:"Templates: the messages that the provider has reviewed."`
 	Sandbox   sandboxCmd   `cmd:"" help:"Simulate what happens at a sandbox channel's provider."`
 	Attempt   attemptCmd   `cmd:"" help:"Attempts: the outcome of each send."`
+	Media     mediaCmd     `cmd:"" help:"Media: the files that were sent and received."`
 	Events    eventsCmd    `cmd:"" help:"Events: what has changed in a workspace."`
 	MCP       mcpCmd       `cmd:"" name:"mcp" help:"Let an assistant use parley, over standard input and output."`
 	Migrate   migrateCmd   `cmd:"" help:"Copy an installation from SQLite to PostgreSQL."`

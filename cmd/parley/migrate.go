@@ -10,12 +10,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"parley/config"
+	"parley/desk"
 	"parley/store/postgres"
 	"parley/store/sqlite"
 
@@ -81,6 +83,7 @@ func (c *migrateCmd) Run(ctx context.Context, s *session) (err error) {
 	m.from, err = config.NewStorage(string(c.From), "")
 	if err == nil {
 		m.to, err = config.NewStorage("", string(c.To))
+		m.to.Media = s.flags.Media
 	}
 	if err != nil {
 		return err
@@ -141,7 +144,7 @@ func (m *migration) run(ctx context.Context) (tables []migratedTable, fingerprin
 	if fingerprint == "" {
 		return nil, "", fmt.Errorf("%s holds no installation to copy", m.from)
 	}
-	to, err := postgres.Open(ctx, postgres.Config{URL: m.to.URL, MaxConns: max(2, m.to.MaxConns())})
+	to, err := postgres.Open(ctx, postgres.Config{URL: m.to.URL, Media: m.to.Media, MaxConns: max(2, m.to.MaxConns())})
 	if errors.As(err, new(*pgconn.ConnectError)) {
 		return nil, "", fmt.Errorf("open %s (does the server run, and is the URL in --to right?): %w", m.to, err)
 	}
@@ -156,6 +159,9 @@ func (m *migration) run(ctx context.Context) (tables []migratedTable, fingerprin
 				if err := m.copy(ctx, t, source, target); err != nil {
 					return err
 				}
+			}
+			if err := m.copyContent(ctx, from, source, target); err != nil {
+				return err
 			}
 			hour, err := source.Hour()
 			if err == nil {
@@ -193,6 +199,35 @@ func (m *migration) copy(ctx context.Context, t sqlite.Table, source *sqlite.Exp
 		}
 		n, last = n+len(rows), rows[len(rows)-1][:t.Key]
 		m.step("copied", t.Name, n)
+	}
+}
+
+// copyContent copies the content of files that is not copied yet, and reads all of it
+// again on the other side.
+func (m *migration) copyContent(ctx context.Context, from *sqlite.Store, source *sqlite.Export, target *postgres.Import) error {
+	at := slices.IndexFunc(sqlite.Tables(), func(t sqlite.Table) bool { return t.Name == "media_contents" })
+	t := sqlite.Tables()[at]
+	for last, n := []any(nil), 0; ; {
+		rows, err := source.Page(t, last, m.batch)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, row := range rows {
+			ws, sum, unused := row[0].([]byte), row[1].([]byte), row[3] != int64(0)
+			err := target.PutContent(ctx, ws, sum, func() (io.ReadCloser, error) { return from.Content(ws, sum) })
+			if unused && desk.IsType(err, desk.NotFound) {
+				continue // it is being deleted
+			}
+			if err == nil {
+				err = target.CheckContent(ctx, ws, sum)
+			}
+			if err != nil {
+				return fmt.Errorf("the content %x of a file: %w", sum, err)
+			}
+			n++
+			m.step("copied", "content of files", n)
+		}
+		last = rows[len(rows)-1][:t.Key]
 	}
 }
 

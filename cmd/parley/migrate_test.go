@@ -123,7 +123,7 @@ func TestMigrateResumes(t *testing.T) {
 	tables := m.ask(t, `SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public'`)
 	for _, name := range tables {
 		copied := slices.ContainsFunc(sqlite.Tables(), func(t sqlite.Table) bool { return t.Name == name })
-		if !copied && !slices.Contains([]string{"goose_db_version", "installation", "event_counters", "leases", "pace", "uptime", "claim_rules"}, name) {
+		if !copied && !slices.Contains([]string{"goose_db_version", "installation", "event_counters", "leases", "pace", "uptime", "claim_rules", "media_chunks", "media_drafts"}, name) {
 			t.Errorf("the table %s is filled by nothing", name)
 		}
 	}
@@ -231,7 +231,7 @@ func TestMigrateShared(t *testing.T) {
 	if shares := m.ask(t, `SELECT share::text FROM claims ORDER BY 1`); !slices.Equal(shares, []string{"0", "1"}) {
 		t.Errorf("the shares are %v", shares)
 	}
-	in, err := open(t.Context(), config.Storage{Dir: m.dir, URL: m.database}, slog.New(slog.DiscardHandler), makesNot, poster.Config{}, desk.DefaultDeliveryRules())
+	in, err := open(t.Context(), config.Storage{Dir: m.dir, URL: m.database}, slog.New(slog.DiscardHandler), makesNot, poster.Config{}, desk.DefaultDeliveryRules(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestMigrateRefuses(t *testing.T) {
 	t.Run("another installation's database", func(t *testing.T) {
 		t.Parallel()
 		m, other := newMigrationTest(t, 1), newMigrationTest(t, 0)
-		there, err := open(t.Context(), config.Storage{Dir: other.dir, URL: m.database}, slog.New(slog.DiscardHandler), makes, poster.Config{}, desk.DefaultDeliveryRules())
+		there, err := open(t.Context(), config.Storage{Dir: other.dir, URL: m.database}, slog.New(slog.DiscardHandler), makes, poster.Config{}, desk.DefaultDeliveryRules(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

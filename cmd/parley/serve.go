@@ -51,6 +51,8 @@ type serveCmd struct {
 	PublicURL      publicURL     `help:"The address at which others reach this server." name:"public-url" placeholder:"URL"`
 	DrainWait      time.Duration `help:"How long to go on serving after the signal to stop, while /readyz answers 503; by default ${default}." placeholder:"TIME" default:"0s"`
 	RateLimit      int           `help:"How many requests a second each key may make; by default ${default}, which means no limit." placeholder:"N" default:"0"`
+	MaxMedia       int64         `help:"The greatest size of a file in bytes; by default ${default}." name:"max-media" placeholder:"BYTES" default:"100000000"`
+	KeepMedia      age           `help:"How long the content of files is kept, such as 365d; 0 keeps it for ever; by default ${default}." name:"keep-media" placeholder:"TIME" default:"0"`
 	EventRetention time.Duration `help:"How long events stay in the feed; 0 keeps them for ever; by default ${default}." placeholder:"TIME" default:"720h"`
 	LogLevel       string        `help:"The lowest level that is logged: ${enum}; by default ${default}." enum:"debug,info,warn,error" placeholder:"LEVEL" default:"info"`
 
@@ -72,6 +74,9 @@ func (*serveCmd) Help() string {
 func (c *serveCmd) Validate() error {
 	if c.DrainWait < 0 {
 		return errors.New("--drain-wait: give a time of 0s or more")
+	}
+	if c.MaxMedia < 1 {
+		return errors.New("--max-media: give a number of bytes")
 	}
 	if c.EventRetention < 0 {
 		return errors.New("--event-retention: give a time of 0s or more")
@@ -142,7 +147,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 
-	in, err := open(ctx, storage, log, makes, c.config(), c.rules())
+	in, err := open(ctx, storage, log, makes, c.config(), c.rules(), c.MaxMedia)
 	if err != nil {
 		return err
 	}
@@ -184,7 +189,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	})
 	group.Go(func() error { return in.store.Run(background) })
 	group.Go(func() error {
-		work.Run(background, in.app, c.EventRetention, log)
+		work.Run(background, in.app, c.EventRetention, time.Duration(c.KeepMedia), log)
 		in.app.Close()
 		return nil
 	})

@@ -35,6 +35,7 @@ import (
 type shared struct {
 	Data     string `help:"The data directory, by default ${default}." placeholder:"DIR" default:"./parley-data" env:"PARLEY_DATA"`
 	Database string `help:"The URL of a PostgreSQL database; without it, the database is SQLite in the data directory." placeholder:"URL" env:"PARLEY_DATABASE_URL"`
+	Media    string `help:"With PostgreSQL: the directory in which all servers keep the content of files; without it, the database does." placeholder:"DIR" env:"PARLEY_MEDIA"`
 	JSON     bool   `help:"Answer with one JSON object on standard output." name:"json"`
 }
 
@@ -197,6 +198,10 @@ func (s *session) storage() (config.Storage, error) {
 		err = usageError(fmt.Sprintf("--data names %s, which holds a SQLite database, and PARLEY_DATABASE_URL names %s: unset PARLEY_DATABASE_URL to use the first, or give --database to use the second",
 			storage.Dir, storage))
 	}
+	if err == nil && storage.URL == "" && s.flags.Media != "" {
+		err = usageError("--media and PARLEY_MEDIA are for PostgreSQL: with SQLite, files lie beside the database")
+	}
+	storage.Media = s.flags.Media
 	return storage, err
 }
 
@@ -219,7 +224,7 @@ const (
 
 // open opens an installation and migrates it. When there is none, it is made, or, with
 // makesNot, the error wraps fs.ErrNotExist and nothing is left behind.
-func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake bool, webhooks poster.Config, rules desk.DeliveryRules) (_ installation, err error) {
+func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake bool, webhooks poster.Config, rules desk.DeliveryRules, maxMedia int64) (_ installation, err error) {
 	if mayMake {
 		err = makeDir(storage)
 	} else {
@@ -258,6 +263,8 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 			Secret: secret[:],
 			Log:    log,
 
+			MaxMedia: maxMedia,
+
 			Poster:         appPoster{posts},
 			Event:          api.Event,
 			Deliveries:     rules,
@@ -291,7 +298,7 @@ func openStore(ctx context.Context, storage config.Storage, log *slog.Logger) (s
 	if storage.URL == "" {
 		return sqlite.Open(ctx, sqlite.Config{Path: storage.Database(), Log: log})
 	}
-	s, err := postgres.Open(ctx, postgres.Config{URL: storage.URL, MaxConns: storage.MaxConns(), Log: log})
+	s, err := postgres.Open(ctx, postgres.Config{URL: storage.URL, Media: storage.Media, MaxConns: storage.MaxConns(), Log: log})
 	if err != nil {
 		return nil, unopened(storage, err)
 	}
@@ -331,7 +338,7 @@ func (s *session) on(ctx context.Context, mayMake bool, action func(installation
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	in, err := open(ctx, storage, log, mayMake, s.webhooks, desk.DefaultDeliveryRules())
+	in, err := open(ctx, storage, log, mayMake, s.webhooks, desk.DefaultDeliveryRules(), app.DefaultMaxMedia)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s holds no parley installation: name the right one with --data or --database, or make one with %s",
 			storage, s.command("workspace create --name NAME"))

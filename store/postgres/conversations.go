@@ -275,7 +275,7 @@ func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
 const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
-	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template, kind, author, reply_to, content`
+	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template, kind, author, reply_to, content, media_id`
 
 // readMessage reads messageColumns, and what a query adds to them.
 func readMessage(row pgx.Row, more ...any) (*desk.Message, error) {
@@ -283,7 +283,7 @@ func readMessage(row pgx.Row, more ...any) (*desk.Message, error) {
 	var o desk.OptIn
 	err := row.Scan(append([]any{into(&m.ConversationID), (*int64)(&m.TS), into(&m.ID), into(&m.ChannelID), (*string)(&m.Direction), &m.ExternalID, &m.Text,
 		(*string)(&m.Delivery), document{&m.Failure}, into(&o.Key), (*int64)(&o.At), into(&o.Request), into(&o.Member), &m.Template,
-		(*string)(&m.Kind), document{&m.Author}, into(&m.ReplyTo), document{&m.Content}}, more...)...)
+		(*string)(&m.Kind), document{&m.Author}, into(&m.ReplyTo), document{&m.Content}, into(&m.Media)}, more...)...)
 	defer m.Older()
 	if o.At != 0 {
 		m.OptIn = &o
@@ -337,7 +337,10 @@ func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *d
 			place := found[len(found)-1].Place()
 			next = &place
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return attach(p, ws, found)
 	})
 	return found, next, err
 }
@@ -350,18 +353,21 @@ func (s *Store) MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageR
 	}
 	err = s.read(ctx, func(p *pipe) error {
 		found, err = all(p, "messages", func(row pgx.Row) (*desk.Message, error) { return readMessage(row) }, messagesByQuery, uuid(ws), channels, externals)
-		return err
+		if err != nil {
+			return err
+		}
+		return attach(p, ws, found)
 	})
 	return found, err
 }
 
 const putMessageQuery = `INSERT INTO messages (workspace_id, ` + messageColumns + `, unread)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
 	ON CONFLICT (workspace_id, conversation_id, ts, id) DO UPDATE SET channel_id = excluded.channel_id,
 	direction = excluded.direction, external_id = excluded.external_id, text = excluded.text, delivery = excluded.delivery,
 	failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request,
 	opt_in_member = excluded.opt_in_member, template = excluded.template, kind = excluded.kind, author = excluded.author,
-	reply_to = excluded.reply_to, content = excluded.content`
+	reply_to = excluded.reply_to, content = excluded.content, media_id = excluded.media_id`
 
 // putMessage inserts or replaces a message. A second one with the same id at the
 // provider is an error.
@@ -378,9 +384,12 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 	if m.Direction == desk.Inbound { // of a message that is stored already, it stays as it is
 		unread = 1
 	}
+	if !m.Media.IsZero() { // an erasure then sees the message, or the message comes after it
+		p.put(`SELECT FROM media WHERE workspace_id = $1 AND id = $2 FOR SHARE`, uuid(ws), uuid(m.Media))
+	}
 	p.put(putMessageQuery, uuid(ws), uuid(m.ConversationID), int64(m.TS), uuid(m.ID), uuid(m.ChannelID), string(m.Direction), m.ExternalID, m.Text,
 		string(m.Delivery), asJSON(m.Failure), orNull(o.Key), int64(o.At), orNull(o.Request), orNull(o.Member), m.Template,
-		string(m.Kind), asJSON(author), orNull(m.ReplyTo), asJSON(m.Content), unread)
+		string(m.Kind), asJSON(author), orNull(m.ReplyTo), asJSON(m.Content), orNull(m.Media), unread)
 	return p.fail
 }
 
@@ -435,6 +444,7 @@ func (s *Store) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) 
 func eraseConversations(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {
 	const of = ` FROM conversations WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
 	p.put(`SELECT 1`+of+` ORDER BY id FOR UPDATE`, uuid(ws), contacts)
+	eraseMediaOf(p, ws, contacts)
 	p.put(`DELETE FROM messages WHERE workspace_id = $1 AND conversation_id IN (SELECT id`+of+`)`, uuid(ws), contacts)
 	p.put(`DELETE FROM notes WHERE workspace_id = $1 AND conversation_id IN (SELECT id`+of+`)`, uuid(ws), contacts)
 	p.put(`DELETE FROM windows WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`, uuid(ws), contacts)

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"parley/app"
@@ -250,6 +252,9 @@ func (f *feed) Records(page *app.EventPage) error {
 		return err
 	}, attemptsByIDQuery, uuid(f.ws), attempts)
 	if err := f.send("records of events"); err != nil {
+		return err
+	}
+	if err := attach(f.pipe, f.ws, slices.Collect(maps.Values(page.Messages))); err != nil {
 		return err
 	}
 	unread := map[uuid]bool{}

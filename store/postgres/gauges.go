@@ -12,6 +12,7 @@ import (
 // The greatest number that each of these counts.
 const (
 	countInDoubtQuery = `SELECT count(*) FROM (SELECT FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'in_doubt' LIMIT 100000) d`
+	countMediaQuery   = `SELECT count(*) FROM (SELECT FROM media_jobs WHERE ended = 0 LIMIT 100000) j`
 	countInboundQuery = `SELECT count(*) FROM (SELECT FROM inbound_items LIMIT 100000) i`
 )
 
@@ -38,6 +39,7 @@ func (s *Store) Gauges(ctx context.Context, now desk.Time) (g app.Gauges, err er
 		}
 		count(&g.InDoubt, countInDoubtQuery)
 		count(&g.Waiting, countInboundQuery)
+		count(&g.Media, countMediaQuery)
 		count(&g.Bytes, databaseBytesQuery)
 		count(&g.WebhooksActive, countActiveQuery)
 		count(&g.WebhooksFailing, countFailingQuery)

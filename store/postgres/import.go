@@ -1,12 +1,17 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -34,6 +39,7 @@ const (
 // An Import fills the database with the content of another one.
 type Import struct {
 	c     *pgxpool.Conn
+	files *stored.Files       // of content; nil: it goes into the database
 	types map[string][]uint32 // of each table's columns
 }
 
@@ -56,7 +62,7 @@ func (s *Store) Import(ctx context.Context, fingerprint string, f func(*Import) 
 	if err := s.claim(ctx, c, fingerprint); err != nil {
 		return err
 	}
-	if err := f(&Import{c, map[string][]uint32{}}); err != nil {
+	if err := f(&Import{c, s.files, map[string][]uint32{}}); err != nil {
 		return err
 	}
 	_, err = c.Exec(ctx, dropProgress)
@@ -228,4 +234,127 @@ func (i *Import) typesOf(ctx context.Context, t Table) ([]uint32, error) {
 		i.types[t.Name] = append(i.types[t.Name], field.DataTypeOID)
 	}
 	return i.types[t.Name], nil
+}
+
+// PutContent stores content whose row is stored, unless it is there already. read opens
+// it.
+func (i *Import) PutContent(ctx context.Context, ws, sum []byte, read func() (io.ReadCloser, error)) (err error) {
+	if there, err := i.hasContent(ctx, ws, sum); there || err != nil {
+		return err
+	}
+	from, err := read()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	if i.files == nil {
+		return i.putChunks(ctx, ws, sum, from)
+	}
+	d, err := i.files.New()
+	if err != nil {
+		return err
+	}
+	defer d.Drop()
+	if _, err := io.Copy(d, from); err != nil {
+		return err
+	}
+	got, _, err := d.Finish()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, sum) {
+		return errDamaged
+	}
+	return d.Place(desk.ID(ws), sum)
+}
+
+var errDamaged = errors.New("its bytes are not those that were stored: restore it from a backup")
+
+func (i *Import) hasContent(ctx context.Context, ws, sum []byte) (there bool, err error) {
+	if i.files != nil {
+		f, err := i.files.Open(desk.ID(ws), sum)
+		if desk.IsType(err, desk.NotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		return true, f.Close()
+	}
+	err = i.c.QueryRow(ctx, `SELECT chunks IS NOT NULL FROM media_contents WHERE workspace_id = $1 AND sha256 = $2`, ws, sum).Scan(&there)
+	return there, failed("content", err)
+}
+
+func (i *Import) putChunks(ctx context.Context, ws, sum []byte, from io.Reader) error {
+	var id desk.ID
+	if _, err := rand.Read(id[:]); err != nil {
+		return err
+	}
+	if _, err := i.c.Exec(ctx, putDraftQuery, ws, uuid(id)); err != nil {
+		return failed("store content", err)
+	}
+	hash, buf := sha256.New(), make([]byte, chunkBytes)
+	for n := int64(0); ; n++ {
+		got, err := io.ReadFull(from, buf)
+		_, _ = hash.Write(buf[:got])
+		if got > 0 {
+			if _, err := i.c.Exec(ctx, putChunkQuery, ws, uuid(id), n, buf[:got]); err != nil {
+				return failed("store content", err)
+			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !bytes.Equal(hash.Sum(nil), sum) {
+		return errDamaged
+	}
+	return failed("store content", pgx.BeginFunc(ctx, i.c, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE media_contents SET chunks = $3 WHERE workspace_id = $1 AND sha256 = $2`, ws, sum, uuid(id))
+		if err == nil {
+			_, err = tx.Exec(ctx, `DELETE FROM media_drafts WHERE workspace_id = $1 AND chunks = $2`, ws, uuid(id))
+		}
+		return err
+	}))
+}
+
+// CheckContent reads stored content, and returns an error if it is not what its hash
+// says.
+func (i *Import) CheckContent(ctx context.Context, ws, sum []byte) error {
+	hash := sha256.New()
+	if i.files != nil {
+		f, err := i.files.Open(desk.ID(ws), sum)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(hash, f); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	} else {
+		var id desk.ID
+		if err := i.c.QueryRow(ctx, `SELECT chunks FROM media_contents WHERE workspace_id = $1 AND sha256 = $2`, ws, sum).Scan(into(&id)); err != nil {
+			return failed("content", err)
+		}
+		for n := int64(0); ; n++ {
+			var chunk []byte
+			err := i.c.QueryRow(ctx, `SELECT bytes FROM media_chunks WHERE workspace_id = $1 AND chunks = $2 AND n = $3`, ws, uuid(id), n).Scan(&chunk)
+			if errors.Is(err, pgx.ErrNoRows) {
+				break
+			}
+			if err != nil {
+				return failed("content", err)
+			}
+			_, _ = hash.Write(chunk)
+		}
+	}
+	if !bytes.Equal(hash.Sum(nil), sum) {
+		return errDamaged
+	}
+	return nil
 }

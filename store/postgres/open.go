@@ -41,6 +41,7 @@ var parameters = map[string]string{
 // Config says where the database is.
 type Config struct {
 	URL      string       // postgres://user:password@host/database, as libpq reads it
+	Media    string       // the directory of content, which all nodes share; "": the database
 	MaxConns int32        // connections of this node at most; 0: as the URL says, or by the number of processors
 	Log      *slog.Logger // of an upgrade; nil: nothing is logged
 
@@ -51,6 +52,8 @@ type Config struct {
 // promises.
 type Store struct {
 	pool *pgxpool.Pool
+
+	files *stored.Files // of content; nil: it is in the database
 
 	settings stored.Settings
 	rules    *stored.Rules
@@ -81,7 +84,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, err)
 	}
-	return &Store{pool: pool, rules: stored.NewRules(rules, log)}, nil
+	s := &Store{pool: pool, rules: stored.NewRules(rules, log)}
+	if c.Media != "" {
+		s.files = &stored.Files{Dir: c.Media}
+	}
+	return s, nil
 }
 
 // Exists tells whether the database at a URL holds an installation. It changes nothing

@@ -320,7 +320,10 @@ func (s *Store) bind(ctx context.Context, fingerprint string) error {
 	if err != nil {
 		return err
 	}
-	return stored.CheckFingerprint(bound, fingerprint)
+	if err := stored.CheckFingerprint(bound, fingerprint); err != nil {
+		return err
+	}
+	return s.bindMedia(ctx)
 }
 
 func (s *Store) fingerprint(ctx context.Context) (fingerprint string, err error) {

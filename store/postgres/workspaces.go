@@ -48,6 +48,7 @@ func (s *Store) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name
 			`DELETE FROM webhooks WHERE workspace_id = $1`,
 			`DELETE FROM webhook_states WHERE workspace_id = $1`,
 			`DELETE FROM inbound_items WHERE workspace_id = $1`,
+			`DELETE FROM media_jobs WHERE workspace_id = $1`,
 			`DELETE FROM attempts a WHERE ` + unsettled + ` AND a.workspace_id = $1`,
 			`UPDATE workspaces SET deleted = true, settings_version = ` + nextVersion("settings_version") + ` WHERE id = $1`,
 		} {
@@ -80,6 +81,11 @@ func (s *Store) EraseWorkspace(ctx context.Context, ws desk.ID, limit int) (n in
 		tag, err := s.exec(ctx, "erase workspace", query, uuid(ws), limit)
 		if n = int(tag.RowsAffected()); n > 0 || err != nil {
 			return n, err
+		}
+	}
+	if s.files != nil {
+		if err := s.files.RemoveAll(ws); err != nil {
+			return 0, err
 		}
 	}
 	_, err = s.exec(ctx, "erase workspace", `DELETE FROM workspaces WHERE id = $1 AND deleted`, uuid(ws))

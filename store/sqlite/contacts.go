@@ -354,7 +354,14 @@ func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {
 	case now == nil && e.Stored == nil:
 		return nil
 	case now == nil:
+		sent, got, err := mediaOfContact(c, ws, e.Stored.ID)
+		if err != nil {
+			return err
+		}
 		if err := eraseConversations(c, ws, e.Stored.ID); err != nil {
+			return err
+		}
+		if err := eraseMedia(c, ws, sent, got); err != nil {
 			return err
 		}
 		if err := eraseLarge(c, ws, e.Stored); err != nil {

@@ -345,7 +345,7 @@ func putConversation(c conn, ws desk.ID, was, v *desk.Conversation) error {
 const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
-	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template, kind, author, reply_to, content`
+	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template, kind, author, reply_to, content, media_id`
 
 func readMessage(s *stmt) *desk.Message {
 	m := &desk.Message{
@@ -360,6 +360,7 @@ func readMessage(s *stmt) *desk.Message {
 	s.readJSON(&m.Author)
 	m.ReplyTo = s.readID()
 	s.readJSON(&m.Content)
+	m.Media = s.readID()
 	m.Older()
 	return m
 }
@@ -400,7 +401,10 @@ func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *d
 				next = &place
 			}
 		}
-		return failed("messages", rows.done())
+		if err := rows.done(); err != nil {
+			return failed("messages", err)
+		}
+		return attach(c, ws, found)
 	})
 	return found, next, err
 }
@@ -418,7 +422,7 @@ func (s *Store) MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageR
 					found = append(found, m)
 				}
 			}
-			return nil
+			return attach(c, ws, found)
 		})
 	})
 	return found, err
@@ -436,15 +440,15 @@ func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 		unread = 1
 	}
 	return failed("store message", c.stmt(`INSERT INTO messages (workspace_id, `+messageColumns+`, unread)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, conversation_id, ts, id) DO UPDATE SET channel_id = excluded.channel_id,
 		direction = excluded.direction, external_id = excluded.external_id, text = excluded.text, delivery = excluded.delivery,
 		failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request,
 		opt_in_member = excluded.opt_in_member, template = excluded.template, kind = excluded.kind, author = excluded.author,
-		reply_to = excluded.reply_to, content = excluded.content`).
+		reply_to = excluded.reply_to, content = excluded.content, media_id = excluded.media_id`).
 		id(ws).id(m.ConversationID).time(m.TS).id(m.ID).id(m.ChannelID).text(string(m.Direction)).text(m.ExternalID).text(m.Text).
 		text(string(m.Delivery)).json(m.Failure).idOrNull(o.Key).time(o.At).idOrNull(o.Request).idOrNull(o.Member).text(m.Template).
-		text(string(m.Kind)).json(authorOrNil(m)).idOrNull(m.ReplyTo).json(m.Content).int(unread).run())
+		text(string(m.Kind)).json(authorOrNil(m)).idOrNull(m.ReplyTo).json(m.Content).idOrNull(m.Media).int(unread).run())
 }
 
 // authorOrNil is nil for a message without author.

@@ -184,6 +184,9 @@ func (f *feed) Records(page *app.EventPage) error {
 		case "message":
 			if _, known := page.Messages[e.Subject]; !known {
 				page.Messages[e.Subject], err = one("message", f.c.stmt(eventMessageQuery).id(f.ws).id(conversation).time(e.TS).id(e.Subject), readMessage)
+				if m := page.Messages[e.Subject]; m != nil && err == nil {
+					err = attach(f.c, f.ws, []*desk.Message{m})
+				}
 			}
 		case "send":
 			if _, known := page.Attempts[e.Subject]; !known {

@@ -14,6 +14,7 @@ import (
 // The greatest number that each of these counts.
 const (
 	countInDoubtQuery = `SELECT count(*) FROM (SELECT 1 FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'in_doubt' LIMIT 100000)`
+	countMediaQuery   = `SELECT count(*) FROM (SELECT 1 FROM media_jobs INDEXED BY media_jobs_due WHERE ended = 0 LIMIT 100000)`
 	countInboundQuery = `SELECT count(*) FROM (SELECT 1 FROM inbound_items LIMIT 100000)`
 )
 
@@ -37,7 +38,7 @@ func (s *Store) Gauges(ctx context.Context, now desk.Time) (g app.Gauges, err er
 		for _, count := range []struct {
 			query string
 			into  *int64
-		}{{countInDoubtQuery, &g.InDoubt}, {countInboundQuery, &g.Waiting}, {databaseBytesQuery, &g.Bytes},
+		}{{countInDoubtQuery, &g.InDoubt}, {countInboundQuery, &g.Waiting}, {countMediaQuery, &g.Media}, {databaseBytesQuery, &g.Bytes},
 			{countActiveQuery, &g.WebhooksActive}, {countFailingQuery, &g.WebhooksFailing}, {countDisabledQuery, &g.WebhooksDisabled}} {
 			n, err := one("gauges", c.stmt(count.query), (*stmt).readInt)
 			if err != nil {

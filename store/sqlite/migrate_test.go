@@ -39,6 +39,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00022_team.sql":          "e128fbd75f04f161c806d4bd61e5948f365479a5dc31fe2e7cd8b1659db12a36",
 		"00023_talk.sql":          "c06d04fff8e9211061c830df37b83766530d929fb1ef7d943317c500bde47823",
 		"00024_policy.sql":        "097a140046818b93bc805f74e3a1654cc3504e0acb0d8890e4e1641ec367a156",
+		"00025_media.sql":         "38004263f536184e3c5f1f53df037a8285d74e0336bfe764b4614498178792e0",
 	})
 }
 

@@ -42,6 +42,7 @@ type Config struct {
 // A Store keeps parley's data in a SQLite file; see app.Store for its promises.
 type Store struct {
 	path    string
+	files   stored.Files // of content
 	clock   func() time.Time
 	writer  conn // used by who leads the queue
 	queue   queue
@@ -70,6 +71,7 @@ func Open(ctx context.Context, c Config) (_ *Store, err error) {
 	n := max(4, 2*runtime.GOMAXPROCS(0))
 	s := &Store{
 		path:        c.Path,
+		files:       filesBeside(c.Path),
 		clock:       c.Now,
 		readers:     make(chan conn, n),
 		checkpoints: make(chan struct{}, 1),

@@ -55,6 +55,7 @@ func (s *Store) DeleteWorkspace(_ context.Context, ws desk.ID, check func(name s
 			`DELETE FROM webhooks WHERE workspace_id = ?`,
 			`DELETE FROM webhook_states WHERE workspace_id = ?`,
 			`DELETE FROM inbound_items WHERE workspace_id = ?`,
+			`DELETE FROM media_jobs WHERE workspace_id = ?`,
 			`DELETE FROM attempts AS a WHERE ` + unsettled + ` AND a.workspace_id = ?`,
 			`UPDATE workspaces SET deleted = 1, settings_version = settings_version + 1 WHERE id = ?`,
 		} {
@@ -85,6 +86,9 @@ func (s *Store) EraseWorkspace(_ context.Context, ws desk.ID, limit int) (n int,
 			if n = c.Changes(); n > 0 {
 				return wantScrub(c)
 			}
+		}
+		if err := s.files.RemoveAll(ws); err != nil {
+			return err
 		}
 		return failed("erase workspace", c.stmt(`DELETE FROM workspaces WHERE id = ?`).id(ws).run())
 	})

@@ -63,7 +63,11 @@ func gauges(t *testing.T, s app.Store) {
 			channels[i].Callback = 9
 		}
 	}
-	check(app.Gauges{InDoubt: 2, Waiting: 2, Channels: channels})
+	newJob(t, s, ws, newID(), 5)
+	ended := newJob(t, s, other, newID(), 5)
+	ended.Ended = true
+	store(t, s, other, func(tx app.Tx) error { return tx.PutMediaJob(ended) })
+	check(app.Gauges{InDoubt: 2, Waiting: 2, Media: 1, Channels: channels})
 
 	// The time of the newest callback stays after the callback is deleted.
 	for n := 1; n > 0; {
@@ -71,5 +75,5 @@ func gauges(t *testing.T, s app.Store) {
 		n, err = s.ForgetCallbacks(t.Context(), ws, 0, 2)
 		must(t, err)
 	}
-	check(app.Gauges{InDoubt: 2, Waiting: 2, Channels: channels})
+	check(app.Gauges{InDoubt: 2, Waiting: 2, Media: 1, Channels: channels})
 }

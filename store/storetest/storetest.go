@@ -21,6 +21,7 @@
 //	access.go         sessions, sign-in links, passwords
 //	policies.go       reply policies
 //	snippets.go       saved replies
+//	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
 //	clock.go          clocks that are set to wrong times
@@ -128,6 +129,14 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"tx/error_stores_nothing":             txErrors,
 		"tx/open_or_create":                   openOrCreate,
 		"tx/workspaces_are_sealed":            recordsAreSealed,
+		"media/content":                       mediaContent,
+		"media/drafts":                        mediaDrafts,
+		"media/races":                         mediaRaces,
+		"media/fields_and_lists":              mediaFields,
+		"media/uploads":                       mediaUploads,
+		"media/messages":                      mediaOfMessages,
+		"media/jobs":                          mediaJobs,
+		"media/goes_with_its_contact":         deleteErasesMedia,
 		"settings/member_removal":             memberRemoval,
 		"settings/workspace_deletion":         workspaceDeletion,
 		"settings/workspace":                  workspaceSettings,

@@ -6,6 +6,7 @@
 //	attempts.go  pages of attempts
 //	policy.go    reply policies as JSON
 //	due.go       which inbound items are due
+//	files.go     content of files in a directory
 //	errors.go    errors
 //	rules.go     rules of identities that another process may replace
 package stored

@@ -1,0 +1,160 @@
+package api_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"parley/api"
+	"parley/app"
+	"parley/desk"
+)
+
+// A file is a record of media.
+type file struct {
+	ID, Kind, Status     string
+	MIME                 *string `json:"mime_type"`
+	Name, SHA256, Reason *string
+	Size                 *int64
+}
+
+func (s *server) upload(t *testing.T, query, contentType, body string, status int) (f file, answer reply) {
+	t.Helper()
+	answer = s.send("POST", "/v1/media"+query, http.Header{"Authorization": {"Bearer " + s.key}, "Content-Type": {contentType}}, body)
+	if answer.status != status {
+		t.Fatalf("upload: %d %s, want %d", answer.status, answer.body, status)
+	}
+	if err := json.Unmarshal(answer.body, &struct{ Data *file }{&f}); err != nil {
+		t.Fatal(err)
+	}
+	return f, answer
+}
+
+func (s *server) content(id string, headers ...string) reply {
+	header := http.Header{"Authorization": {"Bearer " + s.key}}
+	for i := 0; i < len(headers); i += 2 {
+		header.Set(headers[i], headers[i+1])
+	}
+	return s.send("GET", "/v1/media/"+id+"/content", header, "")
+}
+
+const jpeg = "\xff\xd8\xff\xe0 and so on"
+
+func TestMedia(t *testing.T) {
+	s := newServer(t)
+	f, answer := s.upload(t, "?name="+url.QueryEscape("../../ünï \"x\"\r\n.jpg"), "text/html", jpeg, 201)
+	sum := sha256.Sum256([]byte(jpeg))
+	if *f.Name != `ünï "x".jpg` || *f.MIME != "image/jpeg" || f.Kind != "image" || *f.Size != int64(len(jpeg)) || *f.SHA256 != hex.EncodeToString(sum[:]) ||
+		f.Status != "ready" || f.Reason != nil {
+		t.Errorf("%s", answer.body)
+	}
+	if again := s.want(200, "GET /v1/media/"+f.ID, ""); !bytes.Equal(again, answer.body) {
+		t.Errorf("read: %s, uploaded: %s", again, answer.body)
+	}
+	r := s.content(f.ID)
+	if r.status != 200 || string(r.body) != jpeg {
+		t.Errorf("content: %d %q", r.status, r.body)
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "image/jpeg", "Etag": `"` + *f.SHA256 + `"`, "X-Content-Type-Options": "nosniff",
+		"Content-Security-Policy": "default-src 'none'; sandbox", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "private, no-cache",
+		"Content-Disposition": "inline; filename*=utf-8''%C3%BCn%C3%AF%20%22x%22.jpg", "Accept-Ranges": "bytes", "Content-Length": fmt.Sprint(len(jpeg)),
+	} {
+		if got := r.header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	head := s.send("HEAD", "/v1/media/"+f.ID+"/content", http.Header{"Authorization": {"Bearer " + s.key}}, "")
+	if head.status != 200 || len(head.body) != 0 || head.header.Get("Content-Length") != fmt.Sprint(len(jpeg)) || head.header.Get("Etag") != r.header.Get("Etag") {
+		t.Errorf("HEAD: %d %v", head.status, head.header)
+	}
+	document, _ := s.upload(t, "", "application/octet-stream", "MZ", 201)
+	if got := s.content(document.ID); got.header.Get("Content-Disposition") != "attachment" || got.header.Get("Content-Type") != "application/octet-stream" || document.Name != nil {
+		t.Errorf("a document: %v", got.header)
+	}
+	text, _ := s.upload(t, "?name=a.txt", "text/plain", "grüße", 201)
+	if got := s.content(text.ID); got.header.Get("Content-Disposition") != `attachment; filename=a.txt` || got.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("a text: %v", got.header)
+	}
+
+	if r := s.content(f.ID, "If-None-Match", `"`+*f.SHA256+`"`); r.status != 304 || len(r.body) != 0 {
+		t.Errorf("the same: %d %s", r.status, r.body)
+	}
+	if r := s.content(f.ID, "Range", "bytes=99-"); r.status != 416 || len(r.body) != 0 || r.header.Get("Content-Range") != fmt.Sprintf("bytes */%d", len(jpeg)) {
+		t.Errorf("beyond the end: %d %v %s", r.status, r.header, r.body)
+	}
+	if r := s.content(f.ID, "Range", "bytes=2-4", "If-Range", `"other"`); r.status != 200 || string(r.body) != jpeg {
+		t.Errorf("a range of another version: %d %s", r.status, r.body)
+	}
+	if r := s.content(f.ID, "If-Match", `"other"`); r.status != 412 {
+		t.Errorf("another version: %d", r.status)
+	}
+	if r := s.content(f.ID, "Range", "bytes=0-1,3-4"); r.status != 206 || !strings.HasPrefix(r.header.Get("Content-Type"), "multipart/byteranges") {
+		t.Errorf("two ranges: %d %v", r.status, r.header)
+	}
+}
+
+// Each range of a file is the slice of it.
+func TestMediaRanges(t *testing.T) {
+	s := newServer(t)
+	all := make([]byte, 2<<20+12345)
+	fill(all, 7)
+	f, _ := s.upload(t, "", "", string(all), 201)
+	seed := make([]byte, 8*60)
+	fill(seed, 9)
+	for i := 0; i < len(seed); i += 8 {
+		a := (int(seed[i])<<16 | int(seed[i+1])<<8 | int(seed[i+2])) % len(all)
+		b := min(len(all)-1, a+int(seed[i+3])<<int(seed[i+4]%15))
+		for rng, want := range map[string][]byte{
+			fmt.Sprintf("bytes=%d-%d", a, b):        all[a : b+1],
+			fmt.Sprintf("bytes=%d-", a):             all[a:],
+			fmt.Sprintf("bytes=-%d", len(all)-a):    all[a:],
+			fmt.Sprintf("bytes=%d-%d", a, 10<<20+b): all[a:],
+		} {
+			r := s.content(f.ID, "Range", rng)
+			if r.status != 206 || !bytes.Equal(r.body, want) {
+				t.Fatalf("%s: %d, %d bytes, want %d", rng, r.status, len(r.body), len(want))
+			}
+		}
+	}
+}
+
+func TestMediaRefused(t *testing.T) {
+	s := newServerWith(t, api.Config{}, func(d *app.Deps) { d.MaxMedia = 1000 })
+	s.upload(t, "", "", strings.Repeat("x", 1000), 201)
+	if _, r := s.upload(t, "", "", strings.Repeat("x", 1001), 413); errorType(r.body) != "payload_too_large" {
+		t.Errorf("%s", r.body)
+	}
+	if _, r := s.upload(t, "", "", "", 400); errorType(r.body) != "invalid_request" {
+		t.Errorf("%s", r.body)
+	}
+	s.upload(t, "?title=x", "", "x", 400)
+	s.upload(t, "?name=%ff", "", "x", 400)
+	for _, path := range []string{"/v1/media/nothing", "/v1/media/nothing/content"} {
+		if r := s.do("GET "+path, ""); r.status != 404 {
+			t.Errorf("%s: %d", path, r.status)
+		}
+	}
+	for _, m := range []*desk.Media{
+		{Status: desk.MediaPending, Kind: desk.KindImage},
+		{Status: desk.MediaFailed, Kind: desk.KindImage, Reason: desk.MediaGone},
+		{Status: desk.MediaDeleted, Kind: desk.KindImage, MIME: "image/jpeg", Size: 3},
+	} {
+		m.ID, m.CreatedAt = s.newID(), 1
+		if err := s.store.InTx(t.Context(), s.ws, func(tx app.Tx) error { return tx.PutMedia(m) }); err != nil {
+			t.Fatal(err)
+		}
+		s.want(200, "GET /v1/media/"+m.ID.String(), "")
+		r := s.content(m.ID.String())
+		if r.status != 409 || errorType(r.body) != "media_unavailable" || (r.header.Get("Retry-After") != "") != (m.Status == desk.MediaPending) ||
+			!bytes.Contains(r.body, []byte(`"status":"`+string(m.Status)+`"`)) {
+			t.Errorf("%s: %d %v %s", m.Status, r.status, r.header, r.body)
+		}
+	}
+}

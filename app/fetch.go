@@ -1,0 +1,481 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/desk"
+)
+
+// fetchWaits are the waits between tries to fetch a file; the last one repeats.
+var fetchWaits = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour}
+
+const (
+	// fetchLife is how long after its message a file is fetched, in milliseconds.
+	fetchLife = desk.Time(7 * 24 * 60 * 60 * 1000)
+
+	// storageWait is the wait after our own storage failed, which counts as no try.
+	storageWait = 30 * time.Second
+
+	// maxFetches is how many files a process fetches at a time; maxFetchesOf is how many
+	// of one workspace, so that the others always find a place.
+	maxFetches   = 4
+	maxFetchesOf = 3
+
+	// fetchTime is how long a try may take, and fetchStill how long without a byte.
+	fetchTime  = 10 * time.Minute
+	fetchStill = 30 * time.Second
+
+	// fetchLease is how long a process has a job without extending its lease; it does so
+	// every third of that.
+	fetchLease = time.Minute
+
+	// longestFetchWait is longer than any job waits: one that is due later was stored
+	// before the clock was set back.
+	longestFetchWait = 2 * time.Hour
+
+	// fetchEvery is how often a process looks for jobs.
+	fetchEvery = time.Second
+)
+
+// keepMedia stores the pending file of an inbound message with the job that fetches it,
+// in the message's transaction, and returns its id.
+func (a *App) keepMedia(tx Tx, m *desk.Message, in *InboundMedia) (desk.ID, error) {
+	if in == nil {
+		return desk.ID{}, nil
+	}
+	file := &desk.Media{
+		ID: a.newID(), ContactID: m.ContactID, Kind: attachmentKind(m.Kind), Name: desk.MediaName(in.Name),
+		Status: desk.MediaPending, CreatedAt: tx.Now(),
+	}
+	if !in.Stored.IsZero() {
+		stored, err := tx.Media(in.Stored)
+		if err != nil {
+			return desk.ID{}, err
+		}
+		if stored != nil && stored.Status == desk.MediaReady {
+			file.Kind, file.MIME, file.Trait, file.Size, file.SHA256, file.Status = stored.Kind, stored.MIME, stored.Trait, stored.Size, stored.SHA256, desk.MediaReady
+			return file.ID, tx.PutMedia(file)
+		}
+	}
+	if in.Ref == "" {
+		file.Status, file.Reason = desk.MediaFailed, desk.MediaProvider
+		return file.ID, tx.PutMedia(file)
+	}
+	if err := tx.PutMedia(file); err != nil {
+		return desk.ID{}, err
+	}
+	return file.ID, tx.PutMediaJob(MediaJob{
+		Media: file.ID, Channel: m.ChannelID, Contact: m.ContactID, Conversation: m.ConversationID, Message: m.ID, TS: m.TS,
+		Ref: in.Ref, MIME: in.MIME, Size: in.Size, SHA256: in.SHA256, Due: tx.Now(),
+	})
+}
+
+// attachmentKind is the kind of a file that is pending: its message's.
+func attachmentKind(k desk.MessageKind) desk.MessageKind {
+	switch k {
+	case desk.KindImage, desk.KindVideo, desk.KindAudio, desk.KindSticker:
+		return k
+	}
+	return desk.KindDocument
+}
+
+// fetching counts the results of tries to fetch files.
+type fetching struct{ ready, again, failed, storage atomic.Int64 }
+
+// FetchCounts are the tries of this process to fetch files from providers, by result.
+type FetchCounts struct {
+	Ready   int64 // the file was stored
+	Again   int64 // the provider failed: it is tried again
+	Failed  int64 // it was given up
+	Storage int64 // our storage failed
+}
+
+// FetchCounts returns the counts for /metrics.
+func (a *App) FetchCounts() FetchCounts {
+	f := &a.fetching
+	return FetchCounts{f.ready.Load(), f.again.Load(), f.failed.Load(), f.storage.Load()}
+}
+
+// FetchMedia fetches the files of inbound messages until ctx ends.
+func (a *App) FetchMedia(ctx context.Context) {
+	var steps sync.WaitGroup
+	defer steps.Wait()
+	running, served, turn := map[desk.ID]int{}, map[desk.ID]int64{}, int64(0)
+	total := 0
+	type ending struct {
+		ws  desk.ID
+		had bool
+	}
+	ended := make(chan ending, maxFetches)
+	for ctx.Err() == nil {
+		due := a.mediaDue(ctx)
+		for total < maxFetches {
+			// The workspace with the fewest under way comes first, and of these the one
+			// that has waited longest.
+			best, found := desk.ID{}, false
+			for ws := range due {
+				switch n := running[ws]; {
+				case n >= maxFetchesOf:
+				case !found || n < running[best] || n == running[best] && served[ws] < served[best]:
+					best, found = ws, true
+				}
+			}
+			if !found {
+				break
+			}
+			turn++
+			served[best] = turn
+			running[best]++
+			total++
+			steps.Go(func() {
+				had, err := a.fetchNext(ctx, best)
+				if err != nil && ctx.Err() == nil {
+					a.log.WarnContext(ctx, "background work failed; it will be tried again", "work", "fetch media", "workspace_id", best, "err", err)
+				}
+				ended <- ending{best, had && err == nil}
+			})
+		}
+		// After a job it asks for more at once, otherwise when some time has passed.
+		timer := time.NewTimer(fetchEvery)
+		for again := false; !again; {
+			select {
+			case <-ctx.Done():
+				again = true
+			case <-timer.C:
+				again = true
+			case e := <-ended:
+				total--
+				if running[e.ws]--; running[e.ws] == 0 {
+					delete(running, e.ws)
+				}
+				again = e.had
+			}
+		}
+		timer.Stop()
+		for ws := range served {
+			if _, still := due[ws]; !still && running[ws] == 0 {
+				delete(served, ws)
+			}
+		}
+	}
+}
+
+// mediaDue returns the workspaces that have a file to fetch now.
+func (a *App) mediaDue(ctx context.Context) map[desk.ID]bool {
+	waits, err := a.store.MediaDue(ctx, longestFetchWait)
+	if err != nil && ctx.Err() == nil {
+		a.log.WarnContext(ctx, "background work failed; it will be tried again", "work", "look for media", "err", err)
+	}
+	due := map[desk.ID]bool{}
+	for ws, wait := range waits {
+		if wait == 0 {
+			due[ws] = true
+		}
+	}
+	return due
+}
+
+// fetchNext fetches the next file of a workspace, if one is due, and tells whether one was.
+func (a *App) fetchNext(ctx context.Context, ws desk.ID) (had bool, err error) {
+	holder := a.newID()
+	job, err := a.store.TakeMediaJob(ctx, ws, holder, a.bounds.Fetch, longestFetchWait)
+	if err != nil || job == nil {
+		if desk.IsType(err, desk.NotFound) { // the workspace was deleted
+			err = nil
+		}
+		return false, err
+	}
+	content, failure := a.fetch(ctx, ws, job)
+	if content != nil {
+		defer content.draft.Drop()
+	}
+	if failure == nil {
+		failure = a.keepFetched(ctx, ws, job, content)
+	}
+	if failure != nil {
+		err = a.fetchFailed(context.WithoutCancel(ctx), ws, job, failure, ctx.Err() != nil)
+	}
+	return true, err
+}
+
+// A storageError is a failure of our own storage.
+type storageError struct{ error }
+
+func (e *storageError) Unwrap() error { return e.error }
+
+// errFetchTooLarge ends a fetch at the bound.
+var errFetchTooLarge = errors.New("the file is larger than this server takes")
+
+// A fetched is content on its way.
+type fetched struct {
+	draft   Draft
+	sniffer *desk.Sniffer
+	most    int64
+	size    int64
+	sum     []byte
+	moved   func() // called with each part
+}
+
+func (f *fetched) Write(p []byte) (int, error) {
+	f.moved()
+	if f.size += int64(len(p)); f.size > f.most {
+		return 0, errFetchTooLarge
+	}
+	if n, err := f.draft.Write(p); err != nil {
+		return n, &storageError{err}
+	}
+	return f.sniffer.Write(p)
+}
+
+// fetch gets the content from the provider, and checks what the provider told of it.
+func (a *App) fetch(ctx context.Context, ws desk.ID, job *MediaJob) (content *fetched, err error) {
+	defer caught("provider", &err)
+	settings, err := a.store.Settings(ctx, ws)
+	if err != nil {
+		return nil, &storageError{err}
+	}
+	channel := settings.Channel(job.Channel)
+	if channel == nil {
+		return nil, ErrMediaGone // channels are never removed
+	}
+	talker, ok := a.providers[channel.Kind].(Talker)
+	if !ok {
+		return nil, ErrMediaGone
+	}
+	at, err := a.access(ws, channel)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, fetchTime, errors.New("it took too long"))
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	still := time.AfterFunc(fetchStill, func() { stop(errors.New("no byte came for too long")) })
+	defer still.Stop()
+	defer a.holdJob(ctx, ws, job, stop)()
+
+	draft, err := a.store.NewContent(ctx, ws)
+	if err != nil {
+		return nil, &storageError{err}
+	}
+	content = &fetched{draft: draft, sniffer: desk.NewSniffer(job.MIME), most: a.maxMedia, moved: func() { still.Reset(fetchStill) }}
+	told := FetchedMedia{Size: job.Size, SHA256: job.SHA256}
+	hash := sha256.New()
+	got, err := talker.Fetch(ctx, at, job.Ref, func(t FetchedMedia) error {
+		if told = told.with(t); told.Size > a.maxMedia {
+			return errFetchTooLarge
+		}
+		return nil
+	}, io.MultiWriter(content, hash))
+	if err != nil {
+		if why := context.Cause(ctx); why != nil {
+			err = fmt.Errorf("%w (%w)", err, why)
+		}
+		return content, err
+	}
+	told, content.sum = told.with(got), hash.Sum(nil)
+	switch {
+	case content.size == 0:
+		return content, errors.New("the provider sent an empty file")
+	case told.Size != 0 && told.Size != content.size:
+		return content, fmt.Errorf("the provider sent %d bytes of %d", content.size, told.Size)
+	case len(told.SHA256) > 0 && !bytes.Equal(told.SHA256, content.sum):
+		return content, errors.New("the provider sent other bytes than it told the hash of")
+	}
+	return content, nil
+}
+
+// with is what is told of a file, after the provider told more.
+func (f FetchedMedia) with(more FetchedMedia) FetchedMedia {
+	if more.MIME != "" {
+		f.MIME = more.MIME
+	}
+	if more.Size != 0 {
+		f.Size = more.Size
+	}
+	if len(more.SHA256) > 0 {
+		f.SHA256 = more.SHA256
+	}
+	return f
+}
+
+var errLeaseLost = errors.New("another process has the job")
+
+// holdJob extends the lease of a job until end is called, and stops the work if another
+// process has the job.
+func (a *App) holdJob(ctx context.Context, ws desk.ID, job *MediaJob, stop context.CancelCauseFunc) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var holding sync.WaitGroup
+	holding.Go(func() {
+		tick := time.NewTicker(a.bounds.Fetch / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			// If the database does not answer, the work goes on: what it stores is checked.
+			if held, err := a.store.HoldMediaJob(ctx, ws, job.Media, job.Holder, a.bounds.Fetch); err == nil && !held {
+				stop(errLeaseLost)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		holding.Wait()
+	}
+}
+
+// keepFetched stores the content and the file that has it, unless the person was deleted
+// or another process has the job.
+func (a *App) keepFetched(ctx context.Context, ws desk.ID, job *MediaJob, content *fetched) error {
+	sum, size, err := content.draft.Keep(ctx)
+	if err != nil {
+		return &storageError{err}
+	}
+	stored := false
+	err = a.store.InTx(ctx, ws, func(tx Tx) error {
+		stored = false
+		return a.endJob(tx, job, func(m *desk.Media) error {
+			stored = true
+			m.Status, m.SHA256, m.Size = desk.MediaReady, sum, size
+			m.MIME, m.Trait = content.sniffer.Type()
+			m.Kind = desk.KindOfMedia(m.MIME)
+			if err := tx.UseContent(sum); err != nil {
+				return err
+			}
+			return tx.DropMediaJob(job.Media)
+		})
+	})
+	if err != nil {
+		return &storageError{err}
+	}
+	if stored {
+		a.fetching.ready.Add(1)
+	}
+	return nil
+}
+
+// endJob changes the file of a job and appends the event of its message, unless the job is
+// gone or another process has it.
+func (a *App) endJob(tx Tx, job *MediaJob, change func(*desk.Media) error) error {
+	now, err := tx.MediaJob(job.Media)
+	if err != nil || now == nil || now.Holder != job.Holder {
+		return err
+	}
+	m, err := tx.Media(job.Media)
+	if err != nil || m == nil {
+		return err
+	}
+	if err := change(m); err != nil {
+		return err
+	}
+	if err := tx.PutMedia(m); err != nil {
+		return err
+	}
+	of := &desk.Message{ID: job.Message, ConversationID: job.Conversation, ContactID: job.Contact, TS: job.TS}
+	return tx.Append(attachmentEvent(of, byProvider(job.Channel), a.now()))
+}
+
+// fetchFailed gives a job up, or has it tried again later. A try that ended because this
+// process stops is none.
+func (a *App) fetchFailed(ctx context.Context, ws desk.ID, job *MediaJob, failure error, stopping bool) error {
+	var storage *storageError
+	ours := errors.As(failure, &storage)
+	reason := desk.MediaReason("")
+	if stopping && !ours && !errors.Is(failure, ErrMediaGone) {
+		ours = true
+	}
+	if errors.Is(failure, errLeaseLost) {
+		return nil
+	}
+	var wait time.Duration
+	err := a.store.InTx(ctx, ws, func(tx Tx) error {
+		next := *job
+		next.Holder, wait, reason = desk.ID{}, 0, ""
+		switch {
+		case stopping && ours:
+		case ours:
+			wait = storageWait
+		case errors.Is(failure, ErrMediaGone):
+			reason = desk.MediaGone
+		case errors.Is(failure, errFetchTooLarge):
+			reason = desk.MediaTooLarge
+		default:
+			wait = fetchWaits[min(job.Tries, len(fetchWaits)-1)]
+			next.Tries++
+			if tx.Now()+desk.Time(wait.Milliseconds()) > job.TS+fetchLife {
+				reason = desk.MediaExpired
+			}
+		}
+		if reason != "" {
+			return a.endJob(tx, job, func(m *desk.Media) error {
+				m.Status, m.Reason = desk.MediaFailed, reason
+				next.Ended, next.Due = true, math.MaxInt64
+				return tx.PutMediaJob(next)
+			})
+		}
+		held, err := tx.MediaJob(job.Media)
+		if err != nil || held == nil || held.Holder != job.Holder {
+			return err
+		}
+		next.Due = tx.Now() + desk.Time(wait.Milliseconds())
+		return tx.PutMediaJob(next)
+	})
+	if err != nil {
+		return err // the lease ends, and the file is fetched again
+	}
+	switch log := a.log.With("workspace_id", ws, "channel_id", job.Channel, "media_id", job.Media, "err", failure); {
+	case reason != "":
+		a.fetching.failed.Add(1)
+		log.WarnContext(ctx, "a file of an inbound message can't be fetched; it is given up", "reason", string(reason))
+	case ours && !stopping:
+		a.fetching.storage.Add(1)
+		log.ErrorContext(ctx, "a file of an inbound message can't be stored; it will be fetched again", "after", wait)
+	case !ours:
+		a.fetching.again.Add(1)
+		log.InfoContext(ctx, "a file of an inbound message could not be fetched; it will be tried again", "after", wait, "tries", job.Tries+1)
+	}
+	return nil
+}
+
+// RetryMedia has a file that failed fetched again. It returns NotFound, and InvalidRequest
+// if there is nothing to fetch.
+func (a *App) RetryMedia(ctx context.Context, p Principal, id desk.ID) (m *desk.Media, err error) {
+	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+		if m, err = tx.Media(id); err != nil {
+			return err
+		}
+		if m == nil {
+			return desk.NoMedia()
+		}
+		job, err := tx.MediaJob(id)
+		if err != nil {
+			return err
+		}
+		if m.Status != desk.MediaFailed || job == nil {
+			return desk.Invalidf("only a file that failed and that the provider may have can be fetched again; this one is %s", m.Status)
+		}
+		job.Ended, job.Tries, job.Due, job.Holder = false, 0, tx.Now(), desk.ID{}
+		if err := tx.PutMediaJob(*job); err != nil {
+			return err
+		}
+		m.Status, m.Reason = desk.MediaPending, ""
+		if err := tx.PutMedia(m); err != nil {
+			return err
+		}
+		of := &desk.Message{ID: job.Message, ConversationID: job.Conversation, ContactID: job.Contact, TS: job.TS}
+		return tx.Append(attachmentEvent(of, p.Actor, a.now()))
+	})
+	return m, err
+}

@@ -1,0 +1,377 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// A courier is the world's provider, and has files.
+type courier struct {
+	*provider
+	mu    sync.Mutex
+	files map[string]fetches
+	tries map[string]int
+}
+
+// fetches is what a provider does when it is asked for a file.
+type fetches func(ctx context.Context, try int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error)
+
+func (c *courier) Upload(_ context.Context, _ app.Access, mime, name string, size int64, content io.Reader) (string, error) {
+	b, err := io.ReadAll(content)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tries["upload"]++
+	return fmt.Sprint(mime, " ", name, " ", size, " ", len(b), " ", c.tries["upload"]), err
+}
+
+func (c *courier) MarkRead(context.Context, app.Access, string) error { return nil }
+
+func (c *courier) Fetch(ctx context.Context, _ app.Access, ref string, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+	c.mu.Lock()
+	f := c.files[ref]
+	c.tries[ref]++
+	try := c.tries[ref]
+	c.mu.Unlock()
+	return f(ctx, try, told, w)
+}
+
+func (c *courier) asked(ref string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tries[ref]
+}
+
+// has sends a file as it is.
+func has(content string) fetches {
+	return func(_ context.Context, _ int, _ func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+		_, err := io.WriteString(w, content)
+		return app.FetchedMedia{}, err
+	}
+}
+
+// tells sends a file of which it says something.
+func tells(content string, of app.FetchedMedia) fetches {
+	return func(_ context.Context, _ int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+		if err := told(of); err != nil {
+			return of, err
+		}
+		_, err := io.WriteString(w, content)
+		return of, err
+	}
+}
+
+// after fails some times first.
+func after(fails int, then fetches) fetches {
+	return func(ctx context.Context, try int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+		if try <= fails {
+			_, _ = io.WriteString(w, "a part")
+			return app.FetchedMedia{}, errors.New("the line broke")
+		}
+		return then(ctx, try, told, w)
+	}
+}
+
+func newCourier(t *testing.T) (*world, *courier) {
+	t.Helper()
+	w := newWorld(t)
+	w.stop()
+	c := &courier{provider: w.provider, files: map[string]fetches{}, tries: map[string]int{}}
+	w.others = map[desk.ChannelKind]app.Provider{desk.SandboxChannel: c}
+	w.start(app.Bounds{})
+	return w, c
+}
+
+// gets receives a message with a file, and returns the file's record.
+func (w *world) gets(c *courier, ref string, f fetches, in app.InboundMedia) (*desk.Conversation, *desk.Media) {
+	w.t.Helper()
+	c.mu.Lock()
+	c.files[ref] = f
+	c.mu.Unlock()
+	in.Ref = ref
+	conversation, err := w.Receive(w.t.Context(), w.ws, w.channel, app.InboundMessage{
+		ExternalID: "in-" + ref, Number: number, Text: "[image]", At: desk.TimeOf(time.Now()), Kind: desk.KindImage, Media: &in,
+	})
+	must(w.t, err)
+	return conversation, w.fileOf(conversation.ID, "in-"+ref)
+}
+
+func (w *world) fileOf(conversation desk.ID, externalID string) *desk.Media {
+	w.t.Helper()
+	list, _, err := w.Messages(w.t.Context(), w.operator(), conversation, "", 200)
+	must(w.t, err)
+	for _, m := range list {
+		if m.ExternalID == externalID {
+			return m.Attachment
+		}
+	}
+	w.t.Fatalf("no message %s", externalID)
+	return nil
+}
+
+// fetched waits until a file is not pending any more.
+func (w *world) fetched(conversation desk.ID, externalID string) (m *desk.Media) {
+	w.t.Helper()
+	waitFor(w.t, "the file of "+externalID, func() bool {
+		m = w.fileOf(conversation, externalID)
+		return m.Status != desk.MediaPending
+	})
+	return m
+}
+
+func (w *world) contentOf(m *desk.Media) string {
+	w.t.Helper()
+	_, content, err := w.MediaContent(w.t.Context(), w.operator(), m.ID)
+	must(w.t, err)
+	b, err := io.ReadAll(content)
+	must(w.t, err)
+	must(w.t, content.Close())
+	return string(b)
+}
+
+// again makes the job of a file due now, as the time that passes would.
+func (w *world) again(m *desk.Media) {
+	w.t.Helper()
+	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx app.Tx) error {
+		job, err := tx.MediaJob(m.ID)
+		if err != nil || job == nil || !job.Holder.IsZero() {
+			return err
+		}
+		job.Due = tx.Now()
+		return tx.PutMediaJob(*job)
+	}))
+}
+
+const picture = "\xff\xd8\xff\xe0 a picture"
+
+// A message is there at once, with a pending file; the file follows, with an event.
+func TestFetchMedia(t *testing.T) {
+	t.Parallel()
+	w, c := newCourier(t)
+	sum := sha256.Sum256([]byte(picture))
+	conversation, m := w.gets(c, "1", has(picture), app.InboundMedia{MIME: "image/png", Name: "../a.jpg", Size: int64(len(picture)), SHA256: sum[:]})
+	if m == nil || m.Status != desk.MediaPending || m.Kind != desk.KindImage || m.Name != "a.jpg" || m.MIME != "" {
+		t.Fatalf("at first it is %+v", m)
+	}
+	if _, _, err := w.MediaContent(t.Context(), w.operator(), m.ID); !desk.IsType(err, desk.MediaUnavailable) || desk.AsError(err).RetryAfter == 0 {
+		t.Errorf("its content: %v", err)
+	}
+	w.run()
+	m = w.fetched(conversation.ID, "in-1")
+	if m.Status != desk.MediaReady || m.MIME != "image/jpeg" || !bytes.Equal(m.SHA256, sum[:]) || m.ContactID != conversation.ContactID || w.contentOf(m) != picture {
+		t.Errorf("it is %+v", m)
+	}
+	page, err := w.file.Events(t.Context(), w.ws, app.EventQuery{Limit: 100}, func(*desk.Settings) ([]desk.EventType, error) {
+		return []desk.EventType{desk.MessageUpdated}, nil
+	})
+	must(t, err)
+	if len(page.Events) != 1 || fmt.Sprint(page.Events[0].Changed) != "[attachments]" || page.Messages[page.Events[0].Subject].Attachment.Status != desk.MediaReady {
+		t.Errorf("events: %+v", page.Events)
+	}
+	if counts := w.FetchCounts(); counts != (app.FetchCounts{Ready: 1}) {
+		t.Errorf("counts %+v", counts)
+	}
+}
+
+// A provider that fails is asked again, and what it sends must be what it tells.
+func TestFetchMedia_failures(t *testing.T) {
+	t.Parallel()
+	w, c := newCourier(t)
+	sum := sha256.Sum256([]byte(picture))
+	w.run()
+	for ref, tc := range map[string]struct {
+		in    app.InboundMedia
+		f     fetches
+		tries int
+		want  desk.MediaReason
+	}{
+		"breaks": {f: after(2, has(picture)), tries: 3},
+		"shorter": {f: func(ctx context.Context, try int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+			if try == 1 {
+				return tells(picture[:5], app.FetchedMedia{Size: int64(len(picture))})(ctx, try, told, w)
+			}
+			return has(picture)(ctx, try, told, w)
+		}, tries: 2},
+		"other bytes": {in: app.InboundMedia{SHA256: sum[:]}, f: func(ctx context.Context, try int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+			if try == 1 {
+				return has(strings.ToUpper(picture))(ctx, try, told, w)
+			}
+			return has(picture)(ctx, try, told, w)
+		}, tries: 2},
+		"panics": {f: func(ctx context.Context, try int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+			if try == 1 {
+				panic("a bug")
+			}
+			return has(picture)(ctx, try, told, w)
+		}, tries: 2},
+		"gone": {f: func(context.Context, int, func(app.FetchedMedia) error, io.Writer) (app.FetchedMedia, error) {
+			return app.FetchedMedia{}, fmt.Errorf("404: %w", app.ErrMediaGone)
+		}, tries: 1, want: desk.MediaGone},
+		"told too large": {f: tells(picture, app.FetchedMedia{Size: app.DefaultMaxMedia + 1}), tries: 1, want: desk.MediaTooLarge},
+		"endless": {f: func(_ context.Context, _ int, _ func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+			for part := make([]byte, 1<<20); ; {
+				if _, err := w.Write(part); err != nil {
+					return app.FetchedMedia{}, err
+				}
+			}
+		}, tries: 1, want: desk.MediaTooLarge},
+	} {
+		conversation, m := w.gets(c, ref, tc.f, tc.in)
+		waitFor(t, "the file "+ref, func() bool {
+			w.again(m)
+			return w.fileOf(conversation.ID, "in-"+ref).Status != desk.MediaPending
+		})
+		m = w.fileOf(conversation.ID, "in-"+ref)
+		if m.Reason != tc.want || (tc.want == "") != (m.Status == desk.MediaReady) || c.asked(ref) != tc.tries {
+			t.Errorf("%s: %+v after %d tries, want %d", ref, m, c.asked(ref), tc.tries)
+		}
+		if tc.want == "" && w.contentOf(m) != picture {
+			t.Errorf("%s: other content", ref)
+		}
+	}
+}
+
+// What the provider says that it can't get, and what is too old, has failed. A failed
+// file can be fetched again by hand.
+func TestFetchMedia_given_up(t *testing.T) {
+	t.Parallel()
+	w, c := newCourier(t)
+	conversation, m := w.gets(c, "", nil, app.InboundMedia{})
+	if m.Status != desk.MediaFailed || m.Reason != desk.MediaProvider {
+		t.Errorf("without an id: %+v", m)
+	}
+	_, err := w.RetryMedia(t.Context(), w.operator(), m.ID)
+	refused(t, err, desk.InvalidRequest)
+	_, m = w.gets(c, "old", after(2, has(picture)), app.InboundMedia{})
+	must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error {
+		job, err := tx.MediaJob(m.ID)
+		job.TS -= 8 * 24 * 60 * 60 * 1000
+		return errors.Join(err, tx.PutMediaJob(*job))
+	}))
+	w.run()
+	if m = w.fetched(conversation.ID, "in-old"); m.Status != desk.MediaFailed || m.Reason != desk.MediaExpired {
+		t.Errorf("after 7 days: %+v", m)
+	}
+	failed, err := w.MediaList(t.Context(), w.operator(), true, desk.ID{}, 10)
+	must(t, err)
+	if len(failed) != 2 {
+		t.Errorf("%d have failed", len(failed))
+	}
+	for range 2 {
+		m, err = w.RetryMedia(t.Context(), w.operator(), m.ID)
+		must(t, err)
+		if m.Status != desk.MediaPending || m.Reason != "" {
+			t.Errorf("again: %+v", m)
+		}
+		m = w.fetched(conversation.ID, "in-old")
+	}
+	if m.Status != desk.MediaReady {
+		t.Errorf("at last: %+v", m)
+	}
+	_, err = w.RetryMedia(t.Context(), w.operator(), m.ID)
+	refused(t, err, desk.InvalidRequest)
+	_, err = w.RetryMedia(t.Context(), w.operator(), desk.ID{1})
+	refused(t, err, desk.NotFound)
+}
+
+// A workspace whose files hang does not keep those of another from coming.
+func TestFetchMedia_is_fair(t *testing.T) {
+	t.Parallel()
+	w, c := newCourier(t)
+	hang := func(ctx context.Context, _ int, _ func(app.FetchedMedia) error, _ io.Writer) (app.FetchedMedia, error) {
+		<-ctx.Done()
+		return app.FetchedMedia{}, ctx.Err()
+	}
+	for i := range 20 {
+		w.gets(c, fmt.Sprint("hangs", i), hang, app.InboundMedia{})
+	}
+	other := w.another()
+	other.channel = other.addChannel()
+	w.run()
+	waitFor(t, "files that hang", func() bool { return c.asked("hangs0") > 0 && c.asked("hangs1") > 0 && c.asked("hangs2") > 0 })
+	for i := range 5 {
+		ref := fmt.Sprint("comes", i)
+		conversation, _ := other.gets(c, ref, has(picture), app.InboundMedia{})
+		if m := other.fetched(conversation.ID, "in-"+ref); m.Status != desk.MediaReady {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+// Of a person who is deleted while a file is on its way, nothing is stored; and a process
+// that has lost its job stores nothing.
+func TestFetchMedia_overtaken(t *testing.T) {
+	t.Parallel()
+	w, c := newCourier(t)
+	reached, release := make(chan struct{}), make(chan struct{})
+	conversation, m := w.gets(c, "1", func(_ context.Context, _ int, _ func(app.FetchedMedia) error, out io.Writer) (app.FetchedMedia, error) {
+		close(reached)
+		<-release
+		_, err := io.WriteString(out, picture)
+		return app.FetchedMedia{}, err
+	}, app.InboundMedia{})
+	w.run()
+	<-reached
+	w.deleteContact(conversation.ContactID)
+	close(release)
+	sum := sha256.Sum256([]byte(picture))
+	waitFor(t, "the job to end", func() bool {
+		_, err := w.file.OpenContent(t.Context(), w.ws, sum[:])
+		return err == nil || w.FetchCounts() != app.FetchCounts{}
+	})
+	_, err := w.Media(t.Context(), w.operator(), m.ID)
+	refused(t, err, desk.NotFound)
+	if counts := w.FetchCounts(); counts.Ready != 0 {
+		t.Errorf("%+v", counts)
+	}
+}
+
+// The content of old files goes when the operator says so, with an event for each message.
+func TestForgetMedia(t *testing.T) {
+	t.Parallel()
+	w, c := newCourier(t)
+	conversation, _ := w.gets(c, "1", has(picture), app.InboundMedia{})
+	w.run()
+	m := w.fetched(conversation.ID, "in-1")
+	must(t, w.ForgetMedia(t.Context(), time.Hour))
+	if got := w.fileOf(conversation.ID, "in-1"); got.Status != desk.MediaReady {
+		t.Errorf("a young file is %+v", got)
+	}
+	sum := m.SHA256
+	w.clock.advance(2 * time.Hour)
+	must(t, w.ForgetMedia(t.Context(), time.Hour))
+	if m = w.fileOf(conversation.ID, "in-1"); m.Status != desk.MediaDeleted || m.SHA256 != nil || m.MIME != "image/jpeg" {
+		t.Errorf("an old file is %+v", m)
+	}
+	must(t, w.DropContents(t.Context()))
+	_, err := w.file.OpenContent(t.Context(), w.ws, sum)
+	refused(t, err, desk.NotFound)
+}
+
+// A file is given to the provider of a channel once, and again when its id may have
+// expired.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	w, c := newCourier(t)
+	m, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
+	must(t, err)
+	at := app.Access{Workspace: w.ws, Channel: w.operator().Settings.Channel(w.channel)}
+	for i, want := range []string{"image/jpeg a.jpg 14 14 1", "image/jpeg a.jpg 14 14 1", "image/jpeg a.jpg 14 14 2"} {
+		if i == 2 {
+			w.clock.advance(29*24*time.Hour + time.Minute)
+		}
+		if ref, err := w.HandOver(t.Context(), at, c, m); err != nil || ref != want {
+			t.Errorf("%q, %v; want %q", ref, err, want)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package desk
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A MediaStatus says whether a file can be had.
+type MediaStatus string
+
+// The statuses of media.
+const (
+	MediaPending MediaStatus = "pending" // it is still to be fetched from the provider
+	MediaReady   MediaStatus = "ready"
+	MediaFailed  MediaStatus = "failed" // it could not be fetched: see the reason
+	MediaDeleted MediaStatus = "deleted"
+)
+
+// A MediaReason says why a file could not be fetched.
+type MediaReason string
+
+// The reasons.
+const (
+	MediaGone     MediaReason = "gone"      // the provider has it no more
+	MediaTooLarge MediaReason = "too_large" // larger than this server takes
+	MediaProvider MediaReason = "provider"  // the provider could not get it from the sender's device
+	MediaExpired  MediaReason = "expired"   // it could not be fetched in time
+)
+
+// A Media is the record of a file (contract-talk §4): an upload, or what a person sent.
+type Media struct {
+	ID        ID
+	Kind      MessageKind // image, video, audio, document or sticker
+	MIME      string      // as found in the content; "" unless ready
+	Trait     MediaTrait  // what is to be known of the content besides its type
+	Name      string      // "" if it has none
+	Size      int64
+	SHA256    []byte // nil unless ready
+	Status    MediaStatus
+	Reason    MediaReason // of a failure; else ""
+	CreatedAt Time
+	ContactID ID // the person who sent it; zero: an upload
+}
+
+// NoMedia is the answer for an id that no file of the workspace has.
+func NoMedia() *Error { return NotFoundf("no file in this workspace has this id") }
+
+// attachmentRoom is more than an attachment takes as JSON: its name is the longest part.
+const attachmentRoom = recordRoom + 6*utf8.UTFMax*MaxMediaName
+
+// KindOfMedia is the kind of a file of a type.
+func KindOfMedia(mime string) MessageKind {
+	family, _, _ := strings.Cut(mime, "/")
+	switch {
+	case mime == typeWebP:
+		return KindSticker
+	case family == "image":
+		return KindImage
+	case family == "video":
+		return KindVideo
+	case family == "audio":
+		return KindAudio
+	}
+	return KindDocument
+}
+
+// MaxMediaName is the greatest number of characters in a file's name.
+const MaxMediaName = 255
+
+// MediaName is the name of a file as it is kept: the last element of a path, without
+// characters that are invisible or turn the direction of writing; "" if nothing is left.
+func MediaName(name string) string {
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	name = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
+			return -1
+		}
+		return r
+	}, name)
+	name = strings.TrimSpace(name)
+	if n := 0; utf8.RuneCountInString(name) > MaxMediaName {
+		for i := range name {
+			if n++; n > MaxMediaName {
+				name = strings.TrimSpace(name[:i])
+				break
+			}
+		}
+	}
+	if name == "." || name == ".." {
+		return ""
+	}
+	return name
+}
+
+// mostSent is how large a file may be that is sent, by its type. MB are 10^6 bytes.
+var mostSent = map[string]int64{
+	typeJPEG: 5e6, typePNG: 5e6, typeWebP: 100e3,
+	typeMP4: 16e6, type3GPP: 16e6,
+	typeAAC: 16e6, typeAMR: 16e6, typeMPEG: 16e6, typeAudioMP4: 16e6, typeOgg: 16e6,
+	typeText: 100e6, typePDF: 100e6,
+	typeDOCX: 100e6, typeXLSX: 100e6, typePPTX: 100e6, typeDOC: 100e6, typeXLS: 100e6, typePPT: 100e6,
+}
+
+// mostAnimated is the same for a sticker that moves.
+const mostAnimated = 500e3
+
+// Unsendable says why a file that is ready can't be sent, with or without a caption; nil:
+// it can.
+func (m *Media) Unsendable(caption bool) *UnsendableMedia {
+	most := mostSent[m.MIME]
+	switch {
+	case m.MIME == typeWebP && m.Trait == TraitAnimated:
+		most = mostAnimated
+	case m.MIME == typeOgg && m.Trait != TraitOpus:
+		most = 0
+	}
+	why := &UnsendableMedia{MIME: m.MIME, Size: m.Size, Max: most}
+	switch {
+	case most == 0:
+		why.Reason = "type"
+	case m.Size > most:
+		why.Reason = "size"
+	case caption && (m.Kind == KindAudio || m.Kind == KindSticker):
+		why.Reason = "caption"
+	default:
+		return nil
+	}
+	return why
+}
+
+// Same tells whether two files have the same content.
+func (m *Media) Same(other *Media) bool {
+	return len(m.SHA256) > 0 && bytes.Equal(m.SHA256, other.SHA256)
+}
+
+// Unavailable is the refusal to use a file that is not ready, nil for one that is. A
+// pending one may be asked for again.
+func (m *Media) Unavailable() error {
+	if m.Status == MediaReady {
+		return nil
+	}
+	what := "this file is still being fetched from the provider"
+	switch m.Status {
+	case MediaFailed:
+		what = "this file could not be fetched from the provider"
+	case MediaDeleted:
+		what = "the content of this file was deleted"
+	}
+	e := Errorf(MediaUnavailable, "%s", what)
+	e.Details = UnavailableMedia{string(m.Status), string(m.Reason)}
+	if m.Status == MediaPending {
+		e.RetryAfter = mediaRetry
+	}
+	return e
+}
+
+// mediaRetry is after how many seconds to ask for a pending file again.
+const mediaRetry = 5

@@ -1,0 +1,232 @@
+package stored
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"parley/desk"
+)
+
+// Files keeps content in a directory: each in a file WORKSPACE/ab/SHA256, where ab are the
+// first digits of the hash. What is still arriving is in drafts.
+type Files struct{ Dir string }
+
+const draftsDir = "drafts"
+
+// NoStorage is the error if the machine fails to keep or read content.
+func NoStorage(err error) error {
+	return &desk.Error{
+		Type:    desk.Unavailable,
+		Message: "the storage of files does not work now: nothing was stored, try again shortly",
+		Err:     err,
+	}
+}
+
+// NoContent is the error for content that is not stored.
+func NoContent() error { return desk.NotFoundf("the content of this file is not stored") }
+
+// HeldContent is the error for content that was kept so long ago that it may be deleted.
+func HeldContent() error {
+	return NoStorage(errors.New("the content was kept too long before a file had it"))
+}
+
+// A FileDraft is a file that is being written.
+type FileDraft struct {
+	of   Files
+	f    *os.File
+	hash hash.Hash
+	size int64
+}
+
+// New makes a draft.
+func (f Files) New() (*FileDraft, error) {
+	dir := filepath.Join(f.Dir, draftsDir)
+	if err := ensure(dir); err != nil {
+		return nil, NoStorage(err)
+	}
+	file, err := os.CreateTemp(dir, "*")
+	if err != nil {
+		return nil, NoStorage(err)
+	}
+	return &FileDraft{of: f, f: file, hash: sha256.New()}, nil
+}
+
+func (d *FileDraft) Write(p []byte) (int, error) {
+	n, err := d.f.Write(p)
+	_, _ = d.hash.Write(p[:n])
+	d.size += int64(n)
+	if err != nil {
+		return n, NoStorage(err)
+	}
+	return n, nil
+}
+
+// Finish makes sure that the bytes are on the disk, and returns their hash and number.
+func (d *FileDraft) Finish() (sum []byte, size int64, err error) {
+	if err := errors.Join(d.f.Sync(), d.f.Close()); err != nil {
+		return nil, 0, NoStorage(err)
+	}
+	return d.hash.Sum(nil), d.size, nil
+}
+
+// Place gives the finished file its name, durably. It replaces a file with the same
+// content.
+func (d *FileDraft) Place(ws desk.ID, sum []byte) error {
+	path := d.of.path(ws, sum)
+	if err := ensure(filepath.Dir(path)); err != nil {
+		return NoStorage(err)
+	}
+	err := os.Rename(d.f.Name(), path)
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return NoStorage(err)
+	}
+	return nil
+}
+
+// Drop deletes a draft that has no name yet.
+func (d *FileDraft) Drop() {
+	_ = d.f.Close() // it may be closed
+	_ = os.Remove(d.f.Name())
+}
+
+func (f Files) path(ws desk.ID, sum []byte) string {
+	name := hex.EncodeToString(sum)
+	return filepath.Join(f.Dir, ws.String(), name[:2], name)
+}
+
+// Open opens content for reading. It returns NotFound if there is none.
+func (f Files) Open(ws desk.ID, sum []byte) (*os.File, error) {
+	file, err := os.Open(f.path(ws, sum))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, NoContent()
+	case err != nil:
+		return nil, NoStorage(err)
+	}
+	return file, nil
+}
+
+// Remove deletes content, if it is there.
+func (f Files) Remove(ws desk.ID, sum []byte) error {
+	if err := os.Remove(f.path(ws, sum)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return NoStorage(err)
+	}
+	return nil
+}
+
+// RemoveAll deletes all content of a workspace.
+func (f Files) RemoveAll(ws desk.ID) error {
+	if err := os.RemoveAll(filepath.Join(f.Dir, ws.String())); err != nil {
+		return NoStorage(err)
+	}
+	return nil
+}
+
+// DropDrafts deletes drafts to which nothing was written for this long: the processes
+// that made them have died.
+func (f Files) DropDrafts(ctx context.Context, age time.Duration) error {
+	dir := filepath.Join(f.Dir, draftsDir)
+	list, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range list {
+		if err != nil || ctx.Err() != nil {
+			break
+		}
+		info, e := entry.Info()
+		if e == nil && time.Since(info.ModTime()) > age {
+			e = os.Remove(filepath.Join(dir, entry.Name()))
+		}
+		if !errors.Is(e, fs.ErrNotExist) {
+			err = e
+		}
+	}
+	if err != nil {
+		return NoStorage(err)
+	}
+	return nil
+}
+
+// ensure makes a directory, durably, with those above it.
+func ensure(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	above := filepath.Dir(dir)
+	if above != dir {
+		if err := ensure(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(above)
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" { // directories can't be synced there
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// markFile has the id of a directory of content.
+const markFile = "parley-media.id"
+
+// Mark returns the id of the directory. A directory without one gets the given one.
+func (f Files) Mark(id string) (string, error) {
+	if err := ensure(f.Dir); err != nil {
+		return "", fmt.Errorf("the directory of media: %w", err)
+	}
+	d, err := f.New()
+	if err != nil {
+		return "", err
+	}
+	defer d.Drop()
+	if _, err := d.Write([]byte(id)); err != nil {
+		return "", err
+	}
+	if _, _, err := d.Finish(); err != nil {
+		return "", err
+	}
+	// A link, unlike a rename, replaces nothing: another node may do the same.
+	err = os.Link(d.f.Name(), filepath.Join(f.Dir, markFile))
+	if errors.Is(err, fs.ErrExist) {
+		return f.MarkOf()
+	}
+	if err == nil {
+		err = syncDir(f.Dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the directory of media: %w", err)
+	}
+	return id, nil
+}
+
+// MarkOf is the id of the directory, "" if it has none.
+func (f Files) MarkOf() (string, error) {
+	found, err := os.ReadFile(filepath.Join(f.Dir, markFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(found), err
+}
