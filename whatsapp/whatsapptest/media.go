@@ -329,7 +329,11 @@ func (s *Simulator) attach(in *Inbound) map[string]any {
 	added := s.addFile(m)
 	in.media = added.ID
 	hash := sha256.Sum256(m.Content)
-	return map[string]any{"id": added.ID, "mime_type": m.MIME, "sha256": base64.StdEncoding.EncodeToString(hash[:])}
+	told := map[string]any{"id": added.ID, "mime_type": m.MIME, "sha256": base64.StdEncoding.EncodeToString(hash[:])}
+	if m.fault.size > 0 {
+		delete(told, "sha256") // it is not the hash of what comes
+	}
+	return told
 }
 
 // checkMedia refuses a message whose file is not there, or is of another kind. s.mu is held.

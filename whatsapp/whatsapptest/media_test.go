@@ -212,6 +212,9 @@ func TestMedia_faults(t *testing.T) {
 	if a, _ := ask(t, at, d.Media); a.FileSize != 2_000_000_000 || a.SHA256 != "" {
 		t.Errorf("%+v", a)
 	}
+	if image, _ := messageOf(t, d.Body)["image"].(map[string]any); image["sha256"] != nil {
+		t.Errorf("%v", image)
+	}
 	if err := sim.SetFault(d.Media, "url:https://evil.example/x"); err != nil {
 		t.Error(err)
 	}
