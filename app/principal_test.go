@@ -122,6 +122,11 @@ func TestMembersAsPrincipals(t *testing.T) {
 			_, err := w.EditWorkspace(ctx, p, app.WorkspaceEdit{Name: &name})
 			return err
 		},
+		"put snippet": func(p app.Principal) error { _, _, err := w.PutSnippet(ctx, p, "hi", "Hi"); return err },
+		"set policy": func(p app.Principal) error {
+			_, err := w.SetPolicy(ctx, p, desk.ID{}, desk.PolicyInput{})
+			return err
+		},
 		"put attribute": func(p app.Principal) error {
 			_, _, err := w.PutAttribute(ctx, p, desk.AttributeInput{Key: "colour", Label: text("Colour"), Type: text("text")})
 			return err

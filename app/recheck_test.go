@@ -59,14 +59,25 @@ func TestWrite_with_a_key_changed_meanwhile(t *testing.T) {
 			refused(t, err, c.want)
 			_, _, err = w.PutAttribute(t.Context(), p, desk.AttributeInput{Key: "new", Type: text("text")})
 			refused(t, err, c.want)
+			_, _, err = w.PutSnippet(t.Context(), p, "new", "Hi")
+			refused(t, err, c.want)
+			refused(t, w.DeleteSnippet(t.Context(), p, "new"), c.want)
+			_, err = w.SetPolicy(t.Context(), p, desk.ID{}, desk.PolicyInput{AutoReply: &desk.AutoReplyInput{}})
+			refused(t, err, c.want)
+			refused(t, w.ClearPolicy(t.Context(), p, desk.ID{}), c.want)
+			_, err = w.SetAvailable(t.Context(), p, w.ada.ID, false)
+			refused(t, err, c.want)
 
 			contacts, _, err := w.Contacts(t.Context(), p, desk.ContactFilter{}, "", 10)
 			if err != nil || len(contacts) != 1 || contacts[0].ID != stored.ID {
 				t.Errorf("stored: %v, %v", contacts, err)
 			}
 			settings, err := w.store.Settings(t.Context(), p.Workspace())
-			if err != nil || settings.Attributes["new"] != nil {
-				t.Errorf("the attribute is stored, %v", err)
+			if err != nil || settings.Attributes["new"] != nil || settings.Policy(desk.ID{}) != nil || settings.Member(w.ada.ID).Away {
+				t.Errorf("the attribute, the policy or the absence is stored, %v", err)
+			}
+			if snippets, err := w.store.Snippets(t.Context(), p.Workspace()); err != nil || len(snippets) > 0 {
+				t.Errorf("the snippet is stored: %+v, %v", snippets, err)
 			}
 		})
 	}
