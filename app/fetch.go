@@ -249,7 +249,7 @@ func (a *App) fetch(ctx context.Context, ws desk.ID, job *MediaJob) (content *fe
 	}
 	talker, ok := a.providers[channel.Kind].(Talker)
 	if !ok {
-		return nil, ErrMediaGone
+		return nil, errNoFiles
 	}
 	at, err := a.access(ws, channel)
 	if err != nil {
@@ -307,6 +307,9 @@ func (f FetchedMedia) with(more FetchedMedia) FetchedMedia {
 	}
 	return f
 }
+
+// errNoFiles is tried again: a later release may fetch them.
+var errNoFiles = errors.New("files of this kind of channel can't be fetched")
 
 var errLeaseLost = errors.New("another process has the job")
 
