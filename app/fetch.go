@@ -396,7 +396,7 @@ func (a *App) fetchFailed(ctx context.Context, ws desk.ID, job *MediaJob, failur
 	var storage *storageError
 	ours := errors.As(failure, &storage)
 	reason := desk.MediaReason("")
-	if stopping && !ours && !errors.Is(failure, ErrMediaGone) {
+	if stopping && !ours && !errors.Is(failure, ErrMediaGone) && !errors.Is(failure, ErrMediaFailed) {
 		ours = true
 	}
 	if errors.Is(failure, errLeaseLost) {
@@ -412,6 +412,8 @@ func (a *App) fetchFailed(ctx context.Context, ws desk.ID, job *MediaJob, failur
 			wait = storageWait
 		case errors.Is(failure, ErrMediaGone):
 			reason = desk.MediaGone
+		case errors.Is(failure, ErrMediaFailed):
+			reason = desk.MediaProvider
 		case errors.Is(failure, errFetchTooLarge):
 			reason = desk.MediaTooLarge
 		default:

@@ -217,6 +217,9 @@ func TestFetchMedia_failures(t *testing.T) {
 		"gone": {f: func(context.Context, int, func(app.FetchedMedia) error, io.Writer) (app.FetchedMedia, error) {
 			return app.FetchedMedia{}, fmt.Errorf("404: %w", app.ErrMediaGone)
 		}, tries: 1, want: desk.MediaGone},
+		"lost by the provider": {f: func(context.Context, int, func(app.FetchedMedia) error, io.Writer) (app.FetchedMedia, error) {
+			return app.FetchedMedia{}, fmt.Errorf("131052: %w", app.ErrMediaFailed)
+		}, tries: 1, want: desk.MediaProvider},
 		"told too large": {f: tells(picture, app.FetchedMedia{Size: app.DefaultMaxMedia + 1}), tries: 1, want: desk.MediaTooLarge},
 		"endless": {f: func(_ context.Context, _ int, _ func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
 			for part := make([]byte, 1<<20); ; {

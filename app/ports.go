@@ -990,6 +990,10 @@ type Simulator interface {
 	// PutTemplate puts a template into a channel's library, replacing one with the same
 	// name and language.
 	PutTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error
+
+	// FileRef is the provider's id of a stored file with which something goes wrong when it
+	// is fetched. It returns InvalidRequest if there is no such fault.
+	FileRef(file desk.ID, fault string) (ref string, err error)
 }
 
 // Limits are the buckets in which a message takes a place before it is sent (none if

@@ -3,6 +3,8 @@ package app
 import (
 	"cmp"
 	"context"
+	"io"
+	"strings"
 
 	"parley/desk"
 )
@@ -10,13 +12,21 @@ import (
 // A Simulated is a message of a customer of a simulated provider.
 type Simulated struct {
 	From, Name string // the customer's phone number in any spelling, and name
-	Text       string // may be "" beside Reaction and Choice
+	Text       string // with a file, its caption; may be "" beside File, Reaction and Choice
 	At         string // when it was sent; "": now
 	ReplyTo    string // the message that it quotes or reacts to: its id, or its id at the provider; "": none
 	Reaction   *string
 	Choice     string // the id of the button that was tapped; "": none
 	ExternalID string // of the message at the provider; "": a new one
 	Echo       bool   // the business typed it in the phone app, to the customer
+	File       *SimulatedFile
+}
+
+// A SimulatedFile is a file that a customer sent.
+type SimulatedFile struct {
+	Name, Type string // as the customer's phone tells them; either may be ""
+	Fault      string // what goes wrong when it is fetched; "": it is there at once
+	Content    io.Reader
 }
 
 // Simulate receives a message on a simulated channel, and returns it with its
@@ -33,7 +43,7 @@ func (a *App) Simulate(ctx context.Context, p Principal, channel desk.ID, s Simu
 	if err := a.simulates(c); err != nil {
 		return nil, nil, err
 	}
-	in, err := a.simulated(ctx, p, c, s)
+	in, file, err := a.simulated(ctx, p, c, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +55,26 @@ func (a *App) Simulate(ctx context.Context, p Principal, channel desk.ID, s Simu
 	if err != nil || len(list) == 0 {
 		return nil, nil, cmp.Or(err, error(desk.NoConversation())) // erased meanwhile
 	}
-	return conversation, list[0], nil
+	if file != nil {
+		err = a.belongsTo(ctx, p.Workspace(), file.ID, list[0])
+	}
+	return conversation, list[0], err
+}
+
+// belongsTo makes a file the customer's, so that it is erased with them.
+func (a *App) belongsTo(ctx context.Context, ws, file desk.ID, m *desk.Message) error {
+	return a.store.InTx(ctx, ws, func(tx Tx) error {
+		still, err := tx.Message(m.ConversationID, m.ID)
+		if err != nil || still == nil {
+			return err
+		}
+		f, err := tx.Media(file)
+		if err != nil || f == nil {
+			return err
+		}
+		f.ContactID = still.ContactID
+		return tx.PutMedia(f)
+	})
 }
 
 // ReceiveSimulated is Simulate for a text.
@@ -74,36 +103,39 @@ func (a *App) simulates(c *desk.Channel) error {
 	return nil
 }
 
-// simulated checks a message, and returns it as its provider would tell it.
-func (a *App) simulated(ctx context.Context, p Principal, c *desk.Channel, s Simulated) (in InboundMessage, err error) {
+// simulated checks a message, stores its file, and returns it as its provider would tell it.
+func (a *App) simulated(ctx context.Context, p Principal, c *desk.Channel, s Simulated) (in InboundMessage, file *desk.Media, err error) {
 	in = InboundMessage{ExternalID: cmp.Or(s.ExternalID, string(c.Kind)+"."+a.newID().String()), At: a.now(), Echo: s.Echo}
 	if in.ExternalID, err = desk.ParseExternalID(in.ExternalID); err != nil {
-		return in, desk.InvalidAt("/external_id", "%v", err)
+		return in, nil, desk.InvalidAt("/external_id", "%v", err)
 	}
 	if in.Number, err = desk.ParsePhone(s.From, p.Settings.Country); err != nil {
-		return in, desk.InvalidAt("/from", "%v", err)
+		return in, nil, desk.InvalidAt("/from", "%v", err)
 	}
 	if in.Name, err = desk.ParseName(s.Name); err != nil {
-		return in, desk.InvalidAt("/name", "%v", err)
+		return in, nil, desk.InvalidAt("/name", "%v", err)
 	}
 	if s.At != "" {
 		at, ok := desk.ParseTime(s.At)
 		if !ok || at > in.At+simulatedAhead {
-			return in, desk.InvalidAt("/at", "send a time such as 2026-11-21T10:00:00Z, at most a minute ahead")
+			return in, nil, desk.InvalidAt("/at", "send a time such as 2026-11-21T10:00:00Z, at most a minute ahead")
 		}
 		in.At = at
 	}
 	named, err := a.simulatedReply(ctx, p, c, in.Number, s.ReplyTo)
 	if err != nil {
-		return in, err
+		return in, nil, err
 	}
 	if in.ReplyTo = s.ReplyTo; named != nil {
 		in.ReplyTo = named.ExternalID
 	}
 	if in.Text, err = s.content(&in, named); err != nil {
-		return in, err
+		return in, nil, err
 	}
-	return in, nil
+	if s.File != nil {
+		file, err = a.simulatedFile(ctx, p, c, s.File, &in)
+	}
+	return in, file, err
 }
 
 // simulatedAhead is how far ahead a message may be, in milliseconds: as far as the clock
@@ -115,7 +147,7 @@ const simulatedAhead = desk.Time(60 * 1000)
 func (s *Simulated) content(in *InboundMessage, named *desk.Message) (string, error) {
 	in.Kind = desk.KindText
 	several := 0
-	for _, set := range []bool{s.Reaction != nil, s.Choice != ""} {
+	for _, set := range []bool{s.Reaction != nil, s.Choice != "", s.File != nil} {
 		if set {
 			several++
 		}
@@ -128,7 +160,7 @@ func (s *Simulated) content(in *InboundMessage, named *desk.Message) (string, er
 	}
 	switch {
 	case several > 1 || s.Reaction != nil && s.Text != "":
-		return "", desk.Invalidf("a message is a text, a reaction or a choice")
+		return "", desk.Invalidf("a message is a text, a file, a reaction or a choice")
 	case s.Reaction != nil:
 		if s.ReplyTo == "" {
 			return "", desk.InvalidAt("/reply_to", "say to which message this reacts")
@@ -196,4 +228,32 @@ func (a *App) simulatedReply(ctx context.Context, p Principal, c *desk.Channel, 
 		return nil, desk.InvalidAt("/reply_to", "the customer's conversations on this channel have no message %s", id)
 	}
 	return named, nil
+}
+
+// simulatedFile stores the file of a message.
+func (a *App) simulatedFile(ctx context.Context, p Principal, c *desk.Channel, f *SimulatedFile, in *InboundMessage) (m *desk.Media, err error) {
+	in.Media = &InboundMedia{}
+	simulator, _ := a.providers[c.Kind].(Simulator) // as simulates has checked
+	if f.Fault != "" {
+		if _, err := simulator.FileRef(desk.ID{}, f.Fault); err != nil {
+			return nil, desk.InvalidAt("/fault", "%s", desk.AsError(err).Message)
+		}
+	}
+	if m, err = a.Upload(ctx, p, f.Name, f.Type, f.Content); err != nil {
+		return nil, err
+	}
+	in.Kind, in.Media.MIME, in.Media.Name = m.Kind, m.MIME, m.Name
+	what := string(m.Kind)
+	if m.Kind == desk.KindDocument && m.Name != "" {
+		what += ": " + m.Name
+	}
+	if in.Text, err = desk.ParseMessage(strings.TrimSpace("[" + what + "] " + in.Text)); err != nil {
+		return nil, desk.InvalidAt("/text", "%v", err)
+	}
+	if f.Fault == "" {
+		in.Media.Stored = m.ID
+		return m, nil
+	}
+	in.Media.Ref, err = simulator.FileRef(m.ID, f.Fault)
+	return m, err
 }

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"parley/app"
@@ -82,5 +83,43 @@ func TestSimulate(t *testing.T) {
 	dropped := app.Simulated{From: "+905321110011", Reaction: &like, ReplyTo: "asked"}
 	if c, m, err := w.Simulate(t.Context(), w.operator(), w.channel, dropped); c != nil || m != nil || err != nil {
 		t.Errorf("%+v, %+v, %v", c, m, err)
+	}
+}
+
+// TestSimulate_files: a file is there at once, or is fetched with its fault; and it goes
+// with its customer.
+func TestSimulate_files(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	send := func(fault, text string) (*desk.Conversation, *desk.Message, error) {
+		return w.Simulate(t.Context(), w.operator(), w.channel, app.Simulated{From: "+" + number, Text: text, File: &app.SimulatedFile{
+			Name: "dir/a.txt", Type: "text/plain", Fault: fault, Content: strings.NewReader("bread"),
+		}})
+	}
+	for fault, want := range map[string]desk.MediaStatus{"": desk.MediaReady, "fail:1": desk.MediaPending} {
+		_, m, err := send(fault, "My list")
+		must(t, err)
+		if m.Kind != desk.KindDocument || m.Text != "[document: a.txt] My list" {
+			t.Errorf("%q: %+v", fault, m)
+		}
+		file, err := w.Media(t.Context(), w.operator(), m.Media)
+		must(t, err)
+		if file.Status != want || file.Name != "a.txt" {
+			t.Errorf("%q: %+v", fault, file)
+		}
+	}
+	if _, _, err := send("boom", ""); desk.AsError(err).At != "/fault" {
+		t.Errorf("an odd fault: %v", err)
+	}
+	if _, _, err := send("", strings.Repeat("x", desk.MaxMessage)); desk.AsError(err).At != "/text" {
+		t.Errorf("a long caption: %v", err)
+	}
+	c, _, err := send("gone", "")
+	must(t, err)
+	w.deleteContact(c.ContactID)
+	list, err := w.MediaList(t.Context(), w.operator(), false, desk.ID{}, 100)
+	must(t, err)
+	if len(list) != 1 { // that of the message that was refused
+		t.Errorf("%d files are left", len(list))
 	}
 }

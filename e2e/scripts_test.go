@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -85,6 +87,7 @@ func runScripts(t *testing.T, files []string, database func(testing.TB) string) 
 			"shutdown": scriptShutdown,
 			"call":     scriptCall,
 			"send":     scriptSend,
+			"until":    scriptUntil,
 			"mode":     scriptMode,
 		},
 	})
@@ -179,6 +182,15 @@ func scriptShutdown(ts *testscript.TestScript, _ bool, _ []string) {
 func scriptCall(ts *testscript.TestScript, _ bool, args []string) {
 	args = append(args, "")
 	scriptRequest(ts, args[0], args[1], args[2], args[3], args[4])
+}
+
+// scriptUntil asks until the answer matches.
+func scriptUntil(ts *testscript.TestScript, _ bool, args []string) {
+	s, want := scriptOf(ts), regexp.MustCompile(args[2])
+	waitFor(s.t, args[2], func() bool {
+		status, answer := s.server.call(s.t, args[0], "GET", args[1], "")
+		return status == http.StatusOK && want.MatchString(answer)
+	})
 }
 
 func scriptSend(ts *testscript.TestScript, _ bool, args []string) {

@@ -16,8 +16,10 @@ import (
 
 // Files are what customers of the simulated provider sent.
 type Files interface {
-	// OpenSandboxFile opens a stored file, and tells of it; or it returns NotFound.
-	OpenSandboxFile(ctx context.Context, ws, id desk.ID) (io.ReadCloser, app.FetchedMedia, error)
+	// Media returns the record of a file, and OpenContent opens content by its SHA-256. Both
+	// return NotFound if it is not there.
+	Media(ctx context.Context, ws, id desk.ID) (*desk.Media, error)
+	OpenContent(ctx context.Context, ws desk.ID, sha256 []byte) (io.ReadSeekCloser, error)
 }
 
 // A fileRef is the simulated provider's reference of a file: the stored one, and what goes
@@ -94,7 +96,11 @@ func (s *Sandbox) Fetch(ctx context.Context, at app.Access, ref string, told fun
 	if err := json.Unmarshal([]byte(ref), &r); err != nil || s.c.Files == nil || r.Fault == faultGone {
 		return is, app.ErrMediaGone
 	}
-	file, is, err := s.c.Files.OpenSandboxFile(ctx, at.Workspace, r.Media)
+	m, err := s.c.Files.Media(ctx, at.Workspace, r.Media)
+	var file io.ReadCloser
+	if err == nil {
+		file, err = s.c.Files.OpenContent(ctx, at.Workspace, m.SHA256)
+	}
 	if desk.IsType(err, desk.NotFound) {
 		return is, app.ErrMediaGone
 	}
@@ -102,6 +108,7 @@ func (s *Sandbox) Fetch(ctx context.Context, at app.Access, ref string, told fun
 		return is, err
 	}
 	defer file.Close()
+	is = app.FetchedMedia{MIME: m.MIME, Size: m.Size, SHA256: m.SHA256}
 	var content io.Reader = file
 	try := s.tried(at.Workspace, ref, r.Times)
 	switch {

@@ -29,12 +29,20 @@ type files struct{}
 
 var fileID = desk.ID{0xF1}
 
-func (files) OpenSandboxFile(_ context.Context, ws, id desk.ID) (io.ReadCloser, app.FetchedMedia, error) {
+func (files) Media(_ context.Context, ws, id desk.ID) (*desk.Media, error) {
 	if ws != (desk.ID{0x15}) || id != fileID {
-		return nil, app.FetchedMedia{}, desk.NotFoundf("no such file")
+		return nil, desk.NoMedia()
 	}
-	return io.NopCloser(strings.NewReader("content")), app.FetchedMedia{MIME: "text/plain", Size: 7, SHA256: []byte{1}}, nil
+	return &desk.Media{MIME: "text/plain", Size: 7, SHA256: []byte{1}}, nil
 }
+
+func (files) OpenContent(context.Context, desk.ID, []byte) (io.ReadSeekCloser, error) {
+	return content{strings.NewReader("content")}, nil
+}
+
+type content struct{ io.ReadSeeker }
+
+func (content) Close() error { return nil }
 
 func withFiles() *sandbox.Sandbox {
 	return sandbox.New(sandbox.Config{Files: files{}, Now: still, NewID: func() desk.ID { return desk.ID{1} }})

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"mime"
+	"os"
+	"path/filepath"
 
 	"parley/app"
 	"parley/desk"
@@ -14,9 +17,12 @@ type sandboxCmd struct {
 type sandboxInboundCmd struct {
 	Channel    string  `help:"The sandbox channel's id." required:"" placeholder:"ID"`
 	From       string  `help:"The customer's phone number." required:"" placeholder:"PHONE"`
-	Text       string  `help:"The text of the message." placeholder:"TEXT"`
+	Text       string  `help:"The text of the message, or the caption of its file." placeholder:"TEXT"`
 	Name       string  `help:"The customer's name, for a contact that this command creates." placeholder:"NAME"`
 	At         string  `help:"When the customer sent it, at most a minute ahead; by default now." placeholder:"TIME"`
+	File       string  `help:"Send this file." placeholder:"PATH"`
+	Type       string  `help:"What the customer's phone claims the file to be; by default what its name suggests." placeholder:"MIME"`
+	Fault      string  `help:"What goes wrong when the file is fetched: fail:N, truncate:N, gone, size:BYTES or slow:10s." placeholder:"FAULT"`
 	ReplyTo    string  `help:"The message that this one quotes or reacts to, by its id." placeholder:"ID"`
 	Reaction   *string `help:"React to the message of --reply-to with this; an empty one takes the reaction back." placeholder:"EMOJI"`
 	Choice     string  `help:"Tap the button with this id." placeholder:"ID"`
@@ -24,14 +30,21 @@ type sandboxInboundCmd struct {
 	Echo       bool    `help:"The business typed it in the phone app, to the customer."`
 }
 
-// Help explains stop words, and shows examples.
+// Help explains stop words and faults, and shows examples.
 func (*sandboxInboundCmd) Help() string {
 	return paragraphs("After a text that is only a stop word, such as STOP, no MARKETING template is sent to that number, on any channel "+
 		"of the workspace. A start word, such as START, allows them again.",
-		examples(
+		"A file is there at once. With --fault it is fetched by the server, as from a real provider:", indented(
+			"fail:N      the first N tries fail",
+			"truncate:N  the first N tries are cut short",
+			"gone        the provider has the file no more",
+			"size:BYTES  so many bytes are announced, and come",
+			"slow:10s    it begins to come after this time",
+		), examples(
 			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from "+1 202 555 0143" --text "Is my order on its way?"`,
 			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --name "Ada Lovelace" --text STOP`,
 			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --text START --json`,
+			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --file receipt.jpg --text "My receipt" --fault fail:2`,
 			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --reply-to 01980000-0000-7000-8000-00000000000a --reaction 👍`,
 			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --reply-to 01980000-0000-7000-8000-00000000000a --choice keep`,
 			`parley sandbox inbound --channel 01980000-0000-7000-8000-000000000004 --from 12025550143 --text "I will call you" --echo`,
@@ -42,8 +55,10 @@ func (*sandboxInboundCmd) Help() string {
 // Validate refuses flags that do not go together.
 func (c *sandboxInboundCmd) Validate() error {
 	switch {
-	case c.Text == "" && c.Reaction == nil && c.Choice == "":
-		return usageError("missing flags: --text=TEXT, or --reaction or --choice")
+	case c.Text == "" && c.File == "" && c.Reaction == nil && c.Choice == "":
+		return usageError("missing flags: --text=TEXT, or --file, --reaction or --choice")
+	case c.File == "" && (c.Fault != "" || c.Type != ""):
+		return usageError("--type and --fault need --file")
 	case c.Reaction != nil && c.ReplyTo == "":
 		return usageError("--reaction needs --reply-to")
 	}
@@ -55,6 +70,17 @@ func (c *sandboxInboundCmd) Run(ctx context.Context, s *session) error {
 	in := app.Simulated{
 		From: c.From, Name: c.Name, Text: c.Text, At: c.At, ReplyTo: c.ReplyTo, Reaction: c.Reaction, Choice: c.Choice, ExternalID: c.ExternalID, Echo: c.Echo,
 	}
+	if c.File != "" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		in.File = &app.SimulatedFile{Name: filepath.Base(c.File), Type: c.Type, Fault: c.Fault, Content: file}
+		if c.Type == "" {
+			in.File.Type = mime.TypeByExtension(filepath.Ext(c.File))
+		}
+	}
 	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
 		conversation, m, err := a.Simulate(ctx, p, idOf(c.Channel), in)
 		if err != nil {
@@ -64,6 +90,7 @@ func (c *sandboxInboundCmd) Run(ctx context.Context, s *session) error {
 			ConversationID *string `json:"conversation_id"`
 			ContactID      *string `json:"contact_id"`
 			MessageID      *string `json:"message_id"`
+			MediaID        *string `json:"media_id"`
 		}
 		if m == nil {
 			return s.answer(r, "Nothing was received: it is a reaction, and the customer has no conversation on this channel.\n")
@@ -74,8 +101,12 @@ func (c *sandboxInboundCmd) Run(ctx context.Context, s *session) error {
 			}
 			return unlessEmpty(id.String())
 		}
-		r.ConversationID, r.ContactID, r.MessageID = id(conversation.ID), id(conversation.ContactID), id(m.ID)
-		return s.answer(r, "Received it in the conversation %s, from the contact %s, as the message %s.%s\n", *r.ConversationID, *r.ContactID, *r.MessageID, c.optText())
+		r.ConversationID, r.ContactID, r.MessageID, r.MediaID = id(conversation.ID), id(conversation.ContactID), id(m.ID), id(m.Media)
+		with := ""
+		if r.MediaID != nil {
+			with = ", with the file " + *r.MediaID
+		}
+		return s.answer(r, "Received it in the conversation %s, from the contact %s, as the message %s%s.%s\n", *r.ConversationID, *r.ContactID, *r.MessageID, with, c.optText())
 	})
 }
 

@@ -253,7 +253,7 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 		return app.New(app.Deps{
 			Store: store,
 			Providers: map[desk.ChannelKind]app.Provider{
-				desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: store, Now: now, NewID: newID}),
+				desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: store, Files: store, Now: now, NewID: newID}),
 				desk.WhatsAppChannel: whatsapp.New(whatsapp.Config{Now: now, Log: log}),
 			},
 			Answer: api.SendAnswer,
