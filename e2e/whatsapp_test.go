@@ -170,6 +170,8 @@ type bubble struct {
 	Author  map[string]any
 	ReplyTo string `json:"reply_to"`
 	Content map[string]any
+
+	Attachments []struct{ Status string }
 }
 
 // bubbles returns a person's messages, oldest first, which are in one conversation.
@@ -293,6 +295,22 @@ func TestWhatsApp(t *testing.T) {
 				"unsupported", "unsupported", "unsupported", "video",
 			}; !slices.Equal(shown, want) {
 				t.Errorf("kinds %q, want %q", shown, want)
+			}
+
+			// Their files are fetched, once each.
+			waitFor(t, "the files of people", func() bool {
+				ready := 0
+				for _, one := range c.bubbles(t, phone) {
+					if len(one.Attachments) == 1 && one.Attachments[0].Status == "ready" {
+						ready++
+					}
+				}
+				return ready == 5
+			})
+			for _, file := range w.sim.Media() {
+				if file.Tries != 1 {
+					t.Errorf("the file %s was fetched %d times", file.ID, file.Tries)
+				}
 			}
 
 			// What the business types in the phone app, to somebody new, and the reaction to it.
