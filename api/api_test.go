@@ -63,8 +63,13 @@ func newServer(t *testing.T) *server { return newServerWith(t, api.Config{}) }
 // newServerWith lets a test change what the server and its app are built from.
 func newServerWith(t testing.TB, c api.Config, changes ...func(*app.Deps)) *server {
 	t.Helper()
-	store := openStore(t)
-	s := &server{t: t, store: store, clock: new(atomic.Int64), ids: new(atomic.Uint64), log: new(bytes.Buffer), dry: strings.Contains(t.Name(), underDryRun)}
+	return newServerOn(t, openStore(t, nil), new(atomic.Int64), c, changes...)
+}
+
+// newServerOn builds a server on a store, which may share the clock.
+func newServerOn(t testing.TB, store store, clock *atomic.Int64, c api.Config, changes ...func(*app.Deps)) *server {
+	t.Helper()
+	s := &server{t: t, store: store, clock: clock, ids: new(atomic.Uint64), log: new(bytes.Buffer), dry: strings.Contains(t.Name(), underDryRun)}
 	s.clock.Store(time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC).UnixMilli())
 	now := func() time.Time { return time.UnixMilli(s.clock.Add(1)) }
 	log := slog.New(slog.NewTextHandler(&lockedWriter{w: s.log}, nil))
@@ -143,8 +148,9 @@ type store interface {
 	io.Closer
 }
 
-// openStore opens an empty database of the kind that the test runs over.
-func openStore(t testing.TB) store {
+// openStore opens an empty database of the kind that the test runs over; now is the clock
+// of SQLite, nil: the machine's.
+func openStore(t testing.TB, now func() time.Time) store {
 	t.Helper()
 	var store store
 	var err error
@@ -153,7 +159,7 @@ func openStore(t testing.TB) store {
 		store, err = postgres.Open(t.Context(), postgres.Config{URL: url, MaxConns: 8})
 		urls.Store(store, url)
 	} else {
-		store, err = sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
+		store, err = sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db"), Now: now})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func appendSendAttempt(b []byte, at *desk.Attempt) []byte {
 	}
 	b = appendID(append(b, `,"conversation_id":`...), conversation)
 	b = appendID(append(b, `,"message_id":`...), message)
-	return append(b, `,"kind":"template"}`...)
+	return append(append(append(b, `,"kind":"`...), at.Plan.Kind()...), `"}`...)
 }
 
 // appendRefusal appends why a message was not sent; null if it was. It has a code, a title

@@ -94,7 +94,7 @@ func testDryRunSends(t *testing.T) {
 
 // canBeTried tells whether a request has a dry run, and may get another member.
 func canBeTried(method, target, body string) bool {
-	write := method == http.MethodPost && (target == "/v1/contacts" || target == "/v1/contacts/batch" || target == "/v1/conversations/outbound") ||
+	write := method == http.MethodPost && (target == "/v1/contacts" || target == "/v1/contacts/batch" || target == "/v1/conversations/outbound" || strings.HasPrefix(target, "/v1/conversations/") && strings.HasSuffix(target, "/messages")) ||
 		method == http.MethodPatch && strings.HasPrefix(target, "/v1/contacts/")
 	return write && json.Valid([]byte(body)) && strings.HasPrefix(strings.TrimSpace(body), "{")
 }

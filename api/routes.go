@@ -25,6 +25,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/conversations/outbound", desk.MessagesSend, s.send, false},
 		{"GET /v1/conversations/{id}", desk.ConversationsRead, s.getConversation, false},
 		{"GET /v1/conversations/{id}/messages", desk.ConversationsRead, s.listMessages, false},
+		{"POST /v1/conversations/{id}/messages", desk.MessagesSend, s.reply, false},
 		{"GET /v1/conversations/{id}/notes", desk.ConversationsRead, s.listNotes, false},
 		{"POST /v1/conversations/{id}/notes", desk.ConversationsWrite, s.addNote, false},
 		{"DELETE /v1/conversations/{id}/notes/{note_id}", desk.ConversationsWrite, s.deleteNote, false},

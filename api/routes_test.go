@@ -36,12 +36,13 @@ func bodies(s *server) map[string]string {
 		"POST /v1/contacts/batch":     `{"operations":[{"op":"upsert","data":{"email":"new@example.com"}}]}`,
 		"POST /v1/attributes":         `{"key":"size","type":"text"}`,
 
-		"POST /v1/conversations/outbound":     message(),
-		"POST /v1/attempts/{id}/release":      `{"sent":true}`,
-		"PUT /v1/conversations/{id}/assignee": `{"member":"` + s.members[0].ID.String() + `"}`,
-		"PUT /v1/conversations/{id}/status":   `{"status":"closed"}`,
-		"POST /v1/conversations/{id}/notes":   `{"text":"Called"}`,
-		"PUT /v1/conversations/{id}/read":     `{}`,
+		"POST /v1/conversations/outbound":      message(),
+		"POST /v1/attempts/{id}/release":       `{"sent":true}`,
+		"PUT /v1/conversations/{id}/assignee":  `{"member":"` + s.members[0].ID.String() + `"}`,
+		"PUT /v1/conversations/{id}/status":    `{"status":"closed"}`,
+		"POST /v1/conversations/{id}/notes":    `{"text":"Called"}`,
+		"PUT /v1/conversations/{id}/read":      `{}`,
+		"POST /v1/conversations/{id}/messages": `{"text":"Hello"}`,
 
 		"POST /v1/webhooks":       `{"url":"https://example.com"}`,
 		"PATCH /v1/webhooks/{id}": `{"enabled":true}`,
@@ -186,16 +187,19 @@ func TestOtherWorkspace(t *testing.T) {
 			query = "?kind=twitter&value=them"
 		}
 		body := filled[op.Method+" "+op.Path]
-		want := s.do(op.Method+" "+fillIn(op.Path, unknown, "unknown")+query, body)
+		do := func(id, other string) reply {
+			return s.send(op.Method, fillIn(op.Path, id, other)+query, http.Header{"Authorization": {"Bearer " + s.key}, "Idempotency-Key": {"k"}}, body)
+		}
+		want := do(unknown, "unknown")
 		for _, id := range []string{foreign, strings.ToUpper(foreign), theirConversation.ID.String(), theirChannel.String(), theirWebhook, other.String(), "no-uuid", "%00"} {
-			got := s.do(op.Method+" "+fillIn(op.Path, id, "theirs")+query, body)
+			got := do(id, "theirs")
 			if got.status != 404 || !bytes.Equal(got.body, want.body) {
 				t.Errorf("%s %s with %s: %d %s, want %d %s", op.Method, op.Path, id, got.status, got.body, want.status, want.body)
 			}
 		}
 	}
-	if tried != 38 {
-		t.Errorf("%d operations have an id slot, want 38: is one new?", tried)
+	if tried != 39 {
+		t.Errorf("%d operations have an id slot, want 39: is one new?", tried)
 	}
 	// Ids inside bodies and queries.
 	member := s.members[0].ID.String()

@@ -11,17 +11,51 @@ import (
 
 const idempotencyKey = "Idempotency-Key"
 
+// A sending is a kind of message that is sent once for each Idempotency-Key.
+type sending struct {
+	read func(d *decoder, dry *bool) error
+	try  func() ([]byte, error)
+	send func(key string, hash [32]byte, request desk.ID) (app.SendAnswer, error)
+}
+
 func (s *Server) send(c *call) (answer, error) {
+	r := &desk.SendRequest{}
+	return s.sendOnce(c, "", sending{
+		read: func(d *decoder, dry *bool) error { return d.send(r, dry, c.principal.Settings.Country) },
+		try:  func() ([]byte, error) { return s.app.TrySend(c.r.Context(), c.principal, r) },
+		send: func(key string, hash [32]byte, request desk.ID) (app.SendAnswer, error) {
+			r.Key, r.Hash = key, hash
+			return s.app.Send(c.r.Context(), c.principal, r, request)
+		},
+	})
+}
+
+// reply sends a free message into a conversation.
+func (s *Server) reply(c *call) (answer, error) {
+	r := &desk.ReplyRequest{Conversation: c.id()}
+	return s.sendOnce(c, "reply "+r.Conversation.String(), sending{
+		read: func(d *decoder, dry *bool) error { return d.reply(r, dry) },
+		try:  func() ([]byte, error) { return s.app.TryReply(c.r.Context(), c.principal, r) },
+		send: func(key string, hash [32]byte, request desk.ID) (app.SendAnswer, error) {
+			r.Key, r.Hash = key, hash
+			return s.app.Reply(c.r.Context(), c.principal, r, request)
+		},
+	})
+}
+
+// sendOnce reads a body and sends what it says. to stands for the path if requests of
+// several paths are sent so.
+func (s *Server) sendOnce(c *call, to string, m sending) (answer, error) {
 	if n := len(c.r.Header[idempotencyKey]); n > 1 {
 		return answer{}, desk.InvalidAt(desk.AtIdempotencyKey, "the header is there %d times; send it once", n)
 	}
-	r := &desk.SendRequest{Key: c.r.Header.Get(idempotencyKey)}
-	badKey := desk.CheckIdempotencyKey(r.Key)
+	key := c.r.Header.Get(idempotencyKey)
+	badKey := desk.CheckIdempotencyKey(key)
 	if badKey != nil && c.r.Header[idempotencyKey] != nil {
 		return answer{}, badKey
 	}
 	dry := false
-	err := c.decode(maxBody, func(d *decoder) error { return d.send(r, &dry, c.principal.Settings.Country) })
+	err := c.decode(maxBody, func(d *decoder) error { return m.read(d, &dry) })
 	if err != nil && !dry {
 		dry = c.asksDryRun()
 	}
@@ -39,22 +73,22 @@ func (s *Server) send(c *call) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		tried, err := s.app.TrySend(c.r.Context(), c.principal, r)
+		tried, err := m.try()
 		if err == nil {
 			c.dryRun()
 		}
 		return answer{http.StatusOK, append(c.out, tried...)}, err
 	}
-	r.Hash = s.app.BodyHash(body)
+	hash := s.app.BodyHash(append([]byte(to), body...))
 	sent, known := app.SendAnswer{}, false
 	if err != nil { // the country may have been another one at the first call
 		unread := err
-		if sent, known, err = s.app.Repeat(c.r.Context(), c.principal, r.Key, r.Hash); !known && err == nil {
+		if sent, known, err = s.app.Repeat(c.r.Context(), c.principal, key, hash); !known && err == nil {
 			err = unread
 		}
 	} else {
 		request, _ := desk.ParseID(c.w.RequestID())
-		sent, err = s.app.Send(c.r.Context(), c.principal, r, request)
+		sent, err = m.send(key, hash, request)
 	}
 	if err != nil {
 		return answer{}, err
@@ -81,6 +115,9 @@ func (c *call) asksDryRun() (dry bool) {
 // SendAnswer renders the answer to a send that the provider accepted; app stores it.
 func SendAnswer(m *desk.SentMessage) []byte {
 	b := appendConversation([]byte(`{"data":{"conversation":`), &m.Conversation, m.Kind)
+	if m.Reply {
+		return append(appendMessage(append(b, `,"message":`...), &m.Message, &desk.Settings{}), "}}"...)
+	}
 	b = strconv.AppendBool(append(b, `,"existing_conversation":`...), m.Existing)
 	b = appendMessageFields(append(b, `,"message":`...), &m.Message)
 	return append(b, "}}}"...)
@@ -134,6 +171,71 @@ func (d *decoder) send(r *desk.SendRequest, dry *bool, country string) error {
 		r.Profile = &profile.Value
 	}
 	return contradiction(r)
+}
+
+// reply reads the body of a reply. Null for an optional member counts as absent.
+func (d *decoder) reply(r *desk.ReplyRequest, dry *bool) error {
+	var text bool
+	var buttons desk.Field[[]desk.Button]
+	err := d.object(func(name string) (err error) {
+		switch name {
+		case dryRun:
+			*dry, err = d.bool()
+			return err
+		case "text":
+			text = true
+			if r.Text, err = d.text(); err == nil {
+				err = d.storable(r.Text)
+			}
+			return err
+		case "buttons":
+			return field(d, &buttons, d.buttons)
+		case "reply_to":
+			return field(d, &r.ReplyTo, d.id)
+		case "member":
+			return field(d, &r.Member, d.text)
+		}
+		return d.unknown(name, "text", "buttons", "reply_to", "member", dryRun)
+	})
+	switch {
+	case err != nil:
+		return err
+	case !text:
+		return desk.InvalidAt("/text", "missing; say something")
+	}
+	r.Buttons = buttons.Value
+	return r.Check()
+}
+
+func (d *decoder) buttons() ([]desk.Button, error) {
+	list := []desk.Button{}
+	err := d.array(func(int) error {
+		var b desk.Button
+		var id, title bool
+		err := d.object(func(name string) (err error) {
+			switch name {
+			case "id":
+				id = true
+				if b.ID, err = d.text(); err == nil {
+					err = d.storable(b.ID)
+				}
+				return err
+			case "title":
+				title = true
+				if b.Title, err = d.text(); err == nil {
+					err = d.storable(b.Title)
+				}
+				return err
+			}
+			return d.unknown(name, "id", "title")
+		})
+		if err == nil && (!id || !title) {
+			err = d.wrong("give the id and the title of each button")
+		}
+		list = append(list, b)
+		return err
+	})
+	return list, err
 }
 
 // contradiction refuses a profile with another number than the recipient's.

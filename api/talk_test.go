@@ -2,9 +2,13 @@ package api_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"parley/api"
 	"parley/app"
 	"parley/desk"
 )
@@ -90,5 +94,77 @@ func TestTalk(t *testing.T) {
 	s := newServer(t)
 	if r := s.as(s.newKey(s.ws, "conversations:read"), "GET /v1/inbox", ``); r.status != 403 || !strings.Contains(string(r.body), "contacts:read") {
 		t.Errorf("without contacts:read: %d %s", r.status, r.body)
+	}
+}
+
+// TestReply holds the answers to replies to golden files. {first} is a conversation in which
+// a person wrote {hello} just now, {old} one in which somebody wrote two days ago.
+func TestReply(t *testing.T) {
+	buttons := func(list string) string { return `{"text":"Hi","buttons":` + list + `}` }
+	for _, tc := range []struct {
+		name   string
+		before []string // "METHOD /path body", which must succeed
+		call   string
+		body   string
+		status int
+	}{
+		{"text", nil, "{first}", `{"text":" Two left.\nShall I keep one?"}`, 201},
+		{"member", nil, "{first}", `{"text":"Hi","member":"ADA@example.com","buttons":null,"reply_to":null}`, 201},
+		{"buttons", nil, "{first}", `{"text":"Hi","buttons":[{"id":"a","title":"Yes"},{"id":"b","title":"No"}],"reply_to":"{hello}"}`, 201},
+		{"dry_run", nil, "{first}", `{"text":"Hi","member":"ada@example.com","dry_run":true}`, 200},
+		{"dry_run_refused", nil, "{old}", `{"text":"Hi","dry_run":true}`, 422},
+		{"expired", nil, "{old}", `{"text":"Hi"}`, 422},
+		{"closed", []string{`PUT /v1/conversations/{first}/status {"status":"closed"}`}, "{first}", `{"text":"Hi"}`, 409},
+		{"no_text", nil, "{first}", `{}`, 400},
+		{"blank", nil, "{first}", `{"text":" "}`, 400},
+		{"null_text", nil, "{first}", `{"text":null}`, 400},
+		{"too_long", nil, "{first}", `{"text":"` + strings.Repeat("a", 4097) + `"}`, 400},
+		{"nul", nil, "{first}", `{"text":"a\u0000"}`, 400},
+		{"no_buttons", nil, "{first}", buttons(`[]`), 400},
+		{"four_buttons", nil, "{first}", buttons(`[{"id":"a","title":"A"},{"id":"b","title":"B"},{"id":"c","title":"C"},{"id":"d","title":"D"}]`), 400},
+		{"same_button", nil, "{first}", buttons(`[{"id":"a","title":"A"},{"id":"a","title":"B"}]`), 400},
+		{"half_a_button", nil, "{first}", buttons(`[{"id":"a"}]`), 400},
+		{"unknown_member", nil, "{first}", `{"text":"Hi","member":"nobody@example.com"}`, 400},
+		{"unknown_reply_to", nil, "{first}", `{"text":"Hi","reply_to":"x"}`, 400},
+		{"unknown_name", nil, "{first}", `{"text":"Hi","to":"x"}`, 400},
+		{"unknown", nil, "0196f2a0-0000-7000-8000-000000000000", `{"text":"Hi"}`, 404},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			clock := new(atomic.Int64) // the window is checked by the store's, too
+			s := newServerOn(t, openStore(t, func() time.Time { return time.UnixMilli(clock.Load()) }), clock, api.Config{})
+			channel := s.addChannel("100")
+			hear := func(from string, at desk.Time) *desk.Conversation {
+				c, err := s.app.Receive(t.Context(), s.ws, channel, app.InboundMessage{ExternalID: "wamid." + from, Number: from, Text: "Hello", At: at})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			now := desk.Time(s.clock.Load())
+			first, old := hear("12025550143", now), hear("12025550144", now-2*24*3_600_000)
+			messages, _, err := s.app.Messages(t.Context(), s.operator(s.ws), first.ID, "", 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fill := strings.NewReplacer("{first}", first.ID.String(), "{old}", old.ID.String(), "{hello}", messages[0].ID.String())
+			for _, before := range tc.before {
+				method, rest, _ := strings.Cut(fill.Replace(before), " ")
+				path, body, _ := strings.Cut(rest, " ")
+				s.want(200, method+" "+path, body)
+			}
+			path := "/v1/conversations/" + fill.Replace(tc.call) + "/messages"
+			send := func() reply {
+				return s.send("POST", path, http.Header{"Authorization": {"Bearer " + s.key}, "Idempotency-Key": {"k"}}, fill.Replace(tc.body))
+			}
+			r := send()
+			if r.status != tc.status {
+				t.Errorf("status = %d, want %d: %s", r.status, tc.status, r.body)
+			}
+			golden(t, r)
+			if again := send(); tc.status == 201 && (string(again.body) != string(r.body) || again.header.Get("Idempotent-Replayed") != "true") {
+				t.Errorf("again: %v %s", again.header, again.body)
+			}
+		})
 	}
 }

@@ -24,6 +24,7 @@
 //	notes.go          notes of the team on conversations
 //	talk.go           how conversations stand: the window, what is unread, who waits
 //	send.go           the template send: checks, claim, dispatch, answer
+//	reply.go          free messages: checks, what they become
 //	settle.go         all the ways in which an attempt ends
 //	inbound.go        processes inbound items, update by update
 //	agenda.go         which workspaces have inbound items, and when the first is due

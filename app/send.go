@@ -54,21 +54,29 @@ type SendAnswer struct {
 // between, the attempt is never sent again: it is in doubt until a status, or a person,
 // settles it.
 func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
+	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *Dispatch, error) {
+		at, d, _, err := a.plan(ctx, p, r, request)
+		return at, d, err
+	})
+}
+
+// once sends what plan makes, unless an attempt holds the key.
+func (a *App) once(ctx context.Context, p Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *Dispatch, error)) (SendAnswer, error) {
 	var claimed func()
 	for claimed == nil {
-		held, err := a.store.AttemptOfKey(ctx, p.Workspace(), r.Key)
+		held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)
 		if err != nil {
 			return SendAnswer{}, err
 		}
 		if held != nil && !held.Expired() {
-			return a.again(ctx, p, held, r.Hash)
+			return a.again(ctx, p, held, hash)
 		}
-		if claimed, err = a.claims.enter(ctx, claimOf{p.Workspace(), r.Key}, r.Hash, a.bounds.Wait, a.drained); err != nil {
+		if claimed, err = a.claims.enter(ctx, claimOf{p.Workspace(), key}, hash, a.bounds.Wait, a.drained); err != nil {
 			return SendAnswer{}, err
 		}
 	}
 	defer claimed()
-	at, d, _, err := a.plan(ctx, p, r, request)
+	at, d, err := plan()
 	if err != nil {
 		return SendAnswer{}, err
 	}
@@ -77,7 +85,7 @@ func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, reques
 	a.flights.end(at.ID)
 	var taken *keyTaken
 	if errors.As(f.err, &taken) {
-		return a.again(ctx, p, taken.by, r.Hash)
+		return a.again(ctx, p, taken.by, hash)
 	}
 	return f.answer, f.err
 }
@@ -184,6 +192,11 @@ func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *Dispa
 				return err
 			}
 		}
+		if at.Plan.Reply != nil {
+			if err := a.mayStillReply(tx, at, d); err != nil {
+				return err
+			}
+		}
 		d.By = a.clock().Add(a.bounds.FirstByte)
 		at.Lease = desk.LeaseFor(tx.Now(), a.bounds.lease())
 		if err := tx.PutAttempt(at); err != nil {
@@ -229,6 +242,9 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dis
 	}
 	var refusal *desk.Refusal
 	if errors.As(err, &refusal) {
+		if refusal.Type == desk.WindowClosed {
+			refusal.At = at.CreatedAt
+		}
 		if refusal.StaleTemplate {
 			a.stale.add(d.Channel.ID)
 		}
@@ -475,15 +491,8 @@ func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, reques
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if !channel.Enabled {
-		e := desk.Errorf(desk.ChannelNotUsable, "the channel is disabled").Advise(desk.EnableChannel, channel.ID.String())
-		e.Details = desk.Unusable{Reason: "disabled"}
-		return nil, nil, nil, e
-	}
-	if status := &channel.Status; status.Blocked != "" && status.Refuses(a.now()) {
-		e := desk.Errorf(desk.ChannelNotUsable, "the provider lets this channel send nothing").Advise(desk.CheckChannel, channel.ID.String())
-		e.Details = desk.Unusable{Reason: "blocked"}
-		return nil, nil, nil, e
+	if err := a.usable(channel); err != nil {
+		return nil, nil, nil, err
 	}
 	contact, created, number, err := a.recipient(ctx, p, r)
 	if err != nil {
@@ -513,17 +522,38 @@ func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, reques
 		at.Plan.Contact, at.Plan.Profile = a.newID(), r.Profile
 		contact = created
 	}
-	access, err := a.access(p.Workspace(), channel)
+	access, err := a.accessToSend(p.Workspace(), channel)
+	return at, &Dispatch{
+		Access: access, Attempt: at.ID, Number: number,
+		Template: template, Components: template.Components(values),
+	}, contact, err
+}
+
+// accessToSend returns ChannelNotUsable if the channel's secrets do not open.
+func (a *App) accessToSend(ws desk.ID, channel *desk.Channel) (Access, error) {
+	access, err := a.access(ws, channel)
 	var sealed *sealedError
 	if errors.As(err, &sealed) {
 		e := desk.Errorf(desk.ChannelNotUsable, "the channel's secrets don't open").Advise(desk.CheckChannel, channel.ID.String())
 		e.Details, e.Err = desk.Unusable{Reason: "secrets"}, err
 		err = e
 	}
-	return at, &Dispatch{
-		Access: access, Attempt: at.ID, Number: number,
-		Template: template, Components: template.Components(values),
-	}, contact, err
+	return access, err
+}
+
+// usable returns ChannelNotUsable for a channel on which nothing can be sent now.
+func (a *App) usable(channel *desk.Channel) error {
+	if !channel.Enabled {
+		e := desk.Errorf(desk.ChannelNotUsable, "the channel is disabled").Advise(desk.EnableChannel, channel.ID.String())
+		e.Details = desk.Unusable{Reason: "disabled"}
+		return e
+	}
+	if status := &channel.Status; status.Blocked != "" && status.Refuses(a.now()) {
+		e := desk.Errorf(desk.ChannelNotUsable, "the provider lets this channel send nothing").Advise(desk.CheckChannel, channel.ID.String())
+		e.Details = desk.Unusable{Reason: "blocked"}
+		return e
+	}
+	return nil
 }
 
 // recipient finds the contact of a request, or the one that the send will create, and the

@@ -163,14 +163,26 @@ func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent
 	if err != nil {
 		return err
 	}
-	var conversation *desk.Conversation
-	if contact != nil {
-		if conversation, err = tx.OpenConversation(plan.Channel, contact.ID); err != nil {
-			return err
-		}
+	var before *desk.Conversation
+	switch {
+	case contact == nil:
+	case plan.Reply != nil:
+		before, err = tx.Conversation(plan.Conversation)
+	default:
+		before, err = tx.OpenConversation(plan.Channel, contact.ID)
 	}
-	before := conversation
-	m := thread(tx.Settings(), at, contact, before, externalID, sent)
+	if err != nil {
+		return err
+	}
+	var m *desk.SentMessage
+	switch {
+	case plan.Reply == nil:
+		m = thread(tx.Settings(), at, contact, before, externalID, sent)
+	case before == nil:
+		m = replied(tx.Settings(), at, &desk.Conversation{ID: plan.Conversation, ChannelID: plan.Channel, ContactID: plan.Contact, Status: desk.StatusOpen, CreatedAt: sent}, externalID, sent)
+	default:
+		m = replied(tx.Settings(), at, before, externalID, sent)
+	}
 	conversation, message := &m.Conversation, m.Message
 	at.Response = a.answer(m)
 	at.ExternalID = externalID
@@ -195,6 +207,11 @@ func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent
 	}
 	if err := answers(tx, conversation, &message); err != nil {
 		return err
+	}
+	if plan.Reply != nil {
+		if err := a.markAll(tx, conversation); err != nil {
+			return err
+		}
 	}
 	if err := tx.PutConversation(conversation); err != nil {
 		return err

@@ -20,6 +20,7 @@ type sendRow struct {
 	ID         desk.ID
 	Href, Name string
 	Template   string
+	Reply      bool // it has no template
 	State      pill
 	Reason     string
 	By         string
@@ -115,7 +116,7 @@ func (c *call) sendRows(list ...*desk.Attempt) ([]sendRow, error) {
 	rows := make([]sendRow, len(list))
 	for i, at := range list {
 		row := sendRow{
-			ID: at.ID, Href: "/sends/" + at.ID.String(), Template: at.Plan.Template, State: phases[at.Phase], By: c.actorName(at.Actor), At: c.when(at.CreatedAt),
+			ID: at.ID, Href: "/sends/" + at.ID.String(), Template: at.Plan.Template, Reply: at.Plan.Reply != nil, State: phases[at.Phase], By: c.actorName(at.Actor), At: c.when(at.CreatedAt),
 		}
 		switch contact := people[at.Plan.Contact]; {
 		case contact != nil:

@@ -32,6 +32,7 @@
 //	window.go        until when a person can be answered freely
 //	media.go         files: kinds, names, which can be sent
 //	sniff.go         the type of a file, by its content
+//	reply.go         a free message: its rules, what its plan has
 //	send.go          a send: request, plan, attempt and outcome
 //	policy.go        the reply policy, as it is configured
 //	hours.go         when a team answers, by the wall clock of a time zone

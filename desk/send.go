@@ -84,6 +84,15 @@ type Plan struct {
 	Number       string        // digits; "" once erased
 	Known        bool          // whether the contact exists
 	Profile      *ContactWrite // for a new contact
+	Reply        *Reply        // of a free message, which has no template
+}
+
+// Kind is what kind of message the plan is for.
+func (p *Plan) Kind() MessageKind {
+	if p.Reply != nil {
+		return p.Reply.Kind
+	}
+	return KindTemplate
 }
 
 // A Phase is the state of an attempt.
@@ -120,6 +129,7 @@ type Refusal struct {
 	Advice     Advice   // what to do about it
 	Failure    *Failure // the provider's reason
 	RetryAfter int      // seconds
+	At         Time     // of WindowClosed: what was written up to then opens nothing
 
 	StaleTemplate bool            // the provider has another version of the template, or none
 	StaleMedia    bool            // the provider has the message's file no more, or can't use it
@@ -132,7 +142,10 @@ func (r *Refusal) Error() string { return string(r.Type) + ": " + r.Message }
 // Answer returns the refusal as an error for the caller.
 func (r *Refusal) Answer() *Error {
 	e := &Error{Type: r.Type, Message: r.Message, Advice: r.Advice, RetryAfter: r.RetryAfter}
-	if r.Failure != nil {
+	switch {
+	case r.Type == WindowClosed:
+		e.Details = WindowState{ClosesAt: r.At, Reason: ByTheProvider}
+	case r.Failure != nil:
 		e.Details = *r.Failure
 	}
 	return e
@@ -160,10 +173,15 @@ type Attempt struct {
 // Address is where the message goes, so that a person finds it at the provider; "" once the
 // attempt is settled or erased.
 func (a *Attempt) Address() string {
-	if a.Phase.Settled() || a.Plan.Number == "" {
+	switch r := a.Plan.Reply; {
+	case a.Phase.Settled():
 		return ""
+	case a.Plan.Number != "":
+		return "+" + a.Plan.Number
+	case r != nil:
+		return r.UserID
 	}
-	return "+" + a.Plan.Number
+	return ""
 }
 
 // Stored tells whether the message is stored, in the plan's conversation: not before the
@@ -212,14 +230,22 @@ func (c *Contact) Numbers() (numbers []string) {
 // answer of its key has no text, unless the process that sent it is still running.
 func (a *Attempt) Erase() {
 	a.Erased = true
-	a.Plan.Text, a.Plan.Number, a.Plan.Profile = "", "", nil
+	a.Plan.forget()
+}
+
+// forget removes what a plan says of the person.
+func (p *Plan) forget() {
+	p.Text, p.Number, p.Profile = "", "", nil
+	if p.Reply != nil {
+		p.Reply = &Reply{Kind: p.Reply.Kind, Author: p.Reply.Author, Member: p.Reply.Member}
+	}
 }
 
 // Settle ends the attempt. The rest of its plan is not needed any more and is removed,
 // except for the ids and the template.
 func (a *Attempt) Settle(p Phase, now Time) {
 	a.Phase, a.SettledAt, a.Lease = p, now, 0
-	a.Plan.Text, a.Plan.Number, a.Plan.Profile = "", "", nil
+	a.Plan.forget()
 }
 
 // A StatusUpdate is a provider's report on a message that it has accepted.
@@ -256,5 +282,6 @@ type SentMessage struct {
 	Conversation Conversation
 	Kind         ChannelKind
 	Existing     bool // the conversation existed before
+	Reply        bool // it is a free message
 	Message      Message
 }

@@ -59,6 +59,7 @@ func TestDescription(t *testing.T) {
 		{"DELETE", "/v1/conversations/{id}/assignee", "conversations:write"},
 		{"PUT", "/v1/conversations/{id}/assignee", "conversations:write"},
 		{"GET", "/v1/conversations/{id}/messages", "conversations:read"},
+		{"POST", "/v1/conversations/{id}/messages", "messages:send"},
 		{"GET", "/v1/conversations/{id}/notes", "conversations:read"},
 		{"POST", "/v1/conversations/{id}/notes", "conversations:write"},
 		{"DELETE", "/v1/conversations/{id}/notes/{note_id}", "conversations:write"},

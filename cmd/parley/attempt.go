@@ -47,7 +47,7 @@ type refusalRecord struct {
 func recordOfAttempt(at *desk.Attempt) attemptRecord {
 	r := attemptRecord{
 		at.ID.String(), at.Key, string(at.Phase), at.CreatedAt.String(), momentOf(at.SettledAt),
-		at.Plan.Channel.String(), at.Plan.Contact.String(), unlessEmpty(at.Address()), unlessEmpty(at.Plan.Template), unlessEmpty(at.Plan.Language), unlessEmpty(at.ExternalID), nil, append([]string{}, at.Notes...), nil, nil, "template",
+		at.Plan.Channel.String(), at.Plan.Contact.String(), unlessEmpty(at.Address()), unlessEmpty(at.Plan.Template), unlessEmpty(at.Plan.Language), unlessEmpty(at.ExternalID), nil, append([]string{}, at.Notes...), nil, nil, string(at.Plan.Kind()),
 	}
 	if at.Stored() {
 		conversation, message := at.Plan.Conversation.String(), at.Plan.Message.String()

@@ -1,0 +1,197 @@
+package app
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// Reply sends a free message into a conversation, once for each Idempotency-Key, as Send
+// does. It goes to the address from which the person wrote last.
+func (a *App) Reply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID) (SendAnswer, error) {
+	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *Dispatch, error) {
+		at, d, _, err := a.planReply(ctx, p, r, request)
+		return at, d, err
+	})
+}
+
+// TryReply is Reply as a dry run (contract-data §1).
+func (a *App) TryReply(ctx context.Context, p Principal, r *desk.ReplyRequest) ([]byte, error) {
+	at, _, c, err := a.planReply(ctx, p, r, desk.ID{})
+	if err != nil {
+		return nil, err
+	}
+	m := replied(p.Settings, at, c, "", at.CreatedAt)
+	m.Conversation.LastMessageAt = c.LastMessageAt
+	m.Message.ID, m.Message.TS, m.Message.Delivery = desk.ID{}, 0, ""
+	return a.answer(m), nil
+}
+
+// planReply checks a request in the contract's order (contract-talk §2), up to the send
+// itself, and returns the new attempt and the conversation. It stores nothing.
+func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID) (*desk.Attempt, *Dispatch, *desk.Conversation, error) {
+	ws := p.Workspace()
+	c, err := a.store.Conversation(ctx, ws, r.Conversation)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if c.Status != desk.StatusOpen {
+		open, err := a.openConversation(ctx, ws, c.ChannelID, c.ContactID)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		return nil, nil, nil, notOpen(c, open)
+	}
+	plan := &desk.Reply{Kind: desk.KindText, Author: p.Settings.AuthorOf(p.Actor), Buttons: r.Buttons}
+	if r.Buttons != nil {
+		plan.Kind = desk.KindButtons
+	}
+	if p.Member != nil {
+		plan.Member = p.Member.ID
+	}
+	if r.Member.Has() {
+		m := p.Settings.ResolveMember(r.Member.Value)
+		if m == nil {
+			return nil, nil, nil, desk.InvalidAt("/member", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
+		}
+		plan.Author, plan.Member = desk.Author{Type: desk.AuthorMember, ID: m.ID, Name: m.Name}, m.ID
+	}
+	if r.ReplyTo.Has() {
+		quoted, err := a.quotable(ctx, ws, c.ID, r.ReplyTo.Value)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		plan.ReplyTo, plan.Quote = quoted.ID, quoted.ExternalID
+	}
+	channel := p.Settings.Channel(c.ChannelID)
+	if channel == nil {
+		return nil, nil, nil, ErrStale
+	}
+	if err := a.usable(channel); err != nil {
+		return nil, nil, nil, err
+	}
+	contact, _, err := a.store.Contact(ctx, ws, c.ContactID)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	windows, err := a.store.Windows(ctx, ws, []desk.WindowRef{{Channel: c.ChannelID, Contact: c.ContactID}})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	window := windows[desk.WindowRef{Channel: c.ChannelID, Contact: c.ContactID}]
+	number, userID := addressOf(&window, contact)
+	if number == "" && userID == "" {
+		return nil, nil, nil, desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one")
+	}
+	now := a.now()
+	if state := window.State(now); !state.Open {
+		return nil, nil, nil, windowClosed(state)
+	}
+	plan.UserID = userID
+	at := &desk.Attempt{ID: a.newID(), Key: r.Key, Hash: r.Hash, Actor: p.Actor, Phase: desk.Dispatching, CreatedAt: now, Plan: desk.Plan{
+		Channel: c.ChannelID, Contact: c.ContactID, Conversation: c.ID, Message: a.newID(), Known: true, Text: r.Text, Number: number,
+		OptIn: desk.OptIn{Request: request}, Reply: plan,
+	}}
+	access, err := a.accessToSend(ws, channel)
+	return at, &Dispatch{Access: access, Attempt: at.ID, Number: number, UserID: userID, Text: r.Text, Buttons: r.Buttons, Quote: plan.Quote}, c, err
+}
+
+// quotable returns a message of a conversation that can be quoted.
+func (a *App) quotable(ctx context.Context, ws, conversation, id desk.ID) (m *desk.Message, err error) {
+	err = a.store.InTx(ctx, ws, func(tx Tx) error {
+		m, err = tx.Message(conversation, id)
+		return err
+	})
+	if err == nil && (m == nil || m.ExternalID == "" || m.Kind == desk.KindReaction) {
+		err = desk.InvalidAt("/reply_to", "name a message of this conversation that has an external_id, and is no reaction")
+	}
+	return m, err
+}
+
+// addressOf is where a reply goes: from where the person wrote last. Of what the last
+// release stored, that is not known: then it goes to the contact's address.
+func addressOf(w *desk.Window, contact *desk.Contact) (number, userID string) {
+	if w.Number != "" || w.UserID != "" {
+		if w.Number != "" {
+			return w.Number, ""
+		}
+		return "", w.UserID
+	}
+	return contact.Address(), ""
+}
+
+// mayStillReply checks again, in the transaction that claims the key, what may have changed
+// since the plan was made, and sends to where the person wrote from meanwhile.
+func (a *App) mayStillReply(tx Tx, at *desk.Attempt, d *Dispatch) error {
+	plan := &at.Plan
+	c, err := tx.Conversation(plan.Conversation)
+	switch {
+	case err != nil:
+		return err
+	case c == nil:
+		return desk.NoConversation()
+	case c.Status != desk.StatusOpen:
+		open, err := tx.OpenConversation(c.ChannelID, c.ContactID)
+		if err != nil {
+			return err
+		}
+		return notOpen(c, open)
+	}
+	w, err := tx.Window(plan.Channel, plan.Contact)
+	if err != nil {
+		return err
+	}
+	if state := w.State(tx.Now()); !state.Open {
+		return windowClosed(state)
+	}
+	if w.Number != "" || w.UserID != "" {
+		plan.Number, plan.Reply.UserID = addressOf(&w, nil)
+		d.Number, d.UserID = plan.Number, plan.Reply.UserID
+	}
+	return nil
+}
+
+func windowClosed(state desk.WindowState) *desk.Error {
+	e := desk.Errorf(desk.WindowClosed, "this person can't be answered freely now, because they did not write in the last 24 hours: send a template")
+	switch state.Reason {
+	case desk.NeverWrote:
+		e = desk.Errorf(desk.WindowClosed, "this person can't be answered freely, because they never wrote on this channel: send a template")
+	case desk.ByTheProvider:
+		e = desk.Errorf(desk.WindowClosed, "the provider lets nobody answer this person freely now: send a template, or wait until they write again")
+	case desk.NumberChanged:
+		e = desk.Errorf(desk.WindowClosed, "this person has a new number, and did not write from it yet: send a template")
+	}
+	e.Details = state
+	return e
+}
+
+func notOpen(c, open *desk.Conversation) *desk.Error {
+	details := desk.NotOpen{Status: c.Status}
+	e := desk.Errorf(desk.ConversationNotOpen, "the conversation is %s: open it first", c.Status)
+	if open != nil {
+		details.Open = open.ID
+		e = desk.Errorf(desk.ConversationNotOpen, "the conversation is %s: answer in the open one", c.Status)
+	}
+	e.Details = details
+	return e
+}
+
+// replied is what an accepted reply becomes: a message of its conversation, even if that
+// was closed meanwhile. A conversation that nobody holds becomes that of the member who
+// speaks.
+func replied(s *desk.Settings, at *desk.Attempt, c *desk.Conversation, externalID string, sent desk.Time) *desk.SentMessage {
+	plan, r := &at.Plan, at.Plan.Reply
+	m := &desk.SentMessage{Kind: s.Channel(plan.Channel).Kind, Existing: true, Reply: true, Conversation: *c}
+	if !r.Member.IsZero() && c.AssignedMember.IsZero() && c.Status == desk.StatusOpen && s.Member(r.Member) != nil {
+		m.Conversation.Assign(r.Member)
+	}
+	m.Message = desk.Message{
+		ID: plan.Message, ConversationID: c.ID, ChannelID: plan.Channel, Direction: desk.Outbound, ExternalID: externalID,
+		Text: plan.Text, Delivery: desk.Sent, TS: sent, Kind: r.Kind, Author: r.Author, ReplyTo: r.ReplyTo,
+	}
+	if r.Buttons != nil {
+		m.Message.Content = &desk.Content{Buttons: r.Buttons}
+	}
+	m.Conversation.Note(&m.Message)
+	return m
+}

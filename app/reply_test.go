@@ -1,0 +1,257 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// replies is a call of the API.
+func (w *world) replies(key string, c desk.ID, edits ...func(*desk.ReplyRequest)) (app.SendAnswer, error) {
+	r := &desk.ReplyRequest{Key: key, Conversation: c, Text: "Two left."}
+	for _, edit := range edits {
+		edit(r)
+	}
+	r.Hash = w.BodyHash(fmt.Appendf(nil, "%s %+v", c, *r))
+	return w.Reply(context.WithoutCancel(w.t.Context()), w.caller(), r, desk.ID{0xEE})
+}
+
+func (w *world) enabled(on bool) {
+	w.t.Helper()
+	_, err := w.EditChannel(w.t.Context(), w.operator(), w.channel, app.ChannelEdit{Enabled: &on})
+	must(w.t, err)
+}
+
+// opens hears somebody write.
+func (w *world) opens(from string) *desk.Conversation {
+	w.t.Helper()
+	return w.hears(app.InboundMessage{ExternalID: "wamid." + w.clock.newID().String(), Number: from, Text: "How much?", At: desk.TimeOf(w.clock.now())})
+}
+
+func TestReply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.opens(number)
+	asked := w.messages(c.ID)[0]
+	answer, err := w.replies("k", c.ID, func(r *desk.ReplyRequest) {
+		r.Buttons, r.ReplyTo = []desk.Button{{ID: "a", Title: "Yes"}}, desk.Field[desk.ID]{Set: true, Value: asked.ID}
+		r.Member = desk.Field[string]{Set: true, Value: "grace@example.com"}
+	})
+	must(t, err)
+	d := w.provider.sent()[0]
+	if d.Number != number || d.Text != "Two left." || d.Quote != asked.ExternalID || len(d.Buttons) != 1 || d.Template != nil {
+		t.Errorf("dispatched: %+v", d)
+	}
+	m := w.messages(c.ID)[0]
+	if m.Kind != desk.KindButtons || m.Author != (desk.Author{Type: desk.AuthorMember, ID: w.grace.ID, Name: "Grace Hopper"}) || m.ReplyTo != asked.ID ||
+		m.Content.Buttons[0].Title != "Yes" || m.Delivery != desk.Sent || m.OptIn != nil {
+		t.Errorf("stored: %+v", m)
+	}
+	stored := w.conversation(c.ID)
+	if stored.AssignedMember != w.grace.ID || stored.AssignedVia != desk.ViaMember || stored.Preview != "Two left." {
+		t.Errorf("conversation: %+v", stored)
+	}
+	if s := w.stands(c.ID); s.Talk.Unread != 0 || s.Talk.WaitingSince != 0 || s.Talk.Read.ID != m.ID {
+		t.Errorf("state: %+v", s)
+	}
+	again, err := w.replies("k", c.ID, func(r *desk.ReplyRequest) {
+		r.Buttons, r.ReplyTo = []desk.Button{{ID: "a", Title: "Yes"}}, desk.Field[desk.ID]{Set: true, Value: asked.ID}
+		r.Member = desk.Field[string]{Set: true, Value: "grace@example.com"}
+	})
+	if err != nil || !again.Replayed || !bytes.Equal(again.Body, answer.Body) || len(w.provider.sent()) != 1 {
+		t.Errorf("again: %+v %v", again, err)
+	}
+	if _, err := w.replies("k", c.ID); !desk.IsType(err, desk.IdempotencyKeyReused) {
+		t.Errorf("another reply with the key: %v", err)
+	}
+	// Who has opted out can still be answered, and a conversation that somebody holds stays theirs.
+	w.hears(app.InboundMessage{ExternalID: "stop", Number: number, Text: "STOP", At: desk.TimeOf(w.clock.now())})
+	if _, err := w.replies("k2", c.ID, func(r *desk.ReplyRequest) { r.Member = desk.Field[string]{Set: true, Value: w.ada.ID.String()} }); err != nil {
+		t.Error(err)
+	}
+	if stored := w.conversation(c.ID); stored.AssignedMember != w.grace.ID {
+		t.Errorf("conversation: %+v", stored)
+	}
+}
+
+// TestReply_refused: each refusal stores nothing and frees the key, and of two the earlier
+// check answers.
+func TestReply_refused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.opens(number)
+	other := w.opens("905321110011")
+	ours := w.messages(other.ID)[0].ID
+	nobody := desk.Field[string]{Set: true, Value: "nobody@example.com"}
+	set := func(status desk.ConversationStatus) func() {
+		return func() { w.status(c.ID, status) }
+	}
+	checks := []struct {
+		name   string
+		breaks func()
+		mends  func()
+		edit   func(*desk.ReplyRequest)
+		want   desk.ErrorType
+		at     string
+	}{
+		{"conversation", nil, nil, func(r *desk.ReplyRequest) { r.Conversation = desk.ID{9} }, desk.NotFound, ""},
+		{"status", set(desk.StatusClosed), set(desk.StatusOpen), nil, desk.ConversationNotOpen, ""},
+		{"member", nil, nil, func(r *desk.ReplyRequest) { r.Member = nobody }, desk.InvalidRequest, "/member"},
+		{"reply_to", nil, nil, func(r *desk.ReplyRequest) { r.ReplyTo = desk.Field[desk.ID]{Set: true, Value: ours} }, desk.InvalidRequest, "/reply_to"},
+		{"channel", func() { w.enabled(false) }, func() { w.enabled(true) }, nil, desk.ChannelNotUsable, ""},
+		{"window", func() { w.clock.advance(24 * time.Hour) }, func() { w.clock.advance(-24 * time.Hour) }, nil, desk.WindowClosed, ""},
+	}
+	for i, one := range checks {
+		before := w.story()
+		var edits []func(*desk.ReplyRequest)
+		for _, check := range checks[i:min(i+2, len(checks))] { // it and the next are broken
+			if check.breaks != nil {
+				check.breaks()
+			}
+			if check.edit != nil {
+				edits = append(edits, check.edit)
+			}
+		}
+		_, err := w.replies("k", c.ID, edits...)
+		if e := desk.AsError(err); err == nil || e.Type != one.want || e.At != one.at {
+			t.Errorf("%s: %v", one.name, err)
+		}
+		for _, check := range checks[i:min(i+2, len(checks))] {
+			if check.mends != nil {
+				check.mends()
+			}
+		}
+		if after := w.story(); after != before {
+			t.Errorf("%s: something was stored:\n%s\nwas\n%s", one.name, after, before)
+		}
+	}
+	if len(w.provider.sent()) != 0 || len(w.attempts()) != 0 {
+		t.Errorf("sent: %v, attempts %v", w.provider.sent(), w.attempts())
+	}
+	if _, err := w.replies("k", c.ID); err != nil {
+		t.Errorf("the key is not free: %v", err)
+	}
+}
+
+// TestReply_changed: what changes between the checks and the claim counts.
+func TestReply_changed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*world, *desk.Conversation)
+		want   desk.ErrorType // "": it is sent
+	}{
+		"closed":   {func(w *world, c *desk.Conversation) { w.status(c.ID, desk.StatusClosed) }, desk.ConversationNotOpen},
+		"archived": {func(w *world, c *desk.Conversation) { w.status(c.ID, desk.StatusArchived) }, desk.ConversationNotOpen},
+		"expired":  {func(w *world, _ *desk.Conversation) { w.clock.advance(24 * time.Hour) }, desk.WindowClosed},
+		"elsewhere": {func(w *world, _ *desk.Conversation) {
+			w.hears(app.InboundMessage{ExternalID: "from another", Number: "905321110099", UserID: "TR.1", Text: "Hi", At: desk.TimeOf(w.clock.now())})
+		}, ""},
+		"deleted": {func(w *world, c *desk.Conversation) { w.deleteContact(c.ContactID) }, desk.NotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			v := w.opens(number)
+			first := true
+			w.store.in(1, begin, func() error {
+				if first {
+					first = false
+					c.change(w, v)
+				}
+				return nil
+			})
+			_, err := w.replies("k", v.ID)
+			if c.want == "" && err != nil || c.want != "" && !desk.IsType(err, c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+			if n := len(w.provider.sent()); (n == 1) != (c.want == "") {
+				t.Errorf("%d were sent", n)
+			}
+		})
+	}
+}
+
+// TestReply_once: calls at once, and lost answers, send once.
+func TestReply_once(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.opens(number)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := w.replies("k", c.ID); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := len(w.provider.sent()); n != 1 {
+		t.Errorf("%d were sent", n)
+	}
+	lost := w.opens("905321110003")
+	w.provider.plays(func(context.Context, app.Dispatch) (app.Receipt, error) { return app.Receipt{}, errors.New("lost") })
+	for range 2 {
+		if _, err := w.replies("lost", lost.ID); !desk.IsType(err, desk.SendOutcomeUnknown) {
+			t.Errorf("the answer is lost: %v", err)
+		}
+	}
+	at := w.holder("lost")
+	if at.Plan.Reply == nil || at.Plan.Text != "Two left." || at.Address() != "+905321110003" {
+		t.Errorf("in doubt: %+v", at)
+	}
+	if _, err := w.Release(t.Context(), w.operator(), at.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	m := w.messages(lost.ID)[0]
+	if m.Text != "Two left." || m.Author.Type != desk.AuthorKey || m.Kind != desk.KindText {
+		t.Errorf("released: %+v", m)
+	}
+	if at := w.holder("lost"); at.Plan.Text != "" || at.Plan.Reply.Quote != "" {
+		t.Errorf("settled: %+v", at.Plan)
+	}
+}
+
+// TestReply_refusedByProvider: the provider's own window counts.
+func TestReply_refusedByProvider(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.opens(number)
+	w.provider.plays(func(context.Context, app.Dispatch) (app.Receipt, error) {
+		return app.Receipt{}, &desk.Refusal{Type: desk.WindowClosed, Message: "no", Failure: &desk.Failure{Code: 131047, Title: "Re-engagement message"}}
+	})
+	_, err := w.replies("k", c.ID)
+	if e := desk.AsError(err); e.Type != desk.WindowClosed || e.Details.(desk.WindowState).Reason != desk.ByTheProvider || e.Details.(desk.WindowState).ClosesAt == 0 {
+		t.Errorf("%v", err)
+	}
+	if s := w.stands(c.ID); s.Window.Open || s.Window.Reason != desk.ByTheProvider {
+		t.Errorf("state: %+v", s)
+	}
+	_, err = w.replies("k", c.ID)
+	var e *desk.Error
+	if !errors.As(err, &e) || e.Details.(desk.WindowState).Reason != desk.ByTheProvider {
+		t.Errorf("%v", err)
+	}
+	w.clock.advance(time.Second)
+	w.provider.plays(takes)
+	w.opens(number)
+	if _, err := w.replies("k", c.ID); err != nil {
+		t.Errorf("once the person has written: %v", err)
+	}
+	if kinds := slices.Collect(func(yield func(desk.MessageKind) bool) {
+		for _, m := range w.messages(c.ID) {
+			if !yield(m.Kind) {
+				return
+			}
+		}
+	}); len(kinds) != 3 {
+		t.Errorf("messages: %v", kinds)
+	}
+}

@@ -1,0 +1,79 @@
+package desk
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The limits of a reply, in characters (contract-talk §2).
+const (
+	MaxReply            = 4096
+	MaxReplyWithButtons = 1024
+	MaxButtons          = 3
+	MaxButtonID         = 256
+	MaxButtonTitle      = 20
+)
+
+// A ReplyRequest is the input of POST /conversations/{id}/messages, read but not yet checked
+// against stored data.
+type ReplyRequest struct {
+	Key          string   // the Idempotency-Key
+	Hash         [32]byte // of the path and the body's JSON value
+	Conversation ID
+	Text         string
+	Buttons      []Button
+	ReplyTo      Field[ID]     // the message that it quotes
+	Member       Field[string] // who speaks: an id or an e-mail; else the key
+}
+
+// Check returns InvalidRequest for a text or buttons that no reply may have.
+func (r *ReplyRequest) Check() error {
+	most := MaxReply
+	if r.Buttons != nil {
+		most = MaxReplyWithButtons
+	}
+	if strings.TrimSpace(r.Text) == "" {
+		return InvalidAt("/text", "it is empty: say something")
+	}
+	if n := utf8.RuneCountInString(r.Text); n > most {
+		return InvalidAt("/text", "it has %d characters, and may have %d", n, most)
+	}
+	if r.Buttons == nil {
+		return nil
+	}
+	if n := len(r.Buttons); n < 1 || n > MaxButtons {
+		return InvalidAt("/buttons", "send 1 to %d buttons", MaxButtons)
+	}
+	for i, b := range r.Buttons {
+		at := "/buttons/" + string(rune('0'+i))
+		switch {
+		case b.ID == "" || utf8.RuneCountInString(b.ID) > MaxButtonID || strings.TrimSpace(b.ID) != b.ID:
+			return InvalidAt(at+"/id", "send 1 to %d characters, without spaces around", MaxButtonID)
+		case strings.TrimSpace(b.Title) == "" || utf8.RuneCountInString(b.Title) > MaxButtonTitle || strings.IndexFunc(b.Title, breaksLine) >= 0:
+			return InvalidAt(at+"/title", "send 1 to %d characters on one line", MaxButtonTitle)
+		}
+		for _, other := range r.Buttons[:i] {
+			if other.ID == b.ID {
+				return InvalidAt(at+"/id", "another button has this id")
+			}
+			if other.Title == b.Title {
+				return InvalidAt(at+"/title", "another button has this title")
+			}
+		}
+	}
+	return nil
+}
+
+func breaksLine(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
+
+// A Reply is what the plan of a free message has besides that of a template.
+type Reply struct {
+	Kind    MessageKind `json:"kind"`
+	Author  Author      `json:"author"`
+	Member  ID          `json:"member,omitzero"` // who takes the conversation if nobody holds it
+	UserID  string      `json:"user_id,omitzero"`
+	Buttons []Button    `json:"buttons,omitzero"`
+	ReplyTo ID          `json:"reply_to,omitzero"`
+	Quote   string      `json:"quote,omitzero"` // the provider's id of the message that it quotes
+}
