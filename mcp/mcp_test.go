@@ -311,11 +311,53 @@ func TestSendTemplate(t *testing.T) {
 	}
 }
 
+// TestReply: a reply is a dry run unless the caller says otherwise, one key sends once, and
+// the API's refusals are the tool's.
+func TestReply(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.connect(h.key)
+	p, err := h.app.Operator(t.Context(), h.ws)
+	check(t, err)
+	c, err := h.app.ReceiveSimulated(t.Context(), p, h.channel, "+12022243441", "", "Is it there?")
+	check(t, err)
+	body := func(more string) string { return `{"id":"` + c.ID.String() + `","text":"Two left."` + more + `}` }
+	for _, more := range []string{"", `,"dry_run":true`, `,"idempotency_key":"k"`} {
+		if got, refused := use(t, s, "reply", body(more)); refused || !strings.HasSuffix(got, `,"dry_run":true}`) || !strings.Contains(got, `"message":{"id":null`) {
+			t.Fatal(got)
+		}
+	}
+	if n := h.messages(); n != 0 {
+		t.Fatalf("dry runs sent %d", n)
+	}
+	if got, refused := use(t, s, "reply", body(`,"dry_run":false`)); !refused || !strings.Contains(got, "Idempotency-Key") {
+		t.Errorf("without a key: %s", got)
+	}
+	first := ""
+	for range 20 {
+		got, refused := use(t, s, "reply", body(`,"dry_run":false,"idempotency_key":"k"`))
+		if refused || !strings.HasSuffix(got, `,"dry_run":false}`) || first != "" && got != first {
+			t.Fatal(got)
+		}
+		first = got
+	}
+	if n := h.messages(); n != 1 {
+		t.Fatalf("one key sent %d", n)
+	}
+	for arguments, want := range map[string]string{
+		`{"text":"x"}`: "/id", `{"id":"x","text":"x"}`: "not_found", body(`,"nothing":1`): "/nothing", `{"id":"` + c.ID.String() + `"}`: "invalid_request",
+	} {
+		if got, refused := use(t, s, "reply", arguments); !refused || !strings.Contains(got, want) {
+			t.Errorf("%s: %s", arguments, got)
+		}
+	}
+}
+
 // needs are the permissions of the tools (contract-events §6).
 var needs = map[string]string{
 	"find_contact": "contacts:read", "upsert_contact": "contacts:write", "list_attributes": "attributes:read", "list_members": "members:read",
 	"list_templates": "templates:read", "list_conversations": "conversations:read", "list_events": "events:read", "read_conversation": "conversations:read",
-	"assign_conversation": "conversations:write", "set_conversation_status": "conversations:write", "send_template": "messages:send",
+	"assign_conversation": "conversations:write", "set_conversation_status": "conversations:write", "send_template": "messages:send", "reply": "messages:send",
 }
 
 // TestListedByPermission: a key sees the tools that it may use, and only those work.
@@ -335,7 +377,7 @@ func TestListedByPermission(t *testing.T) {
 				t.Errorf("with %s, %s is listed: %v", permission, name, there)
 			} else if !may {
 				id := ""
-				if strings.Contains(name, "_conversation") && name != "list_conversations" || name == "find_contact" {
+				if strings.Contains(name, "_conversation") && name != "list_conversations" || name == "find_contact" || name == "reply" {
 					id = `"id":"x"`
 				}
 				if got, refused := use(t, s, name, "{"+id+"}"); !refused || at(t, got, "type") != "forbidden" || !strings.Contains(got, needed) {
@@ -359,7 +401,7 @@ func TestHintsAndInputs(t *testing.T) {
 	check(t, err)
 	for _, tool := range listed.Tools {
 		reads := strings.HasPrefix(tool.Name, "find_") || strings.HasPrefix(tool.Name, "list_") || strings.HasPrefix(tool.Name, "read_")
-		hints, sends := tool.Annotations, tool.Name == "send_template"
+		hints, sends := tool.Annotations, tool.Name == "send_template" || tool.Name == "reply"
 		if hints.ReadOnlyHint != reads || hints.IdempotentHint == reads || *hints.OpenWorldHint != sends || *hints.DestructiveHint != (sends || tool.Name == "upsert_contact") {
 			t.Errorf("%s: %+v", tool.Name, hints)
 		}
@@ -373,7 +415,7 @@ func TestHintsAndInputs(t *testing.T) {
 			t.Errorf("%s: %s", tool.Name, text)
 		}
 		properties := schema["properties"].(map[string]any)
-		if properties["wait"] != nil || properties["q"] != nil || (tool.Name == "send_template") != (properties["idempotency_key"] != nil) {
+		if properties["wait"] != nil || properties["q"] != nil || sends != (properties["idempotency_key"] != nil) {
 			t.Errorf("%s: %s", tool.Name, text)
 		}
 	}

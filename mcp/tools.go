@@ -64,12 +64,15 @@ func toolsOf(d description) []tool {
 	}
 	messages := withMember(d.query(http.MethodGet, "/conversations/{id}/messages"), "id", true, object{"type": "string", "description": "The conversation's id."})
 	contact := findContactInput(d)
-	send := withMember(d.body(http.MethodPost, "/conversations/outbound"), "idempotency_key", false, object{
-		"type": "string", "minLength": 1, "maxLength": desk.MaxIdempotencyKey, "pattern": "^[ -~]+$",
-		"description": "A value that you choose, a new one for each message. Needed when dry_run is false. The same call with the same value never sends twice, so repeat a call that got no answer with the same value.",
-	})
-	send["properties"].(object)["dry_run"] = object{"type": "boolean", "default": true,
-		"description": "Unless it is false, everything but the provider is checked, and nothing is sent or stored."}
+	// sending is the input of a tool that sends.
+	sending := func(path string) object {
+		return withMember(withMember(d.body(http.MethodPost, path), "idempotency_key", false, object{
+			"type": "string", "minLength": 1, "maxLength": desk.MaxIdempotencyKey, "pattern": "^[ -~]+$",
+			"description": "A value that you choose, a new one for each message. Needed when dry_run is false. The same call with the same value never sends twice, so repeat a call that got no answer with the same value.",
+		}), "dry_run", false, object{"type": "boolean", "default": true, "description": "Unless it is false, everything but the provider is checked, and nothing is sent or stored."})
+	}
+	const asked = "By default this is a dry run: nothing is sent, and the result says what would be. Show that to the user; " +
+		"once they agree, call it again with dry_run false and an idempotency_key. dry_run in the result says which it was."
 	return []tool{
 		{name: "find_contact", title: "Find a contact", needs: string(desk.ContactsRead), input: contact,
 			about: "Finds a contact by exactly one of its identities. data is empty if nobody has it." + data,
@@ -94,10 +97,21 @@ func toolsOf(d description) []tool {
 			}},
 		change("assign_conversation", "Assign a conversation", "assignee", "Assigns a conversation to a member, even if another member has it."),
 		change("set_conversation_status", "Set a conversation's status", "status", "Opens, closes or archives a conversation."),
-		{name: "send_template", title: "Send a template message", needs: string(desk.MessagesSend), input: send, writes: true, destroys: true, outside: true,
-			about: "Sends an approved template message to one person. By default this is a dry run: nothing is sent, and the result says what would be. Show that to the user; " +
-				"once they agree, call it again with dry_run false and an idempotency_key. dry_run in the result says which it was." + data,
-			do: sendTemplate},
+		{name: "send_template", title: "Send a template message", needs: string(desk.MessagesSend), input: sending("/conversations/outbound"), writes: true, destroys: true, outside: true,
+			about: "Sends an approved template message to one person. " + asked + data,
+			do: func(ctx context.Context, a rest, in input) ([]byte, error) {
+				return send(ctx, a, "/conversations/outbound", in)
+			}},
+		{name: "reply", title: "Reply to a customer", needs: string(desk.MessagesSend), writes: true, destroys: true, outside: true,
+			input: withMember(sending("/conversations/{id}/messages"), "id", true, object{"type": "string", "description": "The conversation's id."}),
+			about: "Replies in a conversation, while its window is open (state in read_conversation says so). Outside of it, only a template can be sent. " + asked + data,
+			do: func(ctx context.Context, a rest, in input) ([]byte, error) {
+				id, in, err := in.id()
+				if err != nil {
+					return nil, err
+				}
+				return send(ctx, a, "/conversations/"+id+"/messages", in)
+			}},
 	}
 }
 
@@ -189,7 +203,8 @@ func readConversation(ctx context.Context, a rest, in input, schema object) ([]b
 	return json.Marshal(result)
 }
 
-func sendTemplate(ctx context.Context, a rest, in input) ([]byte, error) {
+// send makes a call that sends a message, or tries it.
+func send(ctx context.Context, a rest, path string, in input) ([]byte, error) {
 	header := http.Header{}
 	if key, rest, there := in.take("idempotency_key"); there {
 		text, ok := key.text()
@@ -205,7 +220,7 @@ func sendTemplate(ctx context.Context, a rest, in input) ([]byte, error) {
 	case value.value.Kind() == 'f':
 		in, dry = rest, false // as the call over HTTP has it: two bodies of one key are the same then
 	}
-	body, err := a.do(ctx, http.MethodPost, "/conversations/outbound", header, in.body())
+	body, err := a.do(ctx, http.MethodPost, path, header, in.body())
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,9 @@ for (const way of Object.keys(ways)) {
   const { data: conversations } = await call("list_conversations", { contact_id: ada.id });
   assert.equal(conversations.length, 1);
   const id = conversations[0].id;
+  const reply = await call("reply", { id, text: "Two left." }); // Ada never wrote
+  assert.equal(reply.refused, true);
+  assert.equal(reply.type, "window_closed");
   assert.equal((await call("assign_conversation", { id, member: member.email })).data.assigned_member_id, member.member_id);
   assert.equal((await call("set_conversation_status", { id, status: "closed" })).data.status, "closed");
   const read = await call("read_conversation", { id });
