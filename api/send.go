@@ -176,6 +176,7 @@ func (d *decoder) send(r *desk.SendRequest, dry *bool, country string) error {
 // reply reads the body of a reply. Null for an optional member counts as absent.
 func (d *decoder) reply(r *desk.ReplyRequest, dry *bool) error {
 	var text bool
+	var file desk.Field[desk.SentAttachment]
 	var buttons desk.Field[[]desk.Button]
 	err := d.object(func(name string) (err error) {
 		switch name {
@@ -188,6 +189,8 @@ func (d *decoder) reply(r *desk.ReplyRequest, dry *bool) error {
 				err = d.storable(r.Text)
 			}
 			return err
+		case "attachment":
+			return field(d, &file, d.attachment)
 		case "buttons":
 			return field(d, &buttons, d.buttons)
 		case "reply_to":
@@ -195,16 +198,52 @@ func (d *decoder) reply(r *desk.ReplyRequest, dry *bool) error {
 		case "member":
 			return field(d, &r.Member, d.text)
 		}
-		return d.unknown(name, "text", "buttons", "reply_to", "member", dryRun)
+		return d.unknown(name, "text", "attachment", "buttons", "reply_to", "member", dryRun)
 	})
 	switch {
 	case err != nil:
 		return err
-	case !text:
-		return desk.InvalidAt("/text", "missing; say something")
+	case text && file.Has():
+		return desk.InvalidAt("/attachment", "send a text or an attachment, which may have a caption")
+	case !text && !file.Has():
+		return desk.InvalidAt("/text", "missing; say something, or send an attachment")
+	}
+	if file.Has() {
+		r.Attachment = &file.Value
 	}
 	r.Buttons = buttons.Value
 	return r.Check()
+}
+
+// attachment reads the file of a reply.
+func (d *decoder) attachment() (s desk.SentAttachment, err error) {
+	there := false
+	var caption desk.Field[string]
+	err = d.object(func(name string) (err error) {
+		switch name {
+		case "media_id":
+			there = true
+			s.Media, err = d.id()
+			return err
+		case "caption":
+			return field(d, &caption, func() (string, error) {
+				text, err := d.text()
+				if err == nil {
+					err = d.storable(text)
+				}
+				if err == nil && text == "" {
+					err = d.wrong("it is empty: leave it out")
+				}
+				return text, err
+			})
+		}
+		return d.unknown(name, "media_id", "caption")
+	})
+	if err == nil && !there {
+		err = d.wrong("give the media_id of an upload, or of a file that this person sent")
+	}
+	s.Caption = caption.Value
+	return s, err
 }
 
 func (d *decoder) buttons() ([]desk.Button, error) {

@@ -18,16 +18,13 @@ func (s *Server) getState(c *call) (answer, error) {
 }
 
 func (s *Server) markRead(c *call) (answer, error) {
-	var message desk.ID
+	var message desk.Field[desk.ID]
 	receipt := true
 	err := c.decode(maxBody, func(d *decoder) error {
 		return d.object(func(name string) (err error) {
 			switch name {
 			case "message_id":
-				message, err = d.id()
-				if err == nil && message.IsZero() {
-					message = noID
-				}
+				err = field(d, &message, d.id)
 			case "receipt":
 				receipt, err = d.bool()
 			default:
@@ -39,7 +36,10 @@ func (s *Server) markRead(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	state, err := s.app.MarkRead(c.r.Context(), c.principal, c.id(), message, receipt)
+	if message.Has() && message.Value.IsZero() {
+		message.Value = noID
+	}
+	state, err := s.app.MarkRead(c.r.Context(), c.principal, c.id(), message.Value, receipt)
 	if err != nil {
 		return answer{}, err
 	}

@@ -34,7 +34,7 @@ func TestTalk(t *testing.T) {
 		{"read_of_another", nil, "PUT /v1/conversations/{second}/read", `{"message_id":"{hello}"}`, 404},
 		{"read_unknown", nil, "PUT /v1/conversations/{first}/read", `{"message_id":"` + unknown + `"}`, 404},
 		{"read_no_id", nil, "PUT /v1/conversations/{first}/read", `{"message_id":"x"}`, 404},
-		{"read_null", nil, "PUT /v1/conversations/{first}/read", `{"message_id":null}`, 400},
+		{"read_null", nil, "PUT /v1/conversations/{first}/read", `{"message_id":null}`, 200},
 		{"read_bad_receipt", nil, "PUT /v1/conversations/{first}/read", `{"receipt":"yes"}`, 400},
 		{"read_unknown_member", nil, "PUT /v1/conversations/{first}/read", `{"message":"x"}`, 400},
 		{"pool", []string{`PUT /v1/conversations/{first}/assignee {"member":"ada@example.com"}`}, "DELETE /v1/conversations/{first}/assignee", ``, 200},
@@ -111,6 +111,14 @@ func TestReply(t *testing.T) {
 		{"text", nil, "{first}", `{"text":" Two left.\nShall I keep one?"}`, 201},
 		{"member", nil, "{first}", `{"text":"Hi","member":"ADA@example.com","buttons":null,"reply_to":null}`, 201},
 		{"buttons", nil, "{first}", `{"text":"Hi","buttons":[{"id":"a","title":"Yes"},{"id":"b","title":"No"}],"reply_to":"{hello}"}`, 201},
+		{"attachment_and_text", nil, "{first}", `{"text":"Hi","attachment":{"media_id":"x"}}`, 400},
+		{"attachment_and_buttons", nil, "{first}", `{"attachment":{"media_id":"x"},"buttons":[{"id":"a","title":"A"}]}`, 400},
+		{"attachment_without_id", nil, "{first}", `{"attachment":{"caption":"x"}}`, 400},
+		{"attachment_empty_caption", nil, "{first}", `{"attachment":{"media_id":"x","caption":""}}`, 400},
+		{"attachment_unknown", nil, "{first}", `{"attachment":{"media_id":"x"}}`, 404},
+		{"attachment", nil, "{first}", `{"attachment":{"media_id":"{picture}","caption":"Our shop"}}`, 201},
+		{"attachment_dry_run", nil, "{first}", `{"attachment":{"media_id":"{picture}"},"dry_run":true}`, 200},
+		{"attachment_not_sendable", nil, "{first}", `{"attachment":{"media_id":"{page}"}}`, 422},
 		{"dry_run", nil, "{first}", `{"text":"Hi","member":"ada@example.com","dry_run":true}`, 200},
 		{"dry_run_refused", nil, "{old}", `{"text":"Hi","dry_run":true}`, 422},
 		{"expired", nil, "{old}", `{"text":"Hi"}`, 422},
@@ -147,7 +155,17 @@ func TestReply(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			upload := func(name, content string) string {
+				m, err := s.app.Upload(t.Context(), s.operator(s.ws), name, "", strings.NewReader(content))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return m.ID.String()
+			}
 			fill := strings.NewReplacer("{first}", first.ID.String(), "{old}", old.ID.String(), "{hello}", messages[0].ID.String())
+			if strings.Contains(tc.body, "{picture}") || strings.Contains(tc.body, "{page}") {
+				fill = strings.NewReplacer("{first}", first.ID.String(), "{picture}", upload("shop.jpg", "\xff\xd8\xff\xe0 a picture"), "{page}", upload("page.html", "<html>"))
+			}
 			for _, before := range tc.before {
 				method, rest, _ := strings.Cut(fill.Replace(before), " ")
 				path, body, _ := strings.Cut(rest, " ")

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 
 	"parley/desk"
 )
@@ -10,37 +11,87 @@ import (
 // does. It goes to the address from which the person wrote last.
 func (a *App) Reply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID) (SendAnswer, error) {
 	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *Dispatch, error) {
-		at, d, _, err := a.planReply(ctx, p, r, request)
+		at, d, _, file, err := a.planReply(ctx, p, r, request)
+		if err == nil && file != nil {
+			err = a.attach(ctx, d, file)
+		}
 		return at, d, err
 	})
 }
 
 // TryReply is Reply as a dry run (contract-data §1).
 func (a *App) TryReply(ctx context.Context, p Principal, r *desk.ReplyRequest) ([]byte, error) {
-	at, _, c, err := a.planReply(ctx, p, r, desk.ID{})
+	at, _, c, file, err := a.planReply(ctx, p, r, desk.ID{})
 	if err != nil {
 		return nil, err
 	}
 	m := replied(p.Settings, at, c, "", at.CreatedAt)
-	m.Conversation.LastMessageAt = c.LastMessageAt
+	m.Conversation.LastMessageAt, m.Message.Attachment = c.LastMessageAt, file
 	m.Message.ID, m.Message.TS, m.Message.Delivery = desk.ID{}, 0, ""
 	return a.answer(m), nil
 }
 
+// attach hands the file of a reply to the provider.
+func (a *App) attach(ctx context.Context, d *Dispatch, file *desk.Media) (err error) {
+	talker, ok := a.providers[d.Channel.Kind].(Talker)
+	if !ok {
+		return desk.Errorf(desk.MediaNotSendable, "no files can be sent on this channel")
+	}
+	d.File.Ref, err = a.handOver(context.WithoutCancel(ctx), d.Access, talker, file)
+	var refusal *desk.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return refusal.Answer()
+	case err != nil && desk.AsError(err).Type == desk.Internal:
+		e := desk.Errorf(desk.ProviderUnavailable, "the provider did not take the file, so nothing was sent: try again")
+		e.Err = err
+		return e
+	}
+	return err
+}
+
+// attachable returns a file that can be sent to a contact: an upload, or what the contact
+// sent.
+func (a *App) attachable(ctx context.Context, ws, contact desk.ID, s *desk.SentAttachment) (*desk.Media, error) {
+	m, err := a.store.Media(ctx, ws, s.Media)
+	if err != nil {
+		return nil, err
+	}
+	if m == nil || !m.ContactID.IsZero() && m.ContactID != contact {
+		return nil, desk.NoMedia()
+	}
+	if err := m.Unavailable(); err != nil {
+		return nil, err
+	}
+	if why := m.Unsendable(s.Caption != ""); why != nil {
+		e := desk.Errorf(desk.MediaNotSendable, "the provider does not take files of this type")
+		switch why.Reason {
+		case "size":
+			e = desk.Errorf(desk.MediaNotSendable, "the provider takes files of this type up to %d bytes, and this one has %d", why.Max, why.Size)
+		case "caption":
+			e = desk.Errorf(desk.MediaNotSendable, "a file of this kind has no caption: leave it out, and send a text after it")
+		}
+		e.Details = *why
+		return nil, e
+	}
+	return m, nil
+}
+
 // planReply checks a request in the contract's order (contract-talk §2), up to the send
-// itself, and returns the new attempt and the conversation. It stores nothing.
-func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID) (*desk.Attempt, *Dispatch, *desk.Conversation, error) {
+// itself, and returns the new attempt, the conversation and the file, if there is one. It
+// stores nothing.
+func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID) (_ *desk.Attempt, _ *Dispatch, _ *desk.Conversation, file *desk.Media, _ error) {
 	ws := p.Workspace()
 	c, err := a.store.Conversation(ctx, ws, r.Conversation)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, nil, err
 	}
 	if c.Status != desk.StatusOpen {
 		open, err := a.openConversation(ctx, ws, c.ChannelID, c.ContactID)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, nil, nil, err
 		}
-		return nil, nil, nil, notOpen(c, open)
+		return nil, nil, nil, nil, notOpen(c, open)
 	}
 	plan := &desk.Reply{Kind: desk.KindText, Author: p.Settings.AuthorOf(p.Actor), Buttons: r.Buttons}
 	if r.Buttons != nil {
@@ -52,48 +103,56 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 	if r.Member.Has() {
 		m := p.Settings.ResolveMember(r.Member.Value)
 		if m == nil {
-			return nil, nil, nil, desk.InvalidAt("/member", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
+			return nil, nil, nil, nil, desk.InvalidAt("/member", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
 		}
 		plan.Author, plan.Member = desk.Author{Type: desk.AuthorMember, ID: m.ID, Name: m.Name}, m.ID
 	}
 	if r.ReplyTo.Has() {
 		quoted, err := a.quotable(ctx, ws, c.ID, r.ReplyTo.Value)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, nil, nil, err
 		}
 		plan.ReplyTo, plan.Quote = quoted.ID, quoted.ExternalID
 	}
+	text, sent := r.Text, (*SentFile)(nil)
+	if r.Attachment != nil {
+		if file, err = a.attachable(ctx, ws, c.ContactID, r.Attachment); err != nil {
+			return nil, nil, nil, nil, err
+		}
+		plan.Kind, plan.Media, text = file.Kind, file.ID, file.AttachmentText(r.Attachment.Caption)
+		sent = &SentFile{Kind: file.Kind, Name: file.Name, Caption: r.Attachment.Caption}
+	}
 	channel := p.Settings.Channel(c.ChannelID)
 	if channel == nil {
-		return nil, nil, nil, ErrStale
+		return nil, nil, nil, nil, ErrStale
 	}
 	if err := a.usable(channel); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, nil, err
 	}
 	contact, _, err := a.store.Contact(ctx, ws, c.ContactID)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, nil, err
 	}
 	windows, err := a.store.Windows(ctx, ws, []desk.WindowRef{{Channel: c.ChannelID, Contact: c.ContactID}})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, nil, err
 	}
 	window := windows[desk.WindowRef{Channel: c.ChannelID, Contact: c.ContactID}]
 	number, userID := addressOf(&window, contact)
 	if number == "" && userID == "" {
-		return nil, nil, nil, desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one")
+		return nil, nil, nil, nil, desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one")
 	}
 	now := a.now()
 	if state := window.State(now); !state.Open {
-		return nil, nil, nil, windowClosed(state)
+		return nil, nil, nil, nil, windowClosed(state)
 	}
 	plan.UserID = userID
 	at := &desk.Attempt{ID: a.newID(), Key: r.Key, Hash: r.Hash, Actor: p.Actor, Phase: desk.Dispatching, CreatedAt: now, Plan: desk.Plan{
-		Channel: c.ChannelID, Contact: c.ContactID, Conversation: c.ID, Message: a.newID(), Known: true, Text: r.Text, Number: number,
+		Channel: c.ChannelID, Contact: c.ContactID, Conversation: c.ID, Message: a.newID(), Known: true, Text: text, Number: number,
 		OptIn: desk.OptIn{Request: request}, Reply: plan,
 	}}
 	access, err := a.accessToSend(ws, channel)
-	return at, &Dispatch{Access: access, Attempt: at.ID, Number: number, UserID: userID, Text: r.Text, Buttons: r.Buttons, Quote: plan.Quote}, c, err
+	return at, &Dispatch{Access: access, Attempt: at.ID, Number: number, UserID: userID, Text: r.Text, Buttons: r.Buttons, File: sent, Quote: plan.Quote}, c, file, err
 }
 
 // quotable returns a message of a conversation that can be quoted.
@@ -187,7 +246,7 @@ func replied(s *desk.Settings, at *desk.Attempt, c *desk.Conversation, externalI
 	}
 	m.Message = desk.Message{
 		ID: plan.Message, ConversationID: c.ID, ChannelID: plan.Channel, Direction: desk.Outbound, ExternalID: externalID,
-		Text: plan.Text, Delivery: desk.Sent, TS: sent, Kind: r.Kind, Author: r.Author, ReplyTo: r.ReplyTo,
+		Text: plan.Text, Delivery: desk.Sent, TS: sent, Kind: r.Kind, Author: r.Author, ReplyTo: r.ReplyTo, Media: r.Media,
 	}
 	if r.Buttons != nil {
 		m.Message.Content = &desk.Content{Buttons: r.Buttons}

@@ -242,6 +242,11 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dis
 	}
 	var refusal *desk.Refusal
 	if errors.As(err, &refusal) {
+		if refusal.StaleMedia && at.Plan.Reply != nil { // it is handed over anew
+			if err := a.store.PutMediaRef(ctx, ws, at.Plan.Reply.Media, d.Channel.ID, "", 0); err != nil {
+				a.log.WarnContext(ctx, "the provider's id of a file can't be dropped", "workspace_id", ws, "media_id", at.Plan.Reply.Media, "err", err)
+			}
+		}
 		if refusal.Type == desk.WindowClosed {
 			refusal.At = at.CreatedAt
 		}

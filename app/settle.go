@@ -105,12 +105,18 @@ func (a *App) bind(tx Tx, at *desk.Attempt, externalID string) error {
 		return err
 	}
 	m.ExternalID = externalID
+	was := m.IsAnswer()
 	early, err := a.takeEarly(tx, m)
 	if err != nil {
 		return err
 	}
 	if err := tx.PutMessage(m); err != nil {
 		return err
+	}
+	if m.IsAnswer() != was {
+		if err := failedOrNot(tx, m); err != nil {
+			return err
+		}
 	}
 	return tx.Append(early...)
 }
@@ -182,6 +188,14 @@ func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent
 		m = replied(tx.Settings(), at, &desk.Conversation{ID: plan.Conversation, ChannelID: plan.Channel, ContactID: plan.Contact, Status: desk.StatusOpen, CreatedAt: sent}, externalID, sent)
 	default:
 		m = replied(tx.Settings(), at, before, externalID, sent)
+	}
+	if !m.Message.Media.IsZero() {
+		if m.Message.Attachment, err = tx.Media(m.Message.Media); err != nil {
+			return err
+		}
+		if m.Message.Attachment == nil { // it was erased meanwhile
+			m.Message.Media = desk.ID{}
+		}
 	}
 	conversation, message := &m.Conversation, m.Message
 	at.Response = a.answer(m)

@@ -122,7 +122,7 @@ func (a *App) MarkRead(ctx context.Context, p Principal, id, message desk.ID, re
 		} else {
 			var m *desk.Message
 			if m, err = tx.Message(id, message); err == nil && m == nil {
-				err = desk.NotFoundf("this conversation has no message %s", message)
+				err = desk.NotFoundf("this conversation has no such message")
 			}
 			if m != nil {
 				upTo = m.Place()
@@ -212,7 +212,7 @@ func shutBy(tx Tx, m *desk.Message) error {
 // shut closes the window of a contact for what was written up to some time.
 func shut(tx Tx, channel, contact desk.ID, at desk.Time, by desk.WindowReason) error {
 	w, err := tx.Window(channel, contact)
-	if err != nil || w.OpenedAt == 0 || !w.Shut(at, by) {
+	if err != nil || !w.Shut(at, by) {
 		return err
 	}
 	return tx.PutWindow(channel, contact, w)

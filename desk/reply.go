@@ -22,16 +22,39 @@ type ReplyRequest struct {
 	Hash         [32]byte // of the path and the body's JSON value
 	Conversation ID
 	Text         string
+	Attachment   *SentAttachment // instead of the text
 	Buttons      []Button
 	ReplyTo      Field[ID]     // the message that it quotes
 	Member       Field[string] // who speaks: an id or an e-mail; else the key
 }
+
+// A SentAttachment is a file in a reply.
+type SentAttachment struct {
+	Media   ID
+	Caption string // "": none
+}
+
+// MaxCaption is the greatest number of characters in a caption.
+const MaxCaption = 1024
 
 // Check returns InvalidRequest for a text or buttons that no reply may have.
 func (r *ReplyRequest) Check() error {
 	most := MaxReply
 	if r.Buttons != nil {
 		most = MaxReplyWithButtons
+	}
+	if a := r.Attachment; a != nil {
+		switch n := utf8.RuneCountInString(a.Caption); {
+		case r.Text != "":
+			return InvalidAt("/attachment", "send a text or an attachment, which may have a caption")
+		case r.Buttons != nil:
+			return InvalidAt("/buttons", "buttons come with a text, not with an attachment")
+		case n > MaxCaption:
+			return InvalidAt("/attachment/caption", "it has %d characters, and may have %d", n, MaxCaption)
+		case n > 0 && strings.TrimSpace(a.Caption) == "":
+			return InvalidAt("/attachment/caption", "it is blank: leave it out")
+		}
+		return nil
 	}
 	if strings.TrimSpace(r.Text) == "" {
 		return InvalidAt("/text", "it is empty: say something")
@@ -76,4 +99,15 @@ type Reply struct {
 	Buttons []Button    `json:"buttons,omitzero"`
 	ReplyTo ID          `json:"reply_to,omitzero"`
 	Quote   string      `json:"quote,omitzero"` // the provider's id of the message that it quotes
+	Media   ID          `json:"media,omitzero"`
+}
+
+// AttachmentText is the text of a message that is a file: its kind in brackets, and the
+// caption.
+func (m *Media) AttachmentText(caption string) string {
+	what := string(m.Kind)
+	if m.Kind == KindDocument && m.Name != "" {
+		what += ": " + m.Name
+	}
+	return strings.TrimSpace("[" + what + "] " + caption)
 }

@@ -67,6 +67,7 @@ func TestWindow(t *testing.T) {
 	if w.Number != "" || w.UserID != "u" {
 		t.Errorf("address: %+v", w)
 	}
-	w.Shut(151+2*day, desk.NumberChanged) // it had expired long before
+	w.Shut(151+2*day, desk.NumberChanged)                                                 // it had expired long before
+	check(151+day-1, desk.WindowState{ClosesAt: 151 + 2*day, Reason: desk.NumberChanged}) // by a clock that is behind
 	check(151+3*day, desk.WindowState{ClosesAt: 151 + day, Reason: desk.WindowExpired})
 }

@@ -237,7 +237,7 @@ func (a *Attempt) Erase() {
 func (p *Plan) forget() {
 	p.Text, p.Number, p.Profile = "", "", nil
 	if p.Reply != nil {
-		p.Reply = &Reply{Kind: p.Reply.Kind, Author: p.Reply.Author, Member: p.Reply.Member}
+		p.Reply = &Reply{Kind: p.Reply.Kind, Author: p.Reply.Author, Member: p.Reply.Member, Media: p.Reply.Media}
 	}
 }
 

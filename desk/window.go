@@ -55,7 +55,7 @@ func (w *Window) State(now Time) WindowState {
 	switch {
 	case w.OpenedAt == 0:
 		return WindowState{Reason: NeverWrote}
-	case w.OpenedAt <= w.ShutAt && w.ShutAt < end:
+	case w.OpenedAt <= w.ShutAt && (w.ShutAt < end || now < end):
 		return WindowState{ClosesAt: w.ShutAt, Reason: w.ShutBy}
 	case now >= end:
 		return WindowState{ClosesAt: end, Reason: WindowExpired}
