@@ -21,11 +21,11 @@ func appendSendAttempt(b []byte, at *desk.Attempt) []byte {
 	b = appendText(append(b, `,"external_id":`...), at.ExternalID)
 	b = appendRefusal(append(b, `,"refusal":`...), at.Refusal)
 	b = appendArray(append(b, `,"notes":`...), at.Notes, desk.AppendJSONString)
-	var conversation, message desk.ID
+	var message desk.ID
 	if at.Stored() {
-		conversation, message = at.Plan.Conversation, at.Plan.Message
+		message = at.Plan.Message
 	}
-	b = appendID(append(b, `,"conversation_id":`...), conversation)
+	b = appendID(append(b, `,"conversation_id":`...), at.InConversation())
 	b = appendID(append(b, `,"message_id":`...), message)
 	return append(append(append(b, `,"kind":"`...), at.Plan.Kind()...), `"}`...)
 }

@@ -286,11 +286,7 @@ func settledEvents(at *desk.Attempt, was desk.Phase, by desk.Actor, now desk.Tim
 // sendEvent is an event of an attempt. Its contact is the one that the attempt names, even
 // if it does not exist yet: what webhooks answer is kept only with a contact.
 func sendEvent(t desk.EventType, at *desk.Attempt, by desk.Actor, now desk.Time) desk.Event {
-	e := desk.Event{Type: t, Subject: at.ID, Contact: at.Plan.Contact, Actor: by, At: now}
-	if at.Stored() {
-		e.Conversation = at.Plan.Conversation
-	}
-	return e
+	return desk.Event{Type: t, Subject: at.ID, Conversation: at.InConversation(), Contact: at.Plan.Contact, Actor: by, At: now}
 }
 
 func messageEvent(t desk.EventType, m *desk.Message, actor desk.Actor, now desk.Time) desk.Event {

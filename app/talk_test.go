@@ -154,3 +154,39 @@ func TestTalk_histories(t *testing.T) {
 		}
 	}
 }
+
+// TestTalk_failedBeforeItWasBound: a person says that a send in doubt was sent; the provider's early "failed" (without
+// the attempt's id) is taken in when the message learns its external id. The wait must be
+// as the messages say.
+func TestTalk_failedBeforeItWasBound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.writes(number, "Hi")
+	id := w.inDoubt("k")
+	_, err := w.Release(t.Context(), w.operator(), id, true)
+	must(t, err)
+	w.tell(saidEarly(id, desk.Failed), said(id, desk.Sent))
+	w.takeIn()
+	m := &talkModel{marked: map[desk.ID]bool{}}
+	want := m.state(c.ID, w.messages(c.ID), desk.TimeOf(w.clock.now()))
+	if got := w.stands(c.ID); got.Talk.WaitingSince != want.Talk.WaitingSince {
+		t.Errorf("got %+v\nwant %+v; messages %+v", got, want, w.messages(c.ID)[0])
+	}
+}
+
+// TestTalk_shutBeforeTheFirst: the provider did not deliver for 131047 before the first message came in: late
+// messages from before open nothing.
+func TestTalk_shutBeforeTheFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sent("k")
+	at := w.attempts()[0]
+	s := said(at.ID, desk.Failed)
+	s.Failure = &desk.Failure{Code: 131047, Title: "No"}
+	w.tell(s)
+	w.takeIn()
+	c := w.hears(app.InboundMessage{ExternalID: "late", Number: number, Text: "Hello", At: at.CreatedAt - 3_600_000})
+	if got := w.stands(c.ID); got.Window.Open {
+		t.Errorf("got %+v", got.Window)
+	}
+}

@@ -188,6 +188,15 @@ func (a *Attempt) Address() string {
 // attempt is done, and never if the contact was deleted meanwhile.
 func (a *Attempt) Stored() bool { return a.Phase == Done && !a.Erased }
 
+// InConversation is the conversation of the attempt's message: of a reply from the first,
+// of a template once it is stored, and zero if the contact was deleted.
+func (a *Attempt) InConversation() ID {
+	if a.Stored() || a.Plan.Reply != nil && !a.Erased {
+		return a.Plan.Conversation
+	}
+	return ID{}
+}
+
 // As tells whether a settled attempt ended as a person says: sent or not sent.
 func (a *Attempt) As(sent bool) bool {
 	if sent {

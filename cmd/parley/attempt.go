@@ -49,9 +49,13 @@ func recordOfAttempt(at *desk.Attempt) attemptRecord {
 		at.ID.String(), at.Key, string(at.Phase), at.CreatedAt.String(), momentOf(at.SettledAt),
 		at.Plan.Channel.String(), at.Plan.Contact.String(), unlessEmpty(at.Address()), unlessEmpty(at.Plan.Template), unlessEmpty(at.Plan.Language), unlessEmpty(at.ExternalID), nil, append([]string{}, at.Notes...), nil, nil, string(at.Plan.Kind()),
 	}
+	if id := at.InConversation(); !id.IsZero() {
+		conversation := id.String()
+		r.ConversationID = &conversation
+	}
 	if at.Stored() {
-		conversation, message := at.Plan.Conversation.String(), at.Plan.Message.String()
-		r.ConversationID, r.MessageID = &conversation, &message
+		message := at.Plan.Message.String()
+		r.MessageID = &message
 	}
 	if at.Refusal != nil {
 		r.Refusal = &refusalRecord{Type: string(at.Refusal.Type), Message: at.Refusal.Answer().Worded("", advice)}
