@@ -26,6 +26,9 @@ func query(rawQuery string, defined ...string) (url.Values, error) {
 			if nearest := desk.Nearest(name, defined); nearest != "" {
 				return nil, desk.Invalidf("the query parameter %q is unknown here: did you mean %s?", name, nearest)
 			}
+			if len(defined) == 0 {
+				return nil, desk.Invalidf("the query parameter %q is unknown here: this request takes none", name)
+			}
 			return nil, desk.Invalidf("the query parameter %q is unknown here; known are %s", name, strings.Join(defined, ", "))
 		case len(list) > 1:
 			return nil, desk.Invalidf("the query parameter %s is there %d times; send it once", name, len(list))
