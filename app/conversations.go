@@ -123,13 +123,23 @@ func (s *Seen) still(tx Tx, c *desk.Conversation) error {
 // and the conversation is no longer as it was seen (nil: as it may be).
 func (a *App) Assign(ctx context.Context, p Principal, id desk.ID, member string, seen *Seen) (*desk.Conversation, error) {
 	return a.changeConversation(ctx, p, id, seen, func(tx Tx, c *desk.Conversation) error {
-		m := tx.Settings().ResolveMember(member)
-		if m == nil {
-			return desk.InvalidAt("/member", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
+		m, err := memberNamed(tx.Settings(), "/member", member)
+		if err != nil {
+			return err
 		}
 		c.Assign(m.ID)
 		return nil
 	})
+}
+
+// memberNamed returns the member with this id or e-mail, which stands at some place of the
+// request, or InvalidRequest.
+func memberNamed(s *desk.Settings, at, ref string) (*desk.Member, error) {
+	m := s.ResolveMember(ref)
+	if m == nil {
+		return nil, desk.InvalidAt(at, "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
+	}
+	return m, nil
 }
 
 // SetStatus changes the status of a conversation. It returns the errors of Assign, and

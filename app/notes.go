@@ -39,9 +39,9 @@ func (a *App) AddNote(ctx context.Context, p Principal, conversation desk.ID, te
 	err = a.changeNotes(ctx, p, conversation, func(tx Tx, c *desk.Conversation) (desk.EventType, desk.ID, error) {
 		author := tx.Settings().AuthorOf(p.Actor)
 		if member.Has() {
-			m := tx.Settings().ResolveMember(member.Value)
-			if m == nil {
-				return "", desk.ID{}, desk.InvalidAt("/member", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
+			m, err := memberNamed(tx.Settings(), "/member", member.Value)
+			if err != nil {
+				return "", desk.ID{}, err
 			}
 			author = desk.Author{Type: desk.AuthorMember, ID: m.ID, Name: m.Name}
 		}

@@ -57,7 +57,7 @@ func (a *App) attachable(ctx context.Context, ws, contact desk.ID, s *desk.SentA
 	if err != nil {
 		return nil, err
 	}
-	if m == nil || !m.ContactID.IsZero() && m.ContactID != contact {
+	if !m.ContactID.IsZero() && m.ContactID != contact {
 		return nil, desk.NoMedia()
 	}
 	if err := m.Unavailable(); err != nil {
@@ -101,9 +101,9 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 		plan.Member = p.Member.ID
 	}
 	if r.Member.Has() {
-		m := p.Settings.ResolveMember(r.Member.Value)
-		if m == nil {
-			return nil, nil, nil, nil, desk.InvalidAt("/member", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
+		m, err := memberNamed(p.Settings, "/member", r.Member.Value)
+		if err != nil {
+			return nil, nil, nil, nil, err
 		}
 		plan.Author, plan.Member = desk.Author{Type: desk.AuthorMember, ID: m.ID, Name: m.Name}, m.ID
 	}

@@ -505,9 +505,9 @@ func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, reques
 	}
 	var assignee desk.ID
 	if r.Assignee.Has() {
-		m := p.Settings.ResolveMember(r.Assignee.Value)
-		if m == nil {
-			return nil, nil, nil, desk.InvalidAt("/assignee", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
+		m, err := memberNamed(p.Settings, "/assignee", r.Assignee.Value)
+		if err != nil {
+			return nil, nil, nil, err
 		}
 		assignee = m.ID
 	}

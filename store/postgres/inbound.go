@@ -139,7 +139,12 @@ const inboundDueQuery = `SELECT workspace_id, min(CASE WHEN due_at > ` + stateme
 
 // InboundDue returns the workspaces with inbound items, and how long to wait until the
 // first item of each is due.
-func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
+func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (map[desk.ID]time.Duration, error) {
+	return s.due(ctx, "inbound items due", inboundDueQuery, longest)
+}
+
+// due reads workspaces, each with how many milliseconds to wait.
+func (s *Store) due(ctx context.Context, doing, query string, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		due = map[desk.ID]time.Duration{}
 		p.each(func(row pgx.Row) error {
@@ -148,8 +153,8 @@ func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (due map[
 			err := row.Scan(into(&ws), &wait)
 			due[ws] = time.Duration(wait) * time.Millisecond
 			return err
-		}, inboundDueQuery, longest.Milliseconds())
-		return p.send("inbound items due")
+		}, query, longest.Milliseconds())
+		return p.send(doing)
 	})
 	return due, err
 }

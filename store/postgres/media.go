@@ -480,19 +480,8 @@ func readJob(row pgx.Row) (*app.MediaJob, error) {
 
 // MediaDue returns the workspaces with files to fetch, and how long to wait until the
 // first of each is due.
-func (s *Store) MediaDue(ctx context.Context, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		due = map[desk.ID]time.Duration{}
-		p.each(func(row pgx.Row) error {
-			var ws desk.ID
-			var wait int64
-			err := row.Scan(into(&ws), &wait)
-			due[ws] = time.Duration(wait) * time.Millisecond
-			return err
-		}, mediaDueQuery, longest.Milliseconds())
-		return p.send("media due")
-	})
-	return due, err
+func (s *Store) MediaDue(ctx context.Context, longest time.Duration) (map[desk.ID]time.Duration, error) {
+	return s.due(ctx, "media due", mediaDueQuery, longest)
 }
 
 // TakeMediaJob gives the oldest due job of a workspace to a holder, or returns nil.
