@@ -21,6 +21,7 @@
 //	home.go          /: the inbox, or what to run first
 //	inbox.go         the inbox: its views and the list of conversations
 //	conversation.go  a conversation: its messages, who holds it, its status
+//	message.go       the messages of a conversation, as bubbles
 //	templates.go     the templates of a channel: state, preview, what fills their variables
 //	send.go          the form that sends a template
 //	contacts.go      the list of contacts, and finding one

@@ -323,10 +323,17 @@ func (c *call) reply(status int, body []byte) error {
 //go:embed templates
 var templates embed.FS
 
+// partsOf are the pages whose template is in several files.
+var partsOf = map[string][]string{"conversation": {"message"}}
+
 // template returns a page's template, parsed at its first use.
 func (s *Server) template(name string) (*template.Template, error) {
 	parse, _ := s.pages.LoadOrStore(name, sync.OnceValues(func() (*template.Template, error) {
-		return template.New(name).Funcs(funcs).ParseFS(templates, "templates/base.html", "templates/parts.html", "templates/"+name+".html")
+		files := []string{"templates/base.html", "templates/parts.html"}
+		for _, name := range append(partsOf[name], name) {
+			files = append(files, "templates/"+name+".html")
+		}
+		return template.New(name).Funcs(funcs).ParseFS(templates, files...)
 	}))
 	return parse.(func() (*template.Template, error))()
 }
