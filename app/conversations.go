@@ -231,6 +231,9 @@ func (a *App) Receive(ctx context.Context, ws, channel desk.ID, in InboundMessag
 		if tx.Settings().Channel(channel) == nil {
 			return desk.NoChannel()
 		}
+		if err := lockAssignment(tx); err != nil {
+			return err
+		}
 		c, err = a.receive(tx, channel, in)
 		return err
 	})
@@ -300,47 +303,70 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 	if c.Status == desk.StatusOpen || in.Kind != desk.KindReaction {
 		c.Note(m)
 	}
-	if err := a.heard(tx, c, m, in); err != nil {
+	by := byProvider(channel)
+	if in.Echo {
+		if err := a.typed(tx, c, m); err != nil {
+			return nil, err
+		}
+		return c, tx.Append(messageEvents(c, before, m, by, now)...)
+	}
+	policy, decision, err := a.answerByPolicy(tx, c, m)
+	if err != nil {
 		return nil, err
 	}
-	by := byProvider(channel)
-	if err := tx.Append(messageEvents(c, before, m, by, now)...); err != nil || in.Echo {
-		return c, err
+	w, err := a.heard(tx, c, m, in)
+	if err != nil {
+		return nil, err
+	}
+	if decision.Reply != "" {
+		if err := a.autoReply(tx, policy, decision.Reply, m, in, w); err != nil {
+			return nil, err
+		}
+	}
+	opener := by
+	if decision.Assign && before != nil {
+		opener = bySystem()
+	}
+	if err := tx.Append(append(conversationEvents(c, before, opener, now), messageEvent(desk.MessageReceived, m, by, now))...); err != nil {
+		return nil, err
 	}
 	return c, a.recordChoice(tx, p, desk.OptWord(in.Text), in.At, by)
 }
 
-// heard stores a message that came in, with what it changes of how the conversation
-// stands.
-func (a *App) heard(tx Tx, c *desk.Conversation, m *desk.Message, in InboundMessage) error {
-	if in.Echo {
-		if err := tx.PutMessage(m); err != nil {
-			return err
-		}
-		if err := answers(tx, c, m); err != nil {
-			return err
-		}
-		if err := a.markAll(tx, c); err != nil {
-			return err
-		}
-		return tx.PutConversation(c)
-	}
-	c.Talk.Hear(m)
-	if err := tx.PutConversation(c); err != nil {
-		return err
-	}
+// typed stores a message that the business typed in the phone app, with what it changes of
+// how the conversation stands.
+func (a *App) typed(tx Tx, c *desk.Conversation, m *desk.Message) error {
 	if err := tx.PutMessage(m); err != nil {
 		return err
 	}
+	if err := answers(tx, c, m); err != nil {
+		return err
+	}
+	if err := a.replyOfPerson(tx, c, m.TS); err != nil {
+		return err
+	}
+	return tx.PutConversation(c)
+}
+
+// heard stores a message that came in, with what it changes of how the conversation
+// stands, and returns the window that it opens.
+func (a *App) heard(tx Tx, c *desk.Conversation, m *desk.Message, in InboundMessage) (desk.Window, error) {
+	c.Talk.Hear(m)
+	if err := tx.PutConversation(c); err != nil {
+		return desk.Window{}, err
+	}
+	if err := tx.PutMessage(m); err != nil {
+		return desk.Window{}, err
+	}
 	w, err := tx.Window(m.ChannelID, m.ContactID)
 	if err != nil {
-		return err
+		return desk.Window{}, err
 	}
 	was := w
 	if w.Open(m.TS, in.Number, in.UserID); w == was {
-		return nil
+		return w, nil
 	}
-	return tx.PutWindow(m.ChannelID, m.ContactID, w)
+	return w, tx.PutWindow(m.ChannelID, m.ContactID, w)
 }
 
 // reactsIn returns the conversation of the message that a person reacts to; if that is not

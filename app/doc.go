@@ -19,6 +19,8 @@
 //	pace.go           the limits of a provider, which all nodes share
 //	templates.go      template libraries and hints
 //	policy.go         the reply policy: reading and changing it, and hours
+//	answer.go         the reply policy at work: who gets a conversation, automatic replies
+//	crew.go           jobs of workspaces in the background, so many of each at a time
 //	snippets.go       saved replies
 //	conversations.go  conversations and messages, also inbound ones
 //	notes.go          notes of the team on conversations

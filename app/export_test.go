@@ -27,3 +27,13 @@ func (a *App) WebhookSecrets(ws desk.ID, w *desk.Webhook, now desk.Time) ([][]by
 func (a *App) HandOver(ctx context.Context, at Access, talker Talker, m *desk.Media) (string, error) {
 	return a.handOver(ctx, at, talker, m)
 }
+
+// SendAutoReply sends the next automatic reply of a workspace, if one is due.
+func (a *App) SendAutoReply(ctx context.Context, ws desk.ID) (bool, error) {
+	return a.sendAutoReply(ctx, ws)
+}
+
+// AssignSome assigns waiting conversations of a workspace.
+func (a *App) AssignSome(ctx context.Context, ws desk.ID) (bool, error) {
+	return a.assignSome(ctx, ws)
+}

@@ -107,81 +107,13 @@ func (a *App) FetchCounts() FetchCounts {
 
 // FetchMedia fetches the files of inbound messages until ctx ends.
 func (a *App) FetchMedia(ctx context.Context) {
-	var steps sync.WaitGroup
-	defer steps.Wait()
-	running, served, turn := map[desk.ID]int{}, map[desk.ID]int64{}, int64(0)
-	total := 0
-	type ending struct {
-		ws  desk.ID
-		had bool
-	}
-	ended := make(chan ending, maxFetches)
-	for ctx.Err() == nil {
-		due := a.mediaDue(ctx)
-		for total < maxFetches {
-			// The workspace with the fewest under way comes first, and of these the one
-			// that has waited longest.
-			best, found := desk.ID{}, false
-			for ws := range due {
-				switch n := running[ws]; {
-				case n >= maxFetchesOf:
-				case !found || n < running[best] || n == running[best] && served[ws] < served[best]:
-					best, found = ws, true
-				}
-			}
-			if !found {
-				break
-			}
-			turn++
-			served[best] = turn
-			running[best]++
-			total++
-			steps.Go(func() {
-				had, err := a.fetchNext(ctx, best)
-				if err != nil && ctx.Err() == nil {
-					a.log.WarnContext(ctx, "background work failed; it will be tried again", "work", "fetch media", "workspace_id", best, "err", err)
-				}
-				ended <- ending{best, had && err == nil}
-			})
-		}
-		// After a job it asks for more at once, otherwise when some time has passed.
-		timer := time.NewTimer(fetchEvery)
-		for again := false; !again; {
-			select {
-			case <-ctx.Done():
-				again = true
-			case <-timer.C:
-				again = true
-			case e := <-ended:
-				total--
-				if running[e.ws]--; running[e.ws] == 0 {
-					delete(running, e.ws)
-				}
-				again = e.had
-			}
-		}
-		timer.Stop()
-		for ws := range served {
-			if _, still := due[ws]; !still && running[ws] == 0 {
-				delete(served, ws)
-			}
-		}
-	}
-}
-
-// mediaDue returns the workspaces that have a file to fetch now.
-func (a *App) mediaDue(ctx context.Context) map[desk.ID]bool {
-	waits, err := a.store.MediaDue(ctx, longestFetchWait)
-	if err != nil && ctx.Err() == nil {
-		a.log.WarnContext(ctx, "background work failed; it will be tried again", "work", "look for media", "err", err)
-	}
-	due := map[desk.ID]bool{}
-	for ws, wait := range waits {
-		if wait == 0 {
-			due[ws] = true
-		}
-	}
-	return due
+	a.runCrew(ctx, crew{
+		work: "fetch media", every: fetchEvery, most: maxFetches, mostOf: maxFetchesOf, next: a.fetchNext,
+		due: func(ctx context.Context) ([]desk.ID, error) {
+			waits, err := a.store.MediaDue(ctx, longestFetchWait)
+			return dueNow(waits), err
+		},
+	})
 }
 
 // fetchNext fetches the next file of a workspace, if one is due, and tells whether one was.
@@ -189,9 +121,6 @@ func (a *App) fetchNext(ctx context.Context, ws desk.ID) (had bool, err error) {
 	holder := a.newID()
 	job, err := a.store.TakeMediaJob(ctx, ws, holder, a.bounds.Fetch, longestFetchWait)
 	if err != nil || job == nil {
-		if desk.IsType(err, desk.NotFound) { // the workspace was deleted
-			err = nil
-		}
 		return false, err
 	}
 	content, failure := a.fetch(ctx, ws, job)

@@ -116,6 +116,9 @@ const updatesAtOnce = 50
 // and returns how many items these were. The rest stays stored.
 func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []InboundItem, atOnce int) (taken int, err error) {
 	err = a.inTx(ctx, ws, func(tx Tx, then *afterwards) error {
+		if err := lockAssignment(tx); err != nil {
+			return err
+		}
 		ours, err := tx.TakeInbound(list)
 		taken = len(ours)
 		for left := atOnce; err == nil && len(ours) > 0; ours = ours[1:] {

@@ -100,6 +100,9 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 	if p.Member != nil {
 		plan.Member = p.Member.ID
 	}
+	if r.Rule != "" {
+		plan.Author = desk.Author{Type: desk.AuthorRule, Name: string(r.Rule)}
+	}
 	if r.Member.Has() {
 		m, err := memberNamed(p.Settings, "/member", r.Member.Value)
 		if err != nil {
@@ -202,6 +205,15 @@ func (a *App) mayStillReply(tx Tx, at *desk.Attempt, d *Dispatch) error {
 	}
 	if state := w.State(tx.Now()); !state.Open {
 		return windowClosed(state)
+	}
+	if plan.Reply.Author.Type == desk.AuthorRule {
+		out, err := a.hasOptedOut(tx, plan.Contact, "")
+		if err != nil {
+			return err
+		}
+		if out || w.JustReplied(tx.Now()) {
+			return errSilent
+		}
 	}
 	if w.Number != "" || w.UserID != "" {
 		plan.Number, plan.Reply.UserID = addressOf(&w, nil)

@@ -222,8 +222,8 @@ func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent
 	if err := answers(tx, conversation, &message); err != nil {
 		return err
 	}
-	if plan.Reply != nil {
-		if err := a.markAll(tx, conversation); err != nil {
+	if plan.Reply != nil && message.Author.Type != desk.AuthorRule {
+		if err := a.replyOfPerson(tx, conversation, sent); err != nil {
 			return err
 		}
 	}

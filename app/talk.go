@@ -175,6 +175,20 @@ func (a *App) markAll(tx Tx, c *desk.Conversation) error {
 	return a.markUpTo(tx, c, newest)
 }
 
+// replyOfPerson marks all messages of a conversation, in which a person has just replied,
+// and notes when: that keeps automatic replies silent.
+func (a *App) replyOfPerson(tx Tx, c *desk.Conversation, at desk.Time) error {
+	if err := a.markAll(tx, c); err != nil {
+		return err
+	}
+	w, err := tx.Window(c.ChannelID, c.ContactID)
+	if err != nil {
+		return err
+	}
+	w.Replied(at)
+	return tx.PutWindow(c.ChannelID, c.ContactID, w)
+}
+
 // answers counts a stored message of ours in how the conversation stands.
 func answers(tx Tx, c *desk.Conversation, m *desk.Message) (err error) {
 	if m.IsAnswer() && !c.Talk.Answer(m) {

@@ -10,6 +10,34 @@ type Load struct {
 	Chosen int64 // the number of the policy's last choice of them; 0: never. No two are alike.
 }
 
+// maxLoad is where the open conversations of a member are no longer counted: two who have
+// more than that take turns.
+const maxLoad = 1000
+
+// Counted is how many open conversations of each member are counted for a choice.
+func (a *Assign) Counted() int {
+	switch {
+	case a.MaxOpen > 0:
+		return a.MaxOpen
+	case a.Mode == AssignLeastOpen:
+		return maxLoad
+	}
+	return 0
+}
+
+// Here returns those of the listed members who are available, in their order.
+func (a *Assign) Here(s *Settings) []ID {
+	var here []ID
+	if a != nil && a.Mode != AssignNone {
+		for _, id := range a.Members {
+			if m := s.Member(id); m != nil && !m.Away {
+				here = append(here, id)
+			}
+		}
+	}
+	return here
+}
+
 // Choose returns the member who gets the next conversation; false if nobody is eligible:
 // listed, available, and below the limit. loads are of the workspace's members.
 func (a *Assign) Choose(loads map[ID]Load) (ID, bool) {
@@ -101,6 +129,42 @@ func (p *Policy) Text(kind AutoKind) string {
 	return ""
 }
 
+// An AutoReplyJob is an automatic reply that is to be sent.
+type AutoReplyJob struct {
+	Message      ID // that it answers
+	Channel      ID
+	Contact      ID
+	Conversation ID
+	Kind         AutoKind
+	Text         string
+	DecidedAt    Time
+	Due          Time // while a process has the job, the end of its lease
+	Tries        int
+}
+
+// Key is the Idempotency-Key of the reply. No caller can send one with its arrow.
+func (j *AutoReplyJob) Key() string { return "automatic reply → " + j.Message.String() }
+
+// autoReplyWaits are the waits before a reply that was refused for now is tried again.
+var autoReplyWaits = []Time{5_000, 30_000}
+
+// Again tells when a reply that was refused for now is tried again; false: it is given up.
+func (j *AutoReplyJob) Again(now Time) bool {
+	if j.Tries >= len(autoReplyWaits) || j.Late(now) {
+		return false
+	}
+	j.Due = now + autoReplyWaits[j.Tries]
+	j.Tries++
+	return true
+}
+
+// Late tells whether it is too late for the reply.
+func (j *AutoReplyJob) Late(now Time) bool { return !near(now, j.DecidedAt, autoReplyAge+1) }
+
+// near tells whether two times are less than this apart. It counts both ways: a clock that
+// was far ahead must not keep things silent until it is there again.
+func near(a, b, most Time) bool { return a-b < most && b-a < most }
+
 // Limits of automatic replies.
 const (
 	autoReplyAge   = Time(10 * 60 * 1000) // an older message gets none
@@ -117,10 +181,12 @@ type Moment struct {
 	Unsupported bool
 	OptedOut    bool
 	Unusable    bool // the channel is disabled or blocked
-	Closed      bool // the window
-	Replied     Time // when a person last replied on the channel, templates aside; 0: never
-	AutoReplied Time // when the last automatic reply was sent there; 0: never
-	InARow      int  // automatic replies since Replied
+	Window      Window
+}
+
+// JustReplied tells whether a person has replied so lately that no automatic reply is sent.
+func (w *Window) JustReplied(now Time) bool {
+	return w.RepliedAt > 0 && near(now, w.RepliedAt, afterReply)
 }
 
 // A Silence says why there is no automatic reply; "" if there is one.
@@ -153,15 +219,15 @@ func (p *Policy) Silent(kind AutoKind, m Moment) Silence {
 		return SilentUnsupported
 	case m.Unusable:
 		return SilentChannel
-	case m.Closed:
+	case !m.Window.State(m.Now).Open:
 		return SilentWindow
 	case m.Now-m.TS > autoReplyAge:
 		return SilentTooOld
-	case m.Replied > 0 && m.Now-m.Replied < afterReply:
+	case m.Window.JustReplied(m.Now):
 		return SilentReplied
-	case m.AutoReplied > 0 && m.Now-m.AutoReplied < Time(p.AutoReply.EveryHours)*hour:
+	case m.Window.AutoReplyAt > 0 && near(m.Now, m.Window.AutoReplyAt, Time(p.AutoReply.EveryHours)*hour):
 		return SilentEveryHours
-	case m.InARow >= maxAutoReplies:
+	case m.Window.AutoReplies >= maxAutoReplies:
 		return SilentInARow
 	}
 	return ""

@@ -127,20 +127,58 @@ func TestPolicy_Silent(t *testing.T) {
 		{"opted out", p, desk.AutoAway, func(m *desk.Moment) { m.OptedOut = true }, desk.SilentOptedOut},
 		{"unsupported", p, desk.AutoAway, func(m *desk.Moment) { m.Unsupported = true }, desk.SilentUnsupported},
 		{"a disabled channel", p, desk.AutoAway, func(m *desk.Moment) { m.Unusable = true }, desk.SilentChannel},
-		{"a closed window", p, desk.AutoAway, func(m *desk.Moment) { m.Closed = true }, desk.SilentWindow},
+		{"a closed window", p, desk.AutoAway, func(m *desk.Moment) { m.Window.Shut(now, desk.ByTheProvider) }, desk.SilentWindow},
 		{"ten minutes old", p, desk.AutoAway, func(m *desk.Moment) { m.TS = now - 10*minute }, ""},
 		{"older", p, desk.AutoAway, func(m *desk.Moment) { m.TS = now - 10*minute - 1 }, desk.SilentTooOld},
 		{"from the future", p, desk.AutoAway, func(m *desk.Moment) { m.TS = now + hour }, ""},
-		{"a reply just now", p, desk.AutoAway, func(m *desk.Moment) { m.Replied = now - 15*minute + 1 }, desk.SilentReplied},
-		{"a reply before", p, desk.AutoAway, func(m *desk.Moment) { m.Replied = now - 15*minute }, ""},
-		{"an automatic one not long ago", p, desk.AutoAway, func(m *desk.Moment) { m.AutoReplied = now - 12*hour + 1 }, desk.SilentEveryHours},
-		{"an automatic one long ago", p, desk.AutoAway, func(m *desk.Moment) { m.AutoReplied, m.InARow = now-12*hour, 2 }, ""},
-		{"three in a row", p, desk.AutoAway, func(m *desk.Moment) { m.AutoReplied, m.InARow = now-500*hour, 3 }, desk.SilentInARow},
+		{"a reply just now", p, desk.AutoAway, func(m *desk.Moment) { m.Window.RepliedAt = now - 15*minute + 1 }, desk.SilentReplied},
+		{"a reply before", p, desk.AutoAway, func(m *desk.Moment) { m.Window.RepliedAt = now - 15*minute }, ""},
+		{"an automatic one not long ago", p, desk.AutoAway, func(m *desk.Moment) { m.Window.AutoReplyAt = now - 12*hour + 1 }, desk.SilentEveryHours},
+		{"an automatic one long ago", p, desk.AutoAway, func(m *desk.Moment) { m.Window.AutoReplyAt, m.Window.AutoReplies = now-12*hour, 2 }, ""},
+		{"a reply when the clock was ahead", p, desk.AutoAway, func(m *desk.Moment) { m.Window.RepliedAt = now + 15*minute }, ""},
+		{"an automatic one when it was ahead", p, desk.AutoAway, func(m *desk.Moment) { m.Window.AutoReplyAt = now + 12*hour }, ""},
+		{"three in a row", p, desk.AutoAway, func(m *desk.Moment) { m.Window.AutoReplyAt, m.Window.AutoReplies = now-500*hour, 3 }, desk.SilentInARow},
 	} {
-		m := desk.Moment{Now: now, TS: now - minute, Text: "Hello"}
+		m := desk.Moment{Now: now, TS: now - minute, Text: "Hello", Window: desk.Window{OpenedAt: now - minute}}
 		c.edit(&m)
 		if got := c.p.Silent(c.kind, m); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+func TestAssign_Counted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a    desk.Assign
+		want int
+	}{
+		{desk.Assign{Mode: desk.AssignRoundRobin}, 0},
+		{desk.Assign{Mode: desk.AssignRoundRobin, MaxOpen: 7}, 7},
+		{desk.Assign{Mode: desk.AssignLeastOpen, MaxOpen: 7}, 7},
+		{desk.Assign{Mode: desk.AssignLeastOpen}, 1000},
+	} {
+		if got := c.a.Counted(); got != c.want {
+			t.Errorf("%+v: %d, want %d", c.a, got, c.want)
+		}
+	}
+}
+
+func TestAutoReplyJob(t *testing.T) {
+	t.Parallel()
+	j := desk.AutoReplyJob{Message: desk.ID{1}, DecidedAt: 1_000_000}
+	if err := desk.CheckIdempotencyKey(j.Key()); err == nil {
+		t.Errorf("a caller may write %q", j.Key())
+	}
+	for i, want := range []desk.Time{1_005_000, 1_030_000} {
+		if !j.Again(1_000_000) || j.Due != want {
+			t.Errorf("try %d: due %d, want %d", i, j.Due, want)
+		}
+	}
+	if j.Again(1_000_000) {
+		t.Error("it is tried a fourth time")
+	}
+	if j = (desk.AutoReplyJob{DecidedAt: 1_000_000}); j.Late(1_600_000) || !j.Late(1_600_001) || !j.Late(0) || j.Again(1_600_001) {
+		t.Error("a late job is not late")
 	}
 }

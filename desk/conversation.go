@@ -33,6 +33,7 @@ type AssignedVia string
 const (
 	ViaMember AssignedVia = "member" // by a person or the API
 	ViaOwner  AssignedVia = "owner"  // as the contact's owner
+	ViaRule   AssignedVia = "rule"   // by the reply policy
 )
 
 // A Conversation is the thread with one contact on one channel (spec, Conversation). A
@@ -107,6 +108,9 @@ func (c *Conversation) Assign(member ID) bool {
 	c.AssignedMember, c.AssignedVia = member, ViaMember
 	return true
 }
+
+// AssignByRule assigns a conversation that nobody holds to whom the reply policy chose.
+func (c *Conversation) AssignByRule(member ID) { c.AssignedMember, c.AssignedVia = member, ViaRule }
 
 // Unassign makes the conversation unassigned.
 func (c *Conversation) Unassign() { c.AssignedMember, c.AssignedVia = ID{}, "" }
@@ -191,6 +195,11 @@ func (f ConversationFilter) Passes(c *Conversation) bool {
 type ConversationPlace struct {
 	LastMessageAt, CreatedAt Time
 	ID                       ID
+}
+
+// Compare orders positions by time.
+func (p ConversationPlace) Compare(q ConversationPlace) int {
+	return cmp.Or(cmp.Compare(p.LastMessageAt, q.LastMessageAt), cmp.Compare(p.CreatedAt, q.CreatedAt), p.ID.Compare(q.ID))
 }
 
 // Place is the conversation's position.

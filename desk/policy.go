@@ -3,6 +3,7 @@ package desk
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -264,6 +265,9 @@ func (s *Settings) Policy(channel ID) *Policy {
 	}
 	return s.policies[ID{}]
 }
+
+// Policies are the policies of the workspace and of its channels, in no order.
+func (s *Settings) Policies() iter.Seq[*Policy] { return maps.Values(s.policies) }
 
 // OwnPolicy is the policy that a channel, or, with the zero id, the workspace has of its
 // own; nil if it has none.

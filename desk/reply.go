@@ -26,6 +26,7 @@ type ReplyRequest struct {
 	Buttons      []Button
 	ReplyTo      Field[ID]     // the message that it quotes
 	Member       Field[string] // who speaks: an id or an e-mail; else the key
+	Rule         AutoKind      // of an automatic reply, which no caller sends
 }
 
 // A SentAttachment is a file in a reply.

@@ -24,6 +24,19 @@ type Window struct {
 
 	ShutAt Time         // messages up to this time open nothing any more; 0: never shut
 	ShutBy WindowReason // ByTheProvider or NumberChanged
+
+	RepliedAt   Time // when a person last replied on the channel, templates aside; 0: never
+	AutoReplyAt Time // when the last automatic reply was decided; 0: never
+	AutoReplies int  // how many in a row, without a reply of a person
+}
+
+// Replied counts a reply of a person.
+func (w *Window) Replied(at Time) { w.RepliedAt, w.AutoReplies = max(w.RepliedAt, at), 0 }
+
+// AutoReplied counts an automatic reply.
+func (w *Window) AutoReplied(at Time) {
+	w.AutoReplyAt = at
+	w.AutoReplies++
 }
 
 // Open counts a message that a person wrote at some time, from some address.

@@ -207,6 +207,9 @@ func leaveReports(t *testing.T, db *sql.DB) {
 		`INSERT INTO callbacks (workspace_id, received_at, id, channel_id, body) SELECT workspace_id, 4900000000000, id, id, randomblob(4 << 20) FROM channels`,
 		`INSERT INTO media_jobs (workspace_id, media_id, channel_id, contact_id, conversation_id, message_id, message_ts, ref, mime, size, sha256, tries, due_at, holder, ended)
 			SELECT workspace_id, id, id, id, id, id, 1, 'ref', '', 0, x'', 3, 9223372036854775807, x'00000000000000000000000000000000', 1 FROM channels`,
+		`INSERT INTO turns (workspace_id, channel_id, member_id, number) SELECT workspace_id, zeroblob(16), id, 7 FROM members`,
+		`INSERT INTO auto_replies (workspace_id, contact_id, message_id, channel_id, conversation_id, kind, text, decided_at, due_at, tries)
+			SELECT workspace_id, id, id, id, id, 'away', 'We are closed. 🎈', 1, 4900000000000, 1 FROM channels`,
 		`INSERT INTO media_refs (workspace_id, media_id, channel_id, ref, at) SELECT workspace_id, id, id, 'ref', 1 FROM media`,
 		`INSERT INTO sessions (workspace_id, hash, member_id, begun_at, expires_at, data) SELECT workspace_id, hex(id), id, 1, 4900000000000, x'00ff' FROM members`,
 		`INSERT INTO member_access (workspace_id, member_id, password, seen_at) SELECT workspace_id, id, 'hash', 1 FROM members`,

@@ -40,6 +40,11 @@ type App interface {
 	DropContents(ctx context.Context) error
 	ForgetMedia(ctx context.Context, age time.Duration) error
 
+	// SendAutoReplies sends automatic replies, and AssignWaiting assigns what waits for
+	// somebody to be there, both until ctx ends.
+	SendAutoReplies(ctx context.Context)
+	AssignWaiting(ctx context.Context)
+
 	// Deliver delivers events to webhooks until ctx ends.
 	Deliver(ctx context.Context)
 
@@ -87,6 +92,8 @@ func Run(ctx context.Context, a App, keepEvents, keepMedia time.Duration, log *s
 	all.Go(func() { r.every(ctx, syncEvery, "fetch templates", a.SyncStale, a.TemplatesNoted()) })
 	all.Go(func() { a.Deliver(ctx) })
 	all.Go(func() { a.FetchMedia(ctx) })
+	all.Go(func() { a.SendAutoReplies(ctx) })
+	all.Go(func() { a.AssignWaiting(ctx) })
 	all.Go(func() { r.every(ctx, dropsEvery, "drop content of files", a.DropContents, nil) })
 	all.Go(func() { r.every(ctx, eventsEvery, "look for events", a.LookForEvents, nil) })
 	if keepEvents > 0 {

@@ -62,6 +62,10 @@ func (f *fake) TemplatesNoted() <-chan struct{} { return f.stale }
 
 func (f *fake) FetchMedia(ctx context.Context) { <-ctx.Done() }
 
+func (f *fake) SendAutoReplies(ctx context.Context) { <-ctx.Done() }
+
+func (f *fake) AssignWaiting(ctx context.Context) { <-ctx.Done() }
+
 func (f *fake) Deliver(ctx context.Context) { <-ctx.Done() }
 
 func (f *fake) TakeInbound(_ context.Context, ws desk.ID) error {

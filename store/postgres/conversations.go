@@ -402,12 +402,13 @@ const (
 	waitQuery = `SELECT id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND direction = 'outbound' AND delivery <> 'failed'
 	AND (author IS NULL OR author NOT LIKE '{"type":"rule"%') ORDER BY id DESC LIMIT 1`
 	heardQuery   = `SELECT coalesce(min(ts), 0) FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND direction = 'inbound' AND kind <> 'reaction' AND id > $3`
-	windowQuery  = `SELECT channel_id, contact_id, opened_at, number, user_id, shut_at, shut_by FROM windows WHERE workspace_id = $1 AND contact_id = $2 AND channel_id = $3`
-	windowsQuery = `SELECT w.channel_id, w.contact_id, opened_at, number, user_id, shut_at, shut_by FROM unnest($2::uuid[], $3::uuid[]) u (contact, channel)
+	windowQuery  = `SELECT channel_id, contact_id, opened_at, number, user_id, shut_at, shut_by, replied_at, auto_reply_at, auto_replies FROM windows WHERE workspace_id = $1 AND contact_id = $2 AND channel_id = $3`
+	windowsQuery = `SELECT w.channel_id, w.contact_id, opened_at, number, user_id, shut_at, shut_by, replied_at, auto_reply_at, auto_replies FROM unnest($2::uuid[], $3::uuid[]) u (contact, channel)
 	JOIN windows w ON w.workspace_id = $1 AND w.contact_id = u.contact AND w.channel_id = u.channel`
-	putWindowQuery = `INSERT INTO windows (workspace_id, contact_id, channel_id, opened_at, number, user_id, shut_at, shut_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+	putWindowQuery = `INSERT INTO windows (workspace_id, contact_id, channel_id, opened_at, number, user_id, shut_at, shut_by, replied_at, auto_reply_at, auto_replies)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 	ON CONFLICT (workspace_id, contact_id, channel_id) DO UPDATE SET opened_at = excluded.opened_at, number = excluded.number, user_id = excluded.user_id,
-	shut_at = excluded.shut_at, shut_by = excluded.shut_by`
+	shut_at = excluded.shut_at, shut_by = excluded.shut_by, replied_at = excluded.replied_at, auto_reply_at = excluded.auto_reply_at, auto_replies = excluded.auto_replies`
 )
 
 type windowRow struct {
@@ -417,7 +418,8 @@ type windowRow struct {
 
 func readWindow(row pgx.Row) (*windowRow, error) {
 	var w windowRow
-	err := row.Scan(into(&w.Channel), into(&w.Contact), (*int64)(&w.OpenedAt), &w.Number, &w.UserID, (*int64)(&w.ShutAt), (*string)(&w.ShutBy))
+	err := row.Scan(into(&w.Channel), into(&w.Contact), (*int64)(&w.OpenedAt), &w.Number, &w.UserID, (*int64)(&w.ShutAt), (*string)(&w.ShutBy),
+		(*int64)(&w.RepliedAt), (*int64)(&w.AutoReplyAt), &w.AutoReplies)
 	return &w, err
 }
 
@@ -448,5 +450,6 @@ func eraseConversations(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {
 	p.put(`DELETE FROM messages WHERE workspace_id = $1 AND conversation_id IN (SELECT id`+of+`)`, uuid(ws), contacts)
 	p.put(`DELETE FROM notes WHERE workspace_id = $1 AND conversation_id IN (SELECT id`+of+`)`, uuid(ws), contacts)
 	p.put(`DELETE FROM windows WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`, uuid(ws), contacts)
+	p.put(`DELETE FROM auto_replies WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`, uuid(ws), contacts)
 	p.put(`DELETE`+of, uuid(ws), contacts)
 }

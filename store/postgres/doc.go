@@ -18,6 +18,7 @@
 //	uses.go           when keys were last used
 //	snippets.go       saved replies
 //	policies.go       reply policies
+//	answers.go        what they assign and answer: turns, who waits, automatic replies
 //	daily.go          counts of messages by day
 //	access.go         sessions, sign-in links, passwords
 //	webhooks.go       webhooks and their states

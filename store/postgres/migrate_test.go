@@ -36,5 +36,6 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00023_talk.sql":          "796ab174e43b561e586175fca3ce2f442b6a10d339f26f17eda088d6c64af782",
 		"00024_policy.sql":        "f03988235b65816790b7ab0433cc205852197ba53cbf99203b4c8998c07e4d5c",
 		"00025_media.sql":         "6921de82865d992c5a0015651c811580883b7753fba2cf8611737b9b35f57f8d",
+		"00026_answers.sql":       "556dfafa465c405da6bd5c2db7aa2a9755f75f6368000e0783dcc0aa921f994d",
 	})
 }

@@ -233,6 +233,7 @@ func removeMember(p *pipe, ws desk.ID, m *desk.Member) error {
 		return app.ErrOwns
 	}
 	p.put(`DELETE FROM members WHERE workspace_id = $1 AND id = $2`, uuid(ws), uuid(id))
+	p.put(`DELETE FROM turns WHERE workspace_id = $1 AND member_id = $2`, uuid(ws), uuid(id))
 	leave(p, stored.Member, id.String())
 	removeAccess(p, ws, m)
 	return nil

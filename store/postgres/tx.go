@@ -208,7 +208,8 @@ func (t *tx) Window(channel, contact desk.ID) (desk.Window, error) {
 }
 
 func (t *tx) PutWindow(channel, contact desk.ID, w desk.Window) error {
-	t.put(putWindowQuery, uuid(t.ws), uuid(contact), uuid(channel), int64(w.OpenedAt), w.Number, w.UserID, int64(w.ShutAt), string(w.ShutBy))
+	t.put(putWindowQuery, uuid(t.ws), uuid(contact), uuid(channel), int64(w.OpenedAt), w.Number, w.UserID, int64(w.ShutAt), string(w.ShutBy),
+		int64(w.RepliedAt), int64(w.AutoReplyAt), w.AutoReplies)
 	return t.fail
 }
 

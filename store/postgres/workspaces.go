@@ -49,6 +49,8 @@ func (s *Store) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name
 			`DELETE FROM webhook_states WHERE workspace_id = $1`,
 			`DELETE FROM inbound_items WHERE workspace_id = $1`,
 			`DELETE FROM media_jobs WHERE workspace_id = $1`,
+			`DELETE FROM policies WHERE workspace_id = $1`,
+			`DELETE FROM auto_replies WHERE workspace_id = $1`,
 			`DELETE FROM attempts a WHERE ` + unsettled + ` AND a.workspace_id = $1`,
 			`UPDATE workspaces SET deleted = true, settings_version = ` + nextVersion("settings_version") + ` WHERE id = $1`,
 		} {

@@ -468,12 +468,13 @@ const (
 	waitQuery = `SELECT max(id) FROM messages WHERE workspace_id = ?1 AND conversation_id = ?2 AND direction = 'outbound' AND delivery <> 'failed'
 	AND (author IS NULL OR author NOT LIKE '{"type":"rule"%')`
 	heardQuery     = `SELECT coalesce(min(ts), 0) FROM messages WHERE workspace_id = ?1 AND conversation_id = ?2 AND direction = 'inbound' AND kind <> 'reaction' AND id > ?3`
-	windowQuery    = `SELECT opened_at, number, user_id, shut_at, shut_by FROM windows WHERE workspace_id = ? AND contact_id = ? AND channel_id = ?`
-	putWindowQuery = `REPLACE INTO windows (workspace_id, contact_id, channel_id, opened_at, number, user_id, shut_at, shut_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	windowQuery    = `SELECT opened_at, number, user_id, shut_at, shut_by, replied_at, auto_reply_at, auto_replies FROM windows WHERE workspace_id = ? AND contact_id = ? AND channel_id = ?`
+	putWindowQuery = `REPLACE INTO windows (workspace_id, contact_id, channel_id, opened_at, number, user_id, shut_at, shut_by, replied_at, auto_reply_at, auto_replies) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
 func readWindow(s *stmt) *desk.Window {
-	return &desk.Window{OpenedAt: s.readTime(), Number: s.readText(), UserID: s.readText(), ShutAt: s.readTime(), ShutBy: desk.WindowReason(s.readText())}
+	return &desk.Window{OpenedAt: s.readTime(), Number: s.readText(), UserID: s.readText(), ShutAt: s.readTime(), ShutBy: desk.WindowReason(s.readText()),
+		RepliedAt: s.readTime(), AutoReplyAt: s.readTime(), AutoReplies: int(s.readInt())}
 }
 
 // Windows returns the windows that exist.
@@ -505,7 +506,7 @@ const (
 
 // eraseConversations deletes a contact's conversations with all messages and notes.
 func eraseConversations(c conn, ws, contact desk.ID) error {
-	for _, query := range []string{eraseMessagesQuery, eraseNotesQuery, eraseWindowsQuery, eraseConversationsQuery} {
+	for _, query := range []string{eraseMessagesQuery, eraseNotesQuery, eraseWindowsQuery, eraseAutoRepliesQuery, eraseConversationsQuery} {
 		if err := c.stmt(query).id(ws).id(contact).run(); err != nil {
 			return err
 		}

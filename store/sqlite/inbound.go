@@ -102,15 +102,20 @@ const inboundDueQuery = `SELECT workspace_id, min(CASE WHEN due_at > ?1 + ?2 THE
 
 // InboundDue returns the workspaces with inbound items, and how long to wait until the
 // first item of each is due.
-func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
+func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (map[desk.ID]time.Duration, error) {
+	return s.due(ctx, "inbound items due", inboundDueQuery, longest)
+}
+
+// due reads workspaces, each with how many milliseconds to wait.
+func (s *Store) due(ctx context.Context, doing, query string, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		due = map[desk.ID]time.Duration{}
-		rows := c.stmt(inboundDueQuery).time(s.now()).int(longest.Milliseconds())
+		rows := c.stmt(query).time(s.now()).int(longest.Milliseconds())
 		for rows.next() {
 			ws := rows.readID()
 			due[ws] = time.Duration(rows.readInt()) * time.Millisecond
 		}
-		return failed("inbound items due", rows.done())
+		return failed(doing, rows.done())
 	})
 	return due, err
 }

@@ -216,17 +216,8 @@ func readJob(s *stmt) *app.MediaJob {
 
 // MediaDue returns the workspaces with files to fetch, and how long to wait until the
 // first of each is due.
-func (s *Store) MediaDue(ctx context.Context, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
-	err = s.read(ctx, pointRead, func(c conn) error {
-		due = map[desk.ID]time.Duration{}
-		rows := c.stmt(mediaDueQuery).time(s.now()).int(longest.Milliseconds())
-		for rows.next() {
-			ws := rows.readID()
-			due[ws] = time.Duration(rows.readInt()) * time.Millisecond
-		}
-		return failed("media due", rows.done())
-	})
-	return due, err
+func (s *Store) MediaDue(ctx context.Context, longest time.Duration) (map[desk.ID]time.Duration, error) {
+	return s.due(ctx, "media due", mediaDueQuery, longest)
 }
 
 // TakeMediaJob gives the oldest due job of a workspace to a holder, or returns nil.

@@ -40,6 +40,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00023_talk.sql":          "c06d04fff8e9211061c830df37b83766530d929fb1ef7d943317c500bde47823",
 		"00024_policy.sql":        "097a140046818b93bc805f74e3a1654cc3504e0acb0d8890e4e1641ec367a156",
 		"00025_media.sql":         "38004263f536184e3c5f1f53df037a8285d74e0336bfe764b4614498178792e0",
+		"00026_answers.sql":       "b069ef1de6f70cf1105bd4c848edd8c637edff6666c7892e7c944683ea2bd11d",
 	})
 }
 

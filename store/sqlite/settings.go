@@ -279,6 +279,9 @@ func removeMember(c conn, ws desk.ID, m *desk.Member) error {
 	}
 	err := c.stmt(`DELETE FROM members WHERE workspace_id = ? AND id = ?`).id(ws).id(id).run()
 	if err == nil {
+		err = c.stmt(`DELETE FROM turns WHERE workspace_id = ? AND member_id = ?`).id(ws).id(id).run()
+	}
+	if err == nil {
 		err = leave(c, stored.Member, id.String())
 	}
 	if err == nil {

@@ -125,7 +125,7 @@ func (t *tx) Window(channel, contact desk.ID) (w desk.Window, err error) {
 
 func (t *tx) PutWindow(channel, contact desk.ID, w desk.Window) error {
 	return failed("store window", t.c.stmt(putWindowQuery).id(t.ws).id(contact).id(channel).time(w.OpenedAt).text(w.Number).text(w.UserID).
-		time(w.ShutAt).text(string(w.ShutBy)).run())
+		time(w.ShutAt).text(string(w.ShutBy)).time(w.RepliedAt).time(w.AutoReplyAt).int(int64(w.AutoReplies)).run())
 }
 
 func (t *tx) AttemptOfKey(key string) (*desk.Attempt, error) {

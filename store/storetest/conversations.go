@@ -618,7 +618,10 @@ func windowsSurvive(t *testing.T, s app.Store) {
 		})
 	}
 	check(ws, map[desk.WindowRef]desk.Window{})
-	for _, w := range []desk.Window{{OpenedAt: 5, Number: "905321112233"}, {OpenedAt: 7, UserID: "TR.1", ShutAt: 8, ShutBy: desk.ByTheProvider}} {
+	for _, w := range []desk.Window{
+		{OpenedAt: 5, Number: "905321112233", RepliedAt: 11, AutoReplyAt: 12, AutoReplies: 3},
+		{OpenedAt: 7, UserID: "TR.1", ShutAt: 8, ShutBy: desk.ByTheProvider},
+	} {
 		store(t, s, ws, func(tx app.Tx) error { return tx.PutWindow(one.Channel, one.Contact, w) })
 		check(ws, map[desk.WindowRef]desk.Window{one: w})
 	}

@@ -20,6 +20,7 @@
 //	events.go         events, and the pages of their feed
 //	access.go         sessions, sign-in links, passwords
 //	policies.go       reply policies
+//	answers.go        turns, who waits in the pool, automatic replies
 //	snippets.go       saved replies
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
@@ -78,6 +79,10 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"conversation/talk_of_messages":       talkOfMessages,
 		"conversation/newest":                 newestConversation,
 		"conversation/windows":                windowsSurvive,
+		"answer/loads_and_turns":              loadsAndTurns,
+		"answer/pool":                         pool,
+		"answer/auto_replies":                 autoReplies,
+		"answer/one_assigns_at_a_time":        oneAssigns,
 		"conversation/counts":                 conversationCounts,
 		"conversation/goes_with_its_contact":  deleteErasesConversations,
 		"message/fields_survive":              messageFieldsSurvive,

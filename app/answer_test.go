@@ -1,0 +1,457 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// policy sets the workspace's reply policy.
+func (w *world) policy(edits ...func(*desk.PolicyInput)) {
+	w.t.Helper()
+	var in desk.PolicyInput
+	for _, edit := range edits {
+		edit(&in)
+	}
+	_, err := w.SetPolicy(w.t.Context(), w.operator(), desk.ID{}, in)
+	must(w.t, err)
+}
+
+// assigns gives conversations by a mode to members, who hold at most so many; 0: no limit.
+func assigns(mode desk.AssignMode, most int64, members ...desk.Member) func(*desk.PolicyInput) {
+	return func(in *desk.PolicyInput) {
+		m := string(mode)
+		in.Assign = &desk.AssignInput{Mode: &m}
+		for _, one := range members {
+			in.Assign.Members = append(in.Assign.Members, one.ID.String())
+		}
+		if most > 0 {
+			in.Assign.MaxOpen = &most
+		}
+	}
+}
+
+// closed has it closed always.
+func closed(in *desk.PolicyInput) {
+	utc := "UTC"
+	in.Hours = &desk.HoursInput{TimeZone: &utc}
+}
+
+// says answers automatically.
+func says(away, queued string) func(*desk.PolicyInput) {
+	return func(in *desk.PolicyInput) {
+		in.AutoReply = &desk.AutoReplyInput{}
+		if away != "" {
+			in.AutoReply.Away = &away
+		}
+		if queued != "" {
+			in.AutoReply.Queued = &queued
+		}
+	}
+}
+
+func whenHeld(in *desk.PolicyInput) { in.AutoReply.WhenHeld = true }
+
+// autoReplies sends all automatic replies that are due, and returns the texts of what the
+// provider has got by now.
+func (w *world) autoReplies() (texts []string) {
+	w.t.Helper()
+	for {
+		had, err := w.SendAutoReply(w.t.Context(), w.ws)
+		must(w.t, err)
+		if !had {
+			break
+		}
+	}
+	for _, d := range w.provider.sent() {
+		texts = append(texts, d.Text)
+	}
+	return texts
+}
+
+// assignsAll assigns all that waits.
+func (w *world) assignsAll() {
+	w.t.Helper()
+	for {
+		more, err := w.AssignSome(w.t.Context(), w.ws)
+		must(w.t, err)
+		if !more {
+			return
+		}
+	}
+}
+
+// TestAnswer plays each row of the table of contract-talk §5.
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	const away, queued = "We are back at nine.", "One moment."
+	both := says(away, queued)
+	for _, c := range []struct {
+		name     string
+		policy   []func(*desk.PolicyInput)
+		before   func(*world) // the message
+		message  app.InboundMessage
+		assignee string // "" for nobody
+		via      desk.AssignedVia
+		reply    []string
+	}{
+		{"no policy", nil, nil, app.InboundMessage{}, "", "", nil},
+		{"known", []func(*desk.PolicyInput){both}, func(w *world) {
+			w.policy()
+			w.hears(app.InboundMessage{ExternalID: "in", Number: number, Text: "Hello", At: w.at()})
+			w.policy(both)
+		}, app.InboundMessage{}, "", "", nil},
+		{"a reaction", []func(*desk.PolicyInput){both}, func(w *world) {
+			w.policy()
+			w.hears(app.InboundMessage{ExternalID: "first", Number: number, Text: "Hello", At: w.at()})
+			w.policy(both, assigns(desk.AssignRoundRobin, 0, w.ada))
+		}, app.InboundMessage{Kind: desk.KindReaction, Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}}, "", "", nil},
+		{"after a closed one", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, func(w *world) {
+			w.status(w.opens(number).ID, desk.StatusClosed)
+		}, app.InboundMessage{}, "Ada Lovelace", desk.ViaRule, nil},
+		{"an owned contact", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, func(w *world) {
+			w.put(phoned(number), ownedBy("grace@example.com"))
+		}, app.InboundMessage{}, "Grace Hopper", desk.ViaOwner, nil},
+		{"held", []func(*desk.PolicyInput){both, closed}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, app.InboundMessage{}, "Grace Hopper", desk.ViaMember, nil},
+		{"held, and away is said", []func(*desk.PolicyInput){both, closed, whenHeld}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, app.InboundMessage{}, "Grace Hopper", desk.ViaMember, []string{away}},
+		{"held in hours", []func(*desk.PolicyInput){both, whenHeld}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, app.InboundMessage{}, "Grace Hopper", desk.ViaMember, nil},
+		{"closed", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, closed}, nil, app.InboundMessage{}, "", "", []string{away}},
+		{"somebody is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, nil, app.InboundMessage{}, "Ada Lovelace", desk.ViaRule, nil},
+		{"nobody is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, func(w *world) { w.away(true, w.ada) }, app.InboundMessage{}, "", "", []string{queued}},
+		{"nobody has room", []func(*desk.PolicyInput){assigns(desk.AssignLeastOpen, 1), both}, func(w *world) {
+			w.held(w.hears(app.InboundMessage{ExternalID: "x", Number: "905321110099", Text: "Hello", At: 1}).ID, w.ada)
+		}, app.InboundMessage{}, "", "", []string{queued}},
+		{"nobody is to be assigned", []func(*desk.PolicyInput){assigns(desk.AssignNone, 0), both}, nil, app.InboundMessage{}, "", "", []string{queued}},
+		{"only texts", []func(*desk.PolicyInput){both}, nil, app.InboundMessage{}, "", "", []string{queued}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var edits []func(*desk.PolicyInput)
+			for _, edit := range c.policy {
+				edits = append(edits, edit, func(in *desk.PolicyInput) {
+					if in.Assign != nil && in.Assign.Members == nil && *in.Assign.Mode != string(desk.AssignNone) {
+						in.Assign.Members = []string{w.ada.ID.String()}
+					}
+				})
+			}
+			if c.before != nil {
+				c.before(w)
+			}
+			if c.name != "known" && c.name != "a reaction" {
+				w.policy(edits...)
+			}
+			in := c.message
+			in.ExternalID, in.Number, in.Text, in.At = "in", number, "Hello", w.at()
+			v := w.conversation(w.hears(in).ID)
+			holder := w.operator().Settings.Member(v.AssignedMember)
+			if v.AssignedVia != c.via || (holder == nil) != (c.assignee == "") || holder != nil && holder.Name != c.assignee {
+				t.Errorf("held by %v, via %q; want %q, %q", holder, v.AssignedVia, c.assignee, c.via)
+			}
+			if got := w.autoReplies(); !slices.Equal(got, c.reply) {
+				t.Errorf("replies %q, want %q", got, c.reply)
+			}
+			if c.reply == nil {
+				return
+			}
+			m := w.messages(v.ID)[0]
+			kind := map[string]string{away: "away", queued: "queued"}[c.reply[0]]
+			if m.Author != (desk.Author{Type: desk.AuthorRule, Name: kind}) || m.Kind != desk.KindText || m.Delivery != desk.Sent {
+				t.Errorf("the reply: %+v", m)
+			}
+			if s := w.stands(v.ID); s.Talk.WaitingSince == 0 || s.Talk.Unread == 0 {
+				t.Errorf("the reply has ended the wait: %+v", s.Talk)
+			}
+			if at := w.attempts()[0]; at.Actor != (desk.Actor{Kind: desk.BySystem}) || at.Phase != desk.Done {
+				t.Errorf("the attempt: %+v", at)
+			}
+		})
+	}
+}
+
+// at is the present.
+func (w *world) at() desk.Time { return desk.TimeOf(w.clock.now()) }
+
+// held has a member take a conversation.
+func (w *world) held(c desk.ID, m desk.Member) {
+	w.t.Helper()
+	_, err := w.Assign(w.t.Context(), w.operator(), c, m.ID.String(), nil)
+	must(w.t, err)
+}
+
+// away says whether members are away.
+func (w *world) away(away bool, members ...desk.Member) {
+	w.t.Helper()
+	for _, m := range members {
+		_, err := w.SetAvailable(w.t.Context(), w.operator(), m.ID, !away)
+		must(w.t, err)
+	}
+}
+
+// TestAutoReply_silent: each cause of silence, and the same message without it.
+func TestAutoReply_silent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		before func(*world)
+		edit   func(*world, *app.InboundMessage)
+	}{
+		{"no text", func(w *world) { w.policy(closed, says("", "One moment.")) }, nil},
+		{"a stop word", nil, func(_ *world, m *app.InboundMessage) { m.Text = "Stop" }},
+		{"a start word", nil, func(_ *world, m *app.InboundMessage) { m.Text = "START" }},
+		{"opted out", func(w *world) { w.opens(number); w.writes(number, "STOP") }, nil},
+		{"opted out by another number", func(w *world) {
+			w.put(phoned("905321110077"), alsoKnownAs("phone", number))
+			w.writes("905321110077", "STOP")
+		}, nil},
+		{"opted out by an earlier number", func(w *world) {
+			w.put(phoned(number), alsoKnownAs("phone", "905321110077"))
+			w.writes("905321110077", "STOP")
+		}, nil},
+		{"unsupported", nil, func(_ *world, m *app.InboundMessage) { m.Kind = desk.KindUnsupported }},
+		{"a disabled channel", func(w *world) { w.enabled(false) }, nil},
+		{"the window is shut", func(w *world) {
+			c := w.opens(number)
+			w.provider.plays(func(context.Context, app.Dispatch) (app.Receipt, error) {
+				return app.Receipt{}, &desk.Refusal{Type: desk.WindowClosed, Message: "no", Failure: &desk.Failure{Code: 131047}}
+			})
+			_, err := w.replies("k", c.ID)
+			refused(w.t, err, desk.WindowClosed)
+			w.provider.plays(takes)
+		}, func(w *world, m *app.InboundMessage) { m.At = w.at() - 60_000 }},
+		{"an old message", nil, func(w *world, m *app.InboundMessage) { m.At = w.at() - 10*60_000 - 1 }},
+		{"a reply just now", func(w *world) {
+			c := w.opens(number)
+			_, err := w.replies("k", c.ID)
+			must(w.t, err)
+			w.clock.advance(14 * time.Minute)
+		}, nil},
+		{"typed in the phone app just now", func(w *world) {
+			w.hears(app.InboundMessage{ExternalID: "echo", Number: number, Text: "Typed", At: w.at(), Echo: true})
+			w.clock.advance(14 * time.Minute)
+		}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if c.before != nil {
+				c.before(w)
+			}
+			if c.name != "no text" {
+				w.policy(closed, says("We are closed.", ""))
+			}
+			before := len(w.provider.sent())
+			in := app.InboundMessage{ExternalID: "in", Number: number, Text: "Hello", At: w.at()}
+			if c.edit != nil {
+				c.edit(w, &in)
+			}
+			w.hears(in)
+			if got := w.autoReplies(); len(got) != before {
+				t.Errorf("it said %q", got[before:])
+			}
+			// Another person gets one in any case but two, so the test is not silent itself.
+			w.enabled(true)
+			w.policy(closed, says("We are closed.", ""))
+			w.hears(app.InboundMessage{ExternalID: "other", Number: "905321110055", Text: "Hello", At: w.at()})
+			if got := w.autoReplies(); len(got) != before+1 {
+				t.Errorf("another person got %d replies", len(got)-before)
+			}
+		})
+	}
+}
+
+// TestAutoReply_machine: a machine that answers each automatic reply gets three in 30 days.
+func TestAutoReply_machine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.policy(closed, says("We are closed.", ""), func(in *desk.PolicyInput) { one := int64(1); in.AutoReply.EveryHours = &one })
+	replies := func(want int) {
+		t.Helper()
+		for day := range 30 {
+			for range 24 {
+				w.hears(app.InboundMessage{ExternalID: "in." + w.clock.newID().String(), Number: number, Text: "I am a machine.", At: w.at()})
+				w.autoReplies()
+				w.clock.advance(time.Hour)
+			}
+			if day == 0 && len(w.provider.sent()) != want {
+				t.Errorf("%d replies on the first day", len(w.provider.sent()))
+			}
+		}
+		if got := len(w.provider.sent()); got != want {
+			t.Errorf("%d replies, want %d", got, want)
+		}
+	}
+	replies(3)
+	c := w.opens(number)
+	_, err := w.replies("a person", c.ID)
+	must(t, err)
+	replies(7) // the machine's three, the person's, three more
+}
+
+// TestAutoReply_again: what was refused for now is tried after 5 and 30 seconds; what was
+// refused for good, is in doubt, or is too old is not.
+func TestAutoReply_again(t *testing.T) {
+	t.Parallel()
+	busy := func(context.Context, app.Dispatch) (app.Receipt, error) {
+		return app.Receipt{}, &desk.Refusal{Type: desk.ProviderUnavailable, Message: "busy"}
+	}
+	for _, c := range []struct {
+		name  string
+		plays outcome
+		waits []time.Duration // before each look; the first is at once
+		calls []int           // after it
+	}{
+		{"for now", busy, []time.Duration{0, 4 * time.Second, 2 * time.Second, 29 * time.Second, 2 * time.Second, time.Minute, 5 * time.Minute}, []int{1, 1, 2, 2, 3, 3, 3}},
+		{"for good", refuses, []time.Duration{0, 6 * time.Second, time.Minute}, []int{1, 1, 1}},
+		{"in doubt", losesTheAnswer, []time.Duration{0, 6 * time.Second, time.Minute}, []int{1, 1, 1}},
+		{"too old", takes, []time.Duration{10*time.Minute + time.Second, time.Minute}, []int{0, 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.policy(closed, says("We are closed.", ""))
+			w.provider.plays(c.plays)
+			w.opens(number)
+			for i, wait := range c.waits {
+				w.clock.advance(wait)
+				if got := len(w.autoReplies()); got != c.calls[i] {
+					t.Fatalf("look %d: %d calls, want %d", i, got, c.calls[i])
+				}
+			}
+			if job, err := w.file.TakeAutoReply(t.Context(), w.ws, time.Minute, 0); err != nil || job != nil {
+				t.Errorf("a job is left: %+v %v", job, err)
+			}
+		})
+	}
+}
+
+// TestAutoReply_meanwhile: between the decision and the sending, a person may reply, or the
+// customer may ask for silence or be erased.
+func TestAutoReply_meanwhile(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(*world, *desk.Conversation){
+		"a person replies": func(w *world, c *desk.Conversation) {
+			_, err := w.replies("k", c.ID)
+			must(w.t, err)
+		},
+		"opts out":   func(w *world, _ *desk.Conversation) { w.writes(number, "stop") },
+		"is closed":  func(w *world, c *desk.Conversation) { w.status(c.ID, desk.StatusClosed) },
+		"is erased":  func(w *world, c *desk.Conversation) { w.deleteContact(c.ContactID) },
+		"is blocked": func(w *world, _ *desk.Conversation) { w.enabled(false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.policy(closed, says("We are closed.", ""))
+			do(w, w.opens(number))
+			before := len(w.provider.sent())
+			if got := w.autoReplies(); len(got) != before {
+				t.Errorf("it said %q", got[before:])
+			}
+		})
+	}
+}
+
+// TestAutoReply_twice: a process that sends the same again gets the first one's answer.
+func TestAutoReply_twice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.policy(closed, says("We are closed.", ""))
+	w.opens(number)
+	job, err := w.file.TakeAutoReply(t.Context(), w.ws, 0, time.Hour) // by a process that dies
+	if err != nil || job == nil {
+		t.Fatal(job, err)
+	}
+	for range 2 { // it dies after the send, before the job is dropped
+		w.autoReplies()
+		must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error { return tx.PutAutoReply(*job) }))
+	}
+	if got := w.autoReplies(); len(got) != 1 {
+		t.Errorf("%d replies", len(got))
+	}
+	if list := w.attempts(); len(list) != 1 {
+		t.Errorf("%d attempts", len(list))
+	}
+}
+
+// TestAssignWaiting: what waits is assigned once somebody is eligible, whatever the cause,
+// the longest wait first, and never beyond the limit.
+func TestAssignWaiting(t *testing.T) {
+	t.Parallel()
+	const waiting = 120
+	limited := func(w *world) { w.policy(assigns(desk.AssignRoundRobin, waiting/2, w.ada, w.grace)) }
+	for name, c := range map[string]struct{ before, cause func(*world) }{
+		"policy changed": {func(*world) {}, limited},
+		"members back": {func(w *world) {
+			limited(w)
+			w.away(true, w.ada, w.grace)
+		}, func(w *world) { w.away(false, w.ada, w.grace) }},
+		"opening": {func(w *world) {
+			w.clock.advance(w.clock.now().Truncate(24 * time.Hour).Add(24*time.Hour + time.Minute).Sub(w.clock.now()))
+			w.policy(assigns(desk.AssignRoundRobin, waiting/2, w.ada, w.grace), func(in *desk.PolicyInput) { in.Hours = openFrom("01:00") })
+		}, func(w *world) { w.clock.advance(time.Hour) }},
+		"capacity": {func(w *world) {
+			w.policy(assigns(desk.AssignRoundRobin, 1, w.ada, w.grace))
+			w.opens("905321110001")
+			w.opens("905321110002")
+		}, limited},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c.before(w)
+			var order []desk.ID
+			for i := range waiting {
+				v := w.hears(app.InboundMessage{ExternalID: fmt.Sprint("in", i), Number: fmt.Sprintf("90532111%04d", 1000+i), Text: "Hello", At: w.at() - desk.Time(i)*1000})
+				if !v.AssignedMember.IsZero() {
+					t.Fatalf("it was assigned at once: %+v", v)
+				}
+				order = append(order, v.ID)
+			}
+			slices.Reverse(order) // the last one waits longest
+			w.assignsAll()
+			for _, id := range order {
+				if !w.conversation(id).AssignedMember.IsZero() {
+					t.Fatal("something was assigned before the cause")
+				}
+			}
+			c.cause(w)
+			w.assignsAll()
+			var got []desk.ID
+			load := map[desk.ID]int{}
+			page, err := w.Feed(t.Context(), w.operator(), app.FeedQuery{Cursor: "oldest", Limit: 2000})
+			must(t, err)
+			for _, e := range page.Events {
+				if e.Type == desk.ConversationUpdated && slices.Contains(e.Changed, "assigned_via") && e.Actor.Kind == desk.BySystem {
+					got = append(got, e.Subject)
+					load[w.conversation(e.Subject).AssignedMember]++
+				}
+			}
+			want := order
+			if name == "capacity" {
+				want = order[:waiting-2]
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%d were assigned, or in another order; want %d", len(got), len(want))
+			}
+			if load[w.ada.ID] > waiting/2 || load[w.grace.ID] > waiting/2 {
+				t.Errorf("the loads are %v", load)
+			}
+		})
+	}
+}
+
+// openFrom is open every day from some hour.
+func openFrom(from string) *desk.HoursInput {
+	utc := "UTC"
+	h := &desk.HoursInput{TimeZone: &utc, Week: map[string][][]string{}}
+	for _, day := range desk.Weekdays {
+		h.Week[day] = [][]string{{from, "24:00"}}
+	}
+	return h
+}
