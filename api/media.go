@@ -6,7 +6,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"parley/desk"
@@ -17,6 +19,9 @@ const (
 	// upload may stand still. A download that stands still ends like any answer.
 	transferTime = 10 * time.Minute
 	uploadStill  = 30 * time.Second
+
+	// maxRanges is how many ranges of a file a request may ask for; for more it gets all.
+	maxRanges = 16
 )
 
 // uploadMedia stores the body as it comes.
@@ -81,10 +86,37 @@ func (s *Server) getContent(c *call) (answer, error) {
 			return err
 		}
 		contentHeaders(c.w.Header(), m)
+		boundRanges(c.r.Header, m.Size)
 		http.ServeContent(&bare{ResponseWriter: c.w}, c.r, "", time.Time{}, &timed{content, time.Now().Add(transferTime)})
 		return nil
 	}
 	return answer{}, nil
+}
+
+// boundRanges removes very many ranges, each of which may read a part of the file again, as
+// RFC 9110 §14.2 allows; and ranges of the last 0 bytes, which net/http answers with nothing
+// instead of refusing them.
+func boundRanges(h http.Header, size int64) {
+	text := h.Get("Range")
+	unit, list, ok := strings.Cut(text, "=")
+	if !ok {
+		return
+	}
+	ranges := strings.Split(list, ",")
+	if len(ranges) > maxRanges {
+		h.Del("Range")
+		return
+	}
+	some := slices.DeleteFunc(ranges, func(one string) bool {
+		n, suffix := strings.CutPrefix(strings.TrimSpace(one), "-")
+		return suffix && n != "" && strings.Trim(n, "0") == ""
+	})
+	switch {
+	case len(some) == 0:
+		h.Set("Range", unit+"="+strconv.FormatInt(size, 10)+"-") // which is beyond the end
+	case len(some) < len(ranges):
+		h.Set("Range", unit+"="+strings.Join(some, ","))
+	}
 }
 
 func contentHeaders(h http.Header, m *desk.Media) {

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -165,5 +166,42 @@ func TestNotesWithoutWrite(t *testing.T) {
 	}
 	if n := len(ids(t, s.want(200, "GET "+path, ""))); n != 1 {
 		t.Errorf("%d notes, want 1", n)
+	}
+}
+
+// TestNotesStay: nothing of a note reaches a provider, whatever else is sent meanwhile.
+func TestNotesStay(t *testing.T) {
+	s, l := newListener(t)
+	const secret = "wants-a-refund"
+	talk := s.hear(s.channel, "+12022243441", "Hello")
+	path := "/v1/conversations/" + talk.ID.String()
+	for _, body := range []string{`{"text":"` + secret + `"}`, `{"text":"` + secret + `","member":"ada@example.com"}`} {
+		s.want(201, "POST "+path+"/notes", body)
+	}
+	picture := s.uploads(s.ws, jpeg).ID.String()
+	for key, body := range map[string]string{
+		"text": `{"text":"Hi"}`, "member": `{"text":"Hi","member":"ada@example.com"}`, "file": `{"attachment":{"media_id":"` + picture + `","caption":"Look"}}`,
+		"buttons": `{"text":"Hi","buttons":[{"id":"a","title":"A"}]}`,
+	} {
+		if r := s.replyTo(talk.ID, key, body); r.status != 201 {
+			t.Errorf("%d %s", r.status, r.body)
+		}
+	}
+	if r := s.outbound("template", message()); r.status != 201 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	s.want(200, "PUT "+path+"/read", `{}`)
+	s.want(200, "PUT "+path+"/assignee", `{"member":"ada@example.com"}`)
+	for _, note := range ids(t, s.want(200, "GET "+path+"/notes", "")) {
+		s.want(204, "DELETE "+path+"/notes/"+note, "")
+	}
+	got := fmt.Sprintf("%+v %+v", l.sent, l.uploaded)
+	if len(l.sent) != 5 || len(l.uploaded) != 1 || strings.Contains(got, secret) {
+		t.Errorf("the provider got %s", got)
+	}
+	for _, d := range l.sent {
+		if text := fmt.Sprintf("%+v %+v %+v", d.Template, d.File, d.Buttons); strings.Contains(text, secret) {
+			t.Errorf("the provider got %s", text)
+		}
 	}
 }

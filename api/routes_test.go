@@ -24,7 +24,7 @@ func operations(t *testing.T) []apitest.Operation {
 
 // fillIn puts an id or key into a path's slots.
 func fillIn(path, id, key string) string {
-	return strings.NewReplacer("{id}", id, "{key}", key, "{shortcut}", key).Replace(path)
+	return strings.NewReplacer("{id}", id, "{key}", key, "{shortcut}", key, "{note_id}", id).Replace(path)
 }
 
 // bodies are valid bodies, by operation, for those that take one.
@@ -174,6 +174,16 @@ func TestOtherWorkspace(t *testing.T) {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
 	theirWebhook := addWebhook(t, s.server, otherKey, `{"url":"https://example.com"}`)
+	theirNote := noteOf(t, s.as(otherKey, "POST /v1/conversations/"+theirConversation.ID.String()+"/notes", `{"text":"Theirs"}`).body).ID
+	theirMedia := theirs.uploads(other, jpeg).ID.String()
+	theirMessage := ids(t, s.as(otherKey, "GET /v1/conversations/"+theirConversation.ID.String()+"/messages", "").body)[0]
+	theirAttempt := desk.ID{0x77, 1}
+	if err := s.store.InTx(t.Context(), other, func(tx app.Tx) error {
+		return tx.PutAttempt(&desk.Attempt{ID: theirAttempt, Key: "theirs", Phase: desk.InDoubt, CreatedAt: 1, Plan: desk.Plan{Channel: theirChannel, Text: "Theirs", Number: "12022243442"}})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	before := s.dump()
 	const unknown = "0196f2a0-0000-7000-8000-000000000000"
 	filled := bodies(s.server)
 	tried := 0
@@ -191,7 +201,7 @@ func TestOtherWorkspace(t *testing.T) {
 			return s.send(op.Method, fillIn(op.Path, id, other)+query, http.Header{"Authorization": {"Bearer " + s.key}, "Idempotency-Key": {"k"}}, body)
 		}
 		want := do(unknown, "unknown")
-		for _, id := range []string{foreign, strings.ToUpper(foreign), theirConversation.ID.String(), theirChannel.String(), theirWebhook, other.String(), "no-uuid", "%00"} {
+		for _, id := range []string{foreign, strings.ToUpper(foreign), theirConversation.ID.String(), theirChannel.String(), theirWebhook, theirNote, theirMedia, theirMessage, theirAttempt.String(), theirMember.ID.String(), other.String(), "no-uuid", "%00"} {
 			got := do(id, "theirs")
 			if got.status != 404 || !bytes.Equal(got.body, want.body) {
 				t.Errorf("%s %s with %s: %d %s, want %d %s", op.Method, op.Path, id, got.status, got.body, want.status, want.body)
@@ -202,6 +212,7 @@ func TestOtherWorkspace(t *testing.T) {
 		t.Errorf("%d operations have an id slot, want 39: is one new?", tried)
 	}
 	// Ids inside bodies and queries.
+	replying := "POST /v1/conversations/" + mine.ID.String() + "/messages"
 	member := s.members[0].ID.String()
 	for name, call := range map[string][2]string{
 		"send_contact":      {outbound, message(`"to":{"contact_id":"%s"}`)},
@@ -221,6 +232,16 @@ func TestOtherWorkspace(t *testing.T) {
 		"batch_assign":      {"POST /v1/contacts/batch", `{"operations":[{"op":"assign","id":"%s","owner":"` + member + `"}]}`},
 		"body_owner":        {"POST /v1/contacts", `{"email":"x@example.com","owner":"%s"}`},
 		"query_owner":       {"GET /v1/contacts?owner=%s", ``},
+		"note_of_ours":      {"DELETE /v1/conversations/" + mine.ID.String() + "/notes/%s", ``},
+		"read_message":      {"PUT /v1/conversations/" + mine.ID.String() + "/read", `{"message_id":"%s"}`},
+		"note_member":       {"POST /v1/conversations/" + mine.ID.String() + "/notes", `{"text":"x","member":"%s"}`},
+		"policy_member":     {"PUT /v1/policy", `{"assign":{"mode":"round_robin","members":["%s"]}}`},
+		"inbox_assignee":    {"GET /v1/inbox?assignee=%s", ``},
+		"inbox_contact":     {"GET /v1/inbox?contact_id=%s", ``},
+		"inbox_channel":     {"GET /v1/inbox?channel_id=%s", ``},
+		"reply_media":       {replying, `{"attachment":{"media_id":"%s"}}`},
+		"reply_message":     {replying, `{"text":"x","reply_to":"%s"}`},
+		"reply_member":      {replying, `{"text":"x","member":"%s"}`},
 		"batch_external":    {"POST /v1/contacts/batch", `{"operations":[{"op":"delete","external_id":"%s"}]}`},
 	} {
 		their := foreign
@@ -231,10 +252,19 @@ func TestOtherWorkspace(t *testing.T) {
 			their = theirChannel.String()
 		case "owner", "assignee", "member", "agent":
 			their = theirMember.ID.String()
+		case "media":
+			their = theirMedia
+		case "message":
+			their = theirMessage
+		case "of_ours":
+			their = theirNote
 		}
 		sub := func(id string) reply {
 			if call[0] == outbound {
 				return s.outbound("key", strings.Replace(call[1], "%s", id, 1))
+			}
+			if call[0] == replying {
+				return s.replyTo(mine.ID, "key", strings.Replace(call[1], "%s", id, 1))
 			}
 			return s.do(strings.Replace(call[0], "%s", id, 1), strings.Replace(call[1], "%s", id, 1))
 		}
@@ -243,8 +273,8 @@ func TestOtherWorkspace(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", name, got.status, got.body, want.status, want.body)
 		}
 	}
-	if c := contact(t, s.as(otherKey, "GET /v1/contacts/"+foreign, "").body); c.Name != nil {
-		t.Error("the other workspace's contact was changed")
+	if after := s.dump(); after != before {
+		t.Errorf("something was changed:\n%s\nwas\n%s", after, before)
 	}
 }
 

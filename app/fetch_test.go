@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -241,6 +243,41 @@ func TestFetchMedia_failures(t *testing.T) {
 		if tc.want == "" && w.contentOf(m) != picture {
 			t.Errorf("%s: other content", ref)
 		}
+	}
+}
+
+// Trouble of our own storage is no try: the file is fetched again after half a minute, and
+// nothing is left of it meanwhile.
+func TestFetchMedia_storage_fails(t *testing.T) {
+	t.Parallel()
+	w, c := newCourier(t)
+	w.store.full.Store(true)
+	conversation, m := w.gets(c, "1", has(picture), app.InboundMedia{})
+	w.run()
+	var job *app.MediaJob
+	waitFor(t, "the storage to fail", func() bool {
+		must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) (err error) {
+			job, err = tx.MediaJob(m.ID)
+			return err
+		}))
+		return job.Holder.IsZero() && w.FetchCounts().Storage > 0
+	})
+	if wait := time.Duration(job.Due-desk.TimeOf(w.clock.now())) * time.Millisecond; job.Tries != 0 || wait > 30*time.Second || wait < time.Second {
+		t.Errorf("after a failure of the storage, the job is %+v, due in %v", job, wait)
+	}
+	if got := w.fileOf(conversation.ID, "in-1"); got.Status != desk.MediaPending {
+		t.Errorf("it is %+v", got)
+	}
+	_, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
+	refused(t, err, desk.Unavailable)
+	w.store.full.Store(false)
+	w.again(m)
+	if m = w.fetched(conversation.ID, "in-1"); m.Status != desk.MediaReady || w.contentOf(m) != picture {
+		t.Errorf("once there is room: %+v", m)
+	}
+	drafts, err := os.ReadDir(filepath.Join(filepath.Dir(w.path), "media", "drafts"))
+	if err != nil || len(drafts) != 0 {
+		t.Errorf("drafts are left: %v, %v", drafts, err)
 	}
 }
 

@@ -33,6 +33,7 @@ type faultyStore struct {
 	away    atomic.Bool  // nothing about events can be read
 	cut     atomic.Bool  // no lease can be had
 	blind   atomic.Bool  // no attempt can be looked up
+	full    atomic.Bool  // content can't be written
 	keeps   atomic.Bool  // no delivery can be deleted
 	once    atomic.Bool  // closures run once
 	ahead   atomic.Int64 // of the database's clock, in milliseconds
@@ -123,6 +124,28 @@ func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error
 func (s *faultyStore) AttemptOfKey(ctx context.Context, ws desk.ID, key string) (*desk.Attempt, error) {
 	defer s.claimed.Add(1)
 	return s.Store.AttemptOfKey(ctx, ws, key)
+}
+
+// A fullDraft is on a disk without room.
+type fullDraft struct {
+	app.Draft
+	s *faultyStore
+}
+
+func (d fullDraft) Write(p []byte) (int, error) {
+	if d.s.full.Load() {
+		n, _ := d.Draft.Write(p[:len(p)/2])
+		return n, desk.Errorf(desk.Unavailable, "no space left on device")
+	}
+	return d.Draft.Write(p)
+}
+
+func (s *faultyStore) NewContent(ctx context.Context, ws desk.ID) (app.Draft, error) {
+	d, err := s.Store.NewContent(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	return fullDraft{d, s}, nil
 }
 
 func (s *faultyStore) Attempt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error) {

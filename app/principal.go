@@ -39,6 +39,28 @@ func (a *App) OperatorOf(ctx context.Context, id desk.ID) (Principal, error) {
 	return a.Operator(ctx, ws)
 }
 
+// OperatorOfAttempt is Operator in the workspace of an attempt, or returns NotFound.
+func (a *App) OperatorOfAttempt(ctx context.Context, id desk.ID) (Principal, error) {
+	p, err := a.OperatorOf(ctx, id)
+	if !desk.IsType(err, desk.NotFound) {
+		return p, err
+	}
+	workspaces, err := a.store.Workspaces(ctx) // a settled one is looked for in each
+	if err != nil {
+		return Principal{}, err
+	}
+	for _, w := range workspaces {
+		at, err := a.store.Attempt(ctx, w.ID, id)
+		if at != nil && err == nil {
+			return a.Operator(ctx, w.ID)
+		}
+		if err != nil {
+			return Principal{}, err
+		}
+	}
+	return Principal{}, noAttempt()
+}
+
 // errSignedOut is for a member who has been removed.
 var errSignedOut = desk.Errorf(desk.Unauthorized, "you are signed out")
 

@@ -458,6 +458,11 @@ func (a *App) settle(ctx context.Context, ws, id desk.ID, do func(Tx, *desk.Atte
 	return at, nil
 }
 
+// settledAs says what became of a settled attempt.
+var settledAs = map[desk.Phase]string{
+	desk.Done: "the message was sent", desk.Refused: "the message was certainly not sent", desk.Released: "somebody has said that the message was not sent",
+}
+
 // Release records a person's decision on an attempt whose outcome is unknown: it was
 // sent, or it was not, which frees its key. The same decision again changes nothing. It
 // returns NotFound, AttemptSettled for an attempt that ended otherwise, and SendInProgress
@@ -479,7 +484,7 @@ func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 		case at.Phase.Settled() && at.As(sent):
 			return nil
 		case at.Phase.Settled():
-			e := desk.Errorf(desk.AttemptSettled, "the attempt is settled already, as %s", at.Phase)
+			e := desk.Errorf(desk.AttemptSettled, "the attempt is settled already, as %s: %s", at.Phase, settledAs[at.Phase])
 			e.Details = desk.SettledAttempt{Phase: at.Phase}
 			return e
 		case at.Lease.Holds(now, a.bounds.lease()):

@@ -171,9 +171,20 @@ func CanonicalNumber(digits string) string {
 	}
 }
 
-// dropTrunk drops a trunk prefix after the country code, as the phone library does, if
-// the number is possible without it and not valid with it.
+// dropTrunk drops trunk prefixes after the country code: of +43 0 0 1234567, both.
 func dropTrunk(digits string) string {
+	for {
+		dropped := dropOneTrunk(digits)
+		if dropped == digits {
+			return digits
+		}
+		digits = dropped
+	}
+}
+
+// dropOneTrunk drops a trunk prefix after the country code, as the phone library does, if
+// the number is possible without it and not valid with it.
+func dropOneTrunk(digits string) string {
 	code := countryCode(digits)
 	if code == 0 || hasTwin(digits) {
 		return digits

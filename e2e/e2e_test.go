@@ -47,6 +47,7 @@
 //	outage_test.go       a PostgreSQL that stops under load
 //	durable_test.go      the syncs behind an answer, counted
 //	media_test.go        files: hostile ones in a browser, large ones, memory
+//	mediakill_test.go    files that a process fetches and deletes while it is killed
 //	memory_test.go       requests that use much memory, and how long others wait
 //	bodies_test.go       bodies that are announced and not sent, or that stop
 //	neighbours_test.go   batches and single requests together, revocations, slow clients
@@ -87,6 +88,9 @@ func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 func testMain(m *testing.M) int {
 	if call := os.Getenv(faultEnv); call != "" {
 		return faultMain(call)
+	}
+	if call := os.Getenv(mediaEnv); call != "" {
+		return mediaMain(call)
 	}
 	if file := os.Getenv(bareEnv); file != "" {
 		return bareMain(file)

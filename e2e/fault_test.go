@@ -40,6 +40,7 @@ type sendFault struct {
 	suffix string // of the number: what the sandbox does with it
 	before string // what somebody else does while the provider has the message: delete, unassign
 	sent   int    // how many messages must have been taken in the end
+	reply  bool   // a free message, with a file
 }
 
 // The steps of a send, from outside in: every one is broken in every way that makes
@@ -67,6 +68,17 @@ var sendFaults = []sendFault{
 	{point: "in-in_doubt", how: "kill", suffix: "0003", sent: 1},
 	{point: "in-in_doubt", how: "gone", suffix: "0003", sent: 1},
 	{point: "after-in_doubt", how: "kill", suffix: "0003", sent: 1},
+	{point: "planned", how: "kill", sent: 1, reply: true},
+	{point: "uploading", how: "kill", sent: 1, reply: true},
+	{point: "in-claim", how: "kill", sent: 1, reply: true},
+	{point: "after-claim", how: "kill", sent: 1, reply: true},
+	{point: "calling", how: "kill", sent: 1, reply: true},
+	{point: "taken", how: "kill", sent: 1, reply: true},
+	{point: "taken", how: "kill", before: "delete", sent: 1, reply: true},
+	{point: "in-done", how: "kill", sent: 1, reply: true},
+	{point: "in-done", how: "gone", sent: 1, reply: true},
+	{point: "after-done", how: "kill", sent: 1, reply: true},
+	{point: "in-in_doubt", how: "kill", suffix: "0003", sent: 1, reply: true},
 }
 
 // TestSendOnce breaks sends at every step, in a process of its own, and repeats each
@@ -86,7 +98,11 @@ func TestSendOnce(t *testing.T) {
 				Dir: dir, Fault: i, Key: fmt.Sprintf("fault-%d-%d", round, i),
 				Number: fmt.Sprintf("90532%03d%d%s", round, 100+i, orText(f.suffix, "7777")),
 			}
-			t.Run(fmt.Sprintf("%s/%s%s%s/%d", f.point, f.how, f.suffix, f.before, round), func(t *testing.T) {
+			kind := ""
+			if f.reply {
+				kind = "-reply"
+			}
+			t.Run(fmt.Sprintf("%s/%s%s%s%s/%d", f.point, f.how, f.suffix, f.before, kind, round), func(t *testing.T) {
 				if n.try(t, ws, channel, f, call) {
 					doubts++
 				}
@@ -109,9 +125,21 @@ func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call 
 	t.Helper()
 	ctx := t.Context()
 	p := n.principal(t, ws)
-	if f.before == "delete" { // so that the contact is there before the send
-		if _, err := n.app.Receive(ctx, ws, channel, app.InboundMessage{ExternalID: call.Key, Number: call.Number, Text: "Hello", At: 1}); err != nil {
+	if f.before == "delete" || f.reply { // so that the contact is there before the send
+		in := app.InboundMessage{ExternalID: call.Key, Number: call.Number, Text: "Hello", At: 1}
+		if f.reply {
+			in.At = desk.TimeOf(time.Now())
+		}
+		c, err := n.app.Receive(ctx, ws, channel, in)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if f.reply {
+			file, err := n.app.Upload(ctx, p, "a.jpg", "", strings.NewReader("\xff\xd8\xff\xe0 of "+call.Key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			call.Conversation, call.File = c.ID.String(), file.ID.String()
 		}
 	}
 	if f.before == "unassign" {
@@ -255,20 +283,34 @@ func (n *node) wantRows(t *testing.T, p app.Principal, f sendFault, call faultCa
 		t.Fatalf("%d conversations are open, want 1 (%v)", len(list), err)
 	}
 	messages, _, err := n.app.Messages(ctx, p, list[0].ID, "", 10)
-	if err != nil || len(messages) != 1 {
-		t.Fatalf("%d messages, want 1 (%v)", len(messages), err)
+	want := 1
+	if f.reply {
+		want = 2
+	}
+	if err != nil || len(messages) != want {
+		t.Fatalf("%d messages, want %d (%v)", len(messages), want, err)
+	}
+	if f.reply && (messages[0].Attachment == nil || messages[0].Attachment.Status != desk.MediaReady) {
+		t.Errorf("the reply has the file %+v", messages[0].Attachment)
 	}
 }
 
 // A faultCall is the call that a broken process makes; it is its environment.
 type faultCall struct {
 	Dir, Key, Number, Assignee string
+	Conversation, File         string // of a reply
 	Fault                      int
 }
 
 const faultEnv = "FAULT_CALL"
 
 func (n *node) send(ctx context.Context, p app.Principal, call faultCall) (app.SendAnswer, error) {
+	if call.Conversation != "" {
+		r := &desk.ReplyRequest{Key: call.Key, Hash: n.app.BodyHash([]byte(call.Number)), Attachment: &desk.SentAttachment{}}
+		r.Conversation, _ = desk.ParseID(call.Conversation)
+		r.Attachment.Media, _ = desk.ParseID(call.File)
+		return n.app.Reply(ctx, p, r, n.app.NewID())
+	}
 	r := &desk.SendRequest{
 		Key: call.Key, Hash: n.app.BodyHash([]byte(call.Number)), Phone: desk.Identity{Kind: desk.KindPhone, Value: call.Number},
 		Template: "order_ready", Language: "en_US", Variables: desk.TemplateValues{List: []string{"A-17"}}, OptInConfirmed: true,
@@ -455,6 +497,12 @@ func (s *brokenStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*des
 	return book, errors.Join(err, s.n.at("planned"))
 }
 
+// Windows is read by the plan of a reply.
+func (s *brokenStore) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) (map[desk.WindowRef]desk.Window, error) {
+	windows, err := s.Store.Windows(ctx, ws, refs)
+	return windows, errors.Join(err, s.n.at("planned"))
+}
+
 func (s *brokenStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
 	step := ""
 	err := s.Store.InTx(ctx, ws, func(tx app.Tx) error {
@@ -483,6 +531,13 @@ func (tx *watchedTx) PutAttempt(at *desk.Attempt) error {
 		tx.step = "claim"
 	}
 	return tx.Tx.PutAttempt(at)
+}
+
+// Upload takes the file of a reply.
+func (p *brokenProvider) Upload(ctx context.Context, at app.Access, kind, name string, size int64, content io.Reader) (string, error) {
+	ref, err := p.Sandbox.Upload(ctx, at, kind, name, size, content)
+	_ = p.n.at("uploading")
+	return ref, err
 }
 
 // A brokenProvider writes down which messages the sandbox takes, before it says so.

@@ -81,7 +81,7 @@ func TestNodesSendOnce(t *testing.T) {
 	const retries, atOnce = 8, 8 // keys that are under way at a time
 	d := newDeployment(t)
 	ws, key := d.workspace(t)
-	d.sandbox(t, ws)
+	channel := d.sandbox(t, ws)
 	var nodes [2]*client
 	for i, n := range d.nodes(t) {
 		nodes[i] = n.client(t, key, retries*atOnce)
@@ -104,6 +104,25 @@ func TestNodesSendOnce(t *testing.T) {
 			t.Errorf("key %d has two answers: %v %v\n%s\n%s", k, err, err2, first, again)
 		}
 	}
+	// Replies to a few people, who each get several.
+	people := max(5, *nodeKeys/100)
+	conversations := make([]string, people)
+	for i := range conversations {
+		r := d.must(t, "sandbox", "inbound", "--channel", channel, "--from", phoneOf(i), "--text", "Hello")
+		conversations[i] = r["conversation_id"].(string)
+		messages[phoneOf(i)]++
+	}
+	for from := 0; from < *nodeKeys && !t.Failed(); from += atOnce {
+		together(min(atOnce, *nodeKeys-from)*retries, func(i int) {
+			k := from + i/retries
+			if _, err := nodes[i%2].replied(fmt.Sprintf("reply-%d", k), conversations[k%people]); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for k := range *nodeKeys {
+		messages[phoneOf(k%people)]++
+	}
 	for phone, want := range messages {
 		if got := nodes[0].messagesTo(t, phone); got != want {
 			t.Errorf("%s has %d messages, want %d", phone, got, want)
@@ -112,15 +131,16 @@ func TestNodesSendOnce(t *testing.T) {
 }
 
 // sandbox adds a sandbox channel with one template.
-func (d deployment) sandbox(t testing.TB, workspace string) {
+func (d deployment) sandbox(t testing.TB, workspace string) (channel string) {
 	t.Helper()
-	channel := d.must(t, "channel", "add", "sandbox", "--workspace", workspace)["channel_id"].(string)
+	channel = d.must(t, "channel", "add", "sandbox", "--workspace", workspace)["channel_id"].(string)
 	file := filepath.Join(t.TempDir(), "template.json")
 	template := `{"name":"hello","language":"en_US","category":"UTILITY","status":"APPROVED","components":[{"type":"BODY","text":"Hello!"}]}`
 	if err := os.WriteFile(file, []byte(template), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d.must(t, "template", "put", "--channel", channel, "--file", file)
+	return channel
 }
 
 // phoneOf is the number of a person, with whom the sandbox does nothing special.
@@ -129,20 +149,29 @@ func phoneOf(person int) string { return fmt.Sprintf("+4930%06d7", person) }
 // sent makes a send until it is answered with a message, and returns the answer.
 func (c *client) sent(key, phone string) ([]byte, error) {
 	body := fmt.Sprintf(`{"to":{"phone":"%s"},"template":{"name":"hello","language":"en_US"},"opt_in_confirmed":true}`, phone)
+	return c.sentTo("/conversations/outbound", key, body)
+}
+
+// replied makes a reply until it is answered with a message, and returns the answer.
+func (c *client) replied(key, conversation string) ([]byte, error) {
+	return c.sentTo("/conversations/"+conversation+"/messages", key, `{"text":"Hi"}`)
+}
+
+func (c *client) sentTo(path, key, body string) ([]byte, error) {
 	last := ""
 	for start := time.Now(); time.Since(start) < 3*patience; <-time.After(5 * time.Millisecond) {
-		r, err := c.send("POST", "/conversations/outbound", body, "Idempotency-Key", key)
+		r, err := c.send("POST", path, body, "Idempotency-Key", key)
 		switch {
 		case err != nil:
 			return nil, err
 		case r.status == http.StatusCreated:
 			return r.body, nil
 		case r.status != http.StatusServiceUnavailable:
-			return nil, fmt.Errorf("%s to %s answers %d %s", key, phone, r.status, r.body)
+			return nil, fmt.Errorf("%s to %s answers %d %s", key, path, r.status, r.body)
 		}
 		last = string(r.body)
 	}
-	return nil, fmt.Errorf("%s to %s has no answer but %s", key, phone, last)
+	return nil, fmt.Errorf("%s to %s has no answer but %s", key, path, last)
 }
 
 // messagesTo counts the messages to the one contact with the number, which are in one
@@ -233,6 +262,37 @@ func TestNodesShareTheSecretKey(t *testing.T) {
 	serveWith(t, []string{oneBase64, "PARLEY_DATABASE_URL=" + database}, "--data", dir).stop(t)
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a server that keeps nothing in its data directory has made it")
+	}
+}
+
+// Two servers share a directory of files; another directory, or none, is refused.
+func TestNodesShareTheMediaDirectory(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	_, key := d.workspace(t)
+	shared, other := newDir(t), newDir(t)
+	args := []string{"serve", "--data", d.dir, "--database", d.database, "--listen", "127.0.0.1:0"}
+	var nodes [2]*server
+	for i := range nodes {
+		nodes[i] = serve(t, d.dir, "--database", d.database, "--media", shared)
+	}
+	content := strings.Repeat("shared ", 400_000)
+	for i, n := range nodes {
+		status, answer := n.call(t, key, "POST", "/media", fmt.Sprint(i)+content)
+		if status != 201 {
+			t.Fatalf("%d %s", status, answer)
+		}
+		id := decode[struct{ Data struct{ ID string } }](t, []byte(answer)).Data.ID
+		if got := nodes[1-i].want(t, 200, key, "GET", "/media/"+id+"/content", ""); got != fmt.Sprint(i)+content {
+			t.Errorf("%d bytes come back from the other server", len(got))
+		}
+	}
+	for _, wrong := range []string{other, filepath.Join(shared, "drafts")} {
+		refused(t, nil, append(args, "--media", wrong), "is not the directory in which this installation keeps files", wrong)
+	}
+	refused(t, nil, args, "keeps files in a directory", "--media")
+	if entries, err := os.ReadDir(other); err == nil && len(entries) > 0 {
+		t.Errorf("the other directory has %v", entries)
 	}
 }
 

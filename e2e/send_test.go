@@ -60,7 +60,7 @@ func (p *countingProvider) Send(ctx context.Context, d app.Dispatch) (app.Receip
 
 // TestSendRetries makes each call eight times at once, as impatient clients do, and
 // again until it has an answer: the provider never takes a key's message twice, and
-// all successful answers of a key are the same bytes.
+// all successful answers of a key are the same bytes. Every second call is a reply.
 func TestSendRetries(t *testing.T) {
 	t.Parallel()
 	const retries, atOnce = 8, 16 // keys that are under way at a time
@@ -68,7 +68,7 @@ func TestSendRetries(t *testing.T) {
 	n := openNode(t, dir, sendFault{})
 	counting := &countingProvider{Provider: n.brokenProvider, taken: map[string]int{}}
 	n.counting.Store(counting)
-	_, _ = n.workspace(t)
+	ws, channel := n.workspace(t)
 	key, err := os.ReadFile(filepath.Join(dir, "key"))
 	if err != nil {
 		t.Fatal(err)
@@ -81,9 +81,24 @@ func TestSendRetries(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 
 	var answered, other atomic.Int64
-	send := func(i int) (status int, body []byte) {
-		body = fmt.Appendf(nil, `{"to":{"phone":"+90533%07d"},"template":{"name":"order_ready","language":"en_US","variables":["A-%d"]},"opt_in_confirmed":true}`, 1_000_000+i*10+7, i)
-		r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1/conversations/outbound", bytes.NewReader(body))
+	number := func(i int) string { return fmt.Sprintf("90533%07d", 1_000_000+i*10+7) }
+	asks := func(i int) (path string) { // somebody who is answered
+		in := app.InboundMessage{ExternalID: "asks-" + number(i), Number: number(i), Text: "Is it ready?", At: desk.TimeOf(time.Now())}
+		c, err := n.app.Receive(t.Context(), ws, channel, in)
+		if err != nil {
+			t.Error(err)
+			return ""
+		}
+		return "/v1/conversations/" + c.ID.String() + "/messages"
+	}
+	send := func(i int, path string) (status int, body []byte) {
+		body = fmt.Appendf(nil, `{"to":{"phone":"+%s"},"template":{"name":"order_ready","language":"en_US","variables":["A-%d"]},"opt_in_confirmed":true}`, number(i), i)
+		if path != "" {
+			body = fmt.Appendf(nil, `{"text":"A-%d is ready"}`, i)
+		} else {
+			path = "/v1/conversations/outbound"
+		}
+		r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+path, bytes.NewReader(body))
 		if err != nil {
 			t.Error(err)
 			return 0, nil
@@ -106,9 +121,13 @@ func TestSendRetries(t *testing.T) {
 		for i := int(next.Add(1)) - 1; i < *sendKeys && !t.Failed(); i = int(next.Add(1)) - 1 {
 			var mu sync.Mutex
 			var first []byte
+			path := ""
+			if i%2 == 1 {
+				path = asks(i)
+			}
 			together(retries, func(int) {
 				for start := time.Now(); time.Since(start) < patience; {
-					status, body := send(i)
+					status, body := send(i, path)
 					if status != http.StatusCreated {
 						other.Add(1)
 						if status != http.StatusBadGateway && status != http.StatusServiceUnavailable {

@@ -47,15 +47,21 @@ type whatsApp struct {
 	printed  buffer // by all commands
 	hook     string // the path of the callbacks
 	children []*process
+	flags    []string // of the servers
 }
 
 // newWhatsApp starts a server and a simulator that do not know each other yet.
 func newWhatsApp(t testing.TB, database string, templates []whatsapptest.Template) *whatsApp {
 	t.Helper()
-	w := &whatsApp{deployment: deployment{newDir(t), database}}
-	w.sim = whatsapptest.New(whatsapptest.Config{
-		Token: waToken, AppSecret: waAppSecret, VerifyToken: waVerify, StatusDelay: 10 * time.Millisecond, Templates: templates,
-	})
+	return newWhatsAppIn(t, deployment{newDir(t), database}, whatsapptest.Config{Templates: templates})
+}
+
+// newWhatsAppIn does so in a directory, with more of the simulator's configuration.
+func newWhatsAppIn(t testing.TB, d deployment, c whatsapptest.Config, flags ...string) *whatsApp {
+	t.Helper()
+	w := &whatsApp{deployment: d, flags: flags}
+	c.Token, c.AppSecret, c.VerifyToken, c.StatusDelay = waToken, waAppSecret, waVerify, 10*time.Millisecond
+	w.sim = whatsapptest.New(c)
 	graph := httptest.NewServer(w.sim)
 	w.graph = graph.URL
 	t.Cleanup(func() {
@@ -83,7 +89,7 @@ func (w *whatsApp) serve(t testing.TB) *server {
 	if w.database != "" {
 		args = append(args, "--database", w.database)
 	}
-	s := serveWith(t, nil, args...)
+	s := serveWith(t, nil, append(args, w.flags...)...)
 	w.children = append(w.children, s.process)
 	return s
 }
@@ -171,7 +177,10 @@ type bubble struct {
 	ReplyTo string `json:"reply_to"`
 	Content map[string]any
 
-	Attachments []struct{ Status string }
+	Attachments []struct {
+		MediaID string `json:"media_id"`
+		Status  string
+	}
 }
 
 // bubbles returns a person's messages, oldest first, which are in one conversation.
@@ -313,6 +322,8 @@ func TestWhatsApp(t *testing.T) {
 				}
 			}
 
+			w.forgetsFiles(t, c, phone)
+
 			// What the business types in the phone app, to somebody new, and the reaction to it.
 			const other = "905331114455"
 			typed := w.sim.Echo(whatsapptest.Inbound{From: other, Text: "Ürününüz geldi", Twice: true})
@@ -379,6 +390,48 @@ func TestWhatsApp(t *testing.T) {
 	}
 }
 
+// forgetsFiles: once the provider has forgotten a file, a reply with it is refused, and the
+// same call hands the file over again.
+func (w *whatsApp) forgetsFiles(t testing.TB, c *client, phone string) {
+	t.Helper()
+	uploads := func() (n int) {
+		for _, m := range w.sim.Media() {
+			if m.Uploaded {
+				n++
+			}
+		}
+		return n
+	}
+	conversation, err := w.asks(t, c, strings.TrimPrefix(phone, "+"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := decode[struct{ Data struct{ ID string } }](t, c.must(t, 201, "POST", "/media?name=shop.jpg", "\xff\xd8\xff\xe0 a picture")).Data.ID
+	reply := func(key string) reply {
+		r, err := c.send("POST", "/conversations/"+conversation+"/messages", `{"attachment":{"media_id":"`+file+`","caption":"Our shop"}}`, "Idempotency-Key", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	before := len(c.bubbles(t, phone))
+	for _, key := range []string{"file 1", "file 2"} {
+		if r := reply(key); r.status != 201 || uploads() != 1 {
+			t.Errorf("%d uploads; %d %s", uploads(), r.status, r.body)
+		}
+	}
+	w.sim.ForgetUploads()
+	if r := reply("file 3"); r.status != 422 || !bytes.Contains(r.body, []byte("provider_rejected")) || uploads() != 1 {
+		t.Errorf("once the file is forgotten: %d uploads; %d %s", uploads(), r.status, r.body)
+	}
+	if r := reply("file 3"); r.status != 201 || r.header.Get("Idempotent-Replayed") != "" || uploads() != 2 {
+		t.Errorf("the same again: %d uploads; %d %s", uploads(), r.status, r.body)
+	}
+	if all := c.bubbles(t, phone); len(all) != before+3 {
+		t.Errorf("%d messages, before %d", len(all), before)
+	}
+}
+
 // wantNoSecrets looks for the secrets in what the servers and commands printed, in the
 // metrics, in a dump, and, once the servers have stopped, in the database's files.
 func (w *whatsApp) wantNoSecrets(t testing.TB, dump string) {
@@ -432,12 +485,22 @@ func (w *whatsApp) wantNoSecrets(t testing.TB, dump string) {
 
 // TestWhatsAppLosesAnswers: a fifth of the answers is lost after the provider took the
 // message. Nothing goes out twice, and each send whose outcome is unknown is settled
-// right after its status.
+// right after its status. Every second message is a reply.
 func TestWhatsAppLosesAnswers(t *testing.T) {
 	t.Parallel()
+	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			losesAnswers(t, database(t))
+		})
+	}
+}
+
+func losesAnswers(t *testing.T, database string) {
+	t.Helper()
 	const atOnce = 16
 	const late = 300 * time.Millisecond // the status comes that long after the message
-	w := newWhatsApp(t, "", templatesOf(1))
+	w := newWhatsApp(t, database, templatesOf(1))
 	w.connect(t, w.server, "--per-second", "1000")
 	seed := newSeed(t)
 	lost := whatsapptest.Outcome{Kind: whatsapptest.AcceptLoseResponse, Delay: late}
@@ -452,10 +515,18 @@ func TestWhatsAppLosesAnswers(t *testing.T) {
 	together(atOnce, func(worker int) {
 		rng := random(seed, uint64(worker))
 		for i := next.Add(1); i <= int64(*whatsAppSends) && !t.Failed(); i = next.Add(1) {
-			body, key := outbound(fmt.Sprintf("+90532%07d", i), "Ayşe"), fmt.Sprintf("lost-%d", i)
+			path, body, key := "/conversations/outbound", outbound(fmt.Sprintf("+90532%07d", i), "Ayşe"), fmt.Sprintf("lost-%d", i)
+			if i%2 == 1 {
+				conversation, err := w.asks(t, c, fmt.Sprintf("90532%07d", i))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				path, body = "/conversations/"+conversation+"/messages", `{"text":"Hazır."}`
+			}
 			var doubted time.Time
 			for start := time.Now(); ; <-time.After(time.Duration(5+rng.IntN(20)) * time.Millisecond) {
-				r, err := c.send("POST", "/conversations/outbound", body, "Idempotency-Key", key)
+				r, err := c.send("POST", path, body, "Idempotency-Key", key)
 				if err != nil || time.Since(start) > patience {
 					t.Errorf("key %s: %v, %d %s", key, err, r.status, r.body)
 					return
@@ -502,6 +573,29 @@ func TestWhatsAppLosesAnswers(t *testing.T) {
 		t.Error("no answer was lost")
 	}
 	t.Logf("%d sends, %d of unknown outcome, settled at most %v after their status; %d calls held back", *whatsAppSends, unknown.Load(), slowest, held.Load())
+}
+
+// asks has somebody write, and returns the conversation.
+func (w *whatsApp) asks(t testing.TB, c *client, number string) (conversation string, err error) {
+	w.sim.Inbound(whatsapptest.Inbound{From: number, Text: "Hazır mı?"}).Wait()
+	for start := time.Now(); time.Since(start) < patience; <-time.After(5 * time.Millisecond) {
+		r, err := c.expect("GET", "/contacts?phone=%2B"+number, "", 200)
+		if err != nil {
+			return "", err
+		}
+		type list struct{ Data []struct{ ID string } }
+		contacts := decode[list](t, r.body).Data
+		if len(contacts) == 0 {
+			continue
+		}
+		if r, err = c.expect("GET", "/contacts/"+contacts[0].ID+"/conversations", "", 200); err != nil {
+			return "", err
+		}
+		if found := decode[list](t, r.body).Data; len(found) == 1 {
+			return found[0].ID, nil
+		}
+	}
+	return "", fmt.Errorf("%s wrote, and has no conversation", number)
 }
 
 // TestWhatsAppSignatures: callbacks with one bit flipped, in the body or in the signature,

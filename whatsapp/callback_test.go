@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -447,23 +448,39 @@ func TestRead_moves(t *testing.T) {
 	}
 }
 
-// TestRead_large: the work grows with the body, not with messages times contacts.
+// TestRead_large: the work grows with the body, not with messages times contacts. With
+// products, the large body would take 256 times as long as the small one.
 func TestRead_large(t *testing.T) {
 	t.Parallel()
-	const contacts, messages = 74_000, 28_000
-	people, said := make([]string, contacts), make([]string, messages)
-	for i := range people {
-		people[i] = fmt.Sprintf(`{"wa_id":"90532%07d"}`, i)
+	body := func(contacts, messages int) []byte {
+		people, said := make([]string, contacts), make([]string, messages)
+		for i := range people {
+			people[i] = fmt.Sprintf(`{"wa_id":"90532%07d"}`, i)
+		}
+		for i := range said {
+			said[i] = fmt.Sprintf(`{"id":"wamid.%d","from":"90532%07d","type":"sticker"}`, i, contacts-1-i)
+		}
+		return value("messages", `{"metadata":{"phone_number_id":"1"},"contacts":[`+strings.Join(people, ",")+`],"messages":[`+strings.Join(said, ",")+`]}`)
 	}
-	for i := range said {
-		said[i] = fmt.Sprintf(`{"id":"wamid.%d","from":"90532%07d","type":"sticker"}`, i, contacts-1-i)
+	const contacts, messages, times = 64_000, 28_000, 16
+	small, large := body(contacts/times, messages/times), body(contacts, messages)
+	took := func(body []byte, messages int) time.Duration {
+		began := time.Now()
+		if told := read(t, body); len(told) != messages {
+			t.Errorf("%d bytes gave %d messages", len(body), len(told))
+		}
+		return time.Since(began)
 	}
-	body := value("messages", `{"metadata":{"phone_number_id":"1"},"contacts":[`+strings.Join(people, ",")+`],"messages":[`+strings.Join(said, ",")+`]}`)
-	began := time.Now()
-	told := read(t, body)
-	if took := time.Since(began); len(told) != messages || took > 10*time.Second {
-		t.Errorf("%d bytes gave %d messages in %v", len(body), len(told), took)
+	shortest := time.Duration(math.MaxInt64)
+	var one time.Duration
+	for range 3 { // others use the machine too
+		one = max(one, took(small, messages/times))
+		shortest = min(shortest, took(large, messages))
+		if shortest < times*times/2*one {
+			return
+		}
 	}
+	t.Errorf("%d bytes took %v, %d bytes took %v", len(small), one, len(large), shortest)
 }
 
 // TestRead_contacts: of contacts that share a handle, the first one counts.

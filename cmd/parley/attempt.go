@@ -142,7 +142,7 @@ func (c *attemptListCmd) Run(ctx context.Context, s *session) error {
 }
 
 func (s *session) unknownAttempt(err error, id string) error {
-	return s.unknown(err, "unsettled attempt", id, "attempt list --workspace W --in-doubt")
+	return s.unknown(err, "attempt", id, "attempt list --workspace W --in-doubt")
 }
 
 type attemptReleaseCmd struct {
@@ -162,7 +162,11 @@ func (*attemptReleaseCmd) Help() string {
 
 // Run settles the attempt.
 func (c *attemptReleaseCmd) Run(ctx context.Context, s *session) error {
-	return s.onRecord(ctx, c.Attempt, s.unknownAttempt, func(a *app.App, p app.Principal) error {
+	return s.do(ctx, func(a *app.App) error {
+		p, err := a.OperatorOfAttempt(ctx, idOf(c.Attempt))
+		if err != nil {
+			return s.unknownAttempt(err, c.Attempt)
+		}
 		at, err := a.Release(ctx, p, idOf(c.Attempt), c.Sent)
 		if err != nil {
 			return err

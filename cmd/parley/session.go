@@ -361,8 +361,8 @@ func (s *session) inWorkspace(ctx context.Context, id string, action func(*app.A
 	})
 }
 
-// onRecord runs an operator's action in the workspace of a member, key, channel, webhook
-// or unsettled attempt. unknown words the error if there is none.
+// onRecord runs an operator's action in the workspace of a member, key, channel or
+// webhook. unknown words the error if there is none.
 func (s *session) onRecord(ctx context.Context, id string, unknown func(error, string) error, action func(*app.App, app.Principal) error) error {
 	return s.do(ctx, func(a *app.App) error {
 		p, err := a.OperatorOf(ctx, idOf(id))

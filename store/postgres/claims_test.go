@@ -105,6 +105,19 @@ func TestFirstReleaseAges(t *testing.T) {
 	storetest.UpgradedAging(t, s, leases)
 }
 
+// TestFirstReleaseTalks opens a database with conversations as the first release kept them.
+func TestFirstReleaseTalks(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	db := oldDatabase(t, url)
+	for _, statement := range storetest.OldTalk(func(id desk.ID) string { return "'" + id.String() + "'" }) {
+		_, err := db.ExecContext(t.Context(), statement)
+		check(t, err)
+	}
+	check(t, db.Close())
+	storetest.UpgradedTalk(t, openAt(t, url))
+}
+
 // opener opens a database with rules of identities.
 func opener(t *testing.T, url string) func(rules string, log *slog.Logger) (app.Store, error) {
 	return func(rules string, log *slog.Logger) (app.Store, error) {

@@ -177,20 +177,24 @@ func (d *draft) Keep(ctx context.Context) (sum []byte, size int64, err error) {
 		if err := t.open("begin"); err != nil {
 			return err
 		}
+		there := d.n == 0
+		if !there {
+			t.each(func(pgx.Row) error { there = true; return nil },
+				`DELETE FROM media_drafts WHERE workspace_id = $1 AND chunks = $2 RETURNING 1`, uuid(d.ws), uuid(d.id))
+		}
 		at, err := one(t.pipe, "keep content", func(row pgx.Row) (at desk.ID, err error) {
 			err = row.Scan(into(&at))
 			return at, err
 		}, keepContentQuery, uuid(d.ws), sum, d.size, app.KeptContent.Milliseconds(), uuid(d.id))
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if at == d.id {
+		case !there: // this process was stopped for so long that the draft was deleted
+			return stored.HeldContent()
+		case at == d.id:
 			t.put(putChunkQuery, uuid(d.ws), uuid(d.id), d.n, d.buf)
-		} else if d.n > 0 {
+		case d.n > 0:
 			t.put(`DELETE FROM media_chunks WHERE workspace_id = $1 AND chunks = $2`, uuid(d.ws), uuid(d.id))
-		}
-		if d.n > 0 {
-			t.put(`DELETE FROM media_drafts WHERE workspace_id = $1 AND chunks = $2`, uuid(d.ws), uuid(d.id))
 		}
 		return t.fail
 	})

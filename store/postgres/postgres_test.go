@@ -812,3 +812,31 @@ func TestNodesKeepPaceTogether(t *testing.T) {
 		t.Errorf("buckets are left: %q", left)
 	}
 }
+
+// TestDraftOfALeaver: when a client leaves in the middle of an upload, nothing of it stays.
+func TestDraftOfALeaver(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, pgtest.Database(t))
+	ctx, leave := context.WithCancel(t.Context())
+	d, err := s.NewContent(ctx, newWorkspace(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Write(make([]byte, 3*chunkBytes+1)); err != nil {
+		t.Fatal(err)
+	}
+	left := func() string {
+		return query(t, s, `SELECT concat((SELECT count(*) FROM media_drafts), ' ', (SELECT count(*) FROM media_chunks))`)[0]
+	}
+	if got := left(); got != "1 3" {
+		t.Errorf("an upload under way is %s", got)
+	}
+	leave()
+	if _, err := d.Write(make([]byte, 2*chunkBytes)); err == nil {
+		t.Error("it can be written, although the client has left")
+	}
+	d.Drop()
+	if got := left(); got != "0 0" {
+		t.Errorf("it leaves %s", got)
+	}
+}

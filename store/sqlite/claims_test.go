@@ -96,6 +96,19 @@ func TestFirstReleaseAges(t *testing.T) {
 	storetest.UpgradedAging(t, s, int(leases))
 }
 
+// TestFirstReleaseTalks opens a database with conversations as the first release kept them.
+func TestFirstReleaseTalks(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "parley.db")
+	db := oldDatabase(t, path)
+	for _, statement := range storetest.OldTalk(func(id desk.ID) string { return fmt.Sprintf("x'%x'", id[:]) }) {
+		_, err := db.ExecContext(t.Context(), statement)
+		check(t, err)
+	}
+	check(t, db.Close())
+	storetest.UpgradedTalk(t, openAt(t, path))
+}
+
 // opener opens a database with rules of identities.
 func opener(t *testing.T) func(rules string, log *slog.Logger) (app.Store, error) {
 	path := filepath.Join(t.TempDir(), "parley.db")

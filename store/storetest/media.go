@@ -165,6 +165,15 @@ func mediaDrafts(t *testing.T, s app.Store) {
 	must(t, err)
 	must(t, s.DropDrafts(t.Context(), time.Hour))
 	must(t, s.DropDrafts(t.Context(), time.Hour))
+	// A process that was stopped for long finds its draft gone, and keeps nothing of it.
+	late, err := s.NewContent(t.Context(), ws)
+	must(t, err)
+	_, err = late.Write(content)
+	must(t, err)
+	must(t, s.DropDrafts(t.Context(), -time.Hour))
+	_, _, err = late.Keep(t.Context())
+	wantType(t, err, desk.Unavailable)
+	late.Drop()
 	sum := keep(t, s, ws, content)
 	dropAll(t, s)
 	if !bytes.Equal(readContent(t, s, ws, sum), content) {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -313,5 +314,129 @@ func UpgradedAging(t *testing.T, s app.Store, leases int) {
 	must(t, err)
 	if at == nil {
 		t.Error("an attempt that is not settled was forgotten")
+	}
+}
+
+// oldTalks is how many people a database of the first release has talked with; each has
+// two conversations, on two channels.
+const oldTalks = 30
+
+// oldTalkID is the id of the nth record, in the order in which they were made.
+func oldTalkID(n int) (id desk.ID) {
+	id[0], id[1], id[2], id[15] = 3, byte(n>>8), byte(n), 7
+	return id
+}
+
+// oldTalkAt is when the nth message was sent.
+func oldTalkAt(r *rand.Rand, n int) desk.Time {
+	return desk.Time(1_700_000_000_000 + int64(n)*1000 - r.Int64N(2)*r.Int64N(3_000_000))
+}
+
+// OldTalk are statements that put conversations with messages into a database of the first
+// release: late ones, failed ones, ones without an opt-in, and none at all.
+func OldTalk(id func(desk.ID) string) (statements []string) {
+	add := func(format string, args ...any) { statements = append(statements, fmt.Sprintf(format, args...)) }
+	r := rand.New(rand.NewPCG(1, 2))
+	ws, key := id(OldID(0)), id(OldID(9))
+	for n := range 2 {
+		add(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account)
+			VALUES (%s, %s, 'sandbox', '%d', true, 1, 0, '[]', '')`, ws, id(OldID(byte(120+n))), n)
+	}
+	made := 0
+	next := func() desk.ID {
+		made++
+		return oldTalkID(made)
+	}
+	for n := range oldTalks {
+		contact := next()
+		add(`INSERT INTO contacts (workspace_id, id, external_id, name, email, phone, note, attributes, further, created_at, updated_at, version)
+			VALUES (%s, %s, 'talk %d', '', '', '', '', '{}', '', 1, 1, 1)`, ws, id(contact), n)
+		for c := range 2 {
+			conversation, channel, status := next(), OldID(byte(120+c)), []string{"open", "closed", "archived"}[r.IntN(3)]
+			newest := desk.Time(0)
+			for range r.IntN(7) * r.IntN(2) {
+				m := next()
+				at := oldTalkAt(r, made)
+				newest = max(newest, at)
+				if r.IntN(2) == 0 {
+					add(`INSERT INTO messages (workspace_id, conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure, opt_in_at)
+						VALUES (%s, %s, %d, %s, %s, 'inbound', 'in %d', 'Hello %d', '', '', 0)`, ws, id(conversation), at, id(m), id(channel), made, made)
+					continue
+				}
+				delivery, failure := []string{"sent", "delivered", "read", "failed"}[r.IntN(4)], ""
+				if delivery == "failed" {
+					failure = `{"Code":131026,"Title":"Message undeliverable","Fix":"Check the number."}`
+				}
+				add(`INSERT INTO messages (workspace_id, conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure, opt_in_key, opt_in_at, opt_in_request)
+					VALUES (%s, %s, %d, %s, %s, 'outbound', 'out %d', 'Order %d', '%s', '%s', %s, %d, %s)`,
+					ws, id(conversation), at, id(m), id(channel), made, made, delivery, failure, key, at, key)
+			}
+			add(`INSERT INTO conversations (workspace_id, id, channel_id, contact_id, status, assigned_via, preview, last_message_at, created_at)
+				VALUES (%s, %s, %s, %s, '%s', '', '', %d, 1)`, ws, id(conversation), id(channel), id(contact), status, newest)
+		}
+	}
+	return statements
+}
+
+// UpgradedTalk checks a store that was opened on a database with OldTalk: the messages say
+// what they are, and conversations stand as their messages say.
+func UpgradedTalk(t *testing.T, s app.Store) {
+	t.Helper()
+	ws := OldID(0)
+	conversations, messages, waiting, opened := 0, 0, 0, 0
+	for after := (*desk.ConversationPlace)(nil); ; {
+		list, next, err := s.Conversations(t.Context(), ws, desk.ConversationFilter{}, after, 200)
+		must(t, err)
+		for _, c := range list {
+			conversations++
+			of, _, err := s.Messages(t.Context(), ws, c.ID, nil, 200)
+			must(t, err)
+			var want desk.Talk
+			var window desk.Window
+			for i, m := range of {
+				messages++
+				kind, author := desk.KindText, desk.Author{}
+				if m.Direction == desk.Outbound {
+					kind, author = desk.KindTemplate, desk.Author{Type: desk.AuthorKey, ID: OldID(9)}
+				}
+				if m.Kind != kind || m.Author != author || !m.ReplyTo.IsZero() || m.Attachment != nil || m.Content != nil {
+					t.Errorf("a message of the first release is %+v", m)
+				}
+				if i == 0 {
+					want.LastDirection = m.Direction
+				}
+				switch {
+				case m.Direction == desk.Inbound:
+					window.OpenedAt = max(window.OpenedAt, m.TS)
+					if m.ID.Compare(want.Heard) > 0 {
+						want.Heard = m.ID
+					}
+				case m.Delivery != desk.Failed && m.ID.Compare(want.Answered) > 0:
+					want.Answered = m.ID
+				}
+			}
+			for _, m := range of {
+				if m.Direction == desk.Inbound && m.ID.Compare(want.Answered) > 0 && (want.WaitingSince == 0 || m.TS < want.WaitingSince) {
+					want.WaitingSince = m.TS
+				}
+			}
+			equal(t, fmt.Sprintf("how a conversation with %d messages stands", len(of)), c.Talk, want)
+			ref := desk.WindowRef{Channel: c.ChannelID, Contact: c.ContactID}
+			windows, err := s.Windows(t.Context(), ws, []desk.WindowRef{ref})
+			must(t, err)
+			equal(t, "its window", windows[ref], window)
+			if want.WaitingSince != 0 {
+				waiting++
+			}
+			if window.OpenedAt != 0 {
+				opened++
+			}
+		}
+		if after = next; next == nil {
+			break
+		}
+	}
+	if conversations != 2*oldTalks || messages < oldTalks || waiting == 0 || waiting == opened {
+		t.Errorf("%d conversations, %d messages, in %d somebody waits, in %d somebody wrote", conversations, messages, waiting, opened)
 	}
 }

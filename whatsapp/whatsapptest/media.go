@@ -122,6 +122,17 @@ func (s *Simulator) SetFault(id, how string) error {
 	return nil
 }
 
+// ForgetUploads makes the ids of all uploads invalid, as time does.
+func (s *Simulator) ForgetUploads() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.media {
+		if m.Uploaded {
+			m.At = s.c.Now().Add(-2 * mediaLife)
+		}
+	}
+}
+
 // file returns a file, nil if there is none any more. s.mu is held.
 func (s *Simulator) file(id string) *Media {
 	i := slices.IndexFunc(s.media, func(m *Media) bool { return m.ID == id })
