@@ -299,6 +299,7 @@ func (n *node) wantRows(t *testing.T, p app.Principal, f sendFault, call faultCa
 type faultCall struct {
 	Dir, Key, Number, Assignee string
 	Conversation, File         string // of a reply
+	Hears                      string // the point at which a process is killed that hears a customer and answers automatically
 	Fault                      int
 }
 
@@ -540,6 +541,11 @@ func (p *brokenProvider) Upload(ctx context.Context, at app.Access, kind, name s
 	return ref, err
 }
 
+func (tx *watchedTx) PutAutoReply(j desk.AutoReplyJob) error {
+	tx.step = "job"
+	return tx.Tx.PutAutoReply(j)
+}
+
 // A brokenProvider writes down which messages the sandbox takes, before it says so.
 type brokenProvider struct {
 	*sandbox.Sandbox
@@ -673,6 +679,9 @@ func faultMain(text string) int {
 	var call faultCall
 	if err := json.Unmarshal([]byte(text), &call); err != nil {
 		panic(err)
+	}
+	if call.Hears != "" {
+		return hearMain(call)
 	}
 	n, err := newNode(call.Dir, sendFaults[call.Fault])
 	if err != nil {

@@ -1,0 +1,352 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/postgres/pgtest"
+	"parley/whatsapp/whatsapptest"
+	"parley/work"
+)
+
+var (
+	policyPersons = flag.Int("policy-persons", 50, "how many people write in each part of TestPolicyOfNodes; a multiple of 5")
+	policyKills   = flag.Int("policy-kills", 1, "how often TestAutoReplyOnce kills a process at each point")
+)
+
+// policyOf is an installation with five members, to whose servers people write in turn: two
+// with PostgreSQL, and with SQLite one.
+func policyOf(t *testing.T, database string) (w *whatsApp, c *client, members []string) {
+	w = newWhatsApp(t, database, templatesOf(1))
+	servers := []*server{w.server}
+	if database != "" {
+		servers = append(servers, w.serve(t))
+	}
+	w.connect(t, w.server, "--per-second", "1000")
+	for i := range 5 {
+		id := w.command(t, 0, "member", "add", "--workspace", w.ws, "--name", fmt.Sprint("Member ", i), "--email", fmt.Sprintf("m%d@example.com", i))["member_id"].(string)
+		members = append(members, id)
+	}
+	var turn atomic.Int64
+	between := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		to := servers[turn.Add(1)%int64(len(servers))]
+		body, _ := io.ReadAll(r.Body)
+		q, err := http.NewRequestWithContext(r.Context(), r.Method, to.url+r.URL.String(), bytes.NewReader(body))
+		if err == nil {
+			q.Header = r.Header.Clone()
+			var a *http.Response
+			if a, err = http.DefaultClient.Do(q); err == nil {
+				defer a.Body.Close()
+				rw.WriteHeader(a.StatusCode)
+				_, err = io.Copy(rw, a.Body)
+			}
+		}
+		if err != nil {
+			rw.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	t.Cleanup(between.Close)
+	w.sim.SetWebhook(between.URL+w.hook, waVerify)
+	return w, w.server.client(t, w.key, 16), members
+}
+
+// write has people write once each, 16 at a time, and waits until all is stored.
+func (w *whatsApp) write(t *testing.T, c *client, people int, from func(int) string, times int) {
+	t.Helper()
+	want := c.unread(t) + people*times
+	var next atomic.Int64
+	together(16, func(int) {
+		for {
+			n := int(next.Add(1)) - 1
+			if n >= people {
+				return
+			}
+			var posted []*whatsapptest.Delivery
+			for k := range times {
+				posted = append(posted, w.sim.Inbound(whatsapptest.Inbound{From: from(n), Text: fmt.Sprint("Hello ", k)}))
+			}
+			for _, d := range posted {
+				if d.Wait() != http.StatusOK {
+					t.Errorf("a callback was answered %v", d.Answers())
+				}
+			}
+		}
+	})
+	waitFor(t, "the messages to be stored", func() bool { return c.unread(t) >= want })
+}
+
+// inboxRow is an item of GET /inbox.
+type inboxRow struct {
+	Conversation struct {
+		ID          string
+		AssignedTo  *string `json:"assigned_member_id"`
+		AssignedVia *string `json:"assigned_via"`
+	}
+	Contact struct{ ID string }
+	State   struct {
+		Unread       int
+		WaitingSince *string `json:"waiting_since"`
+	}
+}
+
+// inbox lists the open conversations.
+func (c *client) inbox(t testing.TB, query string) (all []inboxRow) {
+	t.Helper()
+	for cursor := ""; ; {
+		page := decode[struct {
+			Data []inboxRow
+			Next *string `json:"next_cursor"`
+		}](t, c.must(t, 200, "GET", "/inbox?limit=100"+query+cursor, ""))
+		all = append(all, page.Data...)
+		if page.Next == nil {
+			return all
+		}
+		cursor = "&cursor=" + *page.Next
+	}
+}
+
+// unread counts the unread messages of open conversations.
+func (c *client) unread(t testing.TB) (n int) {
+	for _, row := range c.inbox(t, "") {
+		n += row.State.Unread
+	}
+	return n
+}
+
+// closeAll closes all open conversations.
+func closeAll(t testing.TB, c *client) {
+	t.Helper()
+	for _, row := range c.inbox(t, "") {
+		c.must(t, 200, "PUT", "/conversations/"+row.Conversation.ID+"/status", `{"status":"closed"}`)
+	}
+}
+
+// TestPolicyOfNodes: however many write at once, and to which node, the policy gives out
+// conversations evenly, never more than it may, and answers each person once.
+func TestPolicyOfNodes(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{"sqlite", "postgres"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			database := ""
+			if store == "postgres" {
+				database = pgtest.Database(t)
+			}
+			policyOfNodes(t, database)
+		})
+	}
+}
+
+func policyOfNodes(t *testing.T, database string) {
+	w, c, members := policyOf(t, database)
+	people := *policyPersons
+	list := `["` + strings.Join(members, `","`) + `"]`
+	loads := func() (per []int, unassigned int) {
+		by := map[string]int{}
+		for _, row := range c.inbox(t, "") {
+			switch via := row.Conversation.AssignedVia; {
+			case row.Conversation.AssignedTo == nil:
+				unassigned++
+			case *via != "rule":
+				t.Errorf("assigned via %s", *via)
+			default:
+				by[*row.Conversation.AssignedTo]++
+			}
+		}
+		for _, m := range members {
+			per = append(per, by[m])
+		}
+		return per, unassigned
+	}
+
+	// In turn: each gets the same.
+	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"round_robin","members":`+list+`}}`)
+	w.write(t, c, people, func(n int) string { return fmt.Sprintf("90531%07d", n) }, 1)
+	if per, free := loads(); free != 0 || slices.Max(per) != people/5 || slices.Min(per) != people/5 {
+		t.Errorf("in turn: %v, and %d that nobody holds", per, free)
+	}
+	closeAll(t, c)
+
+	// The fewest open: whoever has some already gets less.
+	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"least_open","members":["`+members[0]+`"]}}`)
+	w.write(t, c, people/10, func(n int) string { return fmt.Sprintf("90532%07d", n) }, 1)
+	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"least_open","members":`+list+`}}`)
+	w.write(t, c, people, func(n int) string { return fmt.Sprintf("90533%07d", n) }, 1)
+	if per, free := loads(); free != 0 || slices.Max(per)-slices.Min(per) > 1 {
+		t.Errorf("fewest open: %v, and %d that nobody holds", per, free)
+	}
+	closeAll(t, c)
+
+	// A limit: the rest waits, and each gets one automatic reply for four messages at once.
+	limit := people / 10
+	c.must(t, 200, "PUT", "/policy", fmt.Sprintf(`{"assign":{"mode":"least_open","members":%s,"max_open":%d},"auto_reply":{"queued":"One moment."}}`, list, limit))
+	w.write(t, c, people, func(n int) string { return fmt.Sprintf("90534%07d", n) }, 4)
+	per, free := loads()
+	if free != people-5*limit || slices.Max(per) != limit || slices.Min(per) != limit {
+		t.Errorf("at most %d: %v, and %d that nobody holds", limit, per, free)
+	}
+	replies := func() map[string]int {
+		to := map[string]int{}
+		for _, s := range w.sim.Sends() {
+			if s.Text == "One moment." {
+				to[s.To]++
+			}
+		}
+		return to
+	}
+	waitFor(t, "the automatic replies", func() bool { return len(replies()) >= free })
+	if to := replies(); len(to) != free {
+		t.Errorf("%d people got a reply, %d wait", len(to), free)
+	} else {
+		for who, n := range to {
+			if n != 1 {
+				t.Errorf("%s got %d replies", who, n)
+			}
+		}
+	}
+
+	// Room again: those who wait are assigned, up to the limit, within 10 seconds.
+	started := time.Now()
+	first := c.inbox(t, "&order=waiting&assignee=none")
+	for _, row := range c.inbox(t, "&assignee="+members[0]) {
+		c.must(t, 200, "PUT", "/conversations/"+row.Conversation.ID+"/status", `{"status":"closed"}`)
+	}
+	waitFor(t, "somebody who waits to be assigned", func() bool { _, left := loads(); return left == free-limit })
+	t.Logf("%d were assigned %.1f s after there was room", limit, time.Since(started).Seconds())
+	for i, row := range first {
+		got := decode[struct {
+			Data struct {
+				AssignedTo *string `json:"assigned_member_id"`
+			}
+		}](t, c.must(t, 200, "GET", "/conversations/"+row.Conversation.ID, "")).Data.AssignedTo
+		if (got != nil) != (i < limit) {
+			t.Errorf("the one that waited %d. longest is assigned: %t", i+1, got != nil)
+		}
+	}
+	if per, _ := loads(); slices.Max(per) > limit {
+		t.Errorf("at most %d: %v", limit, per)
+	}
+}
+
+// The points at which a process is killed that sends an automatic reply, and how many the
+// customer gets: from the claim until the provider has it, nobody knows, so nobody sends
+// it again.
+var autoReplyFaults = []struct {
+	point string
+	sent  int
+}{
+	{"in-job", 0}, {"after-job", 1}, {"in-claim", 1}, {"after-claim", 0}, {"calling", 0}, {"taken", 1}, {"in-done", 1}, {"after-done", 1},
+}
+
+// TestAutoReplyOnce kills processes that send an automatic reply, at each point. Another
+// process goes on, and the customer never gets two.
+func TestAutoReplyOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var ws, channel desk.ID
+	withNode(t, dir, func(n *node) {
+		ws, channel = n.workspace(t)
+		utc, away := "UTC", "We are closed."
+		_, err := n.app.SetPolicy(t.Context(), n.operator(t, ws), desk.ID{}, desk.PolicyInput{
+			Hours: &desk.HoursInput{TimeZone: &utc}, AutoReply: &desk.AutoReplyInput{Away: &away},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	for round := range *policyKills {
+		for i, f := range autoReplyFaults {
+			number := fmt.Sprintf("90533%03d%02d77", round, i)
+			child := startFault(t, faultCall{Dir: dir, Number: number, Key: channel.String(), Hears: f.point})
+			child.wait(t)
+			if s, _ := child.cmd.ProcessState.Sys().(syscall.WaitStatus); !s.Signaled() || s.Signal() != syscall.SIGKILL {
+				t.Fatalf("%s: it was not killed: %s\n%s%s", f.point, child.cmd.ProcessState, child.stdout.String(), child.stderr.String())
+			}
+			withNode(t, dir, func(n *node) { n.goOn(t, ws) })
+			if got := takenOf(t, dir, number); got != f.sent {
+				t.Errorf("%s: the customer got %d replies, want %d", f.point, got, f.sent)
+			}
+		}
+	}
+}
+
+// withNode has a process work while do runs.
+func withNode(t *testing.T, dir string, do func(*node)) {
+	t.Helper()
+	n, err := newNode(dir, sendFault{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { work.Run(ctx, n.app, 0, 0, slog.New(slog.DiscardHandler)) })
+	defer func() {
+		stop()
+		all.Wait()
+		n.app.Close()
+		if err := n.store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	do(n)
+}
+
+// goOn ends the leases of processes that are dead, and waits until all is sent that they
+// have left.
+func (n *node) goOn(t *testing.T, ws desk.ID) {
+	t.Helper()
+	waitFor(t, "the automatic replies to be sent", func() bool {
+		attempts, _, err := n.store.Attempts(t.Context(), ws, desk.Dispatching, nil, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range attempts {
+			n.lapse(t, app.Principal{Settings: &desk.Settings{Workspace: desk.Workspace{ID: ws}}}, at.Key)
+		}
+		// A job with a lease is far ahead for one who waits for nothing.
+		if _, err := n.store.TakeAutoReply(t.Context(), ws, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		due, err := n.store.AutoRepliesDue(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(due) == 0
+	})
+}
+
+// hearMain is a process that hears a customer, answers automatically, and is killed.
+func hearMain(call faultCall) int {
+	n, err := newNode(call.Dir, sendFault{point: call.Hears, how: "kill"})
+	if err != nil {
+		panic(err)
+	}
+	p, err := n.authenticate()
+	if err != nil {
+		panic(err)
+	}
+	channel, _ := desk.ParseID(call.Key)
+	ctx := context.Background()
+	_, _ = n.app.Receive(ctx, p.Workspace(), channel, app.InboundMessage{ExternalID: call.Number, Number: call.Number, Text: "Hello", At: desk.TimeOf(time.Now())})
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	work.Run(ctx, n.app, 0, 0, slog.New(slog.DiscardHandler))
+	return 0
+}
