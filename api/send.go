@@ -38,7 +38,7 @@ func (s *Server) reply(c *call) (answer, error) {
 		try:  func() ([]byte, error) { return s.app.TryReply(c.r.Context(), c.principal, r) },
 		send: func(key string, hash [32]byte, request desk.ID) (app.SendAnswer, error) {
 			r.Key, r.Hash = key, hash
-			return s.app.Reply(c.r.Context(), c.principal, r, request)
+			return s.app.Reply(c.r.Context(), c.principal, r, request, nil)
 		},
 	})
 }

@@ -95,6 +95,18 @@ func (a *App) Messages(ctx context.Context, p Principal, conversation desk.ID, c
 	return page, a.cursors.seal(list, append(binary.BigEndian.AppendUint64(nil, uint64(next.TS)), next.ID[:]...)), nil
 }
 
+// Message returns a message of a conversation, or NotFound.
+func (a *App) Message(ctx context.Context, p Principal, conversation, id desk.ID) (m *desk.Message, err error) {
+	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+		m, err = tx.Message(conversation, id)
+		return err
+	})
+	if err == nil && m == nil {
+		err = desk.NotFoundf("this conversation has no such message")
+	}
+	return m, err
+}
+
 // Seen is the state of a conversation by which its caller decided.
 type Seen struct {
 	Message  desk.ID // the newest in the list of messages; zero: none
@@ -427,27 +439,23 @@ func (a *App) OptedOut(ctx context.Context, p Principal, contact *desk.Contact) 
 }
 
 // WriteAsCustomer receives a message of a conversation's customer, and returns the
-// conversation that it went to: a new one if this one is not open. It returns NotFound,
-// and InvalidRequest unless the channel is simulated and the text valid.
-func (a *App) WriteAsCustomer(ctx context.Context, p Principal, conversation desk.ID, text string) (*desk.Conversation, error) {
-	if err := p.Allow(desk.Simulate); err != nil {
-		return nil, err
-	}
+// conversation that it went to: a new one if this one is not open. It returns the errors
+// of Simulate.
+func (a *App) WriteAsCustomer(ctx context.Context, p Principal, conversation desk.ID, s Simulated) (*desk.Conversation, error) {
 	c, err := a.store.Conversation(ctx, p.Workspace(), conversation)
 	if err != nil {
 		return nil, err
 	}
-	contact, settings, err := a.store.Contact(ctx, p.Workspace(), c.ContactID)
+	contact, _, err := a.store.Contact(ctx, p.Workspace(), c.ContactID)
 	if err != nil {
 		return nil, err
 	}
-	channel := settings.Channel(c.ChannelID)
-	if channel == nil {
-		return nil, errNoChannel
-	}
-	number := contact.Address()
-	if number == "" {
+	if s.number = contact.Address(); s.number == "" {
 		return nil, desk.Invalidf("this person has no number any more, and so can't write")
 	}
-	return a.receiveSimulated(ctx, p.Workspace(), channel, number, text)
+	to, _, err := a.Simulate(ctx, p, c.ChannelID, s)
+	if to == nil && err == nil { // a reaction to nothing
+		to = c
+	}
+	return to, err
 }

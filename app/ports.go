@@ -1109,6 +1109,8 @@ type Dispatch struct {
 	Buttons []desk.Button // under the text
 	File    *SentFile     // instead of the text
 	Quote   string        // the provider's id of the message that it quotes; "": none
+
+	seen *Seen // by what its author decided; nil: by nothing
 }
 
 // A SentFile is a file in a free message.

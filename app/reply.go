@@ -8,11 +8,16 @@ import (
 )
 
 // Reply sends a free message into a conversation, once for each Idempotency-Key, as Send
-// does. It goes to the address from which the person wrote last.
-func (a *App) Reply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID) (SendAnswer, error) {
+// does. It goes to the address from which the person wrote last. It returns Changed, and
+// sends nothing, if the conversation is no longer as it was seen (nil: as it may be).
+func (a *App) Reply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID, seen *Seen) (SendAnswer, error) {
 	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *Dispatch, error) {
 		at, d, _, file, err := a.planReply(ctx, p, r, request)
-		if err == nil && file != nil {
+		if err != nil {
+			return nil, nil, err
+		}
+		d.seen = seen
+		if file != nil {
 			err = a.attach(ctx, d, file)
 		}
 		return at, d, err
@@ -192,7 +197,11 @@ func (a *App) mayStillReply(tx Tx, at *desk.Attempt, d *Dispatch) error {
 		return err
 	case c == nil:
 		return desk.NoConversation()
-	case c.Status != desk.StatusOpen:
+	}
+	if err := d.seen.still(tx, c); err != nil {
+		return err
+	}
+	if c.Status != desk.StatusOpen {
 		open, err := tx.OpenConversation(c.ChannelID, c.ContactID)
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ func (w *world) replies(key string, c desk.ID, edits ...func(*desk.ReplyRequest)
 		edit(r)
 	}
 	r.Hash = w.BodyHash(fmt.Appendf(nil, "%s %+v", c, *r))
-	return w.Reply(context.WithoutCancel(w.t.Context()), w.caller(), r, desk.ID{0xEE})
+	return w.Reply(context.WithoutCancel(w.t.Context()), w.caller(), r, desk.ID{0xEE}, nil)
 }
 
 func (w *world) enabled(on bool) {
@@ -253,5 +253,39 @@ func TestReply_refusedByProvider(t *testing.T) {
 		}
 	}); len(kinds) != 3 {
 		t.Errorf("messages: %v", kinds)
+	}
+}
+
+// TestReply_seen: a reply that was decided by an old state of the conversation sends
+// nothing, and leaves its key free.
+func TestReply_seen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.opens(number)
+	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	must(t, err)
+	reply := func(seen *app.Seen) error {
+		r := &desk.ReplyRequest{Key: "k", Conversation: c.ID, Text: "Two left."}
+		_, err := w.Reply(t.Context(), p, r, desk.ID{0xEE}, seen)
+		return err
+	}
+	see := func() *app.Seen {
+		now := w.conversation(c.ID)
+		return &app.Seen{Message: w.messages(c.ID)[0].ID, Assignee: now.AssignedMember, Status: now.Status}
+	}
+	old := see()
+	w.opens(number)
+	refused(t, reply(old), desk.Changed)
+	old = see()
+	_, err = w.Assign(t.Context(), w.operator(), c.ID, "grace@example.com", nil)
+	must(t, err)
+	refused(t, reply(old), desk.Changed)
+	if n := len(w.provider.sent()); n != 0 {
+		t.Errorf("%d sent", n)
+	}
+	must(t, reply(see()))
+	must(t, reply(old)) // the same request: its answer
+	if now := w.conversation(c.ID); len(w.provider.sent()) != 1 || now.AssignedMember != w.grace.ID {
+		t.Errorf("%d sent, and the conversation is %+v", len(w.provider.sent()), now)
 	}
 }

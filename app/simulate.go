@@ -20,6 +20,8 @@ type Simulated struct {
 	ExternalID string // of the message at the provider; "": a new one
 	Echo       bool   // the business typed it in the phone app, to the customer
 	File       *SimulatedFile
+
+	number string // in place of From: digits
 }
 
 // A SimulatedFile is a file that a customer sent.
@@ -83,18 +85,6 @@ func (a *App) ReceiveSimulated(ctx context.Context, p Principal, channel desk.ID
 	return c, err
 }
 
-// receiveSimulated receives a customer's text on a simulated channel.
-func (a *App) receiveSimulated(ctx context.Context, ws desk.ID, c *desk.Channel, number, text string) (_ *desk.Conversation, err error) {
-	if err := a.simulates(c); err != nil {
-		return nil, err
-	}
-	in := InboundMessage{ExternalID: string(c.Kind) + "." + a.newID().String(), Number: number, At: a.now()}
-	if in.Text, err = desk.ParseMessage(text); err != nil {
-		return nil, desk.InvalidAt("/text", "%v", err)
-	}
-	return a.Receive(ctx, ws, c.ID, in)
-}
-
 // simulates refuses channels whose customers write themselves.
 func (a *App) simulates(c *desk.Channel) error {
 	if _, ok := a.providers[c.Kind].(Simulator); !ok {
@@ -109,8 +99,10 @@ func (a *App) simulated(ctx context.Context, p Principal, c *desk.Channel, s Sim
 	if in.ExternalID, err = desk.ParseExternalID(in.ExternalID); err != nil {
 		return in, nil, desk.InvalidAt("/external_id", "%v", err)
 	}
-	if in.Number, err = desk.ParsePhone(s.From, p.Settings.Country); err != nil {
-		return in, nil, desk.InvalidAt("/from", "%v", err)
+	if in.Number = s.number; in.Number == "" {
+		if in.Number, err = desk.ParsePhone(s.From, p.Settings.Country); err != nil {
+			return in, nil, desk.InvalidAt("/from", "%v", err)
+		}
 	}
 	if in.Name, err = desk.ParseName(s.Name); err != nil {
 		return in, nil, desk.InvalidAt("/name", "%v", err)

@@ -121,8 +121,9 @@ func compactScript(in []byte) (out []byte) {
 			}
 			braces = braces[:len(braces)-1]
 		case c == ' ':
-			next := in[i+1]
-			if !(word(last()) && word(next)) && !(last() == next && (next == '+' || next == '-')) {
+			before, next := last(), in[i+1]
+			needed := word(before) && word(next) || before == next && (next == '+' || next == '-')
+			if !needed {
 				continue
 			}
 		case c == '\n' && strings.IndexByte("{;,(", last()) >= 0:

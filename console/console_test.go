@@ -85,12 +85,30 @@ func openStore(t testing.TB) store {
 	return s
 }
 
+// onClock is a store whose transactions are at the time that a test has set.
+type onClock struct {
+	store
+	clock *atomic.Int64
+}
+
+func (s onClock) InTx(ctx context.Context, ws desk.ID, do func(app.Tx) error) error {
+	return s.store.InTx(ctx, ws, func(tx app.Tx) error { return do(clockTx{tx, s.clock}) })
+}
+
+type clockTx struct {
+	app.Tx
+	clock *atomic.Int64
+}
+
+func (tx clockTx) Now() desk.Time { return desk.Time(tx.clock.Load()) }
+
 func newWorld(t testing.TB) *world { return newWorldWith(t, func(*app.Deps) {}) }
 
 // newWorldWith lets a test change what the app is built from.
 func newWorldWith(t testing.TB, change func(*app.Deps)) *world {
 	t.Helper()
 	w := &world{t: t, store: openStore(t), clock: new(atomic.Int64), ids: new(atomic.Uint64), log: new(bytes.Buffer)}
+	w.store = onClock{w.store, w.clock}
 	w.clock.Store(time.Date(2026, 3, 12, 9, 30, 0, 0, time.UTC).UnixMilli())
 	now := func() time.Time { return time.UnixMilli(w.clock.Add(1)) }
 	log := slog.New(slog.NewTextHandler(w.log, nil))

@@ -28,11 +28,10 @@ type thread struct {
 	Days                      []dayOfMessages
 	Earlier, Later            string
 	News                      *news
-	Blocked                   string // why nothing can be sent on the channel
 	OptedOut                  moment
 	MayChange, MaySend        bool
-	Sandbox, Writing          bool
-	Draft                     string
+	Sandbox                   bool
+	Composer                  composer
 }
 
 // A person is the contact beside a conversation.
@@ -66,6 +65,7 @@ type news struct {
 	Heading, Text  string
 	Action, Button string
 	Fields         []hiddenField
+	Sends          bool // a message
 }
 
 type hiddenField struct{ Name, Value string }
@@ -113,15 +113,9 @@ func (c *call) readThread(id desk.ID) (*thread, error) {
 		t.Members = append(t.Members, memberChoice{m.ID, m.Name, m.ID == conv.AssignedMember})
 	}
 	if v := c.p.Settings.Channel(conv.ChannelID); v != nil {
-		t.Channel, t.Sandbox = channelName(v, false), v.Kind == desk.SandboxChannel && t.MayChange
-		switch now := desk.TimeOf(c.now); {
-		case !v.Enabled:
-			t.Blocked = "This channel is turned off. Nothing can be sent on it."
-		case v.Status.BlockedAt(now) != "":
-			t.Blocked = "Nothing can be sent on this channel now: " + sentence(v.Status.BlockedAt(now))
-		}
+		t.Channel = channelName(v, false)
 	}
-	return t, nil
+	return t, c.readComposer(t, conv)
 }
 
 // standing says who holds a conversation, or that it has ended.
@@ -176,11 +170,6 @@ func (c *call) readPerson(t *thread, contact *desk.Contact, conv *desk.Conversat
 		add(v.Label, v.Value)
 	}
 	add("Note", contact.Note)
-	since, err := c.s.app.OptedOut(c.r.Context(), c.p, contact)
-	if err != nil {
-		return err
-	}
-	t.OptedOut = c.when(since)
 	list, _, err := c.s.app.ContactConversations(c.r.Context(), c.p, contact.ID, "", "", otherConversations)
 	if err != nil {
 		return err
@@ -205,10 +194,18 @@ func (c *call) seen() *app.Seen {
 
 func (s *Server) assign(c *call) error {
 	id, to := c.id("id"), c.form.text("to")
-	_, err := s.app.Assign(c.r.Context(), c.p, id, to, c.seen())
+	var err error
+	if to == thePool {
+		_, err = s.app.Unassign(c.r.Context(), c.p, id, c.seen())
+	} else {
+		_, err = s.app.Assign(c.r.Context(), c.p, id, to, c.seen())
+	}
 	if desk.IsType(err, desk.Changed) {
 		return c.changed(func(t *thread) {
 			t.News.Action, t.News.Button = "/inbox/"+id.String()+"/assign"+t.Query, "Assign anyway"
+			if to == thePool {
+				t.News.Button = "Give it back anyway"
+			}
 			if to == c.p.Actor.ID.String() {
 				t.News.Button = "Take it anyway"
 				if t.Holder != "" && !t.Mine {
@@ -222,11 +219,17 @@ func (s *Server) assign(c *call) error {
 		return c.refused(err)
 	}
 	done := "assigned"
-	if to == c.p.Actor.ID.String() {
+	switch to {
+	case thePool:
+		done = "given-back"
+	case c.p.Actor.ID.String():
 		done = "taken"
 	}
 	return c.backTo(id, done)
 }
+
+// thePool is to whom a conversation is assigned that is given back.
+const thePool = "pool"
 
 func (s *Server) setStatus(c *call) error {
 	id := c.id("id")
@@ -249,12 +252,17 @@ func (s *Server) setStatus(c *call) error {
 	if status != desk.StatusClosed {
 		return c.backTo(id, statusWords[status].done)
 	}
+	return c.goOn(id, statusWords[status].done)
+}
+
+// goOn shows the conversation after one that was closed.
+func (c *call) goOn(id desk.ID, done string) error {
 	name, channel, _ := c.inboxView()
 	path := "/inbox"
 	if next, ok := desk.ParseID(c.form.text("next")); ok {
 		path += "/" + next.String()
 	}
-	return c.see(path+with(inboxQuery(name, channel), "of", id.String()), statusWords[status].done)
+	return c.see(path+with(inboxQuery(name, channel), "of", id.String()), done)
 }
 
 // statusWords are the words for what a change of the status does.
@@ -315,15 +323,5 @@ func (c *call) refused(err error) error {
 	if readErr != nil {
 		return readErr
 	}
-	t.Draft, t.Writing = c.form.raw("text"), c.form.has("text")
 	return c.again("conversation", view{Title: t.Person.Name, Data: t}, err)
-}
-
-// writeAsCustomer puts a message of the customer into a sandbox.
-func (s *Server) writeAsCustomer(c *call) error {
-	v, err := s.app.WriteAsCustomer(c.r.Context(), c.p, c.id("id"), c.form.raw("text"))
-	if err != nil {
-		return c.refused(err)
-	}
-	return c.backTo(v.ID, "")
 }

@@ -22,6 +22,8 @@
 //	inbox.go         the inbox: its views and the list of conversations
 //	conversation.go  a conversation: its messages, who holds it, its status
 //	message.go       the messages of a conversation, as bubbles
+//	composer.go      the form below a conversation: replies, the window, saved replies; writing as the customer
+//	upload.go        a form that has a file
 //	templates.go     the templates of a channel: state, preview, what fills their variables
 //	send.go          the form that sends a template
 //	contacts.go      the list of contacts, and finding one

@@ -13,6 +13,7 @@ import (
 // nobody has filled in yet: its fields have the values that the page gives.
 type form struct {
 	values  url.Values
+	file    *sentFile         // nil: none
 	errors  map[string]string // by field
 	Message string            // what is wrong in general
 	Advice  string

@@ -121,7 +121,11 @@ func (s *Server) run(rt route, c *call) (err error) {
 		c.from = s.hubs.cursor(c.p.Workspace())
 	}
 	if c.r.Method == http.MethodPost {
-		if err := c.readForm(rt.needs != ""); err != nil {
+		read := func() error { return c.readForm(rt.needs != "") }
+		if withFile[rt.pattern] && isMultipart(c.r) {
+			read = c.readFields
+		}
+		if err := read(); err != nil {
 			return err
 		}
 	}
@@ -143,7 +147,7 @@ func (c *call) readForm(known bool) error {
 	}
 	values, err := url.ParseQuery(string(body))
 	if err != nil {
-		return desk.Invalidf("the form could not be read")
+		return errNoForm
 	}
 	c.form.values = values
 	if known && values.Get("member") != c.p.Actor.ID.String() {
@@ -259,7 +263,7 @@ func (c *call) render(status int, name string, v view) error {
 	if c.p.Settings != nil {
 		p.Me, p.Team, p.Admin = c.p.Settings.Member(c.p.Actor.ID), c.p.Settings.Name, c.may(desk.Administer)
 	}
-	if of, ok := desk.ParseID(c.query("of")); ok && c.query("done") == statusWords[desk.StatusClosed].done {
+	if of, ok := desk.ParseID(c.query("of")); ok && (c.query("done") == statusWords[desk.StatusClosed].done || c.query("done") == "sent-and-closed") {
 		p.ToastLink = "/inbox/" + of.String()
 	}
 	var b bytes.Buffer
@@ -324,7 +328,7 @@ func (c *call) reply(status int, body []byte) error {
 var templates embed.FS
 
 // partsOf are the pages whose template is in several files.
-var partsOf = map[string][]string{"conversation": {"message"}}
+var partsOf = map[string][]string{"conversation": {"composer", "message"}}
 
 // template returns a page's template, parsed at its first use.
 func (s *Server) template(name string) (*template.Template, error) {

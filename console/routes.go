@@ -82,6 +82,8 @@ func (s *Server) routes() []route {
 		{"GET /inbox/{id}", desk.ConversationsRead, s.conversation},
 		{"POST /inbox/{id}/assign", desk.ConversationsWrite, s.assign},
 		{"POST /inbox/{id}/status", desk.ConversationsWrite, s.setStatus},
+		{"POST /inbox/{id}/reply", desk.MessagesSend, s.reply},
+		{"POST /inbox/{id}/read", desk.ConversationsWrite, s.markRead},
 		{"POST /inbox/{id}/customer", desk.Simulate, s.writeAsCustomer},
 		{"GET /templates", desk.TemplatesRead, s.templates},
 		{"GET /templates/{channel}/new", desk.Administer, s.newTemplate},
@@ -106,3 +108,6 @@ func (s *Server) routes() []route {
 		{"POST /contacts/{id}/delete", desk.ContactsDelete, s.deleteContact},
 	}
 }
+
+// withFile are the actions whose form may have a file.
+var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}/customer": true}

@@ -54,7 +54,7 @@ func (c *call) when(t desk.Time) moment {
 	switch days := daysBetween(at, now); {
 	case days == 0:
 		layout = "15:04"
-	case days > 0 && days < 7:
+	case days > -7 && days < 7:
 		layout = "Mon 15:04"
 	case at.Year() == now.Year():
 		layout = "2 Jan"

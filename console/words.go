@@ -139,13 +139,15 @@ func advise(e *desk.Error) string {
 // toasts say what an action did. A page that follows an action names one by its key, so
 // that nobody can put words into our mouth.
 var toasts = map[string]string{
-	"assigned": "Assigned.",
-	"taken":    "It is yours.",
-	"closed":   "Closed.",
-	"opened":   "Open again.",
-	"archived": "Archived.",
-	"written":  "The customer has written.",
-	"saved":    "Saved.",
+	"assigned":        "Assigned.",
+	"given-back":      "Back to the pool.",
+	"sent-and-closed": "Sent and closed.",
+	"taken":           "It is yours.",
+	"closed":          "Closed.",
+	"opened":          "Open again.",
+	"archived":        "Archived.",
+	"written":         "The customer has written.",
+	"saved":           "Saved.",
 
 	"added":              "Added.",
 	"removed":            "Removed.",
@@ -158,6 +160,7 @@ var toasts = map[string]string{
 	"everywhere": "You are signed out everywhere.",
 	"password":   "Your password is set. You are signed out everywhere else.",
 	"sent":       "Sent.",
+	"sent-only":  "Sent. It is still open, because something came in between.",
 	"fetched":    "The templates were fetched.",
 	"created":    "Created.",
 	"settled":    "Settled.",

@@ -310,7 +310,7 @@ func (n *node) send(ctx context.Context, p app.Principal, call faultCall) (app.S
 		r := &desk.ReplyRequest{Key: call.Key, Hash: n.app.BodyHash([]byte(call.Number)), Attachment: &desk.SentAttachment{}}
 		r.Conversation, _ = desk.ParseID(call.Conversation)
 		r.Attachment.Media, _ = desk.ParseID(call.File)
-		return n.app.Reply(ctx, p, r, n.app.NewID())
+		return n.app.Reply(ctx, p, r, n.app.NewID(), nil)
 	}
 	r := &desk.SendRequest{
 		Key: call.Key, Hash: n.app.BodyHash([]byte(call.Number)), Phone: desk.Identity{Kind: desk.KindPhone, Value: call.Number},

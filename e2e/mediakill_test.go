@@ -505,7 +505,7 @@ func eraseMedia(t *testing.T, in deployment) {
 	gets := func(i int, what string, media desk.ID) {
 		t.Helper()
 		r := &desk.ReplyRequest{Key: fmt.Sprint(what, i), Conversation: people[i].ID, Attachment: &desk.SentAttachment{Media: media}}
-		if _, err := d.app.Reply(t.Context(), p, r, desk.ID{1}); err != nil {
+		if _, err := d.app.Reply(t.Context(), p, r, desk.ID{1}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -36,8 +36,11 @@ async function ask(url, part, options) {
 		if (!--asking) root.classList.remove("slow");
 	}
 }
-const post = (form, part, more = {}) =>
-	ask(form.action, part, { method: "POST", body: new URLSearchParams([...new FormData(form), ...Object.entries(more)]) });
+function post(form, part, button, more) {
+	const data = new FormData(form, button), files = form.enctype[0] === "m";
+	if (more) data.append(more, 1);
+	return ask(form.action, part, { method: "POST", body: files ? data : new URLSearchParams(data), signal: AbortSignal.timeout(files ? 6e5 : 3e4) });
+}
 
 // ---- Regions
 
@@ -93,6 +96,7 @@ function show(region, fresh, must) {
 	region.waiting = waits?.order && fresh;
 	offer(region, waits?.count);
 	if (follows) toEnd(log);
+	markRead();
 	if (next.length && !had.isConnected) focusOn(next.map((id) => document.getElementById(id)).find(Boolean));
 	counts();
 }
@@ -120,7 +124,7 @@ for (const type of ["pointerout", "focusout"]) when(type, () => setTimeout(settl
 const inUse = (list) => list.contains(document.activeElement) || (matchMedia("(hover: hover)").matches && list.matches(":hover"));
 
 // What is in use is never touched.
-const kept = (n) => n.nodeType === 1 && (n.matches("[data-keep], dialog[open]") ||
+const kept = (n) => n.nodeType === 1 && (n.matches("[data-keep], dialog[open]") || (n.matches("textarea") && n.value) ||
 	(n === document.activeElement && n.matches("input, textarea, select")));
 
 function morph(from, to, waits) {
@@ -272,6 +276,7 @@ function hear(m) {
 	away = false;
 	if (missed) renew(regions());
 	else if (m.kind === "names") changed(m.names.split(" "));
+	renew(regions().filter((region) => find("[data-until]", region)?.dataset.until < Date.now()));
 }
 
 function bar(text, href) {
@@ -383,6 +388,7 @@ when("click", (e) => {
 	if (on("[data-copy]")) return copy(on("[data-copy]"));
 	if (on("dialog [data-cancel]")) on("dialog").close();
 	else if (on("a[data-dialog]")) dialogOf(on("a").href);
+	else if (on("a[data-fill]")) fill(on("a").href).catch(() => (location = on("a").href));
 	else return;
 	e.preventDefault();
 });
@@ -392,26 +398,43 @@ when("click", (e) => {
 addEventListener("pageshow", (e) => e.persisted && location.reload());
 
 when("submit", (e) => {
-	const form = e.target, sends = form.matches("[data-send]") && !e.submitter?.name;
+	const form = e.target, sends = form.matches("[data-send]") && e.submitter?.name !== "preview";
 	if (form.method !== "post") return;
+	if (/^\/(me\/)?sign-out$/.test(new URL(form.action).pathname)) drafts(mine).forEach(drop);
 	if (sends || form.dataset.busy) e.preventDefault();
-	if (sends && !form.dataset.busy) send(form, e.submitter ?? find("button:not([name])", form));
+	const button = e.submitter ?? find("button:not([name])", form);
+	if (sends && button && !form.dataset.busy) send(form, button);
 	form.dataset.busy = "yes";
 });
 
 // send sends a form with an idempotency key: tried again, it is still sent once.
 async function send(form, button) {
 	const state = find(".state", form) ?? form.appendChild(make("p", "state"));
+	const draft = mine + form.dataset.draft, text = form.elements.reply?.value, bubble = make("li", "bubble ours");
 	state.role = "status";
 	state.textContent = "Sending…";
+	button.focus();
+	if (text) {
+		bubble.append(make("p", "text", text), make("p", "under", "Sending…"));
+		all(".messages").pop()?.append(bubble);
+		toEnd(find("[data-thread]"));
+	}
+	const sent = post(form, "main", button);
+	for (const el of form.elements) el.inert = el !== button; // the key stands for what is in them
 	try {
-		const answer = await post(form, "main");
-		if (answer.redirected) return location.assign(answer.url);
-		if (answer.status > 501) throw answer;
-		find("#main").replaceChildren(...find("#main", await read(answer)).childNodes);
-		focusOn(find("#summary") ?? undefined);
+		const answer = await sent;
+		if (answer.redirected) {
+			drop(draft);
+			return location.assign(answer.url);
+		}
+		const fresh = find("#main", await read(answer));
+		if (answer.status > 501 && !find("[data-send]", fresh)) throw answer;
+		find("#main").replaceChildren(...fresh.childNodes);
+		if (find("#reply[data-keep]")) drop(draft); // it is in doubt
+		all("[data-thread]").forEach(toEnd);
+		focusOn(find("#news, #summary") ?? undefined);
 	} catch {
-		for (const el of form.elements) el.inert = el !== button; // the key stands for what is in them
+		bubble.remove();
 		state.textContent = "No answer came. If you try again, it is still sent only once.";
 		button.textContent = "Try again";
 		button.focus();
@@ -421,17 +444,70 @@ async function send(form, button) {
 
 // A form with data-preview renews that part.
 let typing;
-when("input", (e) => {
-	const form = e.target.closest("form[data-preview]");
+when("input", ({ target }) => {
+	const form = target.closest("form[data-preview]");
+	saveDraft(target);
 	clearTimeout(typing);
 	if (form) typing = setTimeout(async () => {
-		const answer = await post(form, form.dataset.preview, { preview: "1" }).catch(() => 0);
-		const what = "#" + form.dataset.preview;
+		const part = form.dataset.preview, what = "#" + part;
+		const answer = await (form.method === "get" ? ask(form.action + "?" + new URLSearchParams(new FormData(form)), part) : post(form, part, null, "preview")).catch(() => 0);
 		if (answer.ok) show(find(what), find(what, await read(answer)));
+		options(0);
 	}, 250);
 });
 
 when("change", ({ target }) => target.form?.matches("[data-auto]") && target.form.requestSubmit());
+
+// ---- Replies
+
+// Drafts are of a member and a conversation, and kept for 30 days.
+const mine = "draft " + page.member + " ", drafts = (of) => Object.keys(localStorage).filter((key) => key.startsWith(of));
+const drop = (key) => localStorage.removeItem(key);
+function saveDraft({ id, form, value }) {
+	if (id !== "f-reply" || signedOut || !form.dataset.draft) return;
+	const key = mine + form.dataset.draft;
+	value ? localStorage.setItem(key, JSON.stringify([value, Date.now()])) : drop(key);
+}
+for (const key of drafts("draft ")) if (!(JSON.parse(localStorage[key])[1] > Date.now() - 2592e6)) drop(key);
+const reply = find("[data-draft] #f-reply");
+if (reply) {
+	reply.value ||= JSON.parse(localStorage[mine + reply.form.dataset.draft] ?? '[""]')[0];
+	saveDraft(reply);
+}
+
+// What is seen counts as read.
+function markRead() {
+	const form = find("form[data-read]");
+	if (!form || form.dataset.busy || document.hidden || !atEnd(find("[data-thread]"))) return;
+	form.dataset.busy = "yes";
+	post(form, "foot").catch(() => delete form.dataset.busy);
+}
+markRead();
+when("visibilitychange", markRead);
+addEventListener("scroll", markRead, true);
+
+// The saved replies are a combobox. options moves in its list.
+function options(step) {
+	const list = all("#saved li"), now = list.findIndex((el) => el.ariaSelected === "true");
+	if (!list.length) return;
+	const at = list[now < 0 ? 0 : (now + step + list.length) % list.length];
+	find("#saved").role = "listbox";
+	for (const el of list) {
+		el.role = "option";
+		el.ariaSelected = el === at;
+	}
+	find("#f-snippets").setAttribute("aria-activedescendant", at.id);
+	at.scrollIntoView({ block: "nearest" });
+	return at;
+}
+
+// fill takes over the text of a saved reply.
+async function fill(href) {
+	const fresh = await read(await ask(href, "foot")), field = find("#f-reply");
+	shut();
+	field.focus();
+	document.execCommand("insertText", false, find("#f-reply", fresh).value);
+}
 
 // ---- Keys
 
@@ -446,7 +522,22 @@ let went = 0; // when g was pressed
 when("keydown", (e) => {
 	if (e.isComposing || e.defaultPrevented) return;
 	const field = e.target.matches("input:not([type=checkbox], [type=radio]), textarea, select");
-	if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) return e.target.closest("form[data-enter]")?.requestSubmit();
+	if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
+		const form = e.target.closest("form[data-enter]");
+		return form?.requestSubmit(e.shiftKey ? find("[name=close]", form) : null);
+	}
+	if (e.target.id === "f-snippets" && /^(Arrow(Up|Down)|Enter)$/.test(e.key)) {
+		e.preventDefault();
+		const to = options({ ArrowUp: -1, ArrowDown: 1 }[e.key] ?? 0);
+		return e.key === "Enter" && to && find("a", to).click();
+	}
+	const saved = find("#snippets");
+	if (e.key === "/" && e.target.id === "f-reply" && !e.target.value && saved) {
+		e.preventDefault();
+		saved.open = true;
+		find("#f-snippets").focus();
+		return options(0);
+	}
 	if (e.key === "Escape" && !find("dialog[open]")) {
 		const menu = e.target.closest("[data-menu]");
 		shut();

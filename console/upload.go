@@ -1,0 +1,100 @@
+package console
+
+import (
+	"errors"
+	"io"
+	"math"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"time"
+
+	"parley/desk"
+)
+
+const (
+	// maxFields is the largest size of the fields of a form that has a file: a reply has a
+	// quarter of it.
+	maxFields = 64 << 10
+
+	// uploadTime is how long a form with a file may take; uploadStill is how long it may stand
+	// still.
+	uploadTime  = 10 * time.Minute
+	uploadStill = 30 * time.Second
+
+	// heard is how many times the limit a file may be so that its sender still gets the answer
+	// that it is too large: browsers send everything before they read.
+	heard = 4
+)
+
+// A sentFile is the file of a form, read as it comes.
+type sentFile struct {
+	Name, Type string // as the browser tells them
+	Content    io.Reader
+}
+
+func isMultipart(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "multipart/form-data"
+}
+
+// readFields reads the fields of a form up to its file, which is the last of them. The
+// page reads the file, and then calls uploaded.
+func (c *call) readFields() error {
+	_, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil {
+		return errNoForm
+	}
+	c.w.Room(maxFields, c.p.Workspace())
+	body := &io.LimitedReader{R: c.w.Upload(uploadTime, uploadStill), N: maxFields}
+	parts := multipart.NewReader(body, params["boundary"])
+	c.form.values = url.Values{}
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			err = c.w.Patient()
+		} else if err == nil && part.FileName() == "" {
+			var value []byte
+			if value, err = io.ReadAll(part); err == nil {
+				c.form.values.Add(part.FormName(), string(value))
+				continue
+			}
+		}
+		switch e := (*desk.Error)(nil); {
+		case err == nil:
+		case errors.As(err, &e):
+			return e
+		case body.N <= 0:
+			return desk.Errorf(desk.PayloadTooLarge, "the form has more text than it may have")
+		default:
+			return errNoForm
+		}
+		if c.form.text("member") != c.p.Actor.ID.String() {
+			return errOtherMember
+		}
+		if part != nil {
+			body.N = math.MaxInt64
+			c.form.file = &sentFile{Name: part.FileName(), Type: part.Header.Get("Content-Type"), Content: part}
+		}
+		return nil
+	}
+}
+
+var errNoForm = desk.Invalidf("the form could not be read")
+
+// uploaded passes over what follows the file. Of a file that is too large, it lets the
+// browser send the rest, up to a bound.
+func (c *call) uploaded(err error) error {
+	if desk.IsType(err, desk.PayloadTooLarge) && c.r.ContentLength > 0 && c.r.ContentLength <= heard*c.s.app.MaxMedia() {
+		_, _ = io.Copy(io.Discard, c.form.file.Content) // the answer is the same if it breaks off
+	}
+	c.form.file = nil
+	if errors.Is(err, io.ErrUnexpectedEOF) { // the form has no end
+		err = errNoForm
+	}
+	if e := c.w.Patient(); e != nil && err == nil {
+		return e
+	}
+	return err
+}
