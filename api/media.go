@@ -2,27 +2,16 @@ package api
 
 import (
 	"encoding/hex"
-	"errors"
-	"io"
-	"mime"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"parley/desk"
+	"parley/web"
 )
 
-const (
-	// transferTime is how long an upload or a download may take; uploadStill is how long an
-	// upload may stand still. A download that stands still ends like any answer.
-	transferTime = 10 * time.Minute
-	uploadStill  = 30 * time.Second
-
-	// maxRanges is how many ranges of a file a request may ask for; for more it gets all.
-	maxRanges = 16
-)
+// uploadStill is how long an upload may stand still.
+const uploadStill = 30 * time.Second
 
 // uploadMedia stores the body as it comes.
 func (s *Server) uploadMedia(c *call) (answer, error) {
@@ -34,7 +23,7 @@ func (s *Server) uploadMedia(c *call) (answer, error) {
 		c.w.Header()["Connection"] = []string{"close"}
 		return answer{}, desk.Errorf(desk.PayloadTooLarge, "the file is larger than the %d bytes that this server takes", s.app.MaxMedia())
 	}
-	m, err := s.app.Upload(c.r.Context(), c.principal, q.Get("name"), c.r.Header.Get("Content-Type"), c.w.Upload(transferTime, uploadStill))
+	m, err := s.app.Upload(c.r.Context(), c.principal, q.Get("name"), c.r.Header.Get("Content-Type"), c.w.Upload(web.TransferTime, uploadStill))
 	if err != nil {
 		c.w.Header()["Connection"] = []string{"close"} // the rest of the body was not read
 		return answer{}, err
@@ -70,8 +59,7 @@ func appendMediaSize(b []byte, m *desk.Media) []byte {
 	return strconv.AppendInt(b, m.Size, 10)
 }
 
-// getContent answers with the bytes of a file. No browser runs anything in them: the type
-// is one of a few, and the headers forbid the rest.
+// getContent answers with the bytes of a file.
 func (s *Server) getContent(c *call) (answer, error) {
 	if _, err := query(c.r.URL.RawQuery); err != nil {
 		return answer{}, err
@@ -80,108 +68,8 @@ func (s *Server) getContent(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	c.stream = func() (err error) {
-		defer func() { err = errors.Join(err, content.Close()) }()
-		if err := c.w.Patient(); err != nil {
-			return err
-		}
-		contentHeaders(c.w.Header(), m)
-		boundRanges(c.r.Header, m.Size)
-		http.ServeContent(&bare{ResponseWriter: c.w}, c.r, "", time.Time{}, &timed{content, time.Now().Add(transferTime)})
-		return nil
-	}
+	c.stream = func() error { return c.w.File(m, content) }
 	return answer{}, nil
-}
-
-// boundRanges removes very many ranges, each of which may read a part of the file again, as
-// RFC 9110 §14.2 allows; and ranges of the last 0 bytes, which net/http answers with nothing
-// instead of refusing them.
-func boundRanges(h http.Header, size int64) {
-	text := h.Get("Range")
-	unit, list, ok := strings.Cut(text, "=")
-	if !ok {
-		return
-	}
-	ranges := strings.Split(list, ",")
-	if len(ranges) > maxRanges {
-		h.Del("Range")
-		return
-	}
-	some := slices.DeleteFunc(ranges, func(one string) bool {
-		n, suffix := strings.CutPrefix(strings.TrimSpace(one), "-")
-		return suffix && n != "" && strings.Trim(n, "0") == ""
-	})
-	switch {
-	case len(some) == 0:
-		h.Set("Range", unit+"="+strconv.FormatInt(size, 10)+"-") // which is beyond the end
-	case len(some) < len(ranges):
-		h.Set("Range", unit+"="+strings.Join(some, ","))
-	}
-}
-
-func contentHeaders(h http.Header, m *desk.Media) {
-	kind := m.MIME
-	if kind == "text/plain" {
-		kind += "; charset=utf-8"
-	}
-	disposition := "attachment"
-	switch m.Kind {
-	case desk.KindImage, desk.KindSticker, desk.KindAudio, desk.KindVideo:
-		disposition = "inline"
-	}
-	if m.Name != "" {
-		disposition = mime.FormatMediaType(disposition, map[string]string{"filename": m.Name})
-	}
-	for name, value := range map[string]string{
-		"Content-Type":                 kind,
-		"Content-Disposition":          disposition,
-		"Etag":                         `"` + hex.EncodeToString(m.SHA256) + `"`,
-		"X-Content-Type-Options":       "nosniff",
-		"Content-Security-Policy":      "default-src 'none'; sandbox",
-		"Cross-Origin-Resource-Policy": "same-origin",
-		"Cache-Control":                "private, no-cache",
-	} {
-		h[name] = []string{value}
-	}
-}
-
-// bare answers a range that can't be had without a body.
-type bare struct {
-	http.ResponseWriter
-	none bool
-}
-
-// WriteHeader begins the answer.
-func (w *bare) WriteHeader(status int) {
-	if w.none = status == http.StatusRequestedRangeNotSatisfiable; w.none {
-		h := w.Header()
-		delete(h, "Content-Type")
-		h["Content-Length"] = []string{"0"}
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write writes a part of the answer.
-func (w *bare) Write(b []byte) (int, error) {
-	if w.none {
-		return len(b), nil
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// timed is content whose reading must end in time.
-type timed struct {
-	io.ReadSeeker
-	end time.Time
-}
-
-var errSlowReader = errors.New("the download took too long")
-
-func (t *timed) Read(b []byte) (int, error) {
-	if time.Now().After(t.end) {
-		return 0, errSlowReader
-	}
-	return t.ReadSeeker.Read(b)
 }
 
 func appendAttachment(b []byte, m *desk.Media) []byte {

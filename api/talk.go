@@ -86,9 +86,13 @@ func (s *Server) listInbox(c *call) (answer, error) {
 }
 
 func (c *call) appendInboxItem(b []byte, item app.InboxItem) []byte {
+	name := ""
+	if item.Contact != nil {
+		name = item.Contact.Name
+	}
 	b = c.appendConversation(append(b, `{"conversation":`...), item.Conversation)
 	b = appendID(append(b, `,"contact":{"id":`...), item.Conversation.ContactID)
-	b = appendText(append(b, `,"name":`...), item.ContactName)
+	b = appendText(append(b, `,"name":`...), name)
 	return append(appendState(append(b, `},"state":`...), &item.State), '}')
 }
 

@@ -63,7 +63,8 @@ func (a *App) conversations(ctx context.Context, list cursorList, f desk.Convers
 }
 
 // InboxCounts counts the open conversations of a channel, or of all (zero), each up to
-// desk.MaxCount: those that the caller holds, the unassigned ones, and all.
+// desk.MaxCount: those that the caller holds, the unassigned ones, all, and those that the
+// caller holds and in which somebody waits.
 func (a *App) InboxCounts(ctx context.Context, p Principal, channel desk.ID) (desk.ConversationCounts, error) {
 	member := desk.ID{}
 	if p.Actor.Kind == desk.ByMember {
@@ -79,20 +80,32 @@ func (a *App) Messages(ctx context.Context, p Principal, conversation desk.ID, c
 	if _, err := a.store.Conversation(ctx, p.Workspace(), conversation); err != nil {
 		return nil, "", err
 	}
-	list := cursorList{p.Workspace(), "messages", conversation.String()}
 	var after *desk.MessagePlace
 	if cursor != "" {
-		place, err := a.cursors.open(list, cursor)
+		place, err := a.messagePlace(p, conversation, cursor)
 		if err != nil {
 			return nil, "", err
 		}
-		after = &desk.MessagePlace{TS: desk.Time(binary.BigEndian.Uint64(place)), ID: desk.ID(place[8:])}
+		after = &place
 	}
 	page, next, err := a.store.Messages(ctx, p.Workspace(), conversation, after, limit)
 	if err != nil || next == nil {
 		return page, "", err
 	}
-	return page, a.cursors.seal(list, append(binary.BigEndian.AppendUint64(nil, uint64(next.TS)), next.ID[:]...)), nil
+	return page, a.cursors.seal(messageList(p, conversation), append(binary.BigEndian.AppendUint64(nil, uint64(next.TS)), next.ID[:]...)), nil
+}
+
+func messageList(p Principal, conversation desk.ID) cursorList {
+	return cursorList{p.Workspace(), "messages", conversation.String()}
+}
+
+// messagePlace is the position of a cursor in a list of messages.
+func (a *App) messagePlace(p Principal, conversation desk.ID, cursor string) (desk.MessagePlace, error) {
+	place, err := a.cursors.open(messageList(p, conversation), cursor)
+	if err != nil {
+		return desk.MessagePlace{}, err
+	}
+	return desk.MessagePlace{TS: desk.Time(binary.BigEndian.Uint64(place)), ID: desk.ID(place[8:])}, nil
 }
 
 // Message returns a message of a conversation, or NotFound.

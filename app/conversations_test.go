@@ -287,8 +287,8 @@ func TestInboxCounts(t *testing.T) {
 		channel desk.ID
 		want    desk.ConversationCounts
 	}{
-		{p, desk.ID{}, desk.ConversationCounts{Held: 1, Unassigned: 1, Open: 2}},
-		{p, w.channel, desk.ConversationCounts{Held: 1, Unassigned: 1, Open: 2}},
+		{p, desk.ID{}, desk.ConversationCounts{Held: 1, Unassigned: 1, Open: 2, Waiting: 1}},
+		{p, w.channel, desk.ConversationCounts{Held: 1, Unassigned: 1, Open: 2, Waiting: 1}},
 		{p, desk.ID{9}, desk.ConversationCounts{}},
 		{w.caller(), desk.ID{}, desk.ConversationCounts{Unassigned: 1, Open: 2}},
 	} {

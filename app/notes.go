@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"math"
 
 	"parley/desk"
 )
@@ -30,6 +31,66 @@ func (a *App) Notes(ctx context.Context, p Principal, conversation desk.ID, curs
 		return page, "", err
 	}
 	return page, a.cursors.seal(list, next[:]), nil
+}
+
+// Note returns a note, or NotFound.
+func (a *App) Note(ctx context.Context, p Principal, conversation, id desk.ID) (*desk.Note, error) {
+	if err := p.Allow(desk.ConversationsRead); err != nil {
+		return nil, err
+	}
+	if _, err := a.store.Conversation(ctx, p.Workspace(), conversation); err != nil {
+		return nil, err
+	}
+	after := id.Next()
+	page, _, err := a.store.Notes(ctx, p.Workspace(), conversation, &after, 1)
+	if err == nil && (len(page) == 0 || page[0].ID != id) {
+		err = desk.NoNote()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return page[0], nil
+}
+
+// maxNotesLooked is among how many of a conversation's notes, from the newest, those beside
+// a page of messages are looked for.
+const maxNotesLooked = 200
+
+// NotesBeside returns the notes that were written beside a page of a conversation's
+// messages, newest first: after the oldest of its messages, if there are more, and before
+// those of the page that led to its cursor. At most limit are returned, the newest ones,
+// and whether there may be others. Its errors are those of Messages.
+func (a *App) NotesBeside(ctx context.Context, p Principal, conversation desk.ID, cursor string, page []*desk.Message, more bool, limit int) (found []*desk.Note, others bool, err error) {
+	if err := p.Allow(desk.ConversationsRead); err != nil {
+		return nil, false, err
+	}
+	from, before := desk.Time(math.MinInt64), desk.Time(math.MaxInt64)
+	if more && len(page) > 0 {
+		from = page[len(page)-1].TS
+	}
+	if cursor != "" {
+		place, err := a.messagePlace(p, conversation, cursor)
+		if err != nil {
+			return nil, false, err
+		}
+		before = place.TS
+	}
+	list, next, err := a.store.Notes(ctx, p.Workspace(), conversation, nil, maxNotesLooked)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, n := range list {
+		switch {
+		case n.CreatedAt < from:
+			return found, false, nil
+		case n.CreatedAt >= before:
+		case len(found) == limit:
+			return found, true, nil
+		default:
+			found = append(found, n)
+		}
+	}
+	return found, next != nil, nil
 }
 
 // AddNote stores a note on a conversation. member is the id or e-mail of the member who

@@ -183,9 +183,9 @@ type ConversationStore interface {
 	Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) (map[desk.WindowRef]desk.Window, error)
 
 	// CountConversations counts open conversations, of a channel or (zero) of all: those
-	// that the member holds, the unassigned ones, and all. Each count ends at
-	// desk.MaxCount. The first two of a channel are counted among as many of all channels
-	// as the lists of the console look at for a page.
+	// that the member holds, the unassigned ones, all, and those that the member holds and
+	// in which somebody waits. Each count ends at desk.MaxCount. The last, and the first two
+	// of a channel, are counted among as many as the lists of the console look at for a page.
 	CountConversations(ctx context.Context, ws, member, channel desk.ID) (desk.ConversationCounts, error)
 
 	// Messages returns up to limit messages of a conversation that come after the given

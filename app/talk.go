@@ -67,11 +67,11 @@ func compareRefs(a, b desk.WindowRef) int {
 // An InboxItem is a conversation as a team's inbox shows it.
 type InboxItem struct {
 	Conversation *desk.Conversation
-	ContactName  string
+	Contact      *desk.Contact // nil: deleted meanwhile
 	State        desk.State
 }
 
-// Inbox returns a page of conversations with their contacts' names and how they stand, and
+// Inbox returns a page of conversations with their contacts and how they stand, and
 // the cursor of the next page, "" if there is none. Its errors are those of Conversations.
 func (a *App) Inbox(ctx context.Context, p Principal, f desk.ConversationFilter, cursor string, limit int) ([]InboxItem, string, error) {
 	list, next, err := a.Conversations(ctx, p, f, cursor, limit)
@@ -92,10 +92,7 @@ func (a *App) Inbox(ctx context.Context, p Principal, f desk.ConversationFilter,
 	}
 	items := make([]InboxItem, len(list))
 	for i, c := range list {
-		items[i] = InboxItem{Conversation: c, State: states[i]}
-		if contact := people[c.ContactID]; contact != nil {
-			items[i].ContactName = contact.Name
-		}
+		items[i] = InboxItem{Conversation: c, Contact: people[c.ContactID], State: states[i]}
 	}
 	return items, next, nil
 }

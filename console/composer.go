@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"parley/app"
 	"parley/desk"
@@ -216,11 +215,7 @@ func (c *call) ownKey(key string) bool {
 
 // excerpt is the beginning of a text, on one line.
 func excerpt(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if utf8.RuneCountInString(text) <= excerptLength {
-		return text
-	}
-	return string([]rune(text)[:excerptLength]) + "…"
+	return beginning(strings.Join(strings.Fields(text), " "), excerptLength)
 }
 
 const excerptLength = 80
@@ -229,7 +224,7 @@ const excerptLength = 80
 func bytesOf(n int64) string {
 	switch {
 	case n < 1000:
-		return fmt.Sprintf("%d bytes", n)
+		return several(int(n), "byte")
 	case n < 999_500:
 		return fmt.Sprintf("%d KB", (n+500)/1000)
 	}
@@ -249,11 +244,7 @@ func (c *call) savedReplies(t *thread, f *composer) error {
 	}
 	chosen, q := c.query("snippet"), c.r.URL.Query()
 	f.Saved.Find, f.Saved.Asked, f.Saved.None = c.query("snippets"), q.Has("snippets"), len(list) == 0
-	for _, name := range []string{"view", "channel"} {
-		if v := c.query(name); v != "" {
-			f.Saved.Fields = append(f.Saved.Fields, hiddenField{name, v})
-		}
-	}
+	f.Saved.Fields = t.List.Query
 	find := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(f.Saved.Find), "/"))
 	for i := range list {
 		s := &list[i]
@@ -399,7 +390,7 @@ func (c *call) notReplied(err error) error {
 		return err
 	}
 	t.Composer.Doubt = doubt
-	return c.again("conversation", view{Title: t.Person.Name, Data: t}, &e)
+	return c.again("conversation", t.view(), &e)
 }
 
 // askToSend shows what has changed, and asks whether the reply is to be sent all the same.

@@ -25,7 +25,11 @@ type thread struct {
 	Mine                      bool
 	SeenMessage, SeenAssignee string
 	Members                   []memberChoice
+	Team                      string // the workspace's name
 	Days                      []dayOfMessages
+	Newest                    latest
+	MoreNotes                 bool   // the page of the notes has more of the time that is shown
+	Notes                     string // that page
 	Earlier, Later            string
 	News                      *news
 	OptedOut                  moment
@@ -75,7 +79,11 @@ func (s *Server) conversation(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.show("conversation", view{Title: t.Person.Name, Data: t})
+	return c.show("conversation", t.view())
+}
+
+func (t *thread) view() view {
+	return view{Title: t.Person.Name, Live: true, Waiting: t.List.Waiting, Data: t}
 }
 
 func (c *call) readThread(id desk.ID) (*thread, error) {
@@ -89,18 +97,19 @@ func (c *call) readThread(id desk.ID) (*thread, error) {
 		return nil, err
 	}
 	contact := people[conv.ContactID]
-	name, only, _ := c.inboxView()
 	t := &thread{
-		ID: id, Query: inboxQuery(name, only), Status: conv.Status, ChannelID: conv.ChannelID,
+		ID: id, Query: c.listQuery(), Team: c.p.Settings.Name, Status: conv.Status, ChannelID: conv.ChannelID,
 		Holder: c.memberName(conv.AssignedMember), Mine: conv.AssignedMember == c.p.Actor.ID, SeenAssignee: conv.AssignedMember.String(),
 		MayChange: c.may(desk.ConversationsWrite), MaySend: c.may(desk.MessagesSend) && contact != nil,
 	}
 	t.Path, t.Back, t.Standing = "/inbox/"+id.String()+t.Query, "/inbox"+t.Query, standing(conv, t.Holder)
+	t.Notes = notesPath(id, t.Query)
 	if t.List, err = c.listing(id); err != nil {
 		return nil, err
 	}
 	t.Next = nextOf(t.List.Rows)
-	if c.onlyParts("views", "list") { // another conversation has changed
+	t.Person = person{ID: conv.ContactID, Known: contact != nil, Name: nameOf(contact)}
+	if c.onlyParts("views", "list", "title") { // another conversation has changed
 		return t, nil
 	}
 	if err := c.readPerson(t, contact, conv); err != nil {
@@ -150,7 +159,6 @@ func nextOf(rows []conversationRow) string {
 const otherConversations = 10
 
 func (c *call) readPerson(t *thread, contact *desk.Contact, conv *desk.Conversation) error {
-	t.Person = person{ID: conv.ContactID, Known: contact != nil, Name: nameOf(contact)}
 	if contact == nil {
 		return nil
 	}
@@ -257,12 +265,11 @@ func (s *Server) setStatus(c *call) error {
 
 // goOn shows the conversation after one that was closed.
 func (c *call) goOn(id desk.ID, done string) error {
-	name, channel, _ := c.inboxView()
 	path := "/inbox"
 	if next, ok := desk.ParseID(c.form.text("next")); ok {
 		path += "/" + next.String()
 	}
-	return c.see(path+with(inboxQuery(name, channel), "of", id.String()), done)
+	return c.see(path+with(c.listQuery(), "of", id.String()), done)
 }
 
 // statusWords are the words for what a change of the status does.
@@ -274,8 +281,7 @@ var statusWords = map[desk.ConversationStatus]struct{ done, anyway string }{
 
 // backTo shows the conversation again, in the same view.
 func (c *call) backTo(id desk.ID, done string) error {
-	name, channel, _ := c.inboxView()
-	return c.see("/inbox/"+id.String()+inboxQuery(name, channel), done)
+	return c.see("/inbox/"+id.String()+c.listQuery(), done)
 }
 
 // changed shows what others have done since the member looked, and asks again. Nothing
@@ -297,20 +303,17 @@ func (c *call) changed(ask func(*thread)) error {
 		}
 	} else if saw.Status != "" && t.Status != saw.Status {
 		t.News.Heading = "Nothing was done: it is " + string(t.Status) + " now"
-	} else if n := len(t.Days); n > 0 {
-		last := t.Days[n-1].Messages
-		m := last[len(last)-1]
-		t.News.Heading = "Nothing was done: " + apart(t.Person.Name) + " wrote meanwhile"
-		if m.Ours {
+	} else if t.SeenMessage != "" {
+		t.News.Heading, t.News.Text = "Nothing was done: "+apart(t.Person.Name)+" wrote meanwhile", t.Newest.Text
+		if t.Newest.Ours {
 			t.News.Heading = "Nothing was done: a message was sent meanwhile"
-		}
-		for _, part := range m.Text {
-			t.News.Text += part.Text
 		}
 	}
 	t.News.Fields = []hiddenField{{"seen_message", t.SeenMessage}, {"seen_assignee", t.SeenAssignee}, {"seen_status", string(t.Status)}}
 	ask(t)
-	return c.render(http.StatusConflict, "conversation", view{Title: t.Person.Name, Data: t, Form: &form{}})
+	v := t.view()
+	v.Form = &form{}
+	return c.render(http.StatusConflict, "conversation", v)
 }
 
 // refused shows the conversation with the reason why an action on it was refused.
@@ -323,5 +326,5 @@ func (c *call) refused(err error) error {
 	if readErr != nil {
 		return readErr
 	}
-	return c.again("conversation", view{Title: t.Person.Name, Data: t}, err)
+	return c.again("conversation", t.view(), err)
 }

@@ -21,7 +21,9 @@
 //	home.go          /: the inbox, or what to run first
 //	inbox.go         the inbox: its views and the list of conversations
 //	conversation.go  a conversation: its messages, who holds it, its status
-//	message.go       the messages of a conversation, as bubbles
+//	message.go       the messages of a conversation, as bubbles, and the notes between them
+//	media.go         files: how messages show them, and their bytes
+//	note.go          the notes of a conversation: adding, deleting
 //	composer.go      the form below a conversation: replies, the window, saved replies; writing as the customer
 //	upload.go        a form that has a file
 //	templates.go     the templates of a channel: state, preview, what fills their variables

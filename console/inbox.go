@@ -1,15 +1,24 @@
 package console
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 
+	"parley/app"
 	"parley/desk"
 )
 
-// pageRows is how many rows a list of the console shows.
-const pageRows = 50
+// pageRows is how many rows a list of the console shows. Beside an open conversation, the
+// inbox shows those around it.
+const (
+	pageRows   = 50
+	besideRows = 30
+)
+
+// rowText is how many characters of the newest message a row has: no more are seen.
+const rowText = 80
 
 // The views of the inbox. A member's id is a view too: what that member holds.
 const (
@@ -24,9 +33,13 @@ const (
 type listing struct {
 	Views       []tab
 	More        []tab
-	Other       string // the name of the view, if it is one of More
+	Sorts       []tab
+	Waiting     string        // how many of the member's own wait; "" for none
+	Query       []hiddenField // what the URL says of the list
+	Other       string        // the name of the view, if it is one of More
 	Rows        []conversationRow
 	First, Next string
+	Whole       string // the list, if only a part of it is shown
 	Empty       nothing
 }
 
@@ -43,7 +56,10 @@ type conversationRow struct {
 	ID            desk.ID
 	Href          string
 	Name, Preview string
-	At            moment
+	At            moment // of the newest message; or since when somebody waits
+	Waits         bool
+	Unread        string // how many messages nobody has read; "" for none
+	Left          string // of the window in which they can be answered freely
 	Holder        string
 	Here          bool
 }
@@ -56,7 +72,7 @@ func (s *Server) inbox(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.show("inbox", view{Title: "Inbox", Data: struct{ List listing }{list}})
+	return c.show("inbox", view{Title: "Inbox", Live: true, Waiting: list.Waiting, Data: struct{ List listing }{list}})
 }
 
 // inboxView reads the view and the channel that the URL names. An unknown view is mine.
@@ -66,7 +82,7 @@ func (c *call) inboxView() (name string, channel desk.ID, f desk.ConversationFil
 	if c.p.Settings.Channel(channel) == nil {
 		channel = desk.ID{}
 	}
-	f.Channel = channel
+	f.Channel, f.Longest, f.Unread = channel, c.query("order") == "waiting", c.query("unread") == "true"
 	switch name {
 	case viewUnassigned:
 		f.Status, f.Unassigned = desk.StatusOpen, true
@@ -87,14 +103,26 @@ func (c *call) inboxView() (name string, channel desk.ID, f desk.ConversationFil
 	return name, channel, f
 }
 
+// listQuery is the query of the URLs of the view that the URL names.
+func (c *call) listQuery() string {
+	name, channel, f := c.inboxView()
+	return inboxQuery(name, channel, f.Longest, f.Unread)
+}
+
 // inboxQuery is the query of the URLs of a view.
-func inboxQuery(name string, channel desk.ID) string {
+func inboxQuery(name string, channel desk.ID, longest, unread bool) string {
 	q := url.Values{}
 	if name != viewMine {
 		q.Set("view", name)
 	}
 	if !channel.IsZero() {
 		q.Set("channel", channel.String())
+	}
+	if longest {
+		q.Set("order", "waiting")
+	}
+	if unread {
+		q.Set("unread", "true")
 	}
 	if len(q) == 0 {
 		return ""
@@ -110,27 +138,43 @@ func (c *call) listing(open desk.ID) (l listing, err error) {
 	if err != nil {
 		return l, err
 	}
-	l.views(c, name, channel, counts.Held, counts.Unassigned, counts.Open)
-	query := inboxQuery(name, channel)
+	if counts.Waiting > 0 {
+		l.Waiting = upTo99(counts.Waiting)
+	}
+	l.views(c, name, channel, f, counts)
+	query := c.listQuery()
+	values, _ := url.ParseQuery(strings.TrimPrefix(query, "?")) // which was made here
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		l.Query = append(l.Query, hiddenField{name, values.Get(name)})
+	}
 	after := c.query("after")
-	page, next, err := c.s.app.Conversations(c.r.Context(), c.p, f, after, pageRows)
+	page, next, err := c.s.app.Inbox(c.r.Context(), c.p, f, after, pageRows)
 	if desk.IsType(err, desk.InvalidRequest) { // a place in another view's list
 		after = ""
-		page, next, err = c.s.app.Conversations(c.r.Context(), c.p, f, "", pageRows)
+		page, next, err = c.s.app.Inbox(c.r.Context(), c.p, f, "", pageRows)
 	}
 	if err != nil {
 		return l, err
 	}
-	if l.Rows, err = c.conversationRows(page, name, query, open); err != nil {
-		return l, err
-	}
+	l.Rows = c.conversationRows(page, name, query, open)
 	if after != "" {
 		l.First = "/inbox" + query
 	}
 	if next != "" {
 		l.Next = "/inbox" + with(query, "after", next)
 	}
+	if !open.IsZero() && len(l.Rows) > besideRows {
+		at := max(0, slices.IndexFunc(l.Rows, func(r conversationRow) bool { return r.Here }))
+		from := min(max(0, at-besideRows/2), len(l.Rows)-besideRows)
+		l.Rows, l.Next, l.Whole = l.Rows[from:from+besideRows], "", "/inbox"+query
+	}
 	l.Empty = emptyView(name, counts.Unassigned)
+	switch plain := "/inbox" + inboxQuery(name, channel, false, false); {
+	case f.Unread:
+		l.Empty = nothing{"Nothing unread", "What customers write will be here until somebody has read it.", plain, "See all of this view"}
+	case f.Longest:
+		l.Empty = nothing{"Nobody waits", "Customers who wrote, and got no answer yet, will be here.", plain, "See all of this view"}
+	}
 	return l, nil
 }
 
@@ -143,23 +187,33 @@ func with(path, name, value string) string {
 	return path + mark + name + "=" + url.QueryEscape(value)
 }
 
-func (c *call) conversationRows(page []*desk.Conversation, view, query string, open desk.ID) ([]conversationRow, error) {
-	ids := make([]desk.ID, len(page))
-	for i, v := range page {
-		ids[i] = v.ContactID
-	}
-	people, err := c.s.app.ContactsByID(c.r.Context(), c.p, ids)
-	if err != nil {
-		return nil, err
-	}
+func (c *call) conversationRows(page []app.InboxItem, view, query string, open desk.ID) []conversationRow {
+	now := desk.TimeOf(c.now)
 	rows := make([]conversationRow, len(page))
-	for i, v := range page {
-		rows[i] = conversationRow{
-			ID: v.ID, Href: "/inbox/" + v.ID.String() + query, Name: nameOf(people[v.ContactID]), Preview: plain(v.Preview),
+	for i, item := range page {
+		v, talk := item.Conversation, item.State.Talk
+		r := conversationRow{
+			ID: v.ID, Href: "/inbox/" + v.ID.String() + query, Name: nameOf(item.Contact), Preview: beginning(plain(v.Preview), rowText),
 			At: c.when(v.LastMessageAt), Holder: c.holderOf(v, view), Here: v.ID == open,
 		}
+		if talk.Unread > 0 {
+			r.Unread = upTo99(talk.Unread)
+		}
+		if v.Status == desk.StatusOpen {
+			if talk.WaitingSince > 0 {
+				r.Waits, r.At = true, c.when(talk.WaitingSince)
+				r.At.Text = "waiting " + span(now-talk.WaitingSince)
+			}
+			switch {
+			case item.State.Window.Open:
+				r.Left = span(item.State.Window.ClosesAt-now) + " left"
+			case r.Waits:
+				r.Left = "window closed"
+			}
+		}
+		rows[i] = r
 	}
-	return rows, nil
+	return rows
 }
 
 // holderOf says who holds a conversation, in the list of a view; "" for nobody, and in the
@@ -185,15 +239,23 @@ func (c *call) memberName(id desk.ID) string {
 	return ""
 }
 
-func (l *listing) views(c *call, here string, channel desk.ID, mine, unassigned, open int) {
+func (l *listing) views(c *call, here string, channel desk.ID, f desk.ConversationFilter, counts desk.ConversationCounts) {
 	link := func(name, label string, n int) tab {
-		t := tab{Label: label, Href: "/inbox" + inboxQuery(name, channel), Here: name == here}
+		t := tab{Label: label, Href: "/inbox" + inboxQuery(name, channel, f.Longest, f.Unread), Here: name == here}
 		if n > 0 {
 			t.Count = upTo99(n)
 		}
 		return t
 	}
-	l.Views = []tab{link(viewMine, "Mine", mine), link(viewUnassigned, "Unassigned", unassigned), link(viewOpen, "All open", open)}
+	l.Views = []tab{link(viewMine, "Mine", counts.Held), link(viewUnassigned, "Unassigned", counts.Unassigned), link(viewOpen, "All open", counts.Open)}
+	l.Sorts = []tab{
+		{Label: "Newest", Href: "/inbox" + inboxQuery(here, channel, false, f.Unread), Here: !f.Longest},
+		{Label: "Longest waiting", Href: "/inbox" + inboxQuery(here, channel, true, f.Unread), Here: f.Longest},
+		{Label: "Unread", Href: "/inbox" + inboxQuery(here, channel, f.Longest, !f.Unread), Here: f.Unread},
+	}
+	if here == viewMine {
+		l.Sorts[1].Count = l.Waiting
+	}
 	l.More = []tab{link(viewClosed, "Closed", 0), link(viewArchived, "Archived", 0)}
 	heading := "Held by"
 	for _, m := range c.p.Settings.Members() {
@@ -208,9 +270,9 @@ func (l *listing) views(c *call, here string, channel desk.ID, mine, unassigned,
 		l.Other = l.More[i].Label
 	}
 	if channels := c.p.Settings.Channels(); len(channels) > 1 {
-		l.More = append(l.More, tab{Heading: "Channel", Label: "All channels", Href: "/inbox" + inboxQuery(here, desk.ID{}), Here: channel.IsZero()})
+		l.More = append(l.More, tab{Heading: "Channel", Label: "All channels", Href: "/inbox" + inboxQuery(here, desk.ID{}, f.Longest, f.Unread), Here: channel.IsZero()})
 		for _, v := range channels {
-			l.More = append(l.More, tab{Label: channelName(v, true), Href: "/inbox" + inboxQuery(here, v.ID), Here: v.ID == channel})
+			l.More = append(l.More, tab{Label: channelName(v, true), Href: "/inbox" + inboxQuery(here, v.ID, f.Longest, f.Unread), Here: v.ID == channel})
 		}
 	}
 }

@@ -1,30 +1,72 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"parley/desk"
 )
 
-// A dayOfMessages are the messages of one day.
+// A dayOfMessages are the messages and notes of one day.
 type dayOfMessages struct {
 	ID, Label string
 	Messages  []bubble
 }
 
-// A bubble is one message.
+// A bubble is one message; or a note, or a line about a reaction to a message of another
+// page.
 type bubble struct {
-	ID      desk.ID
-	Ours    bool
-	Text    []run
-	At      moment
-	Track   *track
-	Failure *failure
+	ID        desk.ID
+	Note      *note
+	Line      string // about a reaction
+	Ours      bool
+	Author    string
+	Again     bool // the one before is by the same author, so the name is left out
+	Quote     *quotation
+	File      *file
+	Place     *place
+	Chosen    bool // it is a tap on a button
+	Text      []run
+	Buttons   []string
+	Reactions []reaction
+	At        moment
+	Track     *track
+	Failure   *failure
+	Quotable  bool
 }
 
+// A note is what the team wrote down: no message, and shown apart from them.
+type note struct {
+	ID     desk.ID
+	Author string
+	Text   []run
+	At     moment
+	Delete string // "": the member may not
+}
+
+// A quotation is the beginning of the message that another one answers.
+type quotation struct {
+	Author, Text string
+	Href         string // "": it is not on this page, nor on the one before
+}
+
+// A reaction is an emoji on a message.
+type reaction struct{ Emoji, By string }
+
+// A latest is what a page says of the newest message.
+type latest struct {
+	Ours bool
+	Text string
+}
+
+// A place is a location that somebody sent.
+type place struct{ Name, Address, Coordinates, Href string }
+
 // A failure is why a message did not arrive.
-type failure struct{ Title, Fix, Again string }
+type failure struct{ Title, Fix, Again, Button string }
 
 // A track shows how far a message got: joined dots, always with the word.
 type track struct {
@@ -38,16 +80,24 @@ type dot struct {
 	On bool
 }
 
-// threadRows is how many messages a conversation's page shows: with the list beside them,
-// it stays small.
-const threadRows = 40
+const (
+	// threadRows is how many messages a conversation's page shows, and threadText how many
+	// bytes of text: with the list beside them, it stays small.
+	threadRows = 30
+	threadText = 12 << 10
+
+	// threadNotes is how many of the notes written beside these messages it shows, and
+	// threadNoteText how many bytes of them. A page of their own has them all.
+	threadNotes    = 20
+	threadNoteText = 6 << 10
+)
 
 func (c *call) readMessages(t *thread) error {
 	before := c.query("before")
 	if c.r.Method == http.MethodPost { // what it answers is about the newest
 		before = ""
 	}
-	page, next, err := c.s.app.Messages(c.r.Context(), c.p, t.ID, before, threadRows)
+	page, next, err := c.messages(t.ID, before)
 	if err != nil {
 		return err
 	}
@@ -60,31 +110,244 @@ func (c *call) readMessages(t *thread) error {
 	}
 	if len(newest) > 0 {
 		t.SeenMessage = newest[0].ID.String()
+		t.Newest = latest{Ours: newest[0].Direction == desk.Outbound, Text: plain(newest[0].Text)}
 	}
 	if next != "" {
 		t.Earlier = "/inbox/" + t.ID.String() + with(t.Query, "before", next)
 	}
-	for i := len(page) - 1; i >= 0; i-- {
-		m := page[i]
-		label := c.day(m.TS)
-		if n := len(t.Days); n == 0 || t.Days[n-1].Label != label {
-			t.Days = append(t.Days, dayOfMessages{ID: time.UnixMilli(int64(m.TS)).In(c.zone).Format(time.DateOnly), Label: label})
-		}
-		day := &t.Days[len(t.Days)-1]
-		day.Messages = append(day.Messages, c.bubble(m, t.Person.ID))
+	earlier, err := c.quotedEarlier(t.ID, page, next)
+	if err != nil {
+		return err
 	}
+	notes, missing, err := c.s.app.NotesBeside(c.r.Context(), c.p, t.ID, before, page, next != "", threadNotes)
+	if err != nil {
+		return err
+	}
+	for i, size := 0, 0; i < len(notes); i++ {
+		if size += len(notes[i].Text); size > threadNoteText && i > 0 {
+			notes, missing = notes[:i], true
+		}
+	}
+	t.MoreNotes = missing
+	c.line(t, page, earlier, notes)
 	return nil
 }
 
-func (c *call) bubble(m *desk.Message, contact desk.ID) bubble {
-	b := bubble{ID: m.ID, Ours: m.Direction == desk.Outbound, Text: runs(m.Text), At: c.clock(m.TS)}
+// messages reads a page of messages, shorter if they are long.
+func (c *call) messages(id desk.ID, before string) ([]*desk.Message, string, error) {
+	page, next, err := c.s.app.Messages(c.r.Context(), c.p, id, before, threadRows)
+	size := 0
+	for i, m := range page {
+		if size += len(m.Text); size > threadText && i > 0 {
+			return c.s.app.Messages(c.r.Context(), c.p, id, before, i)
+		}
+	}
+	return page, next, err
+}
+
+// quotedEarlier reads the page before one if a message there is quoted here.
+func (c *call) quotedEarlier(id desk.ID, page []*desk.Message, next string) (earlier []*desk.Message, err error) {
+	here := map[desk.ID]bool{}
+	for _, m := range page {
+		here[m.ID] = true
+	}
+	if next != "" && slices.ContainsFunc(page, func(m *desk.Message) bool { return !m.ReplyTo.IsZero() && !here[m.ReplyTo] }) {
+		earlier, _, err = c.messages(id, next)
+	}
+	return earlier, err
+}
+
+// line puts messages and notes, which are newest first, into one line of time.
+func (c *call) line(t *thread, page, earlier []*desk.Message, notes []*desk.Note) {
+	known := map[desk.ID]quotation{}
+	for _, m := range earlier {
+		known[m.ID] = c.quote(t, m, t.Earlier+"#m-"+m.ID.String())
+	}
+	on := map[desk.ID]bool{}
+	for _, m := range page {
+		known[m.ID] = c.quote(t, m, "#m-"+m.ID.String())
+		on[m.ID] = m.Kind != desk.KindReaction
+	}
+	reactions := map[desk.ID][]reaction{}
+	for _, m := range slices.Backward(page) {
+		if m.Kind == desk.KindReaction && on[m.ReplyTo] {
+			reactions[m.ReplyTo] = reacted(reactions[m.ReplyTo], reaction{emojiOf(m), c.authorOf(t, m)})
+		}
+	}
+	add := func(at desk.Time, b bubble) {
+		label := c.day(at)
+		if n := len(t.Days); n == 0 || t.Days[n-1].Label != label {
+			t.Days = append(t.Days, dayOfMessages{ID: time.UnixMilli(int64(at)).In(c.zone).Format(time.DateOnly), Label: label})
+		}
+		day := &t.Days[len(t.Days)-1]
+		if n := len(day.Messages); n > 0 {
+			last := day.Messages[n-1]
+			b.Again = last.Note == nil && last.Line == "" && b.Author == last.Author && b.Ours == last.Ours
+		}
+		day.Messages = append(day.Messages, b)
+	}
+	addNotes := func(until desk.Time) {
+		for n := len(notes); n > 0 && notes[n-1].CreatedAt < until; n-- {
+			add(notes[n-1].CreatedAt, c.noteOf(t, notes[n-1]))
+			notes = notes[:n-1]
+		}
+	}
+	for _, m := range slices.Backward(page) {
+		if m.Kind == desk.KindReaction && on[m.ReplyTo] {
+			continue
+		}
+		addNotes(m.TS)
+		b := c.bubble(t, m)
+		b.Reactions = reactions[m.ID]
+		if q, ok := known[m.ReplyTo]; ok {
+			b.Quote = &q
+		} else if !m.ReplyTo.IsZero() {
+			b.Quote = &quotation{Text: "An earlier message"}
+		}
+		if m.Kind == desk.KindReaction {
+			if b.Quote != nil && b.Quote.Href == "" {
+				b.Quote.Text = "an earlier message"
+			}
+			b = bubble{ID: m.ID, At: b.At, Line: c.reactionLine(t, m), Quote: b.Quote}
+		}
+		add(m.TS, b)
+	}
+	addNotes(endOfTime)
+}
+
+// endOfTime is after all times.
+const endOfTime = desk.Time(1<<63 - 1)
+
+// reacted is a list of reactions after one more: each person has one, and an empty one
+// takes it back.
+func reacted(list []reaction, r reaction) []reaction {
+	list = slices.DeleteFunc(list, func(other reaction) bool { return other.By == r.By })
+	if r.Emoji != "" {
+		list = append(list, r)
+	}
+	return list
+}
+
+func emojiOf(m *desk.Message) string {
+	if m.Content == nil || m.Content.Reaction == nil {
+		return ""
+	}
+	return m.Content.Reaction.Emoji
+}
+
+// reactionLine tells of a reaction to a message of another page.
+func (c *call) reactionLine(t *thread, m *desk.Message) string {
+	who := apart(c.authorOf(t, m))
+	if emoji := emojiOf(m); emoji != "" {
+		return who + " reacted " + emoji + " to"
+	}
+	return who + " took back a reaction to"
+}
+
+func (c *call) quote(t *thread, m *desk.Message, href string) quotation {
+	return quotation{Author: c.authorOf(t, m), Text: excerpt(plain(m.Text)), Href: href}
+}
+
+// beginning is a text of at most so many characters.
+func beginning(text string, most int) string {
+	if len(text) > most {
+		if list := []rune(text); len(list) > most {
+			return string(list[:most]) + "…"
+		}
+	}
+	return text
+}
+
+func (c *call) noteOf(t *thread, n *desk.Note) bubble {
+	b := bubble{Note: &note{ID: n.ID, Author: c.author(n.Author), Text: runs(n.Text), At: c.clock(n.CreatedAt)}}
+	if t.MayChange {
+		b.Note.Delete = notePath(t.ID, n.ID, t.Query)
+	}
+	return b
+}
+
+func (c *call) bubble(t *thread, m *desk.Message) bubble {
+	b := bubble{ID: m.ID, Ours: m.Direction == desk.Outbound, Author: c.authorOf(t, m), At: c.clock(m.TS), Chosen: m.Kind == desk.KindChoice}
+	text := m.Text
+	if !m.Media.IsZero() {
+		b.File = fileOf(m)
+		text = caption(m)
+		if b.File.Show == "image" && text != "" {
+			b.File.Name = plain(text)
+		}
+	}
+	if v := m.Content; v != nil {
+		for _, button := range v.Buttons {
+			b.Buttons = append(b.Buttons, button.Title)
+		}
+		if v.Location != nil {
+			b.Place, text = placeOf(v.Location), ""
+		}
+	}
+	b.Text = runs(text)
+	b.Quotable = m.ExternalID != "" && m.Delivery != desk.Failed && t.MaySend && t.Status == desk.StatusOpen
 	if b.Ours {
 		b.Track = trackOf(m.Delivery)
 		if m.Failure != nil && m.Delivery == desk.Failed {
-			b.Failure = &failure{Title: sentence(m.Failure.Title), Fix: sentence(m.Failure.Fix), Again: "/send?contact=" + contact.String() + "&channel=" + m.ChannelID.String()}
+			b.Failure = failureOf(t, m)
 		}
 	}
 	return b
+}
+
+func failureOf(t *thread, m *desk.Message) *failure {
+	f := &failure{Title: sentence(m.Failure.Title), Fix: sentence(m.Failure.Fix)}
+	switch {
+	case m.Failure.ClosesWindow():
+		f.Title = "The window to answer freely was closed."
+		f.Fix = "It is open for a day after the person wrote. Send a template, or wait until they write again."
+		f.Button = "Send a template"
+	case m.Kind == desk.KindTemplate:
+		f.Button = "Send again"
+	}
+	if f.Button != "" && t.MaySend {
+		f.Again = "/send?contact=" + t.Person.ID.String() + "&channel=" + m.ChannelID.String()
+	}
+	return f
+}
+
+// authorOf is who wrote a message, in words.
+func (c *call) authorOf(t *thread, m *desk.Message) string {
+	switch {
+	case m.Direction == desk.Inbound:
+		return t.Person.Name
+	case !m.Author.IsZero():
+		return c.author(m.Author)
+	case m.Kind == desk.KindTemplate: // of an older release
+		return t.Team
+	}
+	return "From the phone app"
+}
+
+// ruleNames are the automatic replies, by their name as an author.
+var ruleNames = map[string]string{"away": "Automatic reply, away", "queued": "Automatic reply, in the queue"}
+
+// author is who wrote a message of ours or a note, in words.
+func (c *call) author(a desk.Author) string {
+	if a.ID == c.p.Actor.ID {
+		return "You"
+	}
+	switch a = c.p.Settings.Named(a); a.Type {
+	case desk.AuthorRule:
+		return cmp.Or(ruleNames[a.Name], "Automatic reply")
+	case desk.AuthorKey:
+		return cmp.Or(a.Name, "a key that is gone") + " (key)"
+	}
+	return cmp.Or(a.Name, "A former member")
+}
+
+func placeOf(l *desk.Location) *place {
+	at := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	lat, long := at(l.Latitude), at(l.Longitude)
+	return &place{
+		Name: l.Name, Address: l.Address, Coordinates: lat + ", " + long,
+		Href: "https://www.openstreetmap.org/?mlat=" + lat + "&mlon=" + long + "#map=16/" + lat + "/" + long,
+	}
 }
 
 // trackWords are the deliveries in the order in which a message reaches them.

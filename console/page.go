@@ -196,6 +196,9 @@ type view struct {
 	Title string // of the window and, on most pages, the heading
 	Data  any
 	Form  *form
+
+	Live    bool   // the title is renewed, too
+	Waiting string // how many conversations of the member's own wait, for the title; "" for none
 }
 
 // A page is what a template gets: the view, and what surrounds it.
@@ -328,7 +331,7 @@ func (c *call) reply(status int, body []byte) error {
 var templates embed.FS
 
 // partsOf are the pages whose template is in several files.
-var partsOf = map[string][]string{"conversation": {"composer", "message"}}
+var partsOf = map[string][]string{"conversation": {"composer", "message"}, "notes": {"message"}}
 
 // template returns a page's template, parsed at its first use.
 func (s *Server) template(name string) (*template.Template, error) {

@@ -68,7 +68,17 @@ func (w *world) records() map[string]string {
 	if err != nil || len(attempts) != 1 {
 		w.t.Fatal(attempts, err)
 	}
+	operator, err := w.app.Operator(ctx, w.ws)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	note, err := w.app.AddNote(ctx, operator, conversation.ID, "Secret note", desk.Field[string]{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	return map[string]string{
+		"{note}":                     note.ID.String(),
+		"/media/{id}":                w.uploads("secret.png", "", "Secret words").ID.String(),
 		"/sign-in/{token}":           "nonsense",
 		"/inbox/{id}":                conversation.ID.String(),
 		"/contacts/{id}":             conversation.ContactID.String(),

@@ -71,6 +71,18 @@ func (c *call) clock(t desk.Time) moment {
 	return m
 }
 
+// span writes a length of time: 12 min, 3 h, 2 d.
+func span(d desk.Time) string {
+	const minute, hour = 60_000, 60 * 60_000
+	switch {
+	case d < hour:
+		return strconv.FormatInt(int64(max(d/minute, 1)), 10) + " min"
+	case d < 48*hour:
+		return strconv.FormatInt(int64(d/hour), 10) + " h"
+	}
+	return strconv.FormatInt(int64(d/(24*hour)), 10) + " d"
+}
+
 // day names the day of a time: Today, Yesterday, Tuesday 3 March.
 func (c *call) day(t desk.Time) string {
 	at, now := time.UnixMilli(int64(t)).In(c.zone), c.now.In(c.zone)

@@ -34,6 +34,7 @@ type crowd struct {
 	contacts      []desk.ID
 	conversations []desk.ID
 	long          desk.ID // a conversation of many messages
+	noted         desk.ID // a conversation of many notes
 	friend        desk.ID // a contact of many conversations
 }
 
@@ -69,6 +70,12 @@ func TestPageTimes(t *testing.T) {
 		add("inbox "+name+", channel of most", path+"&channel="+w.channels[0].String())
 		add("inbox "+name+", channel of few", path+small)
 		add("inbox "+name+", channel of none", path+none)
+		add("inbox "+name+", longest waiting", path+"&order=waiting")
+		add("inbox "+name+", longest waiting, deep", w.deep(v, path+"&order=waiting", 20))
+		add("inbox "+name+", longest waiting, channel of few", path+small+"&order=waiting")
+		add("inbox "+name+", longest waiting, unread", path+"&order=waiting&unread=true")
+		add("inbox "+name+", unread", path+"&unread=true")
+		add("inbox "+name+", unread, channel of few", path+small+"&unread=true")
 	}
 	some := func(of []desk.ID, format string) (paths []string) {
 		for range rounds {
@@ -78,6 +85,9 @@ func TestPageTimes(t *testing.T) {
 	}
 	add("conversation", some(w.conversations, "/inbox/%s?view=open")...)
 	add("conversation of many messages", "/inbox/"+w.long.String())
+	add("conversation of many messages beside a full list", "/inbox/"+w.long.String()+"?view=open&order=waiting&channel="+w.channels[0].String())
+	add("conversation of many notes", "/inbox/"+w.noted.String())
+	add("notes", "/inbox/"+w.noted.String()+"/notes")
 	add("conversation of many messages, deep", w.deep(v, "/inbox/"+w.long.String(), 5))
 	add("conversation beside the list of a channel of few", some(w.conversations, "/inbox/%s?view=unassigned"+small)...)
 	add("contacts", "/contacts")
@@ -192,6 +202,11 @@ func (w *crowd) fill() {
 	for range 4 {
 		w.keep([]*desk.Conversation{w.conversationOf(open/2, false)}, 250)
 	}
+	w.noted = w.conversations[open/3]
+	for n := range 300 {
+		_, err := w.app.AddNote(w.t.Context(), w.operator(), w.noted, fmt.Sprintf("Called about the order. Wants it before the weekend, or else the money back. (%d)", n), desk.Field[string]{})
+		w.check(err)
+	}
 	w.friend = w.contacts[1]
 	for n := range 100 {
 		c := w.conversationOf(open+n%(open/2), true)
@@ -241,7 +256,8 @@ func (w *crowd) addContacts(from, n int) {
 }
 
 // conversationOf is the n-th conversation: some are unassigned, one in a thousand is on the
-// small channel.
+// small channel. In a tenth, somebody of the team has answered; those of Tomás wait for
+// nothing.
 func (w *crowd) conversationOf(n int, ended bool) *desk.Conversation {
 	c := &desk.Conversation{ID: w.newID(), ChannelID: w.channels[0], ContactID: w.contacts[n*6%len(w.contacts)], Status: desk.StatusOpen, CreatedAt: desk.TimeOf(w.server.now())}
 	if n < len(w.conversations) {
@@ -276,6 +292,9 @@ func (w *crowd) keep(list []*desk.Conversation, messages int) {
 				}
 				m.ExternalID = m.ID.String()
 				c.Note(m)
+				if c.Talk.Hear(m); c.AssignedMember == w.tomas.ID || len(all)%20 == 0 {
+					c.Talk.WaitingSince, c.Talk.Unread = 0, 0
+				}
 				all = append(all, m)
 				events = append(events, desk.Event{Type: desk.MessageReceived, Subject: m.ID, Conversation: c.ID, Contact: c.ContactID, TS: at, Actor: by, At: at})
 			}
@@ -283,6 +302,12 @@ func (w *crowd) keep(list []*desk.Conversation, messages int) {
 		}
 		if err := tx.PutConversation(list...); err != nil {
 			return err
+		}
+		for _, c := range list {
+			at := desk.Window{OpenedAt: c.LastMessageAt, Number: "34600000000"}
+			if err := tx.PutWindow(c.ChannelID, c.ContactID, at); err != nil {
+				return err
+			}
 		}
 		for _, m := range all {
 			if err := tx.PutMessage(m); err != nil {

@@ -147,6 +147,7 @@ var toasts = map[string]string{
 	"opened":          "Open again.",
 	"archived":        "Archived.",
 	"written":         "The customer has written.",
+	"noted":           "The note is added.",
 	"saved":           "Saved.",
 
 	"added":              "Added.",
@@ -167,6 +168,8 @@ var toasts = map[string]string{
 	"deleted":    "Deleted.",
 	"turned-on":  "Turned on.",
 	"turned-off": "Turned off.",
+
+	"note-deleted": "The note is deleted.",
 
 	"replaying":    "It goes on from there.",
 	"redelivering": "It is being delivered again.",

@@ -181,7 +181,10 @@ func (f ConversationFilter) MostLooked() int { return cmp.Or(f.Looked, MaxLooked
 const MaxCount = 100
 
 // ConversationCounts are numbers of open conversations, each up to MaxCount.
-type ConversationCounts struct{ Held, Unassigned, Open int }
+type ConversationCounts struct {
+	Held, Unassigned, Open int
+	Waiting                int // of those held: in how many somebody waits
+}
 
 // Passes tells whether a conversation matches the filter.
 func (f ConversationFilter) Passes(c *Conversation) bool {

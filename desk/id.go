@@ -44,6 +44,16 @@ func (id ID) IsZero() bool { return id == ID{} }
 // Compare orders ids: newer ones are greater.
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
+// Next is the smallest id that is greater; the zero ID if there is none.
+func (id ID) Next() ID {
+	for i := len(id) - 1; i >= 0; i-- {
+		if id[i]++; id[i] != 0 {
+			break
+		}
+	}
+	return id
+}
+
 // String returns the 36-character lower-case form.
 func (id ID) String() string { return string(id.Append(make([]byte, 0, 36))) }
 

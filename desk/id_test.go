@@ -92,3 +92,15 @@ func FuzzParseID(f *testing.F) {
 		}
 	})
 }
+
+func TestNext(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[desk.ID]desk.ID{
+		{15: 1}: {15: 2}, {14: 1, 15: 0xff}: {14: 2},
+		desk.ID(bytes.Repeat([]byte{0xff}, 16)): {},
+	} {
+		if got := id.Next(); got != want {
+			t.Errorf("after %s: %s, want %s", id, got, want)
+		}
+	}
+}

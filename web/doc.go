@@ -7,6 +7,7 @@
 //	conn.go     a connection that ends when a client stops reading
 //	body.go     reading a body, and the memory of a large answer
 //	upload.go   bodies that are read as they come
+//	file.go     answering with the bytes of a file
 //	budget.go   the memory that all large bodies in flight share
 //	metrics.go  counters of requests, and the registry for all others
 //	rate.go     requests a second, by key

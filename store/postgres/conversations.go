@@ -196,10 +196,10 @@ func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.Conversati
 }
 
 // conversationCountsQuery counts open conversations of all channels, or of one. For a
-// member's and the unassigned ones of a channel there is no index, so a bounded number is
-// looked at. Each part is ordered so that only one index will do, see contactsQuery.
+// member's and the unassigned ones of a channel there is no index, nor for those that wait
+// for a member, so a bounded number is looked at. Each part is ordered so that only one index will do, see contactsQuery.
 func conversationCountsQuery(ws, member, channel desk.ID) (string, []any) {
-	args := []any{uuid(ws), orNull(member), string(desk.StatusOpen), desk.MaxCount}
+	args := []any{uuid(ws), orNull(member), string(desk.StatusOpen), desk.MaxCount, desk.MaxMemberLooked}
 	const (
 		from     = ` FROM conversations WHERE workspace_id = $1 AND status = $3`
 		held     = from + ` AND assigned_member_id = $2 ORDER BY assigned_member_id DESC, status DESC, last_message_at DESC, created_at DESC, id DESC`
@@ -207,15 +207,17 @@ func conversationCountsQuery(ws, member, channel desk.ID) (string, []any) {
 		open     = from + ` ORDER BY last_message_at DESC, created_at DESC, id DESC`
 		count    = `(SELECT count(*) FROM (SELECT 1`
 		upTo     = ` LIMIT $4) v)`
-		countOf  = `(SELECT count(*) FROM (SELECT FROM (SELECT channel_id`
+		countOf  = `(SELECT count(*) FROM (SELECT FROM (SELECT channel_id, waiting_since`
 		upToOf   = ` LIMIT $5) v WHERE channel_id = $6 LIMIT $4) v)`
+		waiting  = ` LIMIT $5) v WHERE waiting_since > 0 LIMIT $4) v)`
+		waitOf   = ` LIMIT $5) v WHERE waiting_since > 0 AND channel_id = $6 LIMIT $4) v)`
 		openedOf = from + ` AND channel_id = $6 ORDER BY channel_id DESC, status DESC, last_message_at DESC, created_at DESC, id DESC`
 	)
 	if channel.IsZero() {
-		return `SELECT ` + count + held + upTo + `, ` + count + free + upTo + `, ` + count + open + upTo, args
+		return `SELECT ` + count + held + upTo + `, ` + count + free + upTo + `, ` + count + open + upTo + `, ` + countOf + held + waiting, args
 	}
-	return `SELECT ` + countOf + held + upToOf + `, ` + countOf + free + upToOf + `, ` + count + openedOf + upTo,
-		append(args, desk.MaxMemberLooked, uuid(channel))
+	return `SELECT ` + countOf + held + upToOf + `, ` + countOf + free + upToOf + `, ` + count + openedOf + upTo + `, ` + countOf + held + waitOf,
+		append(args, uuid(channel))
 }
 
 // CountConversations counts open conversations.
@@ -223,7 +225,7 @@ func (s *Store) CountConversations(ctx context.Context, ws, member, channel desk
 	query, args := conversationCountsQuery(ws, member, channel)
 	err = s.read(ctx, func(p *pipe) error {
 		counts, err = one(p, "count conversations", func(row pgx.Row) (n desk.ConversationCounts, err error) {
-			return n, row.Scan(&n.Held, &n.Unassigned, &n.Open)
+			return n, row.Scan(&n.Held, &n.Unassigned, &n.Open, &n.Waiting)
 		}, query, args...)
 		return err
 	})

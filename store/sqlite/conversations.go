@@ -223,8 +223,8 @@ func walk(c conn, rows stmt, whole bool, ws desk.ID, f desk.ConversationFilter, 
 }
 
 // countQuery counts open conversations of all channels, countOfQuery those of one. For a
-// member's and the unassigned ones of a channel there is no index, so a bounded number is
-// looked at.
+// member's and the unassigned ones of a channel there is no index, nor for those that wait
+// for a member, so a bounded number is looked at.
 const (
 	countQuery = `SELECT
 	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_held
@@ -232,7 +232,10 @@ const (
 	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_unassigned
 		WHERE workspace_id = ?1 AND assigned_member_id IS NULL AND status = 'open' LIMIT +?3)),
 	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_recent
-		WHERE workspace_id = ?1 AND status = 'open' LIMIT +?3))`
+		WHERE workspace_id = ?1 AND status = 'open' LIMIT +?3)),
+	(SELECT count(*) FROM (SELECT 1 FROM (SELECT waiting_since FROM conversations INDEXED BY conversations_held
+		WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open'
+		ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT +?5) WHERE waiting_since > 0 LIMIT +?3))`
 	countOfQuery = `SELECT
 	(SELECT count(*) FROM (SELECT 1 FROM (SELECT channel_id FROM conversations INDEXED BY conversations_held
 		WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open'
@@ -241,7 +244,10 @@ const (
 		WHERE workspace_id = ?1 AND assigned_member_id IS NULL AND status = 'open'
 		ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT +?5) WHERE channel_id = ?4 LIMIT +?3)),
 	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_channel
-		WHERE workspace_id = ?1 AND channel_id = ?4 AND status = 'open' LIMIT +?3))`
+		WHERE workspace_id = ?1 AND channel_id = ?4 AND status = 'open' LIMIT +?3)),
+	(SELECT count(*) FROM (SELECT 1 FROM (SELECT waiting_since, channel_id FROM conversations INDEXED BY conversations_held
+		WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open'
+		ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT +?5) WHERE waiting_since > 0 AND channel_id = ?4 LIMIT +?3))`
 )
 
 // CountConversations counts open conversations.
@@ -251,12 +257,9 @@ func (s *Store) CountConversations(ctx context.Context, ws, member, channel desk
 		if !channel.IsZero() {
 			query = countOfQuery
 		}
-		row := c.stmt(query).id(ws).idOrNull(member).int(desk.MaxCount)
-		if !channel.IsZero() {
-			row = row.id(channel).int(desk.MaxMemberLooked)
-		}
+		row := c.stmt(query).id(ws).idOrNull(member).int(desk.MaxCount).idOrNull(channel).int(desk.MaxMemberLooked)
 		counts, err = one("count conversations", row, func(s *stmt) desk.ConversationCounts {
-			return desk.ConversationCounts{Held: int(s.readInt()), Unassigned: int(s.readInt()), Open: int(s.readInt())}
+			return desk.ConversationCounts{Held: int(s.readInt()), Unassigned: int(s.readInt()), Open: int(s.readInt()), Waiting: int(s.readInt())}
 		})
 		return err
 	})

@@ -306,7 +306,7 @@ func TestListsGoByTheirIndexes(t *testing.T) {
 		check(newConversationList(desk.ConversationFilter{Status: status, Contact: most, Unassigned: true}, true).query, "conversations_contact (workspace_id=? AND contact_id=?)")
 	}
 	const walked = "COVERING INDEX conversations_unassigned (workspace_id=? AND status=?)"
-	check(countQuery, "COVERING INDEX conversations_held (workspace_id=? AND assigned_member_id=? AND status=?)", walked, "COVERING INDEX conversations_recent (workspace_id=? AND status=?)")
+	check(countQuery, "USING INDEX conversations_held (workspace_id=? AND assigned_member_id=? AND status=?)", "COVERING INDEX conversations_held (workspace_id=? AND assigned_member_id=? AND status=?)", walked, "COVERING INDEX conversations_recent (workspace_id=? AND status=?)")
 	check(countOfQuery, "COVERING INDEX conversations_held (workspace_id=? AND assigned_member_id=? AND status=?)", walked, "COVERING INDEX conversations_channel (workspace_id=? AND channel_id=? AND status=?)")
 	check(conversationCountQuery, "conversations_contact (workspace_id=? AND contact_id=?)")
 	for _, query := range []string{countQuery, countOfQuery, newConversationList(desk.ConversationFilter{Unassigned: true, Status: desk.StatusOpen}, false).query, newestContactsQuery(false), newestContactsQuery(true), settingsLogQuery, eventLogQuery, messagesQuery, notesQuery, attemptsQuery, inDoubtQuery, dispatchingQuery, phasesQuery, contactsQuery(desk.ContactFilter{}), contactsQuery(desk.ContactFilter{Owner: most})} {

@@ -263,6 +263,9 @@ func conversationCounts(t *testing.T, s app.Store) {
 				if c.Status, c.LastMessageAt = status, at; !holder.IsZero() {
 					c.Assign(holder)
 				}
+				if at != 2 {
+					c.Talk.WaitingSince = at
+				}
 				if err := tx.PutConversation(c); err != nil {
 					return err
 				}
@@ -277,18 +280,18 @@ func conversationCounts(t *testing.T, s app.Store) {
 	put(ws, 7, channels[0], desk.ID{}, desk.StatusClosed, 5)
 	put(ws, 8, channels[1], ada.ID, desk.StatusArchived, 6)
 	put(other, 9, channels[0], ada.ID, desk.StatusOpen, 7)
-	check(ada.ID, desk.ID{}, desk.ConversationCounts{Held: 7, Unassigned: 6, Open: 18})
-	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 6, Open: 14})
+	check(ada.ID, desk.ID{}, desk.ConversationCounts{Held: 7, Unassigned: 6, Open: 18, Waiting: 3})
+	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 6, Open: 14, Waiting: 3})
 	check(ada.ID, channels[1], desk.ConversationCounts{Held: 4, Open: 4})
 	check(bob, channels[1], desk.ConversationCounts{Open: 4})
 	check(desk.ID{}, desk.ID{}, desk.ConversationCounts{Unassigned: 6, Open: 18})
 	put(ws, desk.MaxMemberLooked-6, channels[2], desk.ID{}, desk.StatusOpen, 8)
 	put(ws, desk.MaxCount, channels[2], ada.ID, desk.StatusOpen, 9)
-	check(ada.ID, desk.ID{}, desk.ConversationCounts{Held: desk.MaxCount, Unassigned: desk.MaxCount, Open: desk.MaxCount})
-	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 6, Open: 14})
-	check(ada.ID, channels[2], desk.ConversationCounts{Held: desk.MaxCount, Unassigned: desk.MaxCount, Open: desk.MaxCount})
+	check(ada.ID, desk.ID{}, desk.ConversationCounts{Held: desk.MaxCount, Unassigned: desk.MaxCount, Open: desk.MaxCount, Waiting: desk.MaxCount})
+	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 6, Open: 14, Waiting: 3})
+	check(ada.ID, channels[2], desk.ConversationCounts{Held: desk.MaxCount, Unassigned: desk.MaxCount, Open: desk.MaxCount, Waiting: desk.MaxCount})
 	put(ws, 2, channels[2], desk.ID{}, desk.StatusOpen, 10)
-	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 4, Open: 14})
+	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 4, Open: 14, Waiting: 3})
 }
 
 func messageFieldsSurvive(t *testing.T, s app.Store) {

@@ -1,0 +1,80 @@
+package console
+
+import (
+	"cmp"
+	"strings"
+
+	"parley/desk"
+)
+
+// A file is an attachment.
+type file struct {
+	Show   string // image, sticker, audio, video or document; "": it is not there, see Why
+	Href   string
+	Name   string // what it is called, or what it is
+	Size   string
+	Why    string // what is with it, if it is not there
+	Failed bool
+}
+
+// media answers with the bytes of a file, as the API does.
+func (s *Server) media(c *call) error {
+	m, content, err := s.app.MediaContent(c.r.Context(), c.p, c.id("id"))
+	if err != nil {
+		return err
+	}
+	return c.w.File(m, content)
+}
+
+// caption is the text of a message with a file, without the words in brackets that stand
+// for the file.
+func caption(m *desk.Message) string {
+	if m.Attachment != nil {
+		if rest, ok := strings.CutPrefix(m.Text, "["+string(m.Kind)+": "+m.Attachment.Name+"]"); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	if strings.HasPrefix(m.Text, "[") {
+		if _, rest, ok := strings.Cut(m.Text, "]"); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return m.Text
+}
+
+// fileKinds are the words for files without a name.
+var fileKinds = map[desk.MessageKind]string{desk.KindImage: "Photo", desk.KindVideo: "Video", desk.KindAudio: "Audio", desk.KindSticker: "Sticker", desk.KindDocument: "Document"}
+
+// mediaReasons say why a file could not be fetched.
+var mediaReasons = map[desk.MediaReason]string{
+	desk.MediaGone:     "the provider has it no more",
+	desk.MediaTooLarge: "it is larger than this server takes",
+	desk.MediaProvider: "the provider could not get it from the sender's phone",
+	desk.MediaExpired:  "the provider did not give it out for a week",
+}
+
+func fileOf(m *desk.Message) *file {
+	a := m.Attachment
+	if a == nil { // erased with its record
+		a = &desk.Media{Kind: m.Kind, Status: desk.MediaDeleted}
+	}
+	what := cmp.Or(fileKinds[a.Kind], "File")
+	f := &file{Name: cmp.Or(a.Name, what)}
+	switch a.Status {
+	case desk.MediaReady:
+		f.Show, f.Href, f.Size = string(a.Kind), "/media/"+a.ID.String(), bytesOf(a.Size)
+		if fileKinds[a.Kind] == "" {
+			f.Show = string(desk.KindDocument)
+		}
+	case desk.MediaPending:
+		f.Why = what + " on its way"
+	case desk.MediaDeleted:
+		f.Why = what + " deleted"
+	default:
+		f.Failed, f.Why = true, what+" could not be fetched"
+		if reason := mediaReasons[a.Reason]; reason != "" {
+			f.Why += ": " + reason
+		}
+	}
+	return f
+}

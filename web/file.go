@@ -1,0 +1,128 @@
+package web
+
+import (
+	"encoding/hex"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/desk"
+)
+
+// TransferTime is how long an upload or a download may take. A download that stands still
+// ends like any answer.
+const TransferTime = 10 * time.Minute
+
+// maxRanges is how many ranges of a file a request may ask for; for more it gets all.
+const maxRanges = 16
+
+// File answers with the bytes of a file, or with the part that the request asks for, and
+// closes the content. No browser runs anything in them: the type is one of a few, and the
+// headers forbid the rest.
+func (w *Response) File(m *desk.Media, content io.ReadSeekCloser) (err error) {
+	defer func() { err = errors.Join(err, content.Close()) }()
+	if err := w.Patient(); err != nil {
+		return err
+	}
+	fileHeaders(w.Header(), m)
+	boundRanges(w.request.Header, m.Size)
+	http.ServeContent(&bare{ResponseWriter: w}, w.request, "", time.Time{}, &timed{content, time.Now().Add(TransferTime)})
+	return nil
+}
+
+// boundRanges removes very many ranges, each of which may read a part of the file again, as
+// RFC 9110 §14.2 allows; and ranges of the last 0 bytes, which net/http answers with nothing
+// instead of refusing them.
+func boundRanges(h http.Header, size int64) {
+	text := h.Get("Range")
+	unit, list, ok := strings.Cut(text, "=")
+	if !ok {
+		return
+	}
+	ranges := strings.Split(list, ",")
+	if len(ranges) > maxRanges {
+		h.Del("Range")
+		return
+	}
+	some := slices.DeleteFunc(ranges, func(one string) bool {
+		n, suffix := strings.CutPrefix(strings.TrimSpace(one), "-")
+		return suffix && n != "" && strings.Trim(n, "0") == ""
+	})
+	switch {
+	case len(some) == 0:
+		h.Set("Range", unit+"="+strconv.FormatInt(size, 10)+"-") // which is beyond the end
+	case len(some) < len(ranges):
+		h.Set("Range", unit+"="+strings.Join(some, ","))
+	}
+}
+
+func fileHeaders(h http.Header, m *desk.Media) {
+	kind := m.MIME
+	if kind == "text/plain" {
+		kind += "; charset=utf-8"
+	}
+	disposition := "attachment"
+	switch m.Kind {
+	case desk.KindImage, desk.KindSticker, desk.KindAudio, desk.KindVideo:
+		disposition = "inline"
+	}
+	if m.Name != "" {
+		disposition = mime.FormatMediaType(disposition, map[string]string{"filename": m.Name})
+	}
+	for name, value := range map[string]string{
+		"Content-Type":                 kind,
+		"Content-Disposition":          disposition,
+		"Etag":                         `"` + hex.EncodeToString(m.SHA256) + `"`,
+		"X-Content-Type-Options":       "nosniff",
+		"Content-Security-Policy":      "default-src 'none'; sandbox",
+		"Cross-Origin-Resource-Policy": "same-origin",
+		"Cache-Control":                "private, no-cache",
+	} {
+		h[name] = []string{value}
+	}
+}
+
+// bare answers a range that can't be had without a body.
+type bare struct {
+	http.ResponseWriter
+	none bool
+}
+
+// WriteHeader begins the answer.
+func (w *bare) WriteHeader(status int) {
+	if w.none = status == http.StatusRequestedRangeNotSatisfiable; w.none {
+		h := w.Header()
+		delete(h, "Content-Type")
+		h["Content-Length"] = []string{"0"}
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the answer.
+func (w *bare) Write(b []byte) (int, error) {
+	if w.none {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// timed is content whose reading must end in time.
+type timed struct {
+	io.ReadSeeker
+	end time.Time
+}
+
+var errSlowReader = errors.New("the download took too long")
+
+// Read reads a part of the content.
+func (t *timed) Read(b []byte) (int, error) {
+	if time.Now().After(t.end) {
+		return 0, errSlowReader
+	}
+	return t.ReadSeeker.Read(b)
+}
