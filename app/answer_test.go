@@ -273,10 +273,10 @@ func TestAutoReply_machine(t *testing.T) {
 	replies := func(want int) {
 		t.Helper()
 		for day := range 30 {
-			for range 24 {
+			for range 4 {
 				w.hears(app.InboundMessage{ExternalID: "in." + w.clock.newID().String(), Number: number, Text: "I am a machine.", At: w.at()})
 				w.autoReplies()
-				w.clock.advance(time.Hour)
+				w.clock.advance(6 * time.Hour)
 			}
 			if day == 0 && len(w.provider.sent()) != want {
 				t.Errorf("%d replies on the first day", len(w.provider.sent()))
@@ -404,10 +404,13 @@ func TestAssignWaiting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
+			second := w.addChannel()
 			c.before(w)
 			var order []desk.ID
 			for i := range waiting {
-				v := w.hears(app.InboundMessage{ExternalID: fmt.Sprint("in", i), Number: fmt.Sprintf("90532111%04d", 1000+i), Text: "Hello", At: w.at() - desk.Time(i)*1000})
+				in := app.InboundMessage{ExternalID: fmt.Sprint("in", i), Number: fmt.Sprintf("90532111%04d", 1000+i), Text: "Hello", At: w.at() - desk.Time(i)*1000}
+				v, err := w.Receive(t.Context(), w.ws, []desk.ID{w.channel, second}[i%2], in)
+				must(t, err)
 				if !v.AssignedMember.IsZero() {
 					t.Fatalf("it was assigned at once: %+v", v)
 				}
