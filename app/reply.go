@@ -12,26 +12,26 @@ import (
 // sends nothing, if the conversation is no longer as it was seen (nil: as it may be).
 func (a *App) Reply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID, seen *Seen) (SendAnswer, error) {
 	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *Dispatch, error) {
-		at, d, _, file, err := a.planReply(ctx, p, r, request)
+		plan, err := a.planReply(ctx, p, r, request)
 		if err != nil {
 			return nil, nil, err
 		}
-		d.seen = seen
-		if file != nil {
-			err = a.attach(ctx, d, file)
+		plan.dispatch.seen = seen
+		if plan.file != nil {
+			err = a.attach(ctx, plan.dispatch, plan.file)
 		}
-		return at, d, err
+		return plan.attempt, plan.dispatch, err
 	})
 }
 
 // TryReply is Reply as a dry run (contract-data §1).
 func (a *App) TryReply(ctx context.Context, p Principal, r *desk.ReplyRequest) ([]byte, error) {
-	at, _, c, file, err := a.planReply(ctx, p, r, desk.ID{})
+	plan, err := a.planReply(ctx, p, r, desk.ID{})
 	if err != nil {
 		return nil, err
 	}
-	m := replied(p.Settings, at, c, "", at.CreatedAt)
-	m.Conversation.LastMessageAt, m.Message.Attachment = c.LastMessageAt, file
+	m := replied(p.Settings, plan.attempt, plan.conversation, "", plan.attempt.CreatedAt)
+	m.Conversation.LastMessageAt, m.Message.Attachment = plan.conversation.LastMessageAt, plan.file
 	m.Message.ID, m.Message.TS, m.Message.Delivery = desk.ID{}, 0, ""
 	return a.answer(m), nil
 }
@@ -82,21 +82,28 @@ func (a *App) attachable(ctx context.Context, ws, contact desk.ID, s *desk.SentA
 	return m, nil
 }
 
+// A plannedReply is a reply that passed all checks.
+type plannedReply struct {
+	attempt      *desk.Attempt
+	dispatch     *Dispatch
+	conversation *desk.Conversation
+	file         *desk.Media // nil: none
+}
+
 // planReply checks a request in the contract's order (contract-talk §2), up to the send
-// itself, and returns the new attempt, the conversation and the file, if there is one. It
-// stores nothing.
-func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID) (_ *desk.Attempt, _ *Dispatch, _ *desk.Conversation, file *desk.Media, _ error) {
+// itself. It stores nothing.
+func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID) (*plannedReply, error) {
 	ws := p.Workspace()
 	c, err := a.store.Conversation(ctx, ws, r.Conversation)
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, err
 	}
 	if c.Status != desk.StatusOpen {
 		open, err := a.openConversation(ctx, ws, c.ChannelID, c.ContactID)
 		if err != nil {
-			return nil, nil, nil, nil, err
+			return nil, err
 		}
-		return nil, nil, nil, nil, notOpen(c, open)
+		return nil, notOpen(c, open)
 	}
 	plan := &desk.Reply{Kind: desk.KindText, Author: p.Settings.AuthorOf(p.Actor), Buttons: r.Buttons}
 	if r.Buttons != nil {
@@ -111,48 +118,48 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 	if r.Member.Has() {
 		m, err := memberNamed(p.Settings, "/member", r.Member.Value)
 		if err != nil {
-			return nil, nil, nil, nil, err
+			return nil, err
 		}
 		plan.Author, plan.Member = desk.Author{Type: desk.AuthorMember, ID: m.ID, Name: m.Name}, m.ID
 	}
 	if r.ReplyTo.Has() {
 		quoted, err := a.quotable(ctx, ws, c.ID, r.ReplyTo.Value)
 		if err != nil {
-			return nil, nil, nil, nil, err
+			return nil, err
 		}
 		plan.ReplyTo, plan.Quote = quoted.ID, quoted.ExternalID
 	}
-	text, sent := r.Text, (*SentFile)(nil)
+	text, file, sent := r.Text, (*desk.Media)(nil), (*SentFile)(nil)
 	if r.Attachment != nil {
 		if file, err = a.attachable(ctx, ws, c.ContactID, r.Attachment); err != nil {
-			return nil, nil, nil, nil, err
+			return nil, err
 		}
 		plan.Kind, plan.Media, text = file.Kind, file.ID, file.AttachmentText(r.Attachment.Caption)
 		sent = &SentFile{Kind: file.Kind, Name: file.Name, Caption: r.Attachment.Caption}
 	}
 	channel := p.Settings.Channel(c.ChannelID)
 	if channel == nil {
-		return nil, nil, nil, nil, ErrStale
+		return nil, ErrStale
 	}
 	if err := a.usable(channel); err != nil {
-		return nil, nil, nil, nil, err
+		return nil, err
 	}
 	contact, _, err := a.store.Contact(ctx, ws, c.ContactID)
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, err
 	}
 	windows, err := a.store.Windows(ctx, ws, []desk.WindowRef{{Channel: c.ChannelID, Contact: c.ContactID}})
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, err
 	}
 	window := windows[desk.WindowRef{Channel: c.ChannelID, Contact: c.ContactID}]
 	number, userID := addressOf(&window, contact)
 	if number == "" && userID == "" {
-		return nil, nil, nil, nil, desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one")
+		return nil, desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one")
 	}
 	now := a.now()
 	if state := window.State(now); !state.Open {
-		return nil, nil, nil, nil, windowClosed(state)
+		return nil, windowClosed(state)
 	}
 	plan.UserID = userID
 	at := &desk.Attempt{ID: a.newID(), Key: r.Key, Hash: r.Hash, Actor: p.Actor, Phase: desk.Dispatching, CreatedAt: now, Plan: desk.Plan{
@@ -160,7 +167,8 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 		OptIn: desk.OptIn{Request: request}, Reply: plan,
 	}}
 	access, err := a.accessToSend(ws, channel)
-	return at, &Dispatch{Access: access, Attempt: at.ID, Number: number, UserID: userID, Text: r.Text, Buttons: r.Buttons, File: sent, Quote: plan.Quote}, c, file, err
+	d := &Dispatch{Access: access, Attempt: at.ID, Number: number, UserID: userID, Text: r.Text, Buttons: r.Buttons, File: sent, Quote: plan.Quote}
+	return &plannedReply{at, d, c, file}, err
 }
 
 // quotable returns a message of a conversation that can be quoted.
