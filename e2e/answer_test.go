@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ import (
 
 var (
 	policyPersons = flag.Int("policy-persons", 50, "how many people write in each part of TestPolicyOfNodes; a multiple of 5")
+	leftWaiting   = flag.Int("left-waiting", 20, "how many people are left waiting for each cause in TestLeftWaiting; from 200 on it also judges how soon they are assigned, and waits for an opening")
 	policyKills   = flag.Int("policy-kills", 1, "how often TestAutoReplyOnce kills a process at each point")
 )
 
@@ -242,6 +244,114 @@ func policyOfNodes(t *testing.T, database string) {
 	}
 	if per, _ := loads(); slices.Max(per) > limit {
 		t.Errorf("at most %d: %v", limit, per)
+	}
+}
+
+// TestLeftWaiting: whatever makes somebody eligible, all who wait are assigned soon, who has
+// waited longest first.
+func TestLeftWaiting(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{"sqlite", "postgres"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			database := ""
+			if store == "postgres" {
+				database = pgtest.Database(t)
+			}
+			leaveWaiting(t, database)
+		})
+	}
+}
+
+func leaveWaiting(t *testing.T, database string) {
+	w, c, members := policyOf(t, database)
+	people, list := *leftWaiting, `["`+strings.Join(members, `","`)+`"]`
+	all := `{"assign":{"mode":"round_robin","members":` + list + `}}`
+	available := func(is bool) {
+		for _, m := range members {
+			c.must(t, 200, "PUT", "/members/"+m+"/availability", fmt.Sprintf(`{"available":%t}`, is))
+		}
+	}
+	set := func(policy string) { c.must(t, 200, "PUT", "/policy", policy) }
+	busy := map[string]bool{} // conversations that use up the capacity
+	causes := []struct {
+		name          string
+		before, cause func()
+	}{
+		{"policy changed", func() { set(`{}`) }, func() { set(all) }},
+		{"members back", func() { set(all); available(false) }, func() { available(true) }},
+		{"capacity", func() {
+			set(fmt.Sprintf(`{"assign":{"mode":"least_open","members":%s,"max_open":%d}}`, list, people/5))
+			w.write(t, c, people/5*5, func(n int) string { return fmt.Sprintf("90535%07d", n) }, 1)
+			for _, row := range c.inbox(t, "") {
+				busy[row.Conversation.ID] = true
+			}
+		}, func() {
+			for id := range busy {
+				c.must(t, 200, "PUT", "/conversations/"+id+"/status", `{"status":"closed"}`)
+			}
+		}},
+	}
+	if people >= 200 {
+		var opens time.Time
+		causes = append(causes, struct {
+			name          string
+			before, cause func()
+		}{"opening", func() {
+			opens = time.Now().UTC().Truncate(time.Minute).Add(2 * time.Minute)
+			week := map[string][][2]string{}
+			for _, day := range desk.Weekdays {
+				week[day] = [][2]string{{opens.Format("15:04"), "24:00"}}
+			}
+			hours, err := json.Marshal(week)
+			if err != nil {
+				t.Fatal(err)
+			}
+			set(`{"assign":{"mode":"round_robin","members":` + list + `},"hours":{"time_zone":"UTC","week":` + string(hours) + `}}`)
+		}, func() { <-time.After(time.Until(opens)) }})
+	}
+	for k, cause := range causes {
+		closeAll(t, c)
+		cause.before()
+		w.write(t, c, people, func(n int) string { return fmt.Sprintf("9053%d%07d", 6+k, n) }, 1)
+		var waiting []string
+		for _, row := range c.inbox(t, "&order=waiting") {
+			if !busy[row.Conversation.ID] {
+				waiting = append(waiting, row.Conversation.ID)
+			}
+		}
+		if len(waiting) != people {
+			t.Fatalf("%s: %d wait, want %d", cause.name, len(waiting), people)
+		}
+		from := decode[struct{ Cursor string }](t, c.must(t, 200, "GET", "/events?cursor=latest", "")).Cursor
+		cause.cause()
+		started := time.Now()
+		var assigned []string
+		waitFor(t, cause.name+": all to be assigned", func() bool {
+			page := decode[struct {
+				Cursor string
+				Data   []struct {
+					Subject struct{ ID string }
+					Actor   struct{ Kind string }
+				}
+			}](t, c.must(t, 200, "GET", "/events?types=conversation.updated&limit=200&cursor="+from, ""))
+			for _, e := range page.Data {
+				if e.Actor.Kind == "system" {
+					assigned = append(assigned, e.Subject.ID)
+				}
+			}
+			from = page.Cursor
+			return len(assigned) >= people
+		})
+		took := time.Since(started)
+		t.Logf("%s: %d were assigned within %.1f s", cause.name, people, took.Seconds())
+		if people >= 200 && took > 10*time.Second {
+			t.Errorf("%s: it took %s", cause.name, took)
+		}
+		if !slices.Equal(assigned, waiting) {
+			t.Errorf("%s: they were not assigned in the order in which they waited", cause.name)
+		}
+		clear(busy)
 	}
 }
 
