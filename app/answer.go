@@ -144,6 +144,7 @@ var errSilent = errors.New("a person replied meanwhile, or the customer opted ou
 // whether one was. It is an ordinary reply, whose key is made of the message that it
 // answers: whichever process sends it again gets the first one's answer.
 func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err error) {
+	defer caught("automatic reply", &err)
 	job, err := a.store.TakeAutoReply(ctx, ws, autoReplyLease, longestAutoReply)
 	if err != nil || job == nil {
 		return false, err
@@ -219,6 +220,7 @@ func (a *App) AssignWaiting(ctx context.Context) {
 // assignSome assigns waiting conversations of a workspace, those who have waited longest
 // first, and tells whether there may be more.
 func (a *App) assignSome(ctx context.Context, ws desk.ID) (more bool, err error) {
+	defer caught("waiting conversations", &err)
 	now, _, err := a.store.Clock(ctx)
 	if err != nil {
 		return false, err
