@@ -132,7 +132,7 @@ func TestPostgres(t *testing.T) {
 		"TestSettingsBetween": TestSettingsBetween, "TestStream": TestStream, "TestStreamEnds": TestStreamEnds, "TestTemplates": TestTemplates, "TestTemplatesAtOnce": TestTemplatesAtOnce,
 		"TestTemplatesChange": TestTemplatesChange, "TestUnauthorizedIsTheSameBytes": TestUnauthorizedIsTheSameBytes,
 		"TestReplyRefused": TestReplyRefused, "TestReplyKeys": TestReplyKeys, "TestReplyAtTheEnd": TestReplyAtTheEnd, "TestReplyAddress": TestReplyAddress, "TestNotesStay": TestNotesStay,
-		"TestMedia": TestMedia, "TestMediaRanges": TestMediaRanges, "TestMediaRefused": TestMediaRefused,
+		"TestInboxOfMany": TestInboxOfMany, "TestMedia": TestMedia, "TestMediaRanges": TestMediaRanges, "TestMediaRefused": TestMediaRefused,
 		"TestWebhooks": TestWebhooks, "TestWebhookRefused": TestWebhookRefused,
 	} {
 		t.Run(name, test)
