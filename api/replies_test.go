@@ -19,10 +19,14 @@ import (
 	"parley/app"
 	"parley/desk"
 	"parley/sandbox"
+	"parley/store/sqlite"
+
+	"github.com/jackc/pgx/v5"
 )
 
 var (
 	lateReplies   = flag.Int("late-replies", 48, "how many replies TestReplyAtTheEnd sends around the end of the window")
+	erasureRaces  = flag.Int("erasure-races", 8, "how many people TestErasureRaces deletes while much happens to them")
 	repliedPeople = flag.Int("replied-people", 24, "how many people with several addresses TestReplyAddress answers")
 )
 
@@ -420,5 +424,123 @@ func TestReplyAddress(t *testing.T) {
 	}
 	if len(l.sent) != *repliedPeople {
 		t.Errorf("%d replies were sent", len(l.sent))
+	}
+}
+
+// rows counts the rows of tables.
+func (s *server) rows(tables ...string) map[string]int {
+	s.t.Helper()
+	counts := map[string]int{}
+	if db, ok := s.store.(*sqlite.Store); ok {
+		if err := db.Export(s.t.Context(), func(e *sqlite.Export) error {
+			for _, table := range sqlite.Tables() {
+				if slices.Contains(tables, table.Name) {
+					rows, err := e.Page(table, nil, 100_000)
+					if err != nil {
+						return err
+					}
+					counts[table.Name] = len(rows)
+				}
+			}
+			return nil
+		}); err != nil {
+			s.t.Fatal(err)
+		}
+		return counts
+	}
+	url, _ := urls.Load(s.store)
+	db, err := pgx.Connect(s.t.Context(), url.(string))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = db.Close(s.t.Context()) }()
+	for _, table := range tables {
+		n := 0
+		if err := db.QueryRow(s.t.Context(), `SELECT count(*) FROM `+pgx.Identifier{table}.Sanitize()).Scan(&n); err != nil {
+			s.t.Fatal(err)
+		}
+		counts[table] = n
+	}
+	return counts
+}
+
+// TestErasureRaces: people are deleted while they write, send files, and are answered, noted
+// and marked. Once all are deleted, no row of any of them is left.
+func TestErasureRaces(t *testing.T) {
+	s, _ := newListener(t)
+	shared := s.uploads(s.ws, jpeg+" shared").ID.String()
+	var all sync.WaitGroup
+	do := func(call, key, body string) {
+		all.Go(func() {
+			method, target, _ := strings.Cut(call, " ")
+			header := http.Header{"Authorization": {"Bearer " + s.key}}
+			if key != "" {
+				header.Set("Idempotency-Key", key)
+			}
+			if r := s.send(method, target, header, body); r.status >= 500 {
+				t.Errorf("%s: %d %s", call, r.status, r.body)
+			}
+		})
+	}
+	for i := range *erasureRaces {
+		number := fmt.Sprintf("1202228%04d", 10*i+9)
+		said := 0
+		receives := func(in app.InboundMessage) *desk.Conversation {
+			said++
+			in.ExternalID, in.Number, in.UserID, in.At = fmt.Sprint(i, ".", said), number, fmt.Sprint("US.", i), desk.TimeOf(time.Now())
+			return s.receive(in)
+		}
+		c := receives(app.InboundMessage{Text: "Hello"})
+		path := "/v1/conversations/" + c.ID.String()
+		own := s.uploads(s.ws, fmt.Sprint(jpeg, i)).ID.String()
+		do("POST "+path+"/messages", fmt.Sprint("text ", i), `{"text":"Hi"}`)
+		do("POST "+path+"/messages", fmt.Sprint("own ", i), `{"attachment":{"media_id":"`+own+`"}}`)
+		do("POST "+path+"/messages", fmt.Sprint("shared ", i), `{"attachment":{"media_id":"`+shared+`"}}`)
+		do("POST "+path+"/notes", "", `{"text":"A note"}`)
+		do("PUT "+path+"/read", "", `{"receipt":false}`)
+		do("PUT "+path+"/assignee", "", `{"member":"ada@example.com"}`)
+		do("DELETE /v1/contacts/"+c.ContactID.String(), "", "")
+		do("POST /v1/conversations/outbound", fmt.Sprint("template ", i), message(`"to":{"phone":"+`+number+`"}`))
+		for _, in := range []app.InboundMessage{
+			{Text: "Are you there?"},
+			{Text: "[image]", Kind: desk.KindImage, Media: &app.InboundMedia{Ref: "1"}},
+			{Text: "[reaction]", Kind: desk.KindReaction, ReplyTo: fmt.Sprint(i, ".1"), Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}},
+			{Text: "Typed", Echo: true},
+		} {
+			said++
+			in.ExternalID, in.Number, in.UserID, in.At = fmt.Sprint(i, ".", said), number, fmt.Sprint("US.", i), desk.TimeOf(time.Now())
+			all.Go(func() {
+				if _, err := s.app.Receive(context.WithoutCancel(t.Context()), s.ws, s.channel, in); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if i%4 == 3 {
+			all.Wait()
+		}
+	}
+	all.Wait()
+	for left := ids(t, s.want(200, "GET /v1/contacts?limit=200", "")); len(left) > 0; left = ids(t, s.want(200, "GET /v1/contacts?limit=200", "")) {
+		for _, id := range left {
+			s.want(204, "DELETE /v1/contacts/"+id, "")
+		}
+	}
+	counts := s.rows("contacts", "claims", "conversations", "messages", "windows", "notes", "media_jobs", "media_refs", "media")
+	for table, n := range counts {
+		if n > 0 && table != "media" && table != "media_refs" { // of uploads that nobody got
+			t.Errorf("%d rows are left in %s", n, table)
+		}
+	}
+	if len(counts) != 9 {
+		t.Errorf("the tables are %v", counts)
+	}
+	list, err := s.store.MediaList(t.Context(), s.ws, false, desk.ID{}, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		if !m.ContactID.IsZero() {
+			t.Errorf("a file is left: %+v", m)
+		}
 	}
 }

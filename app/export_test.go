@@ -37,3 +37,8 @@ func (a *App) SendAutoReply(ctx context.Context, ws desk.ID) (bool, error) {
 func (a *App) AssignSome(ctx context.Context, ws desk.ID) (bool, error) {
 	return a.assignSome(ctx, ws)
 }
+
+// EnterTransfer takes a slot of the uploads and downloads under way.
+func (a *App) EnterTransfer(ctx context.Context, ws desk.ID) (leave func(), err error) {
+	return a.transfers.enter(ctx, ws)
+}

@@ -278,7 +278,7 @@ func (a *App) keepFetched(ctx context.Context, ws desk.ID, job *MediaJob, conten
 	stored := false
 	err = a.store.InTx(ctx, ws, func(tx Tx) error {
 		stored = false
-		return a.endJob(tx, job, func(m *desk.Media) error {
+		err := a.endJob(tx, job, func(m *desk.Media) error {
 			stored = true
 			m.Status, m.SHA256, m.Size = desk.MediaReady, sum, size
 			m.MIME, m.Trait = content.sniffer.Type()
@@ -288,6 +288,10 @@ func (a *App) keepFetched(ctx context.Context, ws desk.ID, job *MediaJob, conten
 			}
 			return tx.DropMediaJob(job.Media)
 		})
+		if err == nil && !stored { // the person was deleted, or another process has the job
+			err = dropKept(tx, sum)
+		}
+		return err
 	})
 	if err != nil {
 		return &storageError{err}

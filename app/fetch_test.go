@@ -374,6 +374,25 @@ func TestFetchMedia_overtaken(t *testing.T) {
 	if counts := w.FetchCounts(); counts.Ready != 0 {
 		t.Errorf("%+v", counts)
 	}
+	w.stop()
+	must(t, w.DropContents(t.Context()))
+	_, err = w.file.OpenContent(t.Context(), w.ws, sum[:])
+	refused(t, err, desk.NotFound)
+}
+
+// What an upload has brought goes at once if its record can't be stored.
+func TestUpload_not_stored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.caller()
+	_, err := w.RevokeKey(t.Context(), w.operator(), w.keyID)
+	must(t, err)
+	_, err = w.Upload(t.Context(), p, "a.jpg", "", strings.NewReader(picture))
+	refused(t, err, desk.Unauthorized)
+	must(t, w.DropContents(t.Context()))
+	sum := sha256.Sum256([]byte(picture))
+	_, err = w.file.OpenContent(t.Context(), w.ws, sum[:])
+	refused(t, err, desk.NotFound)
 }
 
 // The content of old files goes when the operator says so, with an event for each message.

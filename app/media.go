@@ -74,7 +74,19 @@ func (a *App) Upload(ctx context.Context, p Principal, name, claimed string, con
 		}
 		return tx.PutMedia(m)
 	})
+	if err != nil && !errors.Is(err, ErrCommitLost) {
+		// If this fails, the content goes after an hour, as after a crash.
+		_ = a.store.InTx(context.WithoutCancel(ctx), p.Workspace(), func(tx Tx) error { return dropKept(tx, m.SHA256) })
+	}
 	return m, err
+}
+
+// dropKept leaves content that was kept, and that no file will have, to DropContents.
+func dropKept(tx Tx, sum []byte) error {
+	if err := tx.UseContent(sum); err != nil {
+		return err
+	}
+	return tx.ReleaseContent(sum)
 }
 
 // copyBytes is the size of the buffer through which content is copied.

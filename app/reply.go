@@ -158,7 +158,15 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 		return nil, desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one")
 	}
 	now := a.now()
-	if state := window.State(now); !state.Open {
+	state := window.State(now)
+	if state.Reason == desk.WindowExpired { // this server's clock may be ahead
+		at, _, err := a.store.Clock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		state = window.State(at)
+	}
+	if !state.Open {
 		return nil, windowClosed(state)
 	}
 	plan.UserID = userID

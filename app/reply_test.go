@@ -289,3 +289,151 @@ func TestReply_seen(t *testing.T) {
 		t.Errorf("%d sent, and the conversation is %+v", len(w.provider.sent()), now)
 	}
 }
+
+// TestReply_serverClock: a server's clock that is off neither closes a window nor keeps one
+// open: the database's counts.
+func TestReply_serverClock(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		server time.Duration // the clock of the server, beside the database's
+		wrote  time.Duration // how long ago the person wrote
+		want   desk.ErrorType
+	}{
+		"ahead":                {30 * time.Hour, time.Hour, ""},
+		"ahead, and expired":   {30 * time.Hour, 24 * time.Hour, desk.WindowClosed},
+		"behind":               {-30 * time.Hour, time.Hour, ""},
+		"behind, and expired":  {-30 * time.Hour, 24 * time.Hour, desk.WindowClosed},
+		"ahead, and never was": {30 * time.Hour, 0, desk.WindowClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var c *desk.Conversation
+			if tc.wrote == 0 {
+				w.sent("first")
+				list, _, err := w.Conversations(t.Context(), w.caller(), desk.ConversationFilter{}, "", 1)
+				must(t, err)
+				c = list[0]
+			} else {
+				c = w.hears(app.InboundMessage{ExternalID: "1", Number: number, Text: "Hi", At: desk.TimeOf(w.clock.now().Add(-tc.wrote))})
+			}
+			before := len(w.provider.sent())
+			w.clock.server.Store(int64(tc.server))
+			_, err := w.replies("k", c.ID)
+			if tc.want == "" {
+				must(t, err)
+			} else {
+				refused(t, err, tc.want)
+			}
+			if n := len(w.provider.sent()) - before; (n == 1) != (tc.want == "") {
+				t.Errorf("%d were sent", n)
+			}
+		})
+	}
+}
+
+// TestReply_overtaken: what happens while the provider has the message changes where it is
+// stored, and not that it was sent, once.
+func TestReply_overtaken(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*world, *desk.Conversation)
+		check  func(*testing.T, *world, *desk.Conversation)
+	}{
+		"closed": {func(w *world, c *desk.Conversation) { w.status(c.ID, desk.StatusClosed) }, func(t *testing.T, w *world, c *desk.Conversation) {
+			if got := w.conversation(c.ID); got.Status != desk.StatusClosed || !got.AssignedMember.IsZero() || len(w.messages(c.ID)) != 2 {
+				t.Errorf("%+v", got)
+			}
+		}},
+		"closed, and the person writes again": {func(w *world, c *desk.Conversation) {
+			w.status(c.ID, desk.StatusArchived)
+			w.opens(number)
+		}, func(t *testing.T, w *world, c *desk.Conversation) {
+			if got := w.messages(c.ID); len(got) != 2 || w.conversation(c.ID).Status != desk.StatusArchived {
+				t.Errorf("%+v", got)
+			}
+			w.holds(1, 2, 3)
+		}},
+		"taken by another": {func(w *world, c *desk.Conversation) {
+			_, err := w.Assign(w.t.Context(), w.operator(), c.ID, w.ada.ID.String(), nil)
+			must(w.t, err)
+		}, func(t *testing.T, w *world, c *desk.Conversation) {
+			if got := w.conversation(c.ID); got.AssignedMember != w.ada.ID {
+				t.Errorf("%+v", got)
+			}
+		}},
+		"the member leaves": {func(w *world, _ *desk.Conversation) {
+			must(w.t, w.RemoveMember(w.t.Context(), w.operator(), w.grace.ID))
+		}, func(t *testing.T, w *world, c *desk.Conversation) {
+			if got := w.conversation(c.ID); !got.AssignedMember.IsZero() || w.messages(c.ID)[0].Author.Name != "Grace Hopper" {
+				t.Errorf("%+v", got)
+			}
+		}},
+		"the person writes": {func(w *world, _ *desk.Conversation) { w.opens(number) }, func(t *testing.T, w *world, c *desk.Conversation) {
+			if s := w.stands(c.ID); s.Talk.WaitingSince == 0 {
+				t.Errorf("nobody waits, although the person wrote after the reply had begun: %+v", s)
+			}
+		}},
+		"the person is deleted": {func(w *world, c *desk.Conversation) { w.deleteContact(c.ContactID) }, func(t *testing.T, w *world, _ *desk.Conversation) {
+			w.holds(0, 0, 0)
+			at := w.holder("k")
+			if at == nil || at.Phase != desk.Done || !at.Erased || at.Plan.Number != "" || at.Plan.Text != "" {
+				t.Errorf("%+v", at)
+			}
+		}},
+		"the person is deleted, and writes again": {func(w *world, c *desk.Conversation) {
+			w.deleteContact(c.ContactID)
+			w.opens(number)
+		}, func(t *testing.T, w *world, _ *desk.Conversation) { w.holds(1, 1, 1) }},
+		"the number changes": {func(w *world, c *desk.Conversation) {
+			must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx app.Tx) error {
+				window, err := tx.Window(w.channel, c.ContactID)
+				window.Shut(desk.TimeOf(w.clock.now())+5, desk.NumberChanged)
+				return errors.Join(err, tx.PutWindow(w.channel, c.ContactID, window))
+			}))
+		}, func(t *testing.T, w *world, c *desk.Conversation) {
+			_, err := w.replies("next", c.ID)
+			if e := desk.AsError(err); e.Type != desk.WindowClosed || e.Details.(desk.WindowState).Reason != desk.NumberChanged {
+				t.Errorf("%v", err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c := w.opens(number)
+			once := sync.OnceFunc(func() { tc.change(w, c) })
+			w.provider.plays(meanwhile(func(app.Dispatch) { once() }, takes))
+			byGrace := func(r *desk.ReplyRequest) { r.Member = desk.Field[string]{Set: true, Value: "grace@example.com"} }
+			first, err := w.replies("k", c.ID, byGrace)
+			must(t, err)
+			tc.check(t, w, c)
+			again, err := w.replies("k", c.ID, byGrace)
+			if err != nil || !again.Replayed || !bytes.Equal(again.Body, first.Body) {
+				t.Errorf("again: %s, %v; first %s", again.Body, err, first.Body)
+			}
+			if n := len(w.provider.sent()); n != 1 {
+				t.Errorf("%d were sent", n)
+			}
+		})
+	}
+}
+
+// TestReply_refusedAfterDeletion: nothing of a deleted person comes back when the provider
+// then refuses the reply that was on its way to them.
+func TestReply_refusedAfterDeletion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.opens(number)
+	w.provider.plays(meanwhile(func(app.Dispatch) { w.deleteContact(c.ContactID) }, func(context.Context, app.Dispatch) (app.Receipt, error) {
+		return app.Receipt{}, &desk.Refusal{Type: desk.WindowClosed, Message: "no", Failure: &desk.Failure{Code: 131047, Title: "Re-engagement message"}}
+	}))
+	_, err := w.replies("k", c.ID)
+	refused(t, err, desk.WindowClosed)
+	ref := desk.WindowRef{Channel: w.channel, Contact: c.ContactID}
+	windows, err := w.file.Windows(t.Context(), w.ws, []desk.WindowRef{ref})
+	must(t, err)
+	if len(windows) != 0 {
+		t.Errorf("the window of a deleted person is stored: %+v", windows)
+	}
+}

@@ -384,7 +384,7 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 		if err := tx.FreeKey(at.Key); err != nil {
 			return err
 		}
-		if r.Failure.ClosesWindow() {
+		if r.Failure.ClosesWindow() && !at.Erased {
 			if err := shut(tx, at.Plan.Channel, at.Plan.Contact, at.CreatedAt, desk.ByTheProvider); err != nil {
 				return err
 			}

@@ -48,6 +48,7 @@ type whatsApp struct {
 	hook     string // the path of the callbacks
 	children []*process
 	flags    []string // of the servers
+	env      []string // of the commands
 }
 
 // newWhatsApp starts a server and a simulator that do not know each other yet.
@@ -98,7 +99,7 @@ func (w *whatsApp) serve(t testing.TB) *server {
 // on standard error, where logs and errors are.
 func (w *whatsApp) command(t testing.TB, code int, args ...string) (answer map[string]any) {
 	t.Helper()
-	r := parley(t, []string{"WA_TOKEN=" + waToken, "WA_SECRET=" + waAppSecret, "WA_VERIFY=" + waVerify, "WA_WRONG=EAAGwrong"},
+	r := parley(t, append([]string{"WA_TOKEN=" + waToken, "WA_SECRET=" + waAppSecret, "WA_VERIFY=" + waVerify, "WA_WRONG=EAAGwrong"}, w.env...),
 		append(w.args(args...), "--json")...)
 	_, _ = w.printed.Write([]byte(r.stderr))
 	if r.code != code {

@@ -542,12 +542,13 @@ func (s *Store) MediaRef(ctx context.Context, ws, media, channel desk.ID) (ref s
 	return ref, at, err
 }
 
+const putMediaRefQuery = `INSERT INTO media_refs (workspace_id, media_id, channel_id, ref, at)
+	SELECT $1, id, $3, $4, $5 FROM media WHERE workspace_id = $1 AND id = $2 FOR SHARE
+	ON CONFLICT (workspace_id, media_id, channel_id) DO UPDATE SET ref = excluded.ref, at = excluded.at`
+
 // PutMediaRef stores it, unless the file was deleted.
 func (s *Store) PutMediaRef(ctx context.Context, ws, media, channel desk.ID, ref string, at desk.Time) error {
-	_, err := s.exec(ctx, "store media ref", `INSERT INTO media_refs (workspace_id, media_id, channel_id, ref, at)
-		SELECT $1, id, $3, $4, $5 FROM media WHERE workspace_id = $1 AND id = $2 FOR SHARE
-		ON CONFLICT (workspace_id, media_id, channel_id) DO UPDATE SET ref = excluded.ref, at = excluded.at`,
-		uuid(ws), uuid(media), uuid(channel), ref, int64(at))
+	_, err := s.exec(ctx, "store media ref", putMediaRefQuery, uuid(ws), uuid(media), uuid(channel), ref, int64(at))
 	return err
 }
 
@@ -597,10 +598,11 @@ const (
 		RETURNING id, status, sha256)` + dropOfMedia
 )
 
-// eraseMediaOf deletes the files that contacts sent, and the uploads that only they got.
-// Uploads are locked first, so that the second statement sees the messages of others.
+// eraseMediaOf deletes the files that contacts sent, and the uploads that only they got. All
+// are locked first, so that the second statement sees the messages of others, and the
+// provider's ids that are being stored.
 func eraseMediaOf(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {
-	p.put(`SELECT 1 FROM media WHERE workspace_id = $1 AND id IN (`+uploadsOfQuery+`) ORDER BY id FOR UPDATE`, uuid(ws), contacts)
+	p.put(`SELECT 1 FROM media WHERE workspace_id = $1 AND id IN (`+mediaOfQuery+` UNION `+uploadsOfQuery+`) ORDER BY id FOR UPDATE`, uuid(ws), contacts)
 	p.put(eraseMedia, uuid(ws), contacts)
 }
 

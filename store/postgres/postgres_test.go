@@ -840,3 +840,55 @@ func TestDraftOfALeaver(t *testing.T) {
 		t.Errorf("it leaves %s", got)
 	}
 }
+
+// TestErasureBesideMediaRef: the provider's id of a file that is being stored while the
+// person who sent the file is deleted goes with the file.
+func TestErasureBesideMediaRef(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, pgtest.Database(t))
+	ws, media, person := newWorkspace(t, s), desk.ID{1}, desk.ID{2}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(s.InTx(t.Context(), ws, func(tx app.Tx) error {
+		book, err := tx.Book(desk.Lookup{})
+		if err != nil {
+			return err
+		}
+		write := desk.ContactWrite{Email: desk.Field[string]{Set: true, Value: "a@example.com"}, Sent: []desk.Identity{desk.EmailIdentity("a@example.com")}}
+		if _, err := book.Apply(&desk.Op{Kind: desk.OpUpsert, Write: write}, desk.Actor{Kind: desk.ByCLI}, 1, func() desk.ID { return person }); err != nil {
+			return err
+		}
+		if err := tx.Flush(book); err != nil {
+			return err
+		}
+		return tx.PutMedia(&desk.Media{ID: media, ContactID: person, Kind: desk.KindImage, Status: desk.MediaFailed, CreatedAt: 1})
+	}))
+	storing, err := s.pool.Begin(t.Context())
+	must(err)
+	defer func() { _ = storing.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = storing.Exec(t.Context(), putMediaRefQuery, uuid(ws), uuid(media), uuid(desk.ID{3}), "ref", 1)
+	must(err)
+	deleted := make(chan error, 1)
+	go func() {
+		op := &desk.Op{Kind: desk.OpDelete, ByID: true, Target: person}
+		var failed error
+		err := s.UpdateContacts(t.Context(), ws, []*desk.Op{op}, func(book *desk.Book, _, _ int) {
+			_, failed = book.Apply(op, desk.Actor{Kind: desk.ByCLI}, 2, nil)
+		})
+		deleted <- errors.Join(err, failed)
+	}()
+	for start := time.Now(); query(t, s, `SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)[0] == "0"; {
+		if time.Since(start) > time.Minute {
+			t.Fatal("the deletion does not wait")
+		}
+	}
+	must(storing.Commit(t.Context()))
+	must(<-deleted)
+	if left := query(t, s, `SELECT concat((SELECT count(*) FROM media), ' ', (SELECT count(*) FROM media_refs))`)[0]; left != "0 0" {
+		t.Errorf("files and the provider's ids of them: %s are left", left)
+	}
+}
