@@ -193,7 +193,7 @@ func (c *call) conversationRows(page []app.InboxItem, view, query string, open d
 	for i, item := range page {
 		v, talk := item.Conversation, item.State.Talk
 		r := conversationRow{
-			ID: v.ID, Href: "/inbox/" + v.ID.String() + query, Name: nameOf(item.Contact), Preview: beginning(plain(v.Preview), rowText),
+			ID: v.ID, Href: "/inbox/" + v.ID.String() + query, Name: nameOf(item.Contact), Preview: beginning(glimpse(v.Preview), rowText),
 			At: c.when(v.LastMessageAt), Holder: c.holderOf(v, view), Here: v.ID == open,
 		}
 		if talk.Unread > 0 {

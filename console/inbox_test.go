@@ -25,7 +25,18 @@ func TestInbox(t *testing.T) {
 	}
 	message, assignee := seen(page)
 	nora.post(path+"/assign", "to", w.nora.ID.String(), "seen_message", message, "seen_assignee", assignee).sends(path + "?done=taken")
-	nora.get(path+"?done=taken").want(200, "yours", "It is yours.").lacks("Take it</button>")
+	nora.get(path+"?done=taken").want(200, "yours", "It is yours.", ">(1) Lucía Fernández · ").lacks("Take it</button>")
+	nora.get("/inbox").want(200, `<title id="title" data-live="conversation">(1) Inbox · `, `data-status="of yours waiting">1<`, "waiting 1 min", `1<span class="hidden"> unread`, "23 h left").golden("inbox/mine")
+	nora.get("/inbox?order=waiting&unread=true").want(200, "Lucía Fernández", `href="/inbox/`+c.ID.String()+`?order=waiting&amp;unread=true"`).golden("inbox/waiting")
+	nora.header.Set("Parley-Part", "title")
+	nora.get("/inbox").want(200, `<div id="title">(1) Inbox · Harbour Books · parley</div>`)
+	nora.header.Del("Parley-Part")
+	mei.get("/inbox?unread=true").want(200, "Nothing unread")
+	mei.get("/inbox?order=waiting").want(200, "Nobody waits").lacks("<title>(")
+	if _, err := w.app.MarkRead(t.Context(), w.operator(), c.ID, desk.ID{}, false); err != nil {
+		t.Fatal(err)
+	}
+	nora.get("/inbox?unread=true").want(200, "Nothing unread")
 
 	// Mei saw it unassigned: she learns of it, and may take over.
 	mei.post(path+"/assign", "to", w.mei.ID.String(), "seen_message", message, "seen_assignee", assignee).

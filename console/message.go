@@ -110,7 +110,7 @@ func (c *call) readMessages(t *thread) error {
 	}
 	if len(newest) > 0 {
 		t.SeenMessage = newest[0].ID.String()
-		t.Newest = latest{Ours: newest[0].Direction == desk.Outbound, Text: plain(newest[0].Text)}
+		t.Newest = latest{Ours: newest[0].Direction == desk.Outbound, Text: glimpse(newest[0].Text)}
 	}
 	if next != "" {
 		t.Earlier = "/inbox/" + t.ID.String() + with(t.Query, "before", next)
@@ -245,7 +245,7 @@ func (c *call) reactionLine(t *thread, m *desk.Message) string {
 }
 
 func (c *call) quote(t *thread, m *desk.Message, href string) quotation {
-	return quotation{Author: c.authorOf(t, m), Text: excerpt(plain(m.Text)), Href: href}
+	return quotation{Author: c.authorOf(t, m), Text: beginning(glimpse(m.Text), excerptLength), Href: href}
 }
 
 // beginning is a text of at most so many characters.

@@ -179,7 +179,7 @@ func TestNotes(t *testing.T) {
 	nora.get(path+"/notes?view=open").want(200, "There is none yet", "Only the team sees them").golden("inbox/notes-first")
 	nora.post(path+"/notes", "text", " ").want(422, "Error: ", "f-text").golden("inbox/notes-wrong")
 	nora.post(path+"/notes?view=open", "text", "Wants a *refund*").sends(path + "?view=open&done=noted")
-	nora.get(path+"?done=noted").want(200, "The note is added.", "<b>Note</b> by <bdi>You</bdi>", "<strong>refund</strong>").golden("inbox/note")
+	nora.get(path+"?done=noted").want(200, "The note is added.", "<b>Note</b> · <bdi>You</bdi>", "<strong>refund</strong>").golden("inbox/note")
 	page := mei.get(path+"/notes").want(200, "<bdi>Nora Lindqvist</bdi>").golden("inbox/notes").body
 	_, at, _ := strings.Cut(page, `href="`+path+`/notes/`)
 	at, _, _ = strings.Cut(at, `"`)

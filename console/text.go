@@ -79,3 +79,20 @@ func plain(text string) string {
 	}
 	return b.String()
 }
+
+// bracketed are the words for what stands in brackets where a message has no text.
+var bracketed = map[string]string{"image": "Photo", "video": "Video", "audio": "Audio", "voice message": "Voice message", "sticker": "Sticker", "location": "Place", "reaction": "Reacted"}
+
+// glimpse is a text as lists show it: without marks, on one line.
+func glimpse(text string) string {
+	text = plain(strings.Join(strings.Fields(text), " "))
+	what, rest, ok := strings.Cut(strings.TrimPrefix(text, "["), "]")
+	word := bracketed[what]
+	switch {
+	case !ok || word == "" || text[0] != '[':
+		return text
+	case rest == "" || what == "reaction":
+		return word + rest
+	}
+	return word + ":" + rest
+}

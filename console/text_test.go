@@ -39,3 +39,15 @@ func TestRuns(t *testing.T) {
 		t.Errorf("plain: %q", got)
 	}
 }
+
+func TestGlimpse(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "[": "[", "[]": "[]", "Hello *Ann*": "Hello Ann", "[image]": "Photo", "[image] Our shop": "Photo: Our shop", "[reaction] ❤️": "Reacted ❤️", "[document: a.pdf]": "[document: a.pdf]",
+		"image] x": "image] x", "[reaction removed]": "[reaction removed]",
+	} {
+		if got := glimpse(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"sync"
 	"time"
 
@@ -28,11 +32,19 @@ var demoBindings = []string{
 	"autumn_sale/en_US/1=customer_first_name",
 }
 
-// A demoLine is one message of a conversation: a template, or what the person wrote.
+// A demoLine is one thing that happens in a conversation: one of the fields says which.
 type demoLine struct {
 	template, language string
 	values             []string
 	said               string
+	photo              string   // the person sends one, with these words
+	chosen             string   // the person taps this button of the message before
+	reaction           string   // of the person, to the message before
+	answered           string   // by the member who holds it
+	quoting            bool     // the answer quotes the message before
+	buttons            []string // of the answer
+	noted              string   // by the same member
+	read               bool     // somebody has read it, without an answer
 }
 
 func says(text string) demoLine { return demoLine{said: text} }
@@ -41,8 +53,15 @@ func sends(template, language string, values ...string) demoLine {
 	return demoLine{template: template, language: language, values: values}
 }
 
+func answers(text string, buttons ...string) demoLine {
+	return demoLine{answered: text, buttons: buttons}
+}
+
+func notes(text string) demoLine { return demoLine{noted: text} }
+
 // A demoTalk is one person's conversation. It is the owner's, unless it is given to
-// somebody else; only one in which the person writes can be given or closed.
+// somebody else; only one in which the person writes can be given or closed, and only one of
+// the last day can be answered.
 type demoTalk struct {
 	person  int
 	edition int           // the edition of the demo in which it is new; 0: the second
@@ -75,6 +94,7 @@ var demoTalks = []demoTalk{
 		sends("order_confirmation", "en_US", "A-1019", "अनन्या", "a brass lamp", "Nora"),
 		says("धन्यवाद! क्या यह शुक्रवार तक पहुँच जाएगा?"),
 		says("🙏"),
+		{read: true},
 	}},
 	{person: 1, ago: 28 * time.Hour, lines: []demoLine{
 		says("Do you deliver to London on Saturdays?"),
@@ -96,20 +116,28 @@ var demoTalks = []demoTalk{
 		says("Guten Tag, wann war noch mal mein Termin?"),
 		sends("appointment_reminder", "de", "Lena Öztürk", "Tomás Rivera", "Donnerstag", "14"),
 		says("Passt, danke!"),
+		answers("Sehr gern. Bis Donnerstag!"),
+		{reaction: "👍"},
 	}},
 	{person: 12, ago: 200 * time.Minute, lines: []demoLine{
 		says("My parcel says delivered, but there is nothing at the door."),
 		says("Order A-1009, if that helps."),
+		notes("The carrier says that it is with the neighbour at number 12. Asked them for a photo of the signature."),
 	}, given: "mei@parley.example"},
 	{person: 20, edition: 3, ago: 140 * time.Minute, lines: []demoLine{
 		sends("appointment_reminder", "en_US", "Олена", "Nora Lindqvist", "Wednesday", "09:00"),
 		says("Дякую! Чи можна прийти на годину пізніше?"),
+		{answered: "Так, звичайно. Чекаємо на вас о десятій.", quoting: true},
+		{reaction: "❤️"},
 	}},
 	{person: 3, ago: 95 * time.Minute, lines: []demoLine{
 		says("Haben Sie am Montag geöffnet?"),
 	}},
 	{person: 11, ago: 80 * time.Minute, lines: []demoLine{
 		says("Can I pay by invoice?"),
+		answers("Yes. It will be in the parcel, and you have 14 days to pay."),
+		says("Perfect."),
+		{read: true},
 	}, given: "tomas@parley.example"},
 	{person: 19, edition: 3, ago: 48 * time.Minute, lines: []demoLine{
 		says("مرحبا، هل ما زال الموعد يوم الخميس ممكنا؟"),
@@ -121,8 +149,12 @@ var demoTalks = []demoTalk{
 	{person: 23, edition: 3, ago: 17 * time.Minute, lines: []demoLine{
 		says("こんにちは。注文した本はいつ届きますか？"),
 	}},
-	{person: 0, ago: 9 * time.Minute, lines: []demoLine{
-		sends("order_confirmation", "en_US", "A-1042", "Olivia", "three atlases", "Nora"),
+	{person: 0, ago: 25 * time.Minute, lines: []demoLine{
+		sends("order_confirmation", "en_US", "A-1042", "Olivia", "three prints", "Nora"),
+		{photo: "Is this one of the three?"},
+		notes("Moving house: ask before anything is sent."),
+		answers("It is. Shall we send them together?", "In one parcel", "As they come"),
+		{chosen: "In one parcel"},
 		says("Great, thank you! When will they arrive?"),
 	}},
 }
@@ -238,6 +270,16 @@ func holdDemoTalk(ctx context.Context, a *app.App, clock *demoClock, p app.Princ
 			c, err = a.Receive(ctx, p.Workspace(), channel, app.InboundMessage{
 				ExternalID: key, Number: phone, Text: line.said, At: desk.TimeOf(at),
 			})
+		case line.photo != "" || line.chosen != "" || line.reaction != "":
+			c, err = simulateDemoLine(ctx, a, p, channel, app.Simulated{From: "+" + phone, ExternalID: key}, line, c)
+		case line.answered != "":
+			if !onItsWay[key] {
+				err = answerDemoTalk(ctx, a, p, c, key, line, talk)
+			}
+		case line.noted != "":
+			err = noteDemoTalk(ctx, a, p, c, line.noted, talk)
+		case line.read:
+			_, err = a.MarkRead(ctx, p, c.ID, desk.ID{}, false)
 		case !onItsWay[key]:
 			_, err = a.Send(ctx, p, &desk.SendRequest{
 				Key: key, Hash: a.BodyHash([]byte(key)), Phone: desk.Identity{Kind: desk.KindPhone, Value: phone}, Channel: &channel, Template: line.template, Language: line.language,
@@ -256,3 +298,102 @@ func holdDemoTalk(ctx context.Context, a *app.App, clock *demoClock, p app.Princ
 	}
 	return err
 }
+
+// simulateDemoLine lets a person send a photo, tap a button, or react to the message before.
+func simulateDemoLine(ctx context.Context, a *app.App, p app.Principal, channel desk.ID, m app.Simulated, line demoLine, c *desk.Conversation) (*desk.Conversation, error) {
+	operator, err := a.Operator(ctx, p.Workspace())
+	if err != nil {
+		return c, err
+	}
+	if line.photo != "" {
+		m.Text, m.File = line.photo, &app.SimulatedFile{Name: "print.png", Type: "image/png", Content: bytes.NewReader(demoPhoto())}
+	} else {
+		last, err := newestOf(ctx, a, p, c)
+		if err != nil {
+			return c, err
+		}
+		if m.ReplyTo = last.ID.String(); line.reaction != "" {
+			m.Reaction = &line.reaction
+		}
+		m.Choice = line.chosen
+	}
+	if there, _, err := a.Simulate(ctx, operator, channel, m); err != nil || there != nil {
+		return there, err
+	}
+	return c, nil
+}
+
+// newestOf is the newest message of a conversation.
+func newestOf(ctx context.Context, a *app.App, p app.Principal, c *desk.Conversation) (*desk.Message, error) {
+	list, _, err := a.Messages(ctx, p, c.ID, "", 1)
+	if err == nil && len(list) == 0 {
+		err = desk.NoConversation()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// speaker is who answers in a conversation: to whom it is given, or the contact's owner.
+func (t *demoTalk) speaker() desk.Field[string] {
+	if t.given != "" {
+		return set(t.given)
+	}
+	return demoPerson(t.person).Write.Owner
+}
+
+func answerDemoTalk(ctx context.Context, a *app.App, p app.Principal, c *desk.Conversation, key string, line demoLine, talk demoTalk) error {
+	r := &desk.ReplyRequest{Key: key, Hash: a.BodyHash([]byte(key)), Conversation: c.ID, Text: line.answered, Member: talk.speaker()}
+	for _, title := range line.buttons {
+		r.Buttons = append(r.Buttons, desk.Button{ID: title, Title: title})
+	}
+	if line.quoting {
+		last, err := newestOf(ctx, a, p, c)
+		if err != nil {
+			return err
+		}
+		r.ReplyTo = set(last.ID)
+	}
+	_, err := a.Reply(ctx, p, r, a.NewID(), nil)
+	return err
+}
+
+// noteDemoTalk adds a note, unless a run that was cut short has done so.
+func noteDemoTalk(ctx context.Context, a *app.App, p app.Principal, c *desk.Conversation, text string, talk demoTalk) error {
+	list, _, err := a.Notes(ctx, p, c.ID, "", 1)
+	if err != nil || len(list) > 0 {
+		return err
+	}
+	_, err = a.AddNote(ctx, p, c.ID, text, talk.speaker())
+	return err
+}
+
+// demoPhoto draws a print: the sun over the sea, and a boat.
+func demoPhoto() []byte {
+	const w, h = 320, 240
+	m := image.NewRGBA(image.Rect(0, 0, w, h))
+	for y := range h {
+		for x := range w {
+			c := color.RGBA{245, 238, 222, 255} // the paper
+			dx, dy := x-210, y-95
+			switch {
+			case x < 24 || y < 24 || x >= w-24 || y >= h-24:
+			case y >= 190-abs(x-120)/8 && y < 196 && abs(x-120) < 40, y > 110 && y < 182 && x > 120 && x-120 < (y-110)/2:
+				c = color.RGBA{38, 44, 56, 255}
+			case y >= 150:
+				c = color.RGBA{uint8(22 + (y-150)/4), uint8(92 + (y-150)/3), 88, 255}
+			case dx*dx+dy*dy < 34*34:
+				c = color.RGBA{205, 78, 48, 255}
+			default:
+				c = color.RGBA{uint8(236 - y/6), uint8(206 - y/8), uint8(170 + y/8), 255}
+			}
+			m.SetRGBA(x, y, c)
+		}
+	}
+	var b bytes.Buffer
+	_ = png.Encode(&b, m) // to memory
+	return b.Bytes()
+}
+
+func abs(n int) int { return max(n, -n) }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
 	"parley/desk"
 )
@@ -49,8 +50,17 @@ func TestDemoTalks(t *testing.T) {
 		held[talk.person] = true
 		said := false
 		for _, line := range talk.lines {
-			if line.said != "" {
+			if line.said != "" || line.photo != "" {
 				said = true
+				continue
+			}
+			if line.template == "" {
+				if line.answered != "" && talk.ago > 23*time.Hour {
+					t.Errorf("person %d can't be answered after a day", talk.person)
+				}
+				if who.Owner.Value == "" && talk.given == "" && (line.answered != "" || line.noted != "") {
+					t.Errorf("nobody speaks with person %d", talk.person)
+				}
 				continue
 			}
 			template := library.Find(line.template, line.language)
