@@ -249,6 +249,33 @@ func TestHostileTexts(t *testing.T) {
 	b.do(chromedp.Reload())
 	b.wantText(slices.DeleteFunc(slices.Clone(hostile[len(hostile)/2:]), marks)...)
 
+	// Notes, and files of members with such names.
+	thread := look[string](b, "location.pathname")
+	for i := 0; i < len(hostile); i += inOne {
+		var names []string
+		for j, text := range hostile[i : i+inOne] {
+			done(c.post(thread+"/notes", "text", text), 303, "a note")
+			var file struct{ Data struct{ ID, Name string } }
+			status, answer := s.call(t, key, "POST", "/media?name="+url.QueryEscape(text), "a file", "Content-Type", "text/plain")
+			if status != 201 {
+				t.Fatalf("a file: %d: %s", status, answer)
+			}
+			read(t, answer, &file)
+			names = append(names, file.Data.Name)
+			status, answer = s.call(t, key, "POST", "/conversations/"+strings.TrimPrefix(thread, "/inbox/")+"/messages", fmt.Sprintf(`{"attachment":{"media_id":%q},"member":"m%d@acme.example"}`, file.Data.ID, i+j), "Idempotency-Key", fmt.Sprint("file-", i+j))
+			if status != 201 {
+				t.Fatalf("a reply: %d: %s", status, answer)
+			}
+		}
+		notes := slices.DeleteFunc(slices.Clone(hostile[i:i+inOne]), marks)
+		b.open(thread)
+		b.wantText(slices.Concat(names, hostile[i:i+inOne], notes)...)
+		b.open(thread + "/notes")
+		b.wantText(notes...)
+		b.open(look[string](b, "document.querySelector('.jotted a').href"))
+		b.wantText()
+	}
+
 	// Lists.
 	for path, texts := range map[string][]string{
 		"/inbox?view=unassigned": hostile[2:3], "/contacts": hostile, "/settings/members": hostile, "/settings/keys": hostile, "/settings/attributes": hostile[2:3],

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -66,6 +67,17 @@ func newStage(t *testing.T) *stage {
 		`{"channel_id":"`+channel+`","to":{"contact_id":"`+st.people["doubt"]+`"},"opt_in_confirmed":true,"template":{"name":"thank_you","language":"en_US"}}`, "Idempotency-Key", "doubt")
 	must(t, st.d.dir, "sandbox", "inbound", "--channel", channel, "--from", "+12025550188", "--text", "stop")
 	must(t, st.d.dir, "sandbox", "inbound", "--channel", channel, "--from", "+12025550189", "--text", strings.Repeat("https://parley.example/a-very-long-path/", 9))
+	file := filepath.Join(t.TempDir(), strings.Repeat("a-very-long-name-", 12)+".txt")
+	if err := os.WriteFile(file, []byte("Terms"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range []string{"", "gone", "fail:9"} { // there, failed, on its way
+		args := []string{"sandbox", "inbound", "--channel", channel, "--from", "+12025550189", "--file", file, "--type", "text/plain"}
+		if fault != "" {
+			args = append(args, "--fault", fault)
+		}
+		must(t, st.d.dir, args...)
+	}
 
 	st.addWebhook(t)
 
@@ -259,11 +271,19 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"inbox-archived", admin, at("/inbox?view=archived")},
 		{"inbox-views", admin, acting(at(talk), pushing("#views summary", "#views details[open]"))},
 		{"inbox-member", admin, acting(at("/inbox"), func(b *tab) { b.open(look[string](b, "document.querySelector('#views details a:last-of-type').href")) })},
+		{"inbox-waiting", admin, at("/inbox?view=open&order=waiting&unread=true")},
+		{"inbox-nothing-unread", admin, at("/inbox?view=archived&unread=true")},
 		{"more", admin, acting(at("/inbox"), pushing(".rail summary", ".rail details[open]"))},
 		{"conversation", admin, through(talk, "[data-row]")},
 		{"conversation-assign", admin, acting(through(talk, "[data-row]"), pushing("#head summary", "#head details[open]"))},
 		{"conversation-customer", admin, acting(through(talk, "[data-row]"), pushing(".customer summary", ".customer[open]"))},
 		{"conversation-changed", admin, acting(changed, sending("#head [value=closed]"), func(b *tab) { b.wait("document.querySelector('#news')") })},
+		{"conversation-kinds", admin, until(talk, ".picture")},
+		{"conversation-reaction", admin, until(talk, ".reactions")},
+		{"notes", admin, through(talk, "[data-row]", "[data-shortcut=n]")},
+		{"notes-wrong", admin, wrong(through(talk, "[data-row]", "[data-shortcut=n]"), "#f-text", " ")},
+		{"notes-dialog", admin, acting(through(talk, "[data-row]"), pushing("[data-shortcut=n]", "dialog[open]"))},
+		{"note-delete", admin, acting(until(talk, ".jotted a"), func(b *tab) { b.open(look[string](b, "document.querySelector('.jotted a').href")) })},
 		{"conversation-failed", admin, until(talk, ".why")},
 		{"conversation-right-to-left", admin, until(talk, "#thread :dir(rtl)")},
 		{"conversation-closed", admin, through("/inbox?view=closed", "[data-row]")},
@@ -392,7 +412,7 @@ func (st *stage) walk(t *testing.T, show func(*tab, shot)) {
 	}
 	for _, page := range pages {
 		pattern := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(strings.TrimSuffix(page[1], "{$}"), "*")
-		found := pattern == "/live" || pattern == "/choose" // which is no page, and which needs two workspaces
+		found := pattern == "/live" || pattern == "/choose" || pattern == "/media/*" // which is no page, which needs two workspaces, and which is a file
 		for at := range visited {
 			ok, _ := path.Match(pattern, at)
 			found = found || ok
