@@ -111,6 +111,7 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	c.must(t, 200, "PUT", "/conversations/"+conversations[1].ID+"/assignee", `{"member":"`+members[0]+`"}`)
 	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"ünï \"x\"\n🎈","member":"`+members[0]+`"}`)
 	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"second"}`)
+	c.must(t, 200, "PUT", "/members/"+memberOf(t, c, members[0])+"/availability", `{"available":false}`) // so that the policy assigns nothing while this runs
 	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"round_robin","members":["`+members[0]+`"]},"hours":{"time_zone":"Europe/Istanbul","week":{"mon":[["09:00","24:00"]]}},"auto_reply":{"away":"\"🎈\"\n"}}`)
 	c.must(t, 201, "PUT", "/snippets/hi", `{"text":"Hi {{customer_name}} \"🎈\"\n"}`)
 	s.stop(t)
@@ -159,7 +160,7 @@ func (w migratedWorkspace) answers(t *testing.T, s *server) map[string]string {
 			}
 		}
 	}
-	for _, path := range []string{"/attributes", "/attributes?archived=true", "/templates", "/snippets", "/policy", "/channels"} {
+	for _, path := range []string{"/attributes", "/attributes?archived=true", "/templates", "/snippets", "/policy", "/channels", "/channels/" + w.channel + "/policy"} {
 		all[path] = string(c.must(t, 200, "GET", path, ""))
 	}
 	for _, id := range w.media {
@@ -174,15 +175,36 @@ func (w migratedWorkspace) answers(t *testing.T, s *server) map[string]string {
 			pages("/contacts/" + id + "/conversations?limit=5")
 		}
 	}
+	if len(pages("/inbox?limit=10")) == 0 || len(pages("/inbox?order=waiting&limit=10")) == 0 {
+		t.Error("the inbox is empty")
+	}
 	conversations := pages("/conversations?limit=10")
 	if len(conversations) < 40 {
 		t.Fatalf("only %d conversations", len(conversations))
 	}
 	for _, id := range conversations {
+		all[id+" state"] = string(c.must(t, 200, "GET", "/conversations/"+id+"/state", ""))
 		pages("/conversations/" + id + "/messages?limit=2")
 		pages("/conversations/" + id + "/notes?limit=1")
 	}
 	return all
+}
+
+// memberOf is the id of the member with an e-mail.
+func memberOf(t *testing.T, c *client, email string) string {
+	t.Helper()
+	for _, m := range decode[struct {
+		Data []struct {
+			ID    string `json:"member_id"`
+			Email string
+		}
+	}](t, c.must(t, 200, "GET", "/members", "")).Data {
+		if strings.EqualFold(m.Email, email) {
+			return m.ID
+		}
+	}
+	t.Fatalf("no member has the e-mail %s", email)
+	return ""
 }
 
 func openSource(t *testing.T, dir string) *sql.DB {
