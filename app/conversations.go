@@ -73,6 +73,37 @@ func (a *App) InboxCounts(ctx context.Context, p Principal, channel desk.ID) (de
 	return a.store.CountConversations(ctx, p.Workspace(), member, channel)
 }
 
+// A Team is what each member of a workspace holds.
+type Team struct {
+	Members []TeamMember
+	Pool    desk.Workload // what nobody holds
+	Later   desk.Time     // the longest waits of those whose load has none began later; 0: there are none
+}
+
+// A TeamMember is a member, and what the member holds.
+type TeamMember struct {
+	*desk.Member
+	desk.Workload
+}
+
+// Team returns what the members hold, by their names.
+func (a *App) Team(ctx context.Context, p Principal) (Team, error) {
+	members := p.Settings.Members()
+	ids := make([]desk.ID, len(members))
+	for i, m := range members {
+		ids[i] = m.ID
+	}
+	loads, later, err := a.store.Workloads(ctx, p.Workspace(), ids)
+	if err != nil {
+		return Team{}, err
+	}
+	t := Team{Members: make([]TeamMember, len(members)), Pool: loads[desk.ID{}], Later: later}
+	for i, m := range members {
+		t.Members[i] = TeamMember{m, loads[m.ID]}
+	}
+	return t, nil
+}
+
 // Messages returns a page of a conversation's messages, newest first, and the cursor of
 // the next page, "" if there is none. It returns NotFound if there is no such
 // conversation, and InvalidRequest as Conversations does.

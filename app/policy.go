@@ -26,9 +26,19 @@ func (a *App) SetPolicy(ctx context.Context, p Principal, channel desk.ID, in de
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
+	return a.EditPolicy(ctx, p, channel, func(*desk.Policy) (desk.PolicyInput, error) { return in, nil })
+}
+
+// EditPolicy is SetPolicy with what edit makes of the policy that the channel, or the
+// workspace, has of its own, nil for none. edit may run again.
+func (a *App) EditPolicy(ctx context.Context, p Principal, channel desk.ID, edit func(own *desk.Policy) (desk.PolicyInput, error)) (*desk.Policy, error) {
 	var set *desk.Policy
 	err := a.update(ctx, p, desk.PolicyWrite, func(s *desk.Settings) (desk.Change, error) {
 		if err := knownChannel(s, channel); err != nil {
+			return desk.Change{}, err
+		}
+		in, err := edit(s.OwnPolicy(channel))
+		if err != nil {
 			return desk.Change{}, err
 		}
 		policy, err := in.Policy(s, channel)

@@ -188,6 +188,12 @@ type ConversationStore interface {
 	// of a channel, are counted among as many as the lists of the console look at for a page.
 	CountConversations(ctx context.Context, ws, member, channel desk.ID) (desk.ConversationCounts, error)
 
+	// Workloads returns what each of the members holds, and, under the zero id, what nobody
+	// does. For the waits it looks at the desk.MaxMemberLooked longest ones. If there are
+	// more, it returns when the last of these began: those of members without one began
+	// later.
+	Workloads(ctx context.Context, ws desk.ID, members []desk.ID) (loads map[desk.ID]desk.Workload, later desk.Time, err error)
+
 	// Messages returns up to limit messages of a conversation that come after the given
 	// position (nil: from the start), newest first, and the position after which the
 	// list continues, nil at its end.

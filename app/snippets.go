@@ -37,6 +37,13 @@ func (a *App) Snippets(ctx context.Context, p Principal, q SnippetQuery) ([]desk
 // PutSnippet stores a snippet, replacing one with the same shortcut; created tells which.
 // It returns InvalidRequest, also if there is no room.
 func (a *App) PutSnippet(ctx context.Context, p Principal, shortcut, text string) (s desk.Snippet, created bool, err error) {
+	return a.EditSnippet(ctx, p, shortcut, text, nil)
+}
+
+// EditSnippet is PutSnippet by a caller who has seen a text ("": there was no snippet; nil:
+// whatever it is). It returns Changed, with the snippet as it is, if its text is another
+// one now.
+func (a *App) EditSnippet(ctx context.Context, p Principal, shortcut, text string, seen *string) (s desk.Snippet, created bool, err error) {
 	s, err = desk.NewSnippet(shortcut, text, a.now())
 	if err != nil {
 		return s, false, err
@@ -53,6 +60,8 @@ func (a *App) PutSnippet(ctx context.Context, p Principal, shortcut, text string
 		s.UpdatedAt, created = now, stored == nil
 		event := desk.Event{Type: desk.SnippetCreated, Key: shortcut, Actor: p.Actor, At: now}
 		switch {
+		case seen != nil && (created != (*seen == "") || !created && stored.Text != *seen && stored.Text != text):
+			return changedSnippet(stored)
 		case created && count >= desk.MaxSnippets:
 			return desk.Invalidf("the workspace has %d saved replies, and no more are possible: delete one first", desk.MaxSnippets)
 		case !created && stored.Text == text:
@@ -67,6 +76,12 @@ func (a *App) PutSnippet(ctx context.Context, p Principal, shortcut, text string
 		return tx.Append(event)
 	})
 	return s, created, err
+}
+
+func changedSnippet(stored *desk.Snippet) error {
+	e := desk.Errorf(desk.Changed, "the saved reply has changed meanwhile: nothing was stored")
+	e.Details = stored
+	return e
 }
 
 // DeleteSnippet deletes a snippet, or returns NotFound.

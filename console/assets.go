@@ -113,7 +113,7 @@ func compactScript(in []byte) (out []byte) {
 		case c == '{':
 			braces = append(braces, c)
 		case c == '}':
-			if last() == '\n' {
+			if last() == '\n' || last() == ';' { // no statement is empty
 				out = out[:len(out)-1]
 			}
 			if braces[len(braces)-1] == '`' {
@@ -126,7 +126,7 @@ func compactScript(in []byte) (out []byte) {
 			if !needed {
 				continue
 			}
-		case c == '\n' && strings.IndexByte("{;,(", last()) >= 0:
+		case c == '\n' && strings.IndexByte("{};,(", last()) >= 0:
 			continue
 		}
 		out = append(out, c)

@@ -13,7 +13,8 @@ func TestCompact(t *testing.T) {
 		"x = a + +b - -c\n":                                   "x=a+ +b- -c\n",
 		"const r = /[/ ] \\/ /.test(s) && a / b / c\n":        "const r=/[/ ] \\/ /.test(s)&&a/b/c\n",
 		"f(`a  ${ b ? `c ${ d }  e` : { g: 1 }.g }  h`, 2)\n": "f(`a  ${b?`c ${d}  e`:{g:1}.g}  h`,2)\n",
-		"if (a) {\n\tb()\n}\nelse return [1]\n":               "if(a){b()}\nelse return[1]\n",
+		"if (a) {\n\tb()\n}\nelse return [1]\n":               "if(a){b()}else return[1]\n",
+		"const f = () => {\n\tg();\n};\nh();\n":               "const f=()=>{g()};h();",
 		"const { größe } = o, s = \"\\\" 'x' \"\n":            "const{größe}=o,s=\"\\\" 'x' \"\n",
 	} {
 		if got := string(compact("x.js", []byte(in))); got != want {

@@ -16,6 +16,8 @@
 //	text.go          the texts of messages: links and the marks for bold and the like
 //	assets.go        the stylesheet and the script
 //	channels.go      channels: adding them, their health, their settings
+//	policy.go        the reply policy: who gets conversations, hours, texts sent by themselves
+//	snippets.go      the saved replies
 //	webhooks.go      webhooks: adding them, their state, their deliveries
 //	live.go          the stream that tells the script what has changed
 //	home.go          /: the inbox, or what to run first

@@ -172,7 +172,10 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 		channel, name, language := e.TemplateKey()
 		return name + " (" + language + ")", "/templates/" + channel.String() + "/" + url.PathEscape(name) + "/" + url.PathEscape(language)
 	case "snippet":
-		return e.Key, ""
+		if e.Type == desk.SnippetDeleted {
+			return e.Key, ""
+		}
+		return e.Key, snippetPath(e.Key) + "/edit"
 	case "attribute":
 		if a := s.Attributes[e.Key]; a != nil {
 			return a.Label, "/settings/attributes"
@@ -184,8 +187,9 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 		}
 	case "policy":
 		if v := s.Channel(e.Subject); v != nil {
-			return channelName(v, true), ""
+			return "of " + channelName(v, true), policyPath(v.ID)
 		}
+		return "of the workspace", policyPath(desk.ID{})
 	case "member":
 		if m := s.Member(e.Subject); m != nil {
 			return m.Name, "/settings/members"

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 
 	"parley/desk"
 )
@@ -9,6 +11,8 @@ import (
 // meData is what the page of one's own settings shows.
 type meData struct {
 	Email, Role string
+	Away        bool
+	Now         desk.Time // notifications tell what comes later
 	HasPassword bool
 	NeedsOld    bool // to set a password
 	MaySet      bool // a password, now
@@ -31,7 +35,7 @@ func (c *call) meData() (meData, error) {
 		return meData{}, err
 	}
 	return meData{
-		Email: m.Email, Role: roleWord(m.Role), HasPassword: has, NeedsOld: has && !byLink, MaySet: has || byLink,
+		Email: m.Email, Role: roleWord(m.Role), Away: m.Away, Now: desk.TimeOf(c.now), HasPassword: has, NeedsOld: has && !byLink, MaySet: has || byLink,
 		Theme: []choice{{Value: "", Label: "As the device"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}}, ThemeNow: theme(c.r), KeysOn: keysOn(c.r),
 		Least: desk.MinPassword, Name: &form{}, Look: &form{}, Password: &form{},
 	}, nil
@@ -55,6 +59,61 @@ func (s *Server) rename(c *call) error {
 		return c.again("me", view{Title: "You", Data: data}, err)
 	}
 	return c.see("/me", "saved")
+}
+
+// setAvailable says whether the reply policy may give the member conversations.
+func (s *Server) setAvailable(c *call) error {
+	here, done := c.form.text("available") == "yes", "away"
+	if here {
+		done = "here"
+	}
+	if _, err := s.app.SetAvailable(c.r.Context(), c.p, c.p.Actor.ID, here); err != nil {
+		return err
+	}
+	return c.see("/me", done)
+}
+
+// A newsRow is a conversation in which somebody has written to the member, or to whoever
+// takes it.
+type newsRow struct {
+	ID   desk.ID
+	Name string
+	Sort desk.Time // when the newest message came
+	At   moment
+	Mine bool
+}
+
+// newsRows is how many of the member's conversations, and of those that nobody holds, are
+// looked at for what is new.
+const newsRows = 5
+
+// news lists who has written and was not read yet, in conversations that the member holds
+// or that nobody holds. The script tells the names while the page is hidden.
+func (s *Server) news(c *call) error {
+	var rows []newsRow
+	var contacts []desk.ID
+	for _, f := range []desk.ConversationFilter{{Assignee: c.p.Actor.ID}, {Unassigned: true}} {
+		f.Status = desk.StatusOpen
+		list, _, err := s.app.Conversations(c.r.Context(), c.p, f, "", newsRows)
+		if err != nil {
+			return err
+		}
+		for _, v := range list {
+			if v.Talk.Unread > 0 && v.Talk.LastDirection == desk.Inbound {
+				rows = append(rows, newsRow{ID: v.ID, Sort: v.LastMessageAt, At: c.when(v.LastMessageAt), Mine: !f.Unassigned})
+				contacts = append(contacts, v.ContactID)
+			}
+		}
+	}
+	people, err := s.app.ContactsByID(c.r.Context(), c.p, contacts)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		rows[i].Name = nameOf(people[contacts[i]])
+	}
+	slices.SortStableFunc(rows, func(a, b newsRow) int { return cmp.Compare(b.Sort, a.Sort) })
+	return c.show("news", view{Title: "New messages", Data: rows})
 }
 
 func (s *Server) look(c *call) error {

@@ -15,6 +15,16 @@ type overviewPage struct {
 	Left    int // steps that are not done
 	Charts  []*chart
 	Quiet   bool // nothing was counted yet
+	Team    []teamRow
+}
+
+// A teamRow is what a member holds, or, without a state, what nobody does.
+type teamRow struct {
+	ID, Name, Href string
+	State          pill
+	Open           string
+	Waiting        string
+	Since          moment // of the longest wait
 }
 
 // A step is one of the first steps.
@@ -35,6 +45,37 @@ const (
 	shownTemplates = 10
 )
 
+// team lists what the members hold, and what nobody does.
+func (c *call) team() ([]teamRow, error) {
+	team, err := c.s.app.Team(c.r.Context(), c.p)
+	if err != nil {
+		return nil, err
+	}
+	row := func(name, view string, load desk.Workload) teamRow {
+		r := teamRow{ID: "t-" + view, Name: name, Href: "/inbox?view=" + view, Open: upTo99(load.Open), Since: c.when(load.Waiting)}
+		switch {
+		case load.Waiting != 0:
+			r.Waiting = span(desk.TimeOf(c.now) - load.Waiting)
+		case load.Open > 0 && team.Later != 0:
+			r.Waiting = "under " + span(desk.TimeOf(c.now)-team.Later)
+		}
+		return r
+	}
+	rows := []teamRow{row("Unassigned", viewUnassigned, team.Pool)}
+	for _, m := range team.Members {
+		r := row(m.Name, m.ID.String(), m.Workload)
+		if m.ID == c.p.Actor.ID {
+			r.Href = "/inbox"
+		}
+		r.State = pill{"Here", "good"}
+		if m.Away {
+			r.State = pill{"Away", "warn"}
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
 func (s *Server) overview(c *call) error {
 	days := usualPeriod
 	page := overviewPage{}
@@ -49,6 +90,13 @@ func (s *Server) overview(c *call) error {
 			href += "?days=" + strconv.Itoa(n)
 		}
 		page.Periods = append(page.Periods, tab{Label: fmt.Sprintf("%d days", n), Href: href, Here: n == days})
+	}
+	var err error
+	if page.Team, err = c.team(); err != nil {
+		return err
+	}
+	if c.onlyParts("team") {
+		return c.show("overview", view{Title: "Overview", Data: page})
 	}
 	d, err := s.app.Daily(c.r.Context(), c.p, days)
 	if err != nil {

@@ -3,6 +3,7 @@ package console
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"parley/app"
 	"parley/desk"
@@ -59,6 +60,26 @@ func TestOverview(t *testing.T) {
 		t.Fatal(err)
 	}
 	nora.get("/overview").want(200).lacks("First steps")
+}
+
+// The table of the team: who is here, what each holds, and who has waited longest.
+func TestOverview_team(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	mei.get("/overview").want(200, "The team now", "Unassigned", "Tomás Rivera", "nobody")
+	c := w.writes("+34 612 34 56 70", "Sofia", "Hello")
+	w.later(3*time.Hour + 5*time.Minute)
+	w.writes("+34 612 34 56 71", "Bruno", "Hello")
+	w.later(7 * time.Minute)
+	if _, err := w.app.Assign(t.Context(), w.operator(), c.ID, w.tomas.ID.String(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.app.SetAvailable(t.Context(), w.operator(), w.nora.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	mei.header.Set("Parley-Part", "team")
+	mei.get("/overview").want(200, "3 h</time>", "7 min</time>", `<span class="pill warn">Away</span>`, "/inbox?view="+w.tomas.ID.String()).lacks("Messages by day").golden("overview/team")
 }
 
 // The words above a bar fit into the picture; its table has all of them.

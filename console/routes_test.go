@@ -76,22 +76,27 @@ func (w *world) records() map[string]string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	if _, _, err := w.app.PutSnippet(ctx, w.operator(), "secret", "Secret text"); err != nil {
+		w.t.Fatal(err)
+	}
 	return map[string]string{
-		"{note}":                     note.ID.String(),
-		"/media/{id}":                w.uploads("secret.png", "", "Secret words").ID.String(),
-		"/sign-in/{token}":           "nonsense",
-		"/inbox/{id}":                conversation.ID.String(),
-		"/contacts/{id}":             conversation.ContactID.String(),
-		"/sends/{id}":                attempts[0].ID.String(),
-		"/settings/members/{id}":     w.tomas.ID.String(),
-		"/settings/keys/{id}":        key.ID.String(),
-		"/settings/attributes/{key}": "plan",
-		"/settings/channels/{id}":    w.channel.String(),
-		"/settings/webhooks/{id}":    hook.ID.String(),
-		"{delivery}":                 w.newID().String(),
-		"/templates/{channel}":       w.channel.String(),
-		"{name}":                     "pickup_ready",
-		"{language}":                 "en",
+		"/settings/snippets/{shortcut}": "secret",
+		"/settings/policy/{id}":         w.channel.String(),
+		"{note}":                        note.ID.String(),
+		"/media/{id}":                   w.uploads("secret.png", "", "Secret words").ID.String(),
+		"/sign-in/{token}":              "nonsense",
+		"/inbox/{id}":                   conversation.ID.String(),
+		"/contacts/{id}":                conversation.ContactID.String(),
+		"/sends/{id}":                   attempts[0].ID.String(),
+		"/settings/members/{id}":        w.tomas.ID.String(),
+		"/settings/keys/{id}":           key.ID.String(),
+		"/settings/attributes/{key}":    "plan",
+		"/settings/channels/{id}":       w.channel.String(),
+		"/settings/webhooks/{id}":       hook.ID.String(),
+		"{delivery}":                    w.newID().String(),
+		"/templates/{channel}":          w.channel.String(),
+		"{name}":                        "pickup_ready",
+		"{language}":                    "en",
 	}
 }
 
@@ -145,7 +150,7 @@ func TestRoutes(t *testing.T) {
 		if strings.Contains(rt.pattern, "{") && g.status != http.StatusNotFound {
 			t.Errorf("%s with ids of another workspace: %d: %s", rt.pattern, g.status, g.body)
 		}
-		for _, secret := range []string{"Secret", "secret.example", "Harbour", "Nora Lindqvist", "612"} {
+		for _, secret := range []string{"Secret", "secret.example", "Harbour Books", "Nora Lindqvist", "612"} {
 			if strings.Contains(g.body, secret) {
 				t.Errorf("%s shows another workspace %q", rt.pattern, secret)
 			}

@@ -87,6 +87,7 @@ type memberRow struct {
 	ID          desk.ID
 	Name, Email string
 	Admin, Me   bool
+	Away        bool
 	Role        string
 	Seen        moment
 	Choices     []choice
@@ -94,7 +95,7 @@ type memberRow struct {
 }
 
 func (c *call) memberRow(m *desk.Member, seen map[desk.ID]desk.Time) memberRow {
-	return memberRow{ID: m.ID, Name: m.Name, Email: m.Email, Admin: m.Role == desk.RoleAdmin, Me: m.ID == c.p.Actor.ID, Role: roleWord(m.Role),
+	return memberRow{ID: m.ID, Name: m.Name, Email: m.Email, Admin: m.Role == desk.RoleAdmin, Me: m.ID == c.p.Actor.ID, Away: m.Away, Role: roleWord(m.Role),
 		RoleValue: string(m.Role), Seen: c.when(seen[m.ID]), Choices: roles}
 }
 
@@ -205,6 +206,21 @@ func (s *Server) signOutMember(c *call) error {
 		return c.see("/sign-in", "everywhere")
 	}
 	return c.see("/settings/members/"+m.ID.String(), "they-are-out")
+}
+
+func (s *Server) setMemberAvailable(c *call) error {
+	m, err := c.aMember()
+	if err != nil {
+		return err
+	}
+	here, done := c.form.text("available") == "yes", "they-are-away"
+	if here {
+		done = "they-are-here"
+	}
+	if _, err := s.app.SetAvailable(c.r.Context(), c.p, m.ID, here); err != nil {
+		return err
+	}
+	return c.see("/settings/members/"+m.ID.String(), done)
 }
 
 func (c *call) removal(m *desk.Member) (confirmation, error) {

@@ -169,7 +169,11 @@ var toasts = map[string]string{
 	"turned-on":  "Turned on.",
 	"turned-off": "Turned off.",
 
-	"note-deleted": "The note is deleted.",
+	"note-deleted":  "The note is deleted.",
+	"away":          "You are away: nothing new is given to you.",
+	"here":          "You are here.",
+	"they-are-away": "They are away: nothing new is given to them.",
+	"they-are-here": "They are here.",
 
 	"replaying":    "It goes on from there.",
 	"redelivering": "It is being delivered again.",
@@ -192,6 +196,13 @@ var labels = map[string]string{
 	"graph_url":       "Address of the Graph API",
 	"graph_version":   "Version of the Graph API",
 	"per_second":      "Messages a second",
+
+	"max_open":    "At most this many open conversations each",
+	"time_zone":   "Time zone",
+	"at":          "Open",
+	"away":        "When you are closed",
+	"queued":      "When nobody can take it",
+	"every_hours": "At most once in so many hours",
 }
 
 func labelOf(name string) string {

@@ -186,6 +186,12 @@ type ConversationCounts struct {
 	Waiting                int // of those held: in how many somebody waits
 }
 
+// A Workload is what a member holds, or what nobody does.
+type Workload struct {
+	Open    int  // conversations, up to MaxCount
+	Waiting Time // since when the person waits who has waited longest; 0: nobody
+}
+
 // Passes tells whether a conversation matches the filter.
 func (f ConversationFilter) Passes(c *Conversation) bool {
 	return (f.Status == "" || c.Status == f.Status) && (f.Assignee.IsZero() || c.AssignedMember == f.Assignee) &&

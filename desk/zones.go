@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	_ "embed"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,23 @@ var zoneFiles = sync.OnceValue(func() *zip.Reader {
 })
 
 var zones sync.Map // of those that were asked for, by name: *time.Location
+
+// TimeZones lists the names of the time zones of places, such as Europe/Istanbul. There
+// are further ones, which have no place.
+func TimeZones() []string { return placeZones() }
+
+var placeZones = sync.OnceValue(func() (list []string) {
+	for _, f := range zoneFiles().File {
+		switch area, _, _ := strings.Cut(f.Name, "/"); area {
+		case "Africa", "America", "Antarctica", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific":
+			if !f.FileInfo().IsDir() {
+				list = append(list, f.Name)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+})
 
 // zone returns a time zone by its name in the IANA database, such as Europe/Istanbul, in
 // this very spelling; nil if there is none.

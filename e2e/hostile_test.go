@@ -226,6 +226,17 @@ func TestHostileTexts(t *testing.T) {
 		done(c.post("/templates/"+channel+"/new", "source", string(template)), 303, "a template")
 	}
 
+	// Saved replies, and a policy with hostile members and texts.
+	for i, text := range hostile {
+		done(c.post("/settings/snippets/new", "shortcut", fmt.Sprintf("s%d", i), "text", strings.ReplaceAll(text, "{", "(")), 303, "a saved reply")
+	}
+	policy := c.get("/settings/policy").body
+	seen := func(part string) string {
+		return regexp.MustCompile(`value="` + part + `"><input type="hidden" name="seen" value="([^"]*)"`).FindStringSubmatch(policy)[1]
+	}
+	done(c.post("/settings/policy", "part", "replies", "seen", seen("replies"), "away", hostile[2], "queued", hostile[3]+hostile[5], "every_hours", "12"), 303, "texts")
+	done(c.post("/settings/policy", "part", "hours", "seen", seen("hours"), "open", "hours", "time_zone", hostile[3]), 422, "a time zone")
+
 	// Messages, which come while their page is open. Marks for bold and the like are not shown.
 	marks := regexp.MustCompile("[*_~`]\\w").MatchString
 	writes := func(i int) {
@@ -280,7 +291,8 @@ func TestHostileTexts(t *testing.T) {
 	for path, texts := range map[string][]string{
 		"/inbox?view=unassigned": hostile[2:3], "/contacts": hostile, "/settings/members": hostile, "/settings/keys": hostile, "/settings/attributes": hostile[2:3],
 		"/settings/attributes/evil": append(hostile[2:4:4], hostile[:8]...), "/settings/attributes/evil/archive": hostile[2:3], "/settings/events": nil, "/settings/events?types=settings": nil, "/templates": nil, "/overview": nil,
-		"/contacts/new": hostile[2:3],
+		"/contacts/new": hostile[2:3], "/settings/policy": append(hostile[2:4:4], hostile...), "/settings/snippets/s2/edit": hostile[2:3], "/settings/snippets/s5/edit": hostile[5:6], "/settings/snippets/s9/delete": hostile[9:10], "/me/news": nil,
+		"/settings/snippets": hostile[:10],
 	} {
 		b.open(path)
 		b.wantText(texts...)

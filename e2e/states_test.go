@@ -226,6 +226,8 @@ func (st *stage) shots(t *testing.T) []shot {
 	aKey := through("/settings/keys", "#keys [data-row]")
 	aMember := through("/settings/members", "#members tr:last-child a")
 	aWebhook := through("/settings/webhooks", "[data-row]")
+	aPolicy := through("/settings/policy", "nav[aria-label='Whose policy'] a:nth-child(2)")
+	aSnippet := through("/settings/snippets", "[data-row]")
 	aChannel := through("/settings/channels", "[data-row]")
 	contact := at("/contacts/" + st.people["off"])
 	send := func(b *tab) {
@@ -257,6 +259,8 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"channels-first", nothing, at("/settings/channels")},
 		{"webhooks-first", nothing, at("/settings/webhooks")},
 		{"events-first", nothing, at("/settings/events")},
+		{"policy-first", nothing, at("/settings/policy")},
+		{"snippets-first", nothing, at("/settings/snippets")},
 
 		{"inbox-agent", agent, at("/inbox")},
 		{"contact-agent", agent, contact},
@@ -360,6 +364,24 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"channel-new", admin, at("/settings/channels/new")},
 		{"channel-new-wrong", admin, wrong(at("/settings/channels/new"))},
 		{"sandbox-new", admin, at("/settings/channels/new-sandbox")},
+		{"policy", admin, at("/settings/policy")},
+		{"policy-assign-wrong", admin, wrong(at("/settings/policy"), "#f-mode", "round_robin")},
+		{"policy-assign", admin, acting(at("/settings/policy"), with("#f-mode", "least_open", "#f-members li:nth-child(2) input", "yes", "#f-members li:nth-child(3) input", "yes", "#f-max_open", "20"), sending(mainButton))},
+		{"policy-hours-wrong", admin, acting(at("/settings/policy"), with("#f-open", "hours", "[name='mon.1.from']", "14:00"), sending("#hours .btn.main"), func(b *tab) { b.wait("document.querySelector('#summary')") })},
+		{"policy-hours", admin, acting(at("/settings/policy"), with("#f-open", "hours", "[name='mon.1.from']", "18:30", "[name='mon.1.to']", "20:00"), sending("#hours .btn.main"))},
+		{"policy-dates", admin, acting(at("/settings/policy"), with("#f-date", "2099-12-24"), sending("#dates form:last-of-type .btn"))},
+		{"policy-channel", admin, aPolicy},
+		{"policy-own", admin, acting(aPolicy, sending("main form .btn"))},
+		{"policy-remove", admin, acting(aPolicy, func(b *tab) { b.open(look[string](b, "location.pathname") + "/remove") })},
+		{"policy-remove-dialog", admin, acting(aPolicy, pushing("[data-dialog]", "dialog[open]"))},
+		{"snippet-new", admin, at("/settings/snippets/new")},
+		{"snippet-new-wrong", admin, wrong(at("/settings/snippets/new"), "#f-shortcut", "Not one", "#f-text", "Hi {{name}}")},
+		{"snippet-added", admin, acting(at("/settings/snippets/new"), with("#f-shortcut", "hours", "#f-text", strings.Repeat("Hi {{customer_first_name}}, we are open from nine to six. ", 20)), sending(mainButton))},
+		{"snippets", admin, at("/settings/snippets")},
+		{"snippet", admin, aSnippet},
+		{"snippet-changed", admin, wrong(aSnippet, "[name=seen]", "Something else", "#f-text", "My own text")},
+		{"snippet-delete", admin, acting(aSnippet, func(b *tab) { b.open(strings.TrimSuffix(look[string](b, "location.pathname"), "/edit") + "/delete") })},
+		{"snippet-delete-dialog", admin, acting(aSnippet, pushing("[data-dialog]", "dialog[open]"))},
 		{"webhooks", admin, at("/settings/webhooks")},
 		{"webhook", admin, aWebhook},
 		{"webhook-pinged", admin, acting(aWebhook, sending("form[action$=ping] button"))},
@@ -374,6 +396,9 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"events-settings", admin, at("/settings/events?types=settings")},
 
 		{"me", admin, at("/me")},
+		{"me-away", agent, acting(at("/me"), sending("#availability button"))},
+		{"news", agent, at("/me/news")},
+		{"news-none", nothing, at("/me/news")},
 		{"me-wrong", admin, wrong(at("/me"), "#f-name", "")},
 		{"saved", admin, at("/me?done=saved")},
 		{"help", admin, func(b *tab) {

@@ -1,7 +1,7 @@
 // Every page works without this script. It renews pages, and adds keys and dialogs.
 "use strict";
 
-const root = document.documentElement, page = document.body.dataset;
+const root = document.documentElement, page = document.body.dataset, store = localStorage;
 root.classList.add("js");
 document.cookie = `tz=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=31536000; samesite=lax`;
 
@@ -277,6 +277,33 @@ function hear(m) {
 	if (missed) renew(regions());
 	else if (m.kind === "names") changed(m.names.split(" "));
 	renew(regions().filter((region) => find("[data-until]", region)?.dataset.until < Date.now()));
+	if (m.kind !== "at") news();
+}
+
+// ---- Notifications: the tab with the stream tells who has written, while it is hidden
+
+const bell = find("#notify button"), ring = () => (bell.textContent = store.notify ? "Turn off" : "Turn on");
+let telling;
+
+function news() {
+	if (source && document.hidden && store.notify) telling ||= setTimeout(async () => {
+		telling = 0;
+		for (const { dataset, firstChild: link } of all("[data-at]", await ask("/me/news", "news").then(read, () => root)).reverse()) {
+			if (dataset.at <= store.notify) continue;
+			store.notify = dataset.at;
+			new Notification(link.textContent, { tag: link.href }).onclick = () => open(link.href, "_self", focus());
+		}
+	}, 1000);
+}
+
+if (bell) {
+	ring();
+	bell.onclick = async () => {
+		if (store.notify) delete store.notify;
+		else if (await window.Notification?.requestPermission() === "granted") store.notify = bell.dataset.now;
+		else toast("The browser forbids it.", true);
+		ring();
+	};
 }
 
 function bar(text, href) {
@@ -461,17 +488,17 @@ when("change", ({ target }) => target.form?.matches("[data-auto]") && target.for
 // ---- Replies
 
 // Drafts are of a member and a conversation, and kept for 30 days.
-const mine = "draft " + page.member + " ", drafts = (of) => Object.keys(localStorage).filter((key) => key.startsWith(of));
-const drop = (key) => localStorage.removeItem(key);
+const mine = "draft " + page.member + " ", drafts = (of) => Object.keys(store).filter((key) => key.startsWith(of));
+const drop = (key) => delete store[key];
 function saveDraft({ id, form, value }) {
 	if (id !== "f-reply" || signedOut || !form.dataset.draft) return;
 	const key = mine + form.dataset.draft;
-	value ? localStorage.setItem(key, JSON.stringify([value, Date.now()])) : drop(key);
+	value ? (store[key] = JSON.stringify([value, Date.now()])) : drop(key);
 }
-for (const key of drafts("draft ")) if (!(JSON.parse(localStorage[key])[1] > Date.now() - 2592e6)) drop(key);
+for (const key of drafts("draft ")) if (!(JSON.parse(store[key])[1] > Date.now() - 2592e6)) drop(key);
 const reply = find("[data-draft] #f-reply");
 if (reply) {
-	reply.value ||= JSON.parse(localStorage[mine + reply.form.dataset.draft] ?? '[""]')[0];
+	reply.value ||= JSON.parse(store[mine + reply.form.dataset.draft] ?? '[""]')[0];
 	saveDraft(reply);
 }
 

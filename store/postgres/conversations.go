@@ -233,6 +233,54 @@ func (s *Store) CountConversations(ctx context.Context, ws, member, channel desk
 }
 
 const (
+	openOfQuery = `SELECT m.id, (SELECT count(*) FROM (SELECT FROM conversations WHERE workspace_id = $1 AND status = 'open' AND assigned_member_id = m.id
+		ORDER BY assigned_member_id DESC, status DESC, last_message_at DESC, created_at DESC, id DESC LIMIT $3) v) FROM unnest($2::uuid[]) m (id)
+		UNION ALL SELECT NULL, (SELECT count(*) FROM (SELECT FROM conversations WHERE workspace_id = $1 AND status = 'open' AND assigned_member_id IS NULL
+		ORDER BY last_message_at DESC NULLS LAST, created_at DESC NULLS LAST, id DESC NULLS LAST LIMIT $3) v)`
+	waitsQuery = `SELECT assigned_member_id, waiting_since FROM conversations WHERE workspace_id = $1 AND status = 'open' AND waiting_since > 0
+		ORDER BY waiting_since, created_at, id LIMIT $2`
+)
+
+// A holderRow is a number of a member, or, with the zero id, of nobody.
+type holderRow struct {
+	holder desk.ID
+	n      int64
+}
+
+func readHolder(row pgx.Row) (v holderRow, err error) { return v, row.Scan(into(&v.holder), &v.n) }
+
+// Workloads returns what members hold.
+func (s *Store) Workloads(ctx context.Context, ws desk.ID, members []desk.ID) (loads map[desk.ID]desk.Workload, later desk.Time, err error) {
+	var open, waits []holderRow
+	ids := make(pgtype.FlatArray[uuid], len(members))
+	for i, id := range members {
+		ids[i] = uuid(id)
+	}
+	err = s.read(ctx, func(p *pipe) (err error) {
+		if open, err = all(p, "count conversations", readHolder, openOfQuery, uuid(ws), ids, desk.MaxCount); err == nil {
+			waits, err = all(p, "waiting conversations", readHolder, waitsQuery, uuid(ws), desk.MaxMemberLooked+1)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	loads = make(map[desk.ID]desk.Workload, len(open))
+	for _, row := range open {
+		loads[row.holder] = desk.Workload{Open: int(row.n)}
+	}
+	for i, row := range waits {
+		if i == desk.MaxMemberLooked {
+			later = desk.Time(row.n)
+		} else if v := loads[row.holder]; v.Waiting == 0 {
+			v.Waiting = desk.Time(row.n)
+			loads[row.holder] = v
+		}
+	}
+	return loads, later, nil
+}
+
+const (
 	putConversationQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) VALUES
 	($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)` + replaceConversation
 	putConversationsQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) SELECT $1, u.* FROM unnest($2::uuid[], $3::uuid[], $4::uuid[],

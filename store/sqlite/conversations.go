@@ -267,6 +267,46 @@ func (s *Store) CountConversations(ctx context.Context, ws, member, channel desk
 }
 
 const (
+	openOfQuery = `SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_held
+		WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open' LIMIT +?3)`
+	openOfNobodyQuery = `SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_unassigned
+		WHERE workspace_id = ?1 AND assigned_member_id IS NULL AND status = 'open' LIMIT +?2)`
+	waitsQuery = `SELECT assigned_member_id, waiting_since FROM conversations INDEXED BY conversations_waiting
+		WHERE workspace_id = ?1 AND status = 'open' AND waiting_since > 0 ORDER BY waiting_since, created_at, id LIMIT +?2`
+)
+
+// Workloads returns what members hold.
+func (s *Store) Workloads(ctx context.Context, ws desk.ID, members []desk.ID) (loads map[desk.ID]desk.Workload, later desk.Time, err error) {
+	loads = make(map[desk.ID]desk.Workload, len(members)+1)
+	err = s.read(ctx, pointRead, func(c conn) error {
+		for _, id := range append([]desk.ID{{}}, members...) {
+			row := c.stmt(openOfNobodyQuery).id(ws)
+			if !id.IsZero() {
+				row = c.stmt(openOfQuery).id(ws).id(id)
+			}
+			n, err := one("count conversations", row.int(desk.MaxCount), (*stmt).readInt)
+			if err != nil {
+				return err
+			}
+			loads[id] = desk.Workload{Open: int(n)}
+		}
+		looked := 0
+		rows := c.stmt(waitsQuery).id(ws).int(desk.MaxMemberLooked + 1)
+		for ; rows.next(); looked++ {
+			holder, since := rows.readID(), rows.readTime()
+			if looked == desk.MaxMemberLooked {
+				later = since
+			} else if v := loads[holder]; v.Waiting == 0 {
+				v.Waiting = since
+				loads[holder] = v
+			}
+		}
+		return failed("waiting conversations", rows.done())
+	})
+	return loads, later, err
+}
+
+const (
 	putConversationQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET channel_id = excluded.channel_id, contact_id = excluded.contact_id,

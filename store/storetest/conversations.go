@@ -294,6 +294,52 @@ func conversationCounts(t *testing.T, s app.Store) {
 	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 4, Open: 14, Waiting: 3})
 }
 
+// conversationLoads: counts end at a hundred, and waits are found among the longest ones.
+func conversationLoads(t *testing.T, s app.Store) {
+	ws, ada := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	bob, none := newID(), newID()
+	check := func(later desk.Time, want map[desk.ID]desk.Workload) {
+		t.Helper()
+		got, since, err := s.Workloads(t.Context(), ws, []desk.ID{ada.ID, bob, none})
+		must(t, err)
+		for _, id := range []desk.ID{ada.ID, bob, none, {}} {
+			equal(t, "load", got[id], want[id])
+		}
+		equal(t, "later", since, later)
+	}
+	check(0, nil)
+	put := func(ws desk.ID, n int, holder desk.ID, status desk.ConversationStatus, waiting desk.Time) {
+		store(t, s, ws, func(tx app.Tx) error {
+			for range n {
+				c := newConversation(newID(), newID())
+				c.Talk.WaitingSince, c.Status = waiting, status
+				if !holder.IsZero() {
+					c.Assign(holder)
+				}
+				if err := tx.PutConversation(c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	put(ws, 2, ada.ID, desk.StatusOpen, 0)
+	put(ws, 1, ada.ID, desk.StatusOpen, 9)
+	put(ws, 1, ada.ID, desk.StatusOpen, 7)
+	put(ws, 3, ada.ID, desk.StatusClosed, 3)
+	put(other, 1, ada.ID, desk.StatusOpen, 1)
+	put(ws, 1, bob, desk.StatusOpen, 0)
+	put(ws, 2, desk.ID{}, desk.StatusOpen, 8)
+	put(ws, 1, newID(), desk.StatusOpen, 2) // of a member that is not asked for
+	check(0, map[desk.ID]desk.Workload{ada.ID: {Open: 4, Waiting: 7}, bob: {Open: 1}, {}: {Open: 2, Waiting: 8}})
+	put(ws, desk.MaxMemberLooked-6, ada.ID, desk.StatusOpen, 10)
+	put(ws, 1, none, desk.StatusOpen, 11)
+	check(0, map[desk.ID]desk.Workload{ada.ID: {Open: desk.MaxCount, Waiting: 7}, bob: {Open: 1}, none: {Open: 1, Waiting: 11}, {}: {Open: 2, Waiting: 8}})
+	put(ws, 1, bob, desk.StatusOpen, 12)
+	check(12, map[desk.ID]desk.Workload{ada.ID: {Open: desk.MaxCount, Waiting: 7}, bob: {Open: 2}, none: {Open: 1, Waiting: 11}, {}: {Open: 2, Waiting: 8}})
+}
+
 func messageFieldsSurvive(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	want := newMessage(newConversation(newID(), newID()))

@@ -84,6 +84,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"answer/auto_replies":                 autoReplies,
 		"answer/one_assigns_at_a_time":        oneAssigns,
 		"conversation/counts":                 conversationCounts,
+		"conversation/loads":                  conversationLoads,
 		"conversation/goes_with_its_contact":  deleteErasesConversations,
 		"message/fields_survive":              messageFieldsSurvive,
 		"message/newest_of_a_span":            newestMessage,

@@ -67,6 +67,10 @@ func (l Listed) pages(t *testing.T, s app.Store) (pages []page) {
 			return err
 		}})
 	}
+	pages = append(pages, page{"loads", func() error {
+		_, _, err := s.Workloads(ctx, ws, []desk.ID{l.Most, l.Little, l.Nothing})
+		return err
+	}})
 	for _, status := range []desk.ConversationStatus{"", desk.StatusOpen, desk.StatusArchived} {
 		filters := map[string]desk.ConversationFilter{
 			"all": {}, "none": {Unassigned: true}, "assignee": {Assignee: l.Most}, "assignee of one": {Assignee: l.Little}, "assignee of none": {Assignee: l.Nothing},

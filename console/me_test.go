@@ -1,0 +1,55 @@
+package console
+
+import (
+	"testing"
+
+	"parley/desk"
+)
+
+// Members say themselves whether they are here; admins say it of others, too.
+func TestAvailability(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei, nora := w.as(w.mei), w.as(w.nora)
+	mei.get("/me").want(200, "I am away").lacks("I am here again")
+	mei.post("/me/availability", "available", "no").sends("/me?done=away")
+	if !w.operator().Settings.Member(w.mei.ID).Away {
+		t.Error("Mei is not away")
+	}
+	mei.get("/me?done=away").want(200, "I am here again", "nothing new is given to you").golden("me/away")
+	mei.get("/inbox").want(200, `<span class="pill warn">Away</span>`)
+	nora.get("/inbox").want(200).lacks(`<span class="pill warn">Away</span>`)
+	nora.get("/settings/members").want(200, `<span class="pill warn">Away</span>`)
+	path := "/settings/members/" + w.mei.ID.String()
+	nora.get(path).want(200, "They are here again")
+	nora.post(path+"/availability", "available", "yes").sends(path + "?done=they-are-here")
+	nora.post(path+"/availability", "available", "no").sends(path + "?done=they-are-away")
+	mei.post(path+"/availability", "available", "yes").want(403)
+	mei.post("/me/availability", "available", "yes").sends("/me?done=here")
+	if w.operator().Settings.Member(w.mei.ID).Away {
+		t.Error("Mei is away still")
+	}
+}
+
+// What is new for a member: unread messages in own conversations, and in those of nobody.
+func TestNews(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	mei.get("/me/news").want(200, "Nothing new").golden("me/news-none")
+	mine := w.writes("+34 612 34 56 70", "Sofia <b>", "Secret words")
+	theirs := w.writes("+34 612 34 56 71", "Bruno", "Hello")
+	read := w.writes("+34 612 34 56 72", "Carla", "Hello")
+	w.writes("+34 612 34 56 73", "Diego", "Hello")
+	for id, member := range map[desk.ID]desk.ID{mine.ID: w.mei.ID, theirs.ID: w.tomas.ID} {
+		if _, err := w.app.Assign(t.Context(), w.operator(), id, member.String(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.app.MarkRead(t.Context(), w.operator(), read.ID, desk.ID{}, false); err != nil {
+		t.Fatal(err)
+	}
+	mei.get("/me/news").want(200, "Sofia &lt;b&gt;", "yours", "Diego", "unassigned").lacks("Bruno", "Carla", "Secret words", "Hello").golden("me/news")
+	mei.header.Set("Parley-Part", "news")
+	mei.get("/me/news").want(200, `<div id="news"><ul`).lacks("<html")
+}

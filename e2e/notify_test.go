@@ -1,0 +1,67 @@
+package e2e_test
+
+import (
+	"os"
+	"testing"
+)
+
+// TestNotifications: once asked for, a hidden tab tells who has written to the member or to
+// whoever takes it, by name only; and a tab that is seen tells nothing.
+func TestNotifications(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t)
+	st := &stage{d: d, tabs: map[string]*tab{}}
+	b := newTab(t, d.url)
+	b.open(d.link)
+	b.follow("main form button")
+	var access struct {
+		Key       string
+		Workspace string `json:"workspace_id"`
+	}
+	text, err := os.ReadFile(d.dir + "/demo.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, string(text), &access)
+	st.signIn(t, agent, access.Workspace, "mei@parley.example")
+	var channels struct{ Data []struct{ ID string } }
+	read(t, d.want(t, 200, access.Key, "GET", "/channels", ""), &channels)
+	channel := channels.Data[0].ID
+	writes := func(from, name, text string) {
+		t.Helper()
+		must(t, d.dir, "sandbox", "inbound", "--channel", channel, "--from", from, "--name", name, "--text", text)
+	}
+	// The browser asks nobody here: what it would show is noted.
+	const note = `window.shown = []; window.Notification = class { static permission = window.allows ?? "default";
+		static async requestPermission() { return this.permission = window.allows = "granted"; }
+		constructor(title, more) { window.shown.push([title, more]); } }; true`
+	writes("+34600000001", "Before", "Not told")
+	b.open("/me")
+	b.wait(`document.documentElement.classList.contains("js")`)
+	look[bool](b, note)
+	const hide = `Object.defineProperty(document, "hidden", { configurable: true, get: () => true }); true`
+	look[bool](b, hide)
+	b.click("#notify button")
+	b.wait(`document.querySelector("#notify button").textContent === "Turn off"`)
+	writes("+34600000002", "Rosa <b>Marín", "Secret words")
+	b.wait(`window.shown.length === 1`)
+	if got := look[string](b, `JSON.stringify(window.shown)`); got != look[string](b, `JSON.stringify([["Rosa <b>Marín", { tag: window.shown[0][1].tag }]])`) {
+		t.Errorf("shown: %s", got)
+	}
+	// The same person again: one more. A tab that is seen: none.
+	writes("+34600000002", "Rosa", "More")
+	b.wait(`window.shown.length === 2`)
+	look[bool](b, `delete document.hidden || true`)
+	writes("+34600000003", "Seen", "On the page")
+	other := st.tabs[agent]
+	other.open("/inbox?view=unassigned")
+	other.shows("Seen")
+	b.click("#notify button")
+	b.wait(`document.querySelector("#notify button").textContent === "Turn on" && !localStorage.notify`)
+	look[bool](b, hide)
+	writes("+34600000004", "Off", "Turned off")
+	other.shows("Off")
+	if n := look[int](b, `window.shown.length`); n != 2 {
+		t.Errorf("%d were shown", n)
+	}
+}
