@@ -168,6 +168,10 @@ func (s *Seen) still(tx Tx, c *desk.Conversation) error {
 	if err != nil || newest.ID == s.Message && c.AssignedMember == s.Assignee && (s.Status == "" || s.Status == c.Status) {
 		return err
 	}
+	return changed(c)
+}
+
+func changed(c *desk.Conversation) error {
 	e := desk.Errorf(desk.Changed, "the conversation has changed meanwhile: nothing was done")
 	e.Details = c
 	return e

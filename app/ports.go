@@ -739,6 +739,9 @@ type AttemptTx interface {
 	FreeKey(key string) error
 	Attempt(id desk.ID) (*desk.Attempt, error)
 
+	// AttemptsTo returns the attempts to a contact that are not settled.
+	AttemptsTo(contact desk.ID) ([]*desk.Attempt, error)
+
 	// PutAttempt stores the hour of the counter in which the attempt was settled, if it
 	// now is.
 	PutAttempt(*desk.Attempt) error

@@ -214,7 +214,7 @@ func (a *App) mayStillReply(tx Tx, at *desk.Attempt, d *Dispatch) error {
 	case c == nil:
 		return desk.NoConversation()
 	}
-	if err := d.seen.still(tx, c); err != nil {
+	if err := d.seen.alone(tx, c); err != nil {
 		return err
 	}
 	if c.Status != desk.StatusOpen {
@@ -245,6 +245,21 @@ func (a *App) mayStillReply(tx Tx, at *desk.Attempt, d *Dispatch) error {
 		d.Number, d.UserID = plan.Number, plan.Reply.UserID
 	}
 	return nil
+}
+
+// alone returns Changed as still does, and also if another reply is on its way: it is not
+// among the messages yet.
+func (s *Seen) alone(tx Tx, c *desk.Conversation) error {
+	if err := s.still(tx, c); err != nil || s == nil {
+		return err
+	}
+	list, err := tx.AttemptsTo(c.ContactID)
+	for _, other := range list {
+		if other.Phase == desk.Dispatching && other.Plan.Conversation == c.ID && other.Plan.Reply != nil {
+			return changed(c)
+		}
+	}
+	return err
 }
 
 func windowClosed(state desk.WindowState) *desk.Error {

@@ -437,3 +437,37 @@ func TestReply_refusedAfterDeletion(t *testing.T) {
 		t.Errorf("the window of a deleted person is stored: %+v", windows)
 	}
 }
+
+// TestReply_races: of two members who answer the same message at the same time, one does.
+func TestReply_races(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	members := make([]app.Principal, 2)
+	for i, id := range []desk.ID{w.ada.ID, w.grace.ID} {
+		var err error
+		members[i], err = w.Member(t.Context(), w.ws, id)
+		must(t, err)
+	}
+	for n := range 30 {
+		c := w.opens(fmt.Sprint(905321112200 + n))
+		if n%2 == 0 { // it is somebody's
+			_, err := w.Assign(t.Context(), w.operator(), c.ID, "grace@example.com", nil)
+			must(t, err)
+		}
+		seen := &app.Seen{Message: w.messages(c.ID)[0].ID, Assignee: w.conversation(c.ID).AssignedMember}
+		var errs [2]error
+		var both sync.WaitGroup
+		for i, p := range members {
+			both.Go(func() {
+				r := &desk.ReplyRequest{Key: fmt.Sprint("k", n, i), Hash: [32]byte{byte(i)}, Conversation: c.ID, Text: "Two left."}
+				_, errs[i] = w.Reply(t.Context(), p, r, desk.ID{0xEE}, seen)
+			})
+		}
+		both.Wait()
+		winner := slices.Index(errs[:], nil)
+		if winner < 0 || len(w.messages(c.ID)) != 2 {
+			t.Fatalf("%d messages after %v", len(w.messages(c.ID)), errs)
+		}
+		refused(t, errs[1-winner], desk.Changed)
+	}
+}

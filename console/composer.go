@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"parley/app"
@@ -16,7 +15,7 @@ import (
 type composer struct {
 	Key     string
 	Text    string
-	Titles  []string // of the buttons
+	Titles  []choice // of the buttons
 	More    bool     // whether the fields of buttons and file are shown
 	Quote   *quote
 	File    *keptFile
@@ -160,10 +159,13 @@ func (c *call) windowBar(closes, now desk.Time) *windowBar {
 // fillComposer fills the form: as it was sent, or from a saved reply.
 func (c *call) fillComposer(t *thread, f *composer) error {
 	sent := c.form.has("reply")
-	f.Titles = slices.Clone(c.form.list("button"))
-	f.Text, f.More = c.form.raw("reply"), len(titles(f.Titles)) > 0
-	for len(f.Titles) < desk.MaxButtons {
-		f.Titles = append(f.Titles, "")
+	buttons := c.form.list("button")
+	f.Text, f.More = c.form.raw("reply"), len(titles(buttons)) > 0
+	for i := range max(len(buttons), desk.MaxButtons) {
+		f.Titles = append(f.Titles, choice{Label: fmt.Sprintf("Button %d", i+1)})
+		if i < len(buttons) {
+			f.Titles[i].Value = buttons[i]
+		}
 	}
 	if c.wholePage() { // a part must not depend on anything but what it shows
 		f.Key = c.form.text("key")

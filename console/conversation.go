@@ -303,6 +303,8 @@ func (c *call) changed(ask func(*thread)) error {
 		}
 	} else if saw.Status != "" && t.Status != saw.Status {
 		t.News.Heading = "Nothing was done: it is " + string(t.Status) + " now"
+	} else if t.SeenMessage == saw.Message.String() {
+		t.News.Heading = "Nothing was done: somebody else is sending an answer now"
 	} else if t.SeenMessage != "" {
 		t.News.Heading, t.News.Text = "Nothing was done: "+apart(t.Person.Name)+" wrote meanwhile", t.Newest.Text
 		if t.Newest.Ours {

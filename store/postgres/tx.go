@@ -217,6 +217,10 @@ func (t *tx) AttemptOfKey(key string) (*desk.Attempt, error) {
 	return one(t.pipe, "attempt of key", readAttempt, attemptOfKeyQuery+forUpdate, uuid(t.ws), key)
 }
 
+func (t *tx) AttemptsTo(contact desk.ID) ([]*desk.Attempt, error) {
+	return all(t.pipe, "attempts to a contact", readAttempt, attemptsToQuery, uuid(t.ws), pgtype.FlatArray[uuid]{uuid(contact)}, []string{})
+}
+
 func (t *tx) TakeKey(key string, attempt desk.ID) error {
 	t.put(`INSERT INTO send_keys (workspace_id, key, attempt_id) VALUES ($1, $2, $3)`, uuid(t.ws), key, uuid(attempt))
 	return t.fail

@@ -132,6 +132,10 @@ func (t *tx) AttemptOfKey(key string) (*desk.Attempt, error) {
 	return one("attempt of key", t.c.stmt(attemptOfKeyQuery).id(t.ws).text(key), readAttempt)
 }
 
+func (t *tx) AttemptsTo(contact desk.ID) ([]*desk.Attempt, error) {
+	return all("attempts to a contact", t.c.stmt(attemptsToContactsQuery).id(t.ws).json([]string{contact.String()}), readAttempt)
+}
+
 func (t *tx) TakeKey(key string, attempt desk.ID) error {
 	return failed("take key", t.c.stmt(`INSERT INTO send_keys (workspace_id, key, attempt_id) VALUES (?, ?, ?)`).
 		id(t.ws).text(key).id(attempt).run())

@@ -66,6 +66,13 @@ func attemptFieldsSurvive(t *testing.T, s app.Store) {
 		store(t, s, ws, func(tx app.Tx) error {
 			got, err := tx.Attempt(want.ID)
 			equal(t, "attempt in a transaction", got, want)
+			if err != nil || want.Erased {
+				return err
+			}
+			list, err := tx.AttemptsTo(want.Plan.Contact)
+			if unsettled := !want.Phase.Settled(); len(list) > 1 || (len(list) == 1) != unsettled || unsettled && list[0].ID != want.ID {
+				t.Errorf("attempts to the contact: %+v", list)
+			}
 			return err
 		})
 	}
