@@ -131,7 +131,7 @@ func TestPostgres(t *testing.T) {
 		"TestSendReplays": TestSendReplays, "TestSendRevoked": TestSendRevoked, "TestSendStores": TestSendStores,
 		"TestSettingsBetween": TestSettingsBetween, "TestStream": TestStream, "TestStreamEnds": TestStreamEnds, "TestTemplates": TestTemplates, "TestTemplatesAtOnce": TestTemplatesAtOnce,
 		"TestTemplatesChange": TestTemplatesChange, "TestUnauthorizedIsTheSameBytes": TestUnauthorizedIsTheSameBytes,
-		"TestReplyRefused": TestReplyRefused, "TestReplyKeys": TestReplyKeys, "TestReplyAtTheEnd": TestReplyAtTheEnd, "TestReplyAddress": TestReplyAddress, "TestNotesStay": TestNotesStay, "TestErasureRaces": TestErasureRaces,
+		"TestReplyRefused": TestReplyRefused, "TestReplyRefusedByProvider": TestReplyRefusedByProvider, "TestReplyKeys": TestReplyKeys, "TestReplyAtTheEnd": TestReplyAtTheEnd, "TestReplyAddress": TestReplyAddress, "TestNotesStay": TestNotesStay, "TestErasureRaces": TestErasureRaces,
 		"TestInboxOfMany": TestInboxOfMany, "TestMedia": TestMedia, "TestMediaRanges": TestMediaRanges, "TestMediaRefused": TestMediaRefused,
 		"TestWebhooks": TestWebhooks, "TestWebhookRefused": TestWebhookRefused,
 	} {

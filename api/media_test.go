@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -98,6 +99,30 @@ func TestMedia(t *testing.T) {
 	}
 	if r := s.content(f.ID, "Range", "bytes=0-1,3-4"); r.status != 206 || !strings.HasPrefix(r.header.Get("Content-Type"), "multipart/byteranges") {
 		t.Errorf("two ranges: %d %v", r.status, r.header)
+	}
+}
+
+// However a file is named, its name is short, of one line, and comes back in the header.
+func TestMediaNames(t *testing.T) {
+	s := newServer(t)
+	for sent, want := range map[string]string{
+		strings.Repeat("ü", 5000) + ".jpg": strings.Repeat("ü", 255), "\u202e\x00\r\n\u2028\u2066": "", "..": "", "a/..": "", `..\..\b.txt`: "b.txt", "/": "",
+		"a\"; filename=\"b.html\r\nSet-Cookie: x=1": `a"; filename="b.htmlSet-Cookie: x=1`, "x\u202egpj.exe": "xgpj.exe", " ": "", "%2e%2e%2fc": "%2e%2e%2fc",
+		"\U0001F468\u200d\U0001F469.jpg": "\U0001F468\u200d\U0001F469.jpg", strings.Repeat("\U0001F600", 300): strings.Repeat("\U0001F600", 255),
+	} {
+		f, answer := s.upload(t, "?name="+url.QueryEscape(sent), "", jpeg, 201)
+		got := ""
+		if f.Name != nil {
+			got = *f.Name
+		}
+		if got != want || (want == "") != (f.Name == nil) {
+			t.Errorf("%.40q is named %.40q, want %.40q", sent, got, want)
+		}
+		r := s.content(f.ID)
+		disposition, params, err := mime.ParseMediaType(r.header.Get("Content-Disposition"))
+		if err != nil || disposition != "inline" || params["filename"] != want || len(params) > 1 || len(r.header["Set-Cookie"]) > 0 {
+			t.Errorf("%.40q: %v %q %q (%s)", sent, err, disposition, params, answer.body)
+		}
 	}
 }
 

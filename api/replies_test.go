@@ -234,6 +234,62 @@ func cmpOr(a, b *string) *string {
 	return b
 }
 
+// TestReplyRefusedByProvider: a refusal of the provider's changes nothing but the list of
+// attempts, and the window if that is why; its key is free. If the file is not taken, nothing
+// is stored at all.
+func TestReplyRefusedByProvider(t *testing.T) {
+	s, l := newListener(t)
+	talk := s.hear(s.channel, "+12022243441", "Hello")
+	picture := `{"attachment":{"media_id":"` + s.uploads(s.ws, jpeg).ID.String() + `"}}`
+	before, tables := s.state(), s.dump()
+	for name, loses := range map[string]error{
+		"refused": &desk.Refusal{Type: desk.ProviderUnavailable, Message: "not now", RetryAfter: 1}, "lost": io.ErrUnexpectedEOF,
+	} {
+		l.loses = loses
+		r := s.replyTo(talk.ID, "k", picture)
+		if r.status != 502 || errorType(r.body) != "provider_unavailable" || r.header.Get("Retry-After") == "" && name == "refused" {
+			t.Errorf("a file that is %s: %d %v %s", name, r.status, r.header, r.body)
+		}
+		if after := s.dump(); after != tables {
+			t.Errorf("a file that is %s: stored\n%s\nwas\n%s", name, after, tables)
+		}
+	}
+	l.loses = nil
+	for i, tc := range []struct {
+		refusal desk.Refusal
+		status  int
+		part    string
+	}{
+		{desk.Refusal{Type: desk.ProviderRejected, Message: "no", Failure: &desk.Failure{Code: 131026, Title: "Message undeliverable"}}, 422, `"code":131026`},
+		{desk.Refusal{Type: desk.ProviderUnavailable, Message: "not now", RetryAfter: 1, Failure: &desk.Failure{Code: 130429, Title: "Rate limit hit"}}, 502, `"code":130429`},
+		{desk.Refusal{Type: desk.ProviderRejected, Message: "no", StaleMedia: true, Failure: &desk.Failure{Code: 131053, Title: "Media upload error"}}, 422, `"code":131053`},
+		{desk.Refusal{Type: desk.WindowClosed, Message: "no", Failure: &desk.Failure{Code: 131047, Title: "Re-engagement message"}}, 422, `"reason":"provider"`},
+	} {
+		l.refuses = &tc.refusal
+		r := s.replyTo(talk.ID, "k", picture)
+		if r.status != tc.status || errorType(r.body) != string(tc.refusal.Type) || !bytes.Contains(r.body, []byte(tc.part)) {
+			t.Errorf("%+v: %d %s", tc.refusal, r.status, r.body)
+		}
+		if after := s.state(); after != before {
+			t.Errorf("%+v: stored\n%s\nwas\n%s", tc.refusal, after, before)
+		}
+		if len(l.sent) != i+1 || len(s.attempts("&phase=refused")) != i+1 {
+			t.Errorf("%d were sent", len(l.sent))
+		}
+	}
+	l.refuses = nil
+	if r := s.replyTo(talk.ID, "k", picture); r.status != 422 || errorType(r.body) != "window_closed" {
+		t.Errorf("in a window that the provider has closed: %d %s", r.status, r.body)
+	}
+	s.hear(s.channel, "+12022243441", "Hello?")
+	if r := s.replyTo(talk.ID, "k", picture); r.status != 201 || r.header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("once the person has written: %d %s", r.status, r.body)
+	}
+	if len(l.uploaded) != 4 { // two that failed, the first one, and the one after it was stale
+		t.Errorf("%d files were handed over", len(l.uploaded))
+	}
+}
+
 // TestReplyKeys: replies and template messages share the space of keys, and a key is of one
 // conversation.
 func TestReplyKeys(t *testing.T) {
@@ -273,12 +329,18 @@ type listener struct {
 	mu       sync.Mutex
 	sent     []app.Dispatch
 	uploaded []string
+	refuses  error // each message
+	loses    error // each file
 }
 
 func (l *listener) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
 	l.mu.Lock()
 	l.sent = append(l.sent, d)
+	refuses := l.refuses
 	l.mu.Unlock()
+	if refuses != nil {
+		return app.Receipt{}, refuses
+	}
 	return l.Sandbox.Send(ctx, d)
 }
 
@@ -289,7 +351,11 @@ func (l *listener) Upload(ctx context.Context, at app.Access, kind, name string,
 	}
 	l.mu.Lock()
 	l.uploaded = append(l.uploaded, kind+" "+name+" "+string(b))
+	loses := l.loses
 	l.mu.Unlock()
+	if loses != nil {
+		return "", loses
+	}
 	return l.Sandbox.Upload(ctx, at, kind, name, size, bytes.NewReader(b))
 }
 
