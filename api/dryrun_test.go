@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -202,7 +204,18 @@ func (tr trial) same(name string, dry, real any) bool {
 // dump is all that the tables hold.
 func (s *server) dump() string {
 	s.t.Helper()
+	tables := s.tables()
 	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		fmt.Fprintln(&b, name, tables[name])
+	}
+	return b.String()
+}
+
+// tables are the rows of each table, as text.
+func (s *server) tables() map[string]string {
+	s.t.Helper()
+	all := map[string]string{}
 	if db, ok := s.store.(*sqlite.Store); ok {
 		if err := db.Export(s.t.Context(), func(e *sqlite.Export) error {
 			for _, table := range sqlite.Tables() {
@@ -210,13 +223,13 @@ func (s *server) dump() string {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(&b, table.Name, rows)
+				all[table.Name] = fmt.Sprint(rows)
 			}
 			return nil
 		}); err != nil {
 			s.t.Fatal(err)
 		}
-		return b.String()
+		return all
 	}
 	url, _ := urls.Load(s.store)
 	db, err := pgx.Connect(s.t.Context(), url.(string))
@@ -224,20 +237,20 @@ func (s *server) dump() string {
 		s.t.Fatal(err)
 	}
 	defer func() { _ = db.Close(s.t.Context()) }()
-	rows, err := db.Query(s.t.Context(), `SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' ORDER BY 1`)
+	rows, err := db.Query(s.t.Context(), `SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'`)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	for i := 0; err == nil && i < len(tables); i++ {
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for i := 0; err == nil && i < len(names); i++ {
 		var text string
-		err = db.QueryRow(s.t.Context(), `SELECT coalesce(string_agg(t::text, E'\n' ORDER BY t::text), '') FROM `+pgx.Identifier{tables[i]}.Sanitize()+` t`).Scan(&text)
-		fmt.Fprintln(&b, tables[i], text)
+		err = db.QueryRow(s.t.Context(), `SELECT coalesce(string_agg(t::text, E'\n' ORDER BY t::text), '') FROM `+pgx.Identifier{names[i]}.Sanitize()+` t`).Scan(&text)
+		all[names[i]] = text
 	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return b.String()
+	return all
 }
 
 // TestDryRunForm: dry_run is a boolean of the whole body, and only a dry run of a send
