@@ -56,13 +56,28 @@ const mediaEnv = "MEDIA_CALL"
 type mediaNode struct {
 	mediaCall
 	app   *app.App
-	store mediaStore
+	store nodeStore
 }
 
-type mediaStore interface {
+// A nodeStore is the database of an App in this process.
+type nodeStore interface {
 	app.Store
 	sandbox.Library
 	io.Closer
+}
+
+// databaseFile names, in the directory of nodes, their PostgreSQL database, if it is one.
+const databaseFile = "database.url"
+
+func openNodeStore(dir string) (nodeStore, error) {
+	url, err := os.ReadFile(filepath.Join(dir, databaseFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return sqlite.Open(context.Background(), sqlite.Config{Path: filepath.Join(dir, "parley.db")})
+	case err != nil:
+		return nil, err
+	}
+	return postgres.Open(context.Background(), postgres.Config{URL: string(url), MaxConns: 6})
 }
 
 // fetchLease is how long a process that was killed keeps a file from others.
@@ -71,12 +86,7 @@ const fetchLease = 500 * time.Millisecond
 func newMediaNode(call mediaCall) (*mediaNode, error) {
 	n := &mediaNode{mediaCall: call}
 	var err error
-	if call.Database != "" {
-		n.store, err = postgres.Open(context.Background(), postgres.Config{URL: call.Database, MaxConns: 6})
-	} else {
-		n.store, err = sqlite.Open(context.Background(), sqlite.Config{Path: filepath.Join(call.Dir, "parley.db")})
-	}
-	if err != nil {
+	if n.store, err = openNodeStore(call.Dir); err != nil {
 		return nil, err
 	}
 	newID := func() desk.ID { return desk.ID(uuid.Must(uuid.NewV7())) }
@@ -87,6 +97,18 @@ func newMediaNode(call mediaCall) (*mediaNode, error) {
 		Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler), Bounds: app.Bounds{Fetch: fetchLease},
 	})
 	return n, nil
+}
+
+// leave makes the directory of nodes, with the name of their database.
+func (d deployment) leave(t *testing.T) {
+	t.Helper()
+	err := os.MkdirAll(d.dir, 0o700)
+	if err == nil && d.database != "" {
+		err = os.WriteFile(filepath.Join(d.dir, databaseFile), []byte(d.database), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func openMediaNode(t *testing.T, call mediaCall) *mediaNode {
@@ -213,9 +235,7 @@ type mediaDesk struct {
 
 func newMediaDesk(t *testing.T, in deployment) *mediaDesk {
 	t.Helper()
-	if err := os.MkdirAll(in.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	in.leave(t)
 	d := &mediaDesk{mediaNode: openMediaNode(t, mediaCall{Dir: in.dir, Database: in.database})}
 	w, err := d.app.CreateWorkspace(t.Context(), "Media", "DE")
 	if err != nil {
