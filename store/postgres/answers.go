@@ -25,9 +25,11 @@ const (
 		SELECT $1, $2, $3, coalesce(max(number), 0) + 1 FROM turns WHERE workspace_id = $1 AND channel_id = $2
 		ON CONFLICT (workspace_id, channel_id, member_id) DO UPDATE SET number = excluded.number`
 	waitsInPool = ` assigned_member_id IS NULL AND status = 'open' AND waiting_since > 0`
-	poolQuery   = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND channel_id = $2 AND` + waitsInPool + `
-		ORDER BY waiting_since, created_at, id LIMIT $3 FOR UPDATE`
-	poolsQuery = `SELECT DISTINCT p.workspace_id FROM policies p WHERE EXISTS (SELECT FROM conversations v WHERE v.workspace_id = p.workspace_id AND` + waitsInPool + `)`
+	// These two leave the planner only the index of the pool, see contactsQuery.
+	poolQuery = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND channel_id >= $2 AND channel_id <= $2 AND` + waitsInPool + `
+		ORDER BY channel_id, waiting_since, created_at, id LIMIT $3 FOR UPDATE`
+	poolsQuery = `SELECT p.workspace_id FROM (SELECT DISTINCT workspace_id FROM policies) p CROSS JOIN LATERAL
+		(SELECT FROM conversations v WHERE v.workspace_id = p.workspace_id AND` + waitsInPool + ` ORDER BY workspace_id, channel_id, waiting_since, created_at, id LIMIT 1) v`
 
 	autoReplyColumns    = `contact_id, message_id, channel_id, conversation_id, kind, text, decided_at, due_at, tries`
 	autoRepliesDueQuery = `SELECT workspace_id, min(CASE WHEN due_at > ` + statementNow + ` + $1::bigint THEN 0 ELSE greatest(due_at - ` + statementNow + `, 0) END)

@@ -693,6 +693,7 @@ func TestNoQueryScans(t *testing.T) {
 		optOutQuery, takeStatusesQuery, dropStatusesQuery, inboundQuery, farInboundQuery, takeInboundQuery, eraseMessagesQuery, eraseNotesQuery, eraseConversationsQuery, notesQuery, noteQuery,
 		channelsOfKindQuery, channelSignsQuery, paceQuery, callbackQuery, newestCallbackQuery, putCallbackPeopleQuery,
 		forgetCallbackPeopleQuery, forgetCallbacksQuery, eraseCallbacksQuery, eraseCallbackPeopleQuery, eraseStatusesQuery,
+		turnQuery, poolQuery, takeAutoReplyQuery, autoReplyQuery, eraseAutoRepliesQuery,
 		deliveryQuery, deliveriesQuery, deliveriesOfStateQuery, deliveriesOfEventQuery, deliveryResponsesQuery, nextDeliveredQuery,
 	}
 	for _, query := range queries {
