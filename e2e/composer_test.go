@@ -1,0 +1,165 @@
+package e2e_test
+
+import (
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// An uploadCutter passes connections on, and cuts those that send much while it is set to.
+type uploadCutter struct {
+	net.Listener
+	cuts atomic.Bool
+}
+
+// cutUploadsAfter is after how many bytes a connection is cut.
+const cutUploadsAfter = 1 << 20
+
+func newUploadCutter(t *testing.T, to string) *uploadCutter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &uploadCutter{Listener: l}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go c.pass(in, to)
+		}
+	}()
+	return c
+}
+
+func (c *uploadCutter) pass(in net.Conn, to string) {
+	defer in.Close()
+	out, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	go func() {
+		_, _ = io.Copy(in, out)
+		_ = in.Close()
+	}()
+	if n, _ := io.CopyN(out, in, cutUploadsAfter); n == cutUploadsAfter && !c.cuts.Load() {
+		_, _ = io.Copy(out, in)
+	}
+}
+
+// TestComposer: a member answers in the browser. What was typed stays: as a draft, when the
+// window closes, and when an upload is cut off; and it is gone once it is sent, and after
+// signing out.
+func TestComposer(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, newDir(t), nil)
+	m.member("Mei", "agent")
+	api := m.nodes[0].client(t, m.key, 1)
+	api.must(t, 201, "PUT", "/snippets/hours", `{"text":"Hi {{customer_first_name}}, we open at nine. {{agent_first_name}}"}`)
+	writes := func(phone string, ago time.Duration) string {
+		t.Helper()
+		made := m.must("sandbox", "inbound", "--channel", m.channel, "--from", phone, "--name", "Rosa Marín", "--text", "When do you open?", "--at", time.Now().Add(-ago).UTC().Format(time.RFC3339Nano))
+		return made["conversation_id"].(string)
+	}
+	talk := writes("+34612555777", 0)
+	c := newUploadCutter(t, strings.TrimPrefix(m.nodes[0].url, "http://"))
+	b := newTab(t, "http://"+c.Addr().String())
+	b.size(1440, 900, "light")
+	b.open(m.link("Mei"))
+	b.follow("main form button")
+	ready := func(id string) {
+		t.Helper()
+		b.open("/inbox/" + id)
+		b.wait(`document.documentElement.classList.contains("js") && document.querySelector("#f-reply")`)
+	}
+	typed := func() string {
+		t.Helper()
+		return look[string](b, `document.querySelector("#f-reply").value`)
+	}
+	state := func(id string) (v struct {
+		Data struct{ Unread int }
+	}) {
+		return decode[struct{ Data struct{ Unread int } }](t, api.must(t, 200, "GET", "/conversations/"+id+"/state", ""))
+	}
+
+	// What is seen is read.
+	ready(talk)
+	waitFor(t, "the mark", func() bool { return state(talk).Data.Unread == 0 })
+	b.wait(`!document.querySelector("form[data-read]")`)
+
+	// A saved reply, with keys only.
+	b.press("r")
+	b.wait(`document.activeElement.id === "f-reply"`)
+	look[string](b, `document.querySelector("#f-reply").value = ""`) // the test's keys are typed even where the page has used them
+	b.press("/")
+	b.wait(`document.activeElement.id === "f-snippets" && document.querySelector("#saved [role=option][aria-selected=true]")`)
+	b.press("hou")
+	b.wait(`document.querySelectorAll("#saved [aria-selected=true]").length === 1`)
+	look[bool](b, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true })) || true`)
+	b.wait(`document.querySelector("#f-reply").value === "Hi Rosa, we open at nine. Mei" && document.activeElement.id === "f-reply"`)
+
+	// A draft stays with its conversation, and is gone once it is sent.
+	other := writes("+34612555778", 0)
+	ready(other)
+	if text := typed(); text != "" {
+		t.Errorf("another conversation has the draft %q", text)
+	}
+	ready(talk)
+	if text := typed(); text != "Hi Rosa, we open at nine. Mei" {
+		t.Errorf("the draft is %q", text)
+	}
+	look[bool](b, `document.querySelector("#f-reply").focus() || (window.before = true)`)
+	b.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(kb.ModifierCtrl)))
+	b.wait(`!window.before && document.querySelector("#thread .bubble.ours")?.innerText.includes("we open at nine") && document.activeElement.id === "f-reply"`)
+	if text := typed(); text != "" || look[int](b, "localStorage.length") != 0 {
+		t.Errorf("after sending, the draft is %q", text)
+	}
+
+	// An upload is cut off: text and file stay, and the second try sends them once.
+	b.fill("#f-reply", "Our price list")
+	look[bool](b, `{ const files = new DataTransfer(); files.items.add(new File(["%PDF-1.7\n", new Uint8Array(6e6)], "prices.pdf")); document.querySelector("#f-file").files = files.files; true }`)
+	c.cuts.Store(true)
+	b.click("#reply .btn.main")
+	b.wait(`document.querySelector("#reply .btn.main").textContent === "Try again"`)
+	if text := typed(); text != "Our price list" {
+		t.Errorf("after the cut, the text is %q", text)
+	}
+	c.cuts.Store(false)
+	look[bool](b, "window.before = true")
+	b.click("#reply .btn.main")
+	b.wait(`!window.before && document.querySelector("#thread")?.innerText.includes("Our price list")`)
+	if list := decode[struct{ Data []struct{ Kind string } }](t, api.must(t, 200, "GET", "/conversations/"+talk+"/messages", "")).Data; len(list) != 3 || list[0].Kind != "document" {
+		t.Errorf("messages: %+v", list)
+	}
+
+	// The window closes while one types.
+	late := writes("+34612555779", 86_100*time.Second-10*time.Second)
+	ready(late)
+	b.wait(`document.querySelector(".window")`)
+	b.fill("#f-reply", "This took me long")
+	b.wait(`document.querySelector("#foot").innerText.includes("could be answered freely ended")`)
+	if !look[bool](b, `document.querySelector("#f-reply").value === "This took me long" && document.querySelector("#f-reply").getClientRects().length > 0 && !document.querySelector("#reply-do button")`) {
+		t.Errorf("the text is gone\n%s", b.place())
+	}
+
+	// Signing out takes the drafts along.
+	if n := look[int](b, "localStorage.length"); n != 1 {
+		t.Errorf("%d drafts", n)
+	}
+	b.open("/me")
+	b.wait(`document.documentElement.classList.contains("js")`)
+	b.follow(`form[action="/sign-out"] button`)
+	if n := look[int](b, "localStorage.length"); n != 0 {
+		t.Errorf("after signing out, %d drafts are kept", n)
+	}
+}
