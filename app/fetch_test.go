@@ -24,12 +24,17 @@ type courier struct {
 	mu    sync.Mutex
 	files map[string]fetches
 	tries map[string]int
+
+	uploading func() // called while a file is handed over
 }
 
 // fetches is what a provider does when it is asked for a file.
 type fetches func(ctx context.Context, try int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error)
 
 func (c *courier) Upload(_ context.Context, _ app.Access, mime, name string, size int64, content io.Reader) (string, error) {
+	if c.uploading != nil {
+		c.uploading()
+	}
 	b, err := io.ReadAll(content)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -154,7 +155,17 @@ func TestReply_changed(t *testing.T) {
 		"elsewhere": {func(w *world, _ *desk.Conversation) {
 			w.hears(app.InboundMessage{ExternalID: "from another", Number: "905321110099", UserID: "TR.1", Text: "Hi", At: desk.TimeOf(w.clock.now())})
 		}, ""},
-		"deleted": {func(w *world, c *desk.Conversation) { w.deleteContact(c.ContactID) }, desk.NotFound},
+		"deleted":              {func(w *world, c *desk.Conversation) { w.deleteContact(c.ContactID) }, desk.NotFound},
+		"number changed":       {func(w *world, c *desk.Conversation) { w.shuts(c, desk.NumberChanged) }, desk.WindowClosed},
+		"shut by the provider": {func(w *world, c *desk.Conversation) { w.shuts(c, desk.ByTheProvider) }, desk.WindowClosed},
+		"closed, and open again": {func(w *world, c *desk.Conversation) {
+			w.status(c.ID, desk.StatusClosed)
+			w.status(c.ID, desk.StatusOpen)
+		}, ""},
+		"closed, and another is open": {func(w *world, c *desk.Conversation) {
+			w.status(c.ID, desk.StatusClosed)
+			w.opens(number)
+		}, desk.ConversationNotOpen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,6 +188,47 @@ func TestReply_changed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shuts closes the window of a conversation's contact, as news of the provider do.
+func (w *world) shuts(c *desk.Conversation, by desk.WindowReason) {
+	w.t.Helper()
+	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx app.Tx) error {
+		window, err := tx.Window(w.channel, c.ContactID)
+		window.Shut(desk.TimeOf(w.clock.now())+5, by)
+		return errors.Join(err, tx.PutWindow(w.channel, c.ContactID, window))
+	}))
+}
+
+// TestReply_fileDeleted: a file that goes while it is handed over, because the person who
+// got it was deleted, is still sent; its message then has no attachment.
+func TestReply_fileDeleted(t *testing.T) {
+	t.Parallel()
+	w, courier := newCourier(t)
+	first, second := w.opens(number), w.opens("905321110011")
+	file, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
+	must(t, err)
+	sent := &desk.SentAttachment{Media: file.ID}
+	attached := func(r *desk.ReplyRequest) { r.Text, r.Attachment = "", sent }
+	_, err = w.replies("first", first.ID, attached)
+	must(t, err)
+	w.clock.advance(30 * time.Minute)
+	must(t, w.file.PutMediaRef(t.Context(), w.ws, file.ID, w.channel, "", 0))
+	courier.uploading = sync.OnceFunc(func() {
+		w.deleteContact(first.ContactID)
+		must(t, w.DropContents(t.Context()))
+	})
+	answer, err := w.replies("second", second.ID, attached)
+	must(t, err)
+	m := w.messages(second.ID)[0]
+	if m.Kind != desk.KindImage || m.Attachment != nil || !m.Media.IsZero() || len(w.provider.sent()) != 2 {
+		t.Errorf("%+v, %s", m, answer.Body)
+	}
+	if again, err := w.replies("second", second.ID, attached); err != nil || !again.Replayed {
+		t.Errorf("%+v, %v", again, err)
+	}
+	_, err = w.replies("third", second.ID, attached)
+	refused(t, err, desk.NotFound)
 }
 
 // TestReply_once: calls at once, and lost answers, send once.
@@ -385,13 +437,7 @@ func TestReply_overtaken(t *testing.T) {
 			w.deleteContact(c.ContactID)
 			w.opens(number)
 		}, func(t *testing.T, w *world, _ *desk.Conversation) { w.holds(1, 1, 1) }},
-		"the number changes": {func(w *world, c *desk.Conversation) {
-			must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx app.Tx) error {
-				window, err := tx.Window(w.channel, c.ContactID)
-				window.Shut(desk.TimeOf(w.clock.now())+5, desk.NumberChanged)
-				return errors.Join(err, tx.PutWindow(w.channel, c.ContactID, window))
-			}))
-		}, func(t *testing.T, w *world, c *desk.Conversation) {
+		"the number changes": {func(w *world, c *desk.Conversation) { w.shuts(c, desk.NumberChanged) }, func(t *testing.T, w *world, c *desk.Conversation) {
 			_, err := w.replies("next", c.ID)
 			if e := desk.AsError(err); e.Type != desk.WindowClosed || e.Details.(desk.WindowState).Reason != desk.NumberChanged {
 				t.Errorf("%v", err)
