@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -369,6 +370,7 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 		}, unusedContentsQuery, void, limit)
 		return p.send("unused content")
 	})
+	var stuck error // what can't be deleted does not keep the rest
 	for ws, sums := range unused {
 		if err != nil {
 			break
@@ -377,16 +379,19 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 			if err := t.open("begin"); err != nil {
 				return err
 			}
-			return dropContents(t, void, sums)
+			failed, err := dropContents(t, void, sums)
+			stuck = cmp.Or(failed, stuck)
+			return err
 		})
 		if desk.IsType(err, desk.NotFound) { // the workspace was deleted meanwhile
 			err = nil
 		}
 	}
-	return n, err
+	return n, cmp.Or(err, stuck)
 }
 
-func dropContents(t *tx, void int64, sums [][]byte) error {
+// dropContents returns as stuck why a file could not be deleted; its content stays unused.
+func dropContents(t *tx, void int64, sums [][]byte) (stuck, err error) {
 	places := map[string]desk.ID{}
 	var locked [][]byte
 	t.each(func(row pgx.Row) error {
@@ -397,7 +402,7 @@ func dropContents(t *tx, void int64, sums [][]byte) error {
 		return err
 	}, lockContentsQuery, void, uuid(t.ws), sums)
 	if err := t.send("lock content"); err != nil || locked == nil {
-		return err
+		return nil, err
 	}
 	var used [][]byte
 	t.each(func(row pgx.Row) error {
@@ -408,25 +413,26 @@ func dropContents(t *tx, void int64, sums [][]byte) error {
 		return err
 	}, usedContentsQuery, uuid(t.ws), locked)
 	if err := t.send("content in use"); err != nil {
-		return err
+		return nil, err
 	}
 	var gone [][]byte
 	chunks := pgtype.FlatArray[uuid]{}
 	for sum, at := range places {
-		gone = append(gone, []byte(sum))
 		switch {
 		case !at.IsZero():
 			chunks = append(chunks, uuid(at))
 		case t.s.files != nil:
-			if err := t.s.files.Remove(t.ws, []byte(sum)); err != nil {
-				return err
+			if e := t.s.files.Remove(t.ws, []byte(sum)); e != nil {
+				stuck = e
+				continue
 			}
 		}
+		gone = append(gone, []byte(sum))
 	}
 	t.put(`UPDATE media_contents SET unused = 0 WHERE workspace_id = $1 AND sha256 = ANY ($2::bytea[])`, uuid(t.ws), used)
 	t.put(`DELETE FROM media_chunks WHERE workspace_id = $1 AND chunks = ANY ($2::uuid[])`, uuid(t.ws), chunks)
 	t.put(`DELETE FROM media_contents WHERE workspace_id = $1 AND sha256 = ANY ($2::bytea[])`, uuid(t.ws), gone)
-	return t.fail
+	return stuck, t.fail
 }
 
 // draftGroup is how many drafts are deleted at a time.

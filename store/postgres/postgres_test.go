@@ -16,6 +16,7 @@ import (
 	"parley/app"
 	"parley/desk"
 	"parley/store/postgres/pgtest"
+	"parley/store/storetest"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -891,4 +892,15 @@ func TestErasureBesideMediaRef(t *testing.T) {
 	if left := query(t, s, `SELECT concat((SELECT count(*) FROM media), ' ', (SELECT count(*) FROM media_refs))`)[0]; left != "0 0" {
 		t.Errorf("files and the provider's ids of them: %s are left", left)
 	}
+}
+
+func TestStuckContent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := Open(t.Context(), Config{URL: pgtest.Database(t), MaxConns: 4, Media: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	storetest.StuckContent(t, s, dir)
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"io"
@@ -147,7 +148,8 @@ const (
 )
 
 // DropContents deletes up to limit contents that no file has. The files go in the
-// transaction, while nobody can keep the same content again.
+// transaction, while nobody can keep the same content again. One that can't be deleted does
+// not keep the others.
 func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) {
 	type content struct {
 		ws  desk.ID
@@ -166,9 +168,10 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 	if err != nil || n == 0 {
 		return 0, err
 	}
+	var stuck error
 	err = s.write(func(c conn) error {
 		list, err := find(c)
-		n = len(list)
+		n, stuck = len(list), nil
 		for _, content := range list {
 			if err != nil {
 				break
@@ -180,15 +183,16 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 			query := keptContentQuery
 			if used == 0 {
 				query = dropContentQuery
-				if err = s.files.Remove(content.ws, content.sum); err != nil {
-					break
+				if e := s.files.Remove(content.ws, content.sum); e != nil {
+					stuck = e
+					continue
 				}
 			}
 			err = failed("drop content", c.stmt(query).id(content.ws).bytes(content.sum).run())
 		}
 		return err
 	})
-	return n, err
+	return n, cmp.Or(err, stuck)
 }
 
 // DropDrafts deletes drafts that are older than this.

@@ -16,6 +16,7 @@ import (
 	"parley/app"
 	"parley/desk"
 	"parley/store/internal/stored"
+	"parley/store/storetest"
 )
 
 func openStore(t *testing.T) *Store {
@@ -753,4 +754,10 @@ func TestBucketsAreForgotten(t *testing.T) {
 	if err != nil || !slices.Equal(left, []string{"held"}) {
 		t.Errorf("buckets are left: %q, %v", left, err)
 	}
+}
+
+func TestStuckContent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	storetest.StuckContent(t, openAt(t, filepath.Join(dir, "parley.db")), filepath.Join(dir, "media"))
 }

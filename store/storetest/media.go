@@ -2,8 +2,15 @@ package storetest
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -144,6 +151,59 @@ func mediaContent(t *testing.T, s app.Store) {
 	wantType(t, s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.UseContent(sum) }), desk.Unavailable)
 	if again := newFile(t, s, ws, desk.ID{}, content); !bytes.Equal(readContent(t, s, ws, again.SHA256), content) {
 		t.Error("content that was deleted can't be stored again")
+	}
+}
+
+// StuckContent checks a store that keeps content in a directory: a file that can't be deleted
+// does not keep the others from being deleted.
+func StuckContent(t *testing.T, s app.Store, dir string) {
+	t.Helper()
+	var stuck string
+	type content struct {
+		ws  desk.ID
+		sum []byte
+	}
+	var all []content
+	for n := range 3 {
+		ws, _ := newWorkspace(t, s)
+		for i := range 3 {
+			m := newFile(t, s, ws, desk.ID{}, filler(1000, byte(10*n+i)))
+			sum := m.SHA256
+			m.Status, m.SHA256 = desk.MediaDeleted, nil
+			store(t, s, ws, func(tx app.Tx) error {
+				if err := tx.PutMedia(m); err != nil {
+					return err
+				}
+				return tx.ReleaseContent(sum)
+			})
+			all = append(all, content{ws, sum})
+		}
+	}
+	slices.SortFunc(all, func(a, b content) int { return cmp.Or(a.ws.Compare(b.ws), bytes.Compare(a.sum, b.sum)) })
+	name := hex.EncodeToString(all[0].sum)
+	stuck = filepath.Join(dir, all[0].ws.String(), name[:2], name)
+	must(t, os.Remove(stuck))
+	must(t, os.MkdirAll(filepath.Join(stuck, "x"), 0o700))
+	for range 2 {
+		_, err := s.DropContents(t.Context(), 50)
+		wantType(t, err, desk.Unavailable)
+	}
+	for _, c := range all[1:] {
+		noContent(t, s, c.ws, c.sum)
+	}
+	for _, draft := range []string{"0 stuck/x", "zzz"} {
+		must(t, os.MkdirAll(filepath.Join(dir, "drafts", draft), 0o700))
+	}
+	wantType(t, s.DropDrafts(t.Context(), -time.Hour), desk.Unavailable)
+	if left, err := os.ReadDir(filepath.Join(dir, "drafts")); err != nil || len(left) != 1 {
+		t.Errorf("drafts: %v, %v", left, err)
+	}
+	must(t, os.Remove(filepath.Join(stuck, "x")))
+	n, err := s.DropContents(t.Context(), 50)
+	must(t, err)
+	equal(t, "deleted at last", n, 1)
+	if _, err := os.Stat(stuck); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
 	}
 }
 

@@ -143,15 +143,15 @@ func (f Files) DropDrafts(ctx context.Context, age time.Duration) error {
 		return nil
 	}
 	for _, entry := range list {
-		if err != nil || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			break
 		}
 		info, e := entry.Info()
 		if e == nil && time.Since(info.ModTime()) > age {
 			e = os.Remove(filepath.Join(dir, entry.Name()))
 		}
-		if !errors.Is(e, fs.ErrNotExist) {
-			err = e
+		if e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = e // which does not keep the others
 		}
 	}
 	if err != nil {
