@@ -25,9 +25,10 @@ func fill(t *testing.T, s *Store, ws desk.ID, n int) {
 	t.Helper()
 	for _, sql := range []string{
 		`INSERT INTO contacts SELECT $1, md5(i::text)::uuid, '', 'Name', '', '', '', '{}', '', CASE WHEN i = $2 / 2 THEN $4::uuid ELSE $3::uuid END, 1, i, 1 FROM generate_series(1, $2) i`,
-		`INSERT INTO conversations SELECT $1, md5(i::text)::uuid, CASE WHEN i = 2 THEN $4::uuid ELSE '04000000-0000-0000-0000-000000000000' END,
+		`INSERT INTO conversations (workspace_id, id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at, waiting_since)
+			SELECT $1, md5(i::text)::uuid, CASE WHEN i = 2 THEN $4::uuid ELSE '04000000-0000-0000-0000-000000000000' END,
 			md5((i % 7)::text)::uuid, CASE WHEN i <= 2 * (i % 7) THEN 'open' ELSE (ARRAY['closed', 'archived'])[1 + i % 2] END,
-			CASE WHEN i = $2 / 2 THEN $4::uuid ELSE $3::uuid END, 'member', 'Hello', i, 1 FROM generate_series(1, $2) i`,
+			CASE WHEN i = $2 / 2 THEN $4::uuid ELSE $3::uuid END, 'member', 'Hello', i, 1, i FROM generate_series(1, $2) i`,
 		`INSERT INTO messages SELECT $1, '08000000-0000-0000-0000-000000000000', i, md5(i::text)::uuid, $3::uuid, 'inbound', i::text, 'Hello', '', '', NULL, 0, NULL FROM generate_series(1, $2) i WHERE $4::uuid IS NOT NULL`,
 		`INSERT INTO attempts (workspace_id, id, key, hash, actor_id, phase, created_at, lease_until, settled_at, plan, external_id, refusal, notes, erased)
 			SELECT $1, md5(i::text)::uuid, '', '', $3::uuid, (ARRAY['done', 'in_doubt'])[1 + i % 2], 1, 1, 1, '', '', '', '', false FROM generate_series(1, $2) i WHERE $4::uuid IS NOT NULL`,
@@ -187,6 +188,18 @@ func TestListsAreBounded(t *testing.T) {
 						}
 					}
 				}
+			}
+			for _, f := range []desk.ConversationFilter{
+				{Longest: true}, {Longest: true, Assignee: little}, {Longest: true, Assignee: nothing}, {Longest: true, Unassigned: true}, {Longest: true, Unread: true}, {Longest: true, Channel: nothing},
+				{Unread: true}, {Unread: true, Assignee: most}, {Unread: true, Unassigned: true}, {Unread: true, Channel: desk.ID{4}},
+			} {
+				f.Status, f.Looked = desk.StatusArchived, desk.MaxMemberLooked
+				query, args := conversationsQuery(ws, f, f.Start(), desk.MaxLimit, false)
+				check(desk.MaxMemberLooked+3, fmt.Sprintf("conversations: %+v", f), query, args)
+				f.Looked = desk.MaxLimit
+				place := &desk.ConversationPlace{LastMessageAt: desk.Time(*listed / 2)}
+				query, args = conversationsQuery(ws, f, place, desk.MaxLimit, false)
+				check(2*page+3, fmt.Sprintf("conversations, deep: %+v", f), query, args)
 			}
 			// The scan ends with the member's open ones, which are few, and does not go on to
 			// the others: entries of an index are no rows that it has looked at.

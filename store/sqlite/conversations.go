@@ -156,9 +156,10 @@ func (l conversationList) bind(c conn, ws desk.ID, f desk.ConversationFilter, af
 }
 
 // longestQuery lists those who wait, by since when. The parameters are those of the other
-// lists: the position's first time is since when.
+// lists: the position's first time is since when. SQLite searches by the first of the two
+// conditions on it; by the second, it would read all before the position.
 const longestQuery = `SELECT ` + conversationColumns + ` FROM conversations INDEXED BY conversations_waiting
-	WHERE workspace_id = ?1 AND status = ?6 AND waiting_since > 0 AND (waiting_since, created_at, id) > (?2, ?3, ?4)
+	WHERE workspace_id = ?1 AND status = ?6 AND (waiting_since, created_at, id) > (?2, ?3, ?4) AND waiting_since > 0
 	ORDER BY waiting_since, created_at, id LIMIT +?5`
 
 // Conversations returns up to limit conversations that match the filter and come after

@@ -89,8 +89,8 @@ func fill(t *testing.T, c conn, ws desk.ID, n int) {
 		err = errors.Join(err, c.stmt(`INSERT INTO contacts (workspace_id, id, external_id, name, email, phone, note, attributes, further, owner_id, created_at, updated_at, version)
 			VALUES (?, ?, '', 'Name', '', '', '', '{}', '', ?, 1, ?, 1)`).id(ws).id(id).id(owner).int(int64(1+i)).run(),
 			c.stmt(`INSERT INTO claims (workspace_id, kind, value, share, contact_id) VALUES (?, 'email', ?, 0, ?)`).id(ws).text(fmt.Sprint("p", i)).id(id).run(),
-			c.stmt(`INSERT INTO conversations (workspace_id, id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at)
-			VALUES (?, ?, ?, ?, ?, ?, 'member', 'Hello', ?, 1)`).id(ws).id(id).id(channel).id(desk.ID{9, byte(i % 7), byte(i), byte(i >> 8), byte(i >> 16)}).text(status).id(owner).int(int64(i)).run(),
+			c.stmt(`INSERT INTO conversations (workspace_id, id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at, waiting_since)
+			VALUES (?, ?, ?, ?, ?, ?, 'member', 'Hello', ?, 1, ?)`).id(ws).id(id).id(channel).id(desk.ID{9, byte(i % 7), byte(i), byte(i >> 8), byte(i >> 16)}).text(status).id(owner).int(int64(i)).int(int64(1+i)).run(),
 			c.stmt(`INSERT INTO messages (workspace_id, conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure, opt_in_at)
 			VALUES (?, ?, ?, ?, ?, 'inbound', '', 'Hello', '', '', 0)`).id(ws).id(desk.ID{8}).int(int64(i)).id(id).id(channel).run(),
 			c.stmt(`INSERT INTO attempts (workspace_id, id, key, hash, actor_id, phase, created_at, lease_until, settled_at, plan, external_id, refusal, notes, erased)
@@ -151,6 +151,18 @@ func listReads(t *testing.T, s *Store, ws desk.ID, n int) (reads []boundedRead) 
 					}
 				}
 			}
+		}
+	}
+	for _, f := range []desk.ConversationFilter{
+		{Longest: true}, {Longest: true, Assignee: little}, {Longest: true, Assignee: nothing}, {Longest: true, Unassigned: true}, {Longest: true, Unread: true}, {Longest: true, Channel: nothing},
+		{Unread: true}, {Unread: true, Assignee: most}, {Unread: true, Unassigned: true}, {Unread: true, Channel: desk.ID{4}},
+	} {
+		f.Status, f.Looked = desk.StatusOpen, desk.MaxMemberLooked
+		for _, after := range []*desk.ConversationPlace{nil, {LastMessageAt: desk.Time(n / 2)}} {
+			reads = append(reads, boundedRead{fmt.Sprintf("conversations: %+v, first: %v", f, after == nil), func() error {
+				_, _, err := s.Conversations(ctx, ws, f, after, desk.MaxLimit)
+				return err
+			}})
 		}
 	}
 	for _, channel := range []desk.ID{{}, {4}, nothing} {
@@ -309,7 +321,8 @@ func TestListsGoByTheirIndexes(t *testing.T) {
 	check(countQuery, "USING INDEX conversations_held (workspace_id=? AND assigned_member_id=? AND status=?)", "COVERING INDEX conversations_held (workspace_id=? AND assigned_member_id=? AND status=?)", walked, "COVERING INDEX conversations_recent (workspace_id=? AND status=?)")
 	check(countOfQuery, "COVERING INDEX conversations_held (workspace_id=? AND assigned_member_id=? AND status=?)", walked, "COVERING INDEX conversations_channel (workspace_id=? AND channel_id=? AND status=?)")
 	check(conversationCountQuery, "conversations_contact (workspace_id=? AND contact_id=?)")
-	for _, query := range []string{countQuery, countOfQuery, newConversationList(desk.ConversationFilter{Unassigned: true, Status: desk.StatusOpen}, false).query, newestContactsQuery(false), newestContactsQuery(true), settingsLogQuery, eventLogQuery, messagesQuery, notesQuery, attemptsQuery, inDoubtQuery, dispatchingQuery, phasesQuery, contactsQuery(desk.ContactFilter{}), contactsQuery(desk.ContactFilter{Owner: most})} {
+	check(longestQuery, "USING INDEX conversations_waiting (workspace_id=? AND status=? AND (waiting_since,created_at,id)>(?,?,?))")
+	for _, query := range []string{longestQuery, countQuery, countOfQuery, newConversationList(desk.ConversationFilter{Unassigned: true, Status: desk.StatusOpen}, false).query, newestContactsQuery(false), newestContactsQuery(true), settingsLogQuery, eventLogQuery, messagesQuery, notesQuery, attemptsQuery, inDoubtQuery, dispatchingQuery, phasesQuery, contactsQuery(desk.ContactFilter{}), contactsQuery(desk.ContactFilter{Owner: most})} {
 		check(query)
 		if plan := planOf(t, c, query); slices.ContainsFunc(plan, func(step string) bool { return strings.Contains(step, "TEMP B-TREE") }) {
 			t.Errorf("%s\nsorts: %q", query, plan)
