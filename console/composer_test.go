@@ -377,3 +377,35 @@ func TestWriteAsCustomer(t *testing.T) {
 	}
 	mei.sendFile(at, "empty", "image/png", nil, "text", "Like this").want(422, "The file is empty", "Like this</textarea>")
 }
+
+// TestReply_outcomes: what the provider refuses comes back with the reason, and what may
+// have been sent is not sent again.
+func TestReply_outcomes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	for phone, want := range map[string]struct {
+		status int
+		texts  []string
+	}{
+		"+34612340001": {422, []string{"Nothing was sent. Message undeliverable. Check the number", ">Send</button>"}},
+		"+34612340002": {503, []string{"Nothing was sent. Rate limit hit.", ">Send</button>"}},
+		"+34612340003": {409, []string{"Do not send it again", "See how it ends", " readonly"}},
+	} {
+		c := w.writes(phone, "Lucía", "Hello")
+		m := mei.looks(c, "")
+		fields := m.fields(t, "reply", "Typed for long")
+		for range 2 {
+			g := mei.post(m.path+"/reply", fields...).want(want.status, append(want.texts, ">\nTyped for long</textarea>")...)
+			if key := value(t, g.body[strings.Index(g.body, `id="reply"`):], "key"); key != fields[1] {
+				t.Errorf("%s: another key", phone)
+			}
+			if want.status == 409 {
+				g.lacks(">Send</button>", "data-draft")
+			}
+		}
+		if n := len(w.messages(c)); n != 1 {
+			t.Errorf("%s: %d messages", phone, n)
+		}
+	}
+}

@@ -279,6 +279,13 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"inbox-nothing-unread", admin, at("/inbox?view=archived&unread=true")},
 		{"more", admin, acting(at("/inbox"), pushing(".rail summary", ".rail details[open]"))},
 		{"conversation", admin, through(talk, "[data-row]")},
+		{"conversation-reply", admin, acting(until(talk, "#reply-do .main"), pushing("#reply-more summary", "#reply-more[open]"))},
+		{"conversation-reply-wrong", admin, acting(until(talk, "#reply-do .main"), with("#f-reply", " "), sending("#reply .btn.main"))},
+		{"conversation-quote", admin, acting(until(talk, "#reply-do .main"), func(b *tab) {
+			b.open(look[string](b, `location.pathname + "?quote=" + document.querySelector("button.quoting").value`))
+		})},
+		{"conversation-saved", admin, acting(until(talk, "#reply-do .main"), pushing("#snippets summary", "#snippets[open]"))},
+		{"conversation-shut", admin, until(talk, ".reply.shut")},
 		{"conversation-assign", admin, acting(through(talk, "[data-row]"), pushing("#head summary", "#head details[open]"))},
 		{"conversation-customer", admin, acting(through(talk, "[data-row]"), pushing(".customer summary", ".customer[open]"))},
 		{"conversation-changed", admin, acting(changed, sending("#head [value=closed]"), func(b *tab) { b.wait("document.querySelector('#news')") })},
