@@ -194,6 +194,11 @@ func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *Dispa
 		}
 		if at.Plan.Reply != nil {
 			if err := a.mayStillReply(tx, at, d); err != nil {
+				// While it waited for the conversation, another process may have claimed the
+				// key: what has changed since is this very reply.
+				if held, heldErr := tx.AttemptOfKey(at.Key); heldErr == nil && held != nil && !held.Expired() {
+					return &keyTaken{held}
+				}
 				return err
 			}
 		}

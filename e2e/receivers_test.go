@@ -410,6 +410,7 @@ func TestReceiversOfAServer(t *testing.T) {
 		received()
 	}
 	for i, p := range started {
+		waitFor(t, "what the receiver in "+receivers[i].language+" prints", func() bool { return len(p.lines()) >= len(texts) }) // it stores first
 		if lines := p.lines(); len(lines) != len(texts) {
 			t.Errorf("the receiver in %s printed\n%s", receivers[i].language, strings.Join(lines, "\n"))
 		}
