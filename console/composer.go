@@ -83,7 +83,7 @@ func (c *call) readComposer(t *thread, conv *desk.Conversation) error {
 	}
 	t.OptedOut = c.when(state.OptedOutSince)
 	f := &t.Composer
-	f.Unread, f.Reads = state.Talk.Unread, conv.AssignedMember.IsZero() || t.Mine
+	f.Unread, f.Reads = state.Talk.Unread, t.Later == "" && (conv.AssignedMember.IsZero() || t.Mine)
 	channel := c.p.Settings.Channel(conv.ChannelID)
 	now := desk.TimeOf(c.now)
 	switch {

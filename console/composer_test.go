@@ -345,6 +345,14 @@ func TestMarkRead(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	nora.get(n.path).want(200, "unassigned").lacks("Back to the pool")
+
+	// Who reads earlier messages has not seen the newest.
+	for range threadRows {
+		w.writes("+34 612 34 56 78", "", "More")
+	}
+	_, earlier, _ := strings.Cut(nora.get(n.path).want(200, "data-read").body, `?before=`)
+	earlier, _, _ = strings.Cut(earlier, `"`)
+	nora.get(n.path+"?before="+earlier).want(200, "Newest messages", "Mark as read").lacks("data-read")
 }
 
 func TestWriteAsCustomer(t *testing.T) {
