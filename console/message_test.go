@@ -177,8 +177,8 @@ func TestNotes(t *testing.T) {
 	c := w.writes("+"+lucia, "Lucía Fernández", "Hello")
 	path := "/inbox/" + c.ID.String()
 	nora.get(path+"/notes?view=open").want(200, "There is none yet", "Only the team sees them").golden("inbox/notes-first")
-	nora.post(path+"/notes", "text", " ").want(422, "Error: ", "f-text").golden("inbox/notes-wrong")
-	nora.post(path+"/notes?view=open", "text", "Wants a *refund*").sends(path + "?view=open&done=noted")
+	nora.post(path+"/notes", "note", " ").want(422, "Error: ", "f-note").golden("inbox/notes-wrong")
+	nora.post(path+"/notes?view=open", "note", "Wants a *refund*").sends(path + "?view=open&done=noted")
 	nora.get(path+"?done=noted").want(200, "The note is added.", "<b>Note</b> · <bdi>You</bdi>", "<strong>refund</strong>").golden("inbox/note")
 	page := mei.get(path+"/notes").want(200, "<bdi>Nora Lindqvist</bdi>").golden("inbox/notes").body
 	_, at, _ := strings.Cut(page, `href="`+path+`/notes/`)
@@ -193,7 +193,7 @@ func TestNotes(t *testing.T) {
 		t.Errorf("a note became a message: %+v, %v", list, err)
 	}
 	for n := range noteRows + 1 {
-		nora.post(path+"/notes", "text", fmt.Sprintf("note %d.", n)).sends(path + "?done=noted")
+		nora.post(path+"/notes", "note", fmt.Sprintf("note %d.", n)).sends(path + "?done=noted")
 	}
 	page = nora.get(path+"/notes").want(200, "note 20.", "Earlier notes").lacks("note 0.").body
 	_, at, _ = strings.Cut(page, `href="`+path+`/notes?after=`)

@@ -66,9 +66,9 @@ func (c *call) readNotes() (v view, err error) {
 }
 
 func (s *Server) addNote(c *call) error {
-	text, err := desk.ParseNoteText(c.form.raw("text"))
+	text, err := desk.ParseNoteText(c.form.raw("note"))
 	if err != nil {
-		err = desk.InvalidAt("/text", "%v", err)
+		err = desk.InvalidAt("/note", "%v", err)
 	} else {
 		_, err = s.app.AddNote(c.r.Context(), c.p, c.id("id"), text, desk.Field[string]{})
 	}

@@ -265,7 +265,7 @@ func TestHostileTexts(t *testing.T) {
 	for i := 0; i < len(hostile); i += inOne {
 		var names []string
 		for j, text := range hostile[i : i+inOne] {
-			done(c.post(thread+"/notes", "text", text), 303, "a note")
+			done(c.post(thread+"/notes", "note", text), 303, "a note")
 			var file struct{ Data struct{ ID, Name string } }
 			status, answer := s.call(t, key, "POST", "/media?name="+url.QueryEscape(text), "a file", "Content-Type", "text/plain")
 			if status != 201 {

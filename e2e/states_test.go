@@ -292,7 +292,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"conversation-kinds", admin, until(talk, ".picture")},
 		{"conversation-reaction", admin, until(talk, ".reactions")},
 		{"notes", admin, through(talk, "[data-row]", "[data-shortcut=n]")},
-		{"notes-wrong", admin, wrong(through(talk, "[data-row]", "[data-shortcut=n]"), "#f-text", " ")},
+		{"notes-wrong", admin, wrong(through(talk, "[data-row]", "[data-shortcut=n]"), "#f-note", " ")},
 		{"notes-dialog", admin, acting(through(talk, "[data-row]"), pushing("[data-shortcut=n]", "dialog[open]"))},
 		{"note-delete", admin, acting(until(talk, ".jotted a"), func(b *tab) { b.open(look[string](b, "document.querySelector('.jotted a').href")) })},
 		{"conversation-failed", admin, until(talk, ".why")},
