@@ -96,7 +96,10 @@ const maxForm = 1 << 20
 func (s *Server) serve(rt route) web.Handler {
 	return func(w *web.Response, r *http.Request) error {
 		guard(w.Header())
-		c := &call{s: s, w: w, r: r, form: &form{}, zone: zoneOf(r), now: s.now()}
+		c := &call{s: s, w: w, r: r, form: &form{}, zone: time.UTC, now: s.now()}
+		if zone := zoneOf(r); zone != nil {
+			c.zone = zone
+		}
 		err := s.run(rt, c)
 		if err != nil {
 			return s.refuse(c, err)
@@ -115,6 +118,9 @@ func (s *Server) run(rt route, c *call) (err error) {
 			return err
 		}
 		c.w.Actor("member_id", c.p.Actor.ID)
+		if zoneOf(c.r) == nil {
+			c.zone = teamZone(c.p.Settings)
+		}
 		if err := c.p.Allow(rt.needs); err != nil {
 			return err
 		}

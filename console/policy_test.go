@@ -123,6 +123,9 @@ func TestPolicy_hours(t *testing.T) {
 	date("date", "2025-12-24").sends("/settings/policy?done=saved#dates")
 	v.get("/settings/policy").want(200, "Closed now, until Fri 13 Mar 09:00 (Europe/Madrid).", "Thu 24 Dec 2026", "09:00–12:00", "All dates, also 1").lacks("24 Dec 2025").short().golden("policy/dates")
 	v.get("/settings/policy?dates=all").want(200, "Wed 24 Dec 2025")
+	// Without a zone of the browser, times are those of the team.
+	w.writes("+34 612 34 56 70", "Sofia", "Hello")
+	w.as(w.mei).get("/inbox?view=unassigned").want(200, "12 Mar 2026 10:30", "CET")
 	date("date", "2026-12-24").sends("/settings/policy?done=saved#dates")
 	if n := len(w.policy(desk.ID{}).Hours.Exceptions); n != 3 {
 		t.Errorf("%d dates", n)

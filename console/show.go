@@ -104,18 +104,28 @@ func daysBetween(at, now time.Time) int {
 	return int(midnight(now).Sub(midnight(at)) / (24 * time.Hour))
 }
 
-// zoneOf is the zone of the reader's browser, which the script puts into a cookie;
-// otherwise UTC.
+// zoneOf is the zone of the reader's browser, which the script puts into a cookie; nil if
+// it is not known.
 func zoneOf(r *http.Request) *time.Location {
 	cookie, err := r.Cookie("tz")
-	if err != nil || len(cookie.Value) > 64 || cookie.Value == "Local" {
-		return time.UTC
+	if err != nil || len(cookie.Value) > 64 || cookie.Value == "Local" || cookie.Value == "" {
+		return nil
 	}
 	zone, err := time.LoadLocation(cookie.Value)
 	if err != nil {
-		return time.UTC
+		return nil
 	}
 	return zone
+}
+
+// teamZone is the zone of the workspace's hours, or UTC.
+func teamZone(s *desk.Settings) *time.Location {
+	if p := s.OwnPolicy(desk.ID{}); p != nil && p.Hours != nil {
+		if zone, err := time.LoadLocation(p.Hours.TimeZone); err == nil {
+			return zone
+		}
+	}
+	return time.UTC
 }
 
 // count writes a number with commas: 12,400.
