@@ -240,7 +240,24 @@ func holdDemoTalks(ctx context.Context, in installation, p app.Principal, channe
 			return fmt.Errorf("the conversation with person %d: %w", talk.person, err)
 		}
 	}
+	if edition >= 3 {
+		return nil
+	}
+	for shortcut, text := range demoSnippets {
+		if _, _, err := a.PutSnippet(ctx, operator, shortcut, text); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// demoSnippets are the saved replies of the demo, by shortcut. They came with its third
+// edition.
+var demoSnippets = map[string]string{
+	"hi":       "Hello {{customer_first_name}}, this is {{agent_first_name}}. How can I help?",
+	"delivery": "We deliver from Monday to Saturday, and you get a message with the hour on the day before.",
+	"returns":  "You can send it back within 30 days. Shall I send you a label?",
+	"thanks":   "Thank you, {{customer_first_name}}! Have a good day.",
 }
 
 // A demoClock is in the past. It moves on with the conversations, and a little with each
