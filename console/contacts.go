@@ -37,7 +37,7 @@ func (s *Server) contacts(c *call) error {
 	var err error
 	if d.Sought != "" {
 		list, err = c.s.app.FindContacts(c.r.Context(), c.p, d.Sought)
-		d.Empty = nothing{"Nobody has this", "Only a whole phone number, e-mail or own id finds its contact; names are not searched.", "/contacts", "See all contacts"}
+		d.Empty = nothing{"Nobody has this", "Only a whole phone number, e-mail or own id finds its contact, and a number of another country only with its country code. Names are not searched.", "/contacts", "See all contacts"}
 	} else {
 		list, err = c.newestContacts(&d, owner)
 	}

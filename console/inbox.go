@@ -38,6 +38,7 @@ type listing struct {
 	Query       []hiddenField // what the URL says of the list
 	Other       string        // the name of the view, if it is one of More
 	Rows        []conversationRow
+	Renew       int64 // when a row says another time, in milliseconds; 0 for never
 	First, Next string
 	Whole       string // the list, if only a part of it is shown
 	Empty       nothing
@@ -58,8 +59,9 @@ type conversationRow struct {
 	Name, Preview string
 	At            moment // of the newest message; or since when somebody waits
 	Waits         bool
-	Unread        string // how many messages nobody has read; "" for none
-	Left          string // of the window in which they can be answered freely
+	renew         desk.Time // when At or Left is another; 0 for never
+	Unread        string    // how many messages nobody has read; "" for none
+	Left          string    // of the window in which they can be answered freely
 	Holder        string
 	Here          bool
 }
@@ -168,6 +170,11 @@ func (c *call) listing(open desk.ID) (l listing, err error) {
 		from := min(max(0, at-besideRows/2), len(l.Rows)-besideRows)
 		l.Rows, l.Next, l.Whole = l.Rows[from:from+besideRows], "", "/inbox"+query
 	}
+	for _, r := range l.Rows {
+		if at := int64(r.renew); at > 0 && (l.Renew == 0 || at < l.Renew) {
+			l.Renew = at
+		}
+	}
 	l.Empty = emptyView(name, counts.Unassigned)
 	switch plain := "/inbox" + inboxQuery(name, channel, false, false); {
 	case f.Unread:
@@ -203,10 +210,16 @@ func (c *call) conversationRows(page []app.InboxItem, view, query string, open d
 			if talk.WaitingSince > 0 {
 				r.Waits, r.At = true, c.when(talk.WaitingSince)
 				r.At.Text = "waiting " + span(now-talk.WaitingSince)
+				longer, _ := spanLasts(now - talk.WaitingSince)
+				r.renew = now + longer
 			}
 			switch {
 			case item.State.Window.Open:
-				r.Left = span(item.State.Window.ClosesAt-now) + " left"
+				left := item.State.Window.ClosesAt - now
+				r.Left = span(left) + " left"
+				if _, shorter := spanLasts(left); r.renew == 0 || now+shorter < r.renew {
+					r.renew = now + shorter
+				}
 			case r.Waits:
 				r.Left = "window closed"
 			}

@@ -26,7 +26,7 @@ func TestInbox(t *testing.T) {
 	message, assignee := seen(page)
 	nora.post(path+"/assign", "to", w.nora.ID.String(), "seen_message", message, "seen_assignee", assignee).sends(path + "?done=taken")
 	nora.get(path+"?done=taken").want(200, "yours", "It is yours.", ">(1) Lucía Fernández · ").lacks("Take it</button>")
-	nora.get("/inbox").want(200, `<title id="title" data-live="conversation">(1) Inbox · `, `data-status="of yours waiting">1<`, "waiting 1 min", `1<span class="hidden"> unread`, "23 h left").golden("inbox/mine")
+	nora.get("/inbox").want(200, `<title id="title" data-live="conversation">(1) Inbox · `, `data-status="of yours waiting">1<`, "waiting 1 min", `<ol class="rows" data-until="`, `1<span class="hidden"> unread`, "23 h left").golden("inbox/mine")
 	nora.get("/inbox?order=waiting&unread=true").want(200, "Lucía Fernández", `href="/inbox/`+c.ID.String()+`?order=waiting&amp;unread=true"`).golden("inbox/waiting")
 	nora.header.Set("Parley-Part", "title")
 	nora.get("/inbox").want(200, `<div id="title">(1) Inbox · Harbour Books · parley</div>`)
@@ -58,6 +58,21 @@ func TestInbox(t *testing.T) {
 	mei.post(path+"/customer", "text", "Thank you!").sends(path)
 	mei.get(path).want(200, "Thank you!")
 	mei.post(path+"/customer", "text", " ").want(422, "Error: ")
+}
+
+// A list is read again when a row of it says another time, so that "waiting 6 min" does not
+// stay while nothing else happens.
+func TestSpanLasts(t *testing.T) {
+	t.Parallel()
+	for _, d := range []desk.Time{60_000, 119_999, 6*60_000 + 17, 3_599_999, 3_600_000, 5*3_600_000 + 1, 47*3_600_000 + 12, 48 * 3_600_000, 80*3_600_000 + 9} {
+		longer, shorter := spanLasts(d)
+		if span(d+longer-1) != span(d) || span(d+longer) == span(d) {
+			t.Errorf("%d, %s: becomes longer after %d", d, span(d), longer)
+		}
+		if span(d-shorter+1) != span(d) || d >= 2*60_000 && span(d-shorter) == span(d) {
+			t.Errorf("%d, %s: becomes shorter after %d", d, span(d), shorter)
+		}
+	}
 }
 
 func TestInbox_refuses(t *testing.T) {

@@ -83,6 +83,21 @@ func span(d desk.Time) string {
 	return strconv.FormatInt(int64(d/(24*hour)), 10) + " d"
 }
 
+// spanLasts is how much longer a length of time may be than d, and how much shorter, before
+// span writes another.
+func spanLasts(d desk.Time) (longer, shorter desk.Time) {
+	const minute, hour = 60_000, 60 * 60_000
+	d = max(d, 0)
+	unit := desk.Time(24 * hour)
+	switch {
+	case d < hour:
+		unit = minute
+	case d < 48*hour:
+		unit = hour
+	}
+	return unit - d%unit, d%unit + 1
+}
+
 // day names the day of a time: Today, Yesterday, Tuesday 3 March.
 func (c *call) day(t desk.Time) string {
 	at, now := time.UnixMilli(int64(t)).In(c.zone), c.now.In(c.zone)

@@ -81,13 +81,23 @@ func plain(text string) string {
 }
 
 // bracketed are the words for what stands in brackets where a message has no text.
-var bracketed = map[string]string{"image": "Photo", "video": "Video", "audio": "Audio", "voice message": "Voice message", "sticker": "Sticker", "location": "Place", "reaction": "Reacted"}
+var bracketed = map[string]string{"image": "Photo", "document": "Document", "video": "Video", "audio": "Audio", "voice message": "Voice message", "sticker": "Sticker", "location": "Place", "reaction": "Reacted"}
 
 // glimpse is a text as lists show it: without marks, on one line.
 func glimpse(text string) string {
 	text = plain(strings.Join(strings.Fields(text), " "))
 	what, rest, ok := strings.Cut(strings.TrimPrefix(text, "["), "]")
+	what, name, _ := strings.Cut(what, ": ") // of a document
 	word := bracketed[what]
+	if what == "document" {
+		if rest == "" && name != "" {
+			rest = " " + name
+		} else if rest != "" && rest[0] != ' ' { // the name holds the bracket
+			return text
+		}
+	} else if name != "" {
+		return text
+	}
 	switch {
 	case !ok || word == "" || text[0] != '[':
 		return text

@@ -43,7 +43,7 @@ func TestRuns(t *testing.T) {
 func TestGlimpse(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "", "[": "[", "[]": "[]", "Hello *Ann*": "Hello Ann", "[image]": "Photo", "[image] Our shop": "Photo: Our shop", "[reaction] ❤️": "Reacted ❤️", "[document: a.pdf]": "[document: a.pdf]",
+		"": "", "[": "[", "[]": "[]", "Hello *Ann*": "Hello Ann", "[image]": "Photo", "[image] Our shop": "Photo: Our shop", "[reaction] ❤️": "Reacted ❤️", "[document: a.pdf]": "Document: a.pdf", "[document: a.pdf] My bill": "Document: My bill", "[document]": "Document", "[document: a]b.pdf]": "[document: a]b.pdf]", "[image: a]": "[image: a]",
 		"image] x": "image] x", "[reaction removed]": "[reaction removed]",
 	} {
 		if got := glimpse(text); got != want {
