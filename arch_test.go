@@ -125,6 +125,9 @@ func TestArrows(t *testing.T) {
 var inside = map[string][]string{
 	// The process that it breaks at every step has a store that fails on demand.
 	"fault_test.go": {"api", "app", "desk", "sandbox", "store/sqlite", "web", "work"},
+	// The processes that they kill have such stores, too, and files that a process serves by itself.
+	"mediakill_test.go": {"api", "app", "desk", "sandbox", "store/postgres", "store/sqlite", "web", "work"},
+	"answer_test.go":    {"app", "desk", "work"},
 	// The server that it calls has a provider that counts, refuses and loses answers.
 	"send_test.go": {"api", "app", "desk", "web"},
 	// It posts to the receivers of docs/events.md what no server would: bad signatures, repetitions.

@@ -20,6 +20,9 @@
 //	screenshots_test.go every page of the console, and pictures of them
 //	pages_test.go    the console's script in a browser: on a page that the test makes, and on the demo's
 //	story_test.go    the main job of the console, with and without script, and by keys
+//	talk_story_test.go a team that answers a customer, with and without script, and by keys
+//	composer_test.go drafts, files and windows that close, while somebody answers
+//	notify_test.go   the notifications of the console
 //	signin_test.go   sessions of several servers, guessed passwords, proxies, plain hosts
 //	states_test.go   every page and state of the console
 //	access_test.go   whether everybody can use them: axe, large text, forced colours
@@ -40,6 +43,7 @@
 //	kill_test.go         kills in the middle of writes
 //	fault_test.go        sends that are broken at every step
 //	fault_other_test.go  the same where there are no signals
+//	answer_test.go       the reply policy on two nodes, and processes killed while they answer
 //	send_test.go         many calls with the same keys, and with the same people
 //	fuzz_test.go         requests made from the API description, then damaged
 //	disk_test.go         a disk that is full, failing, read-only or locked
