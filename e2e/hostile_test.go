@@ -251,7 +251,7 @@ func TestHostileTexts(t *testing.T) {
 			writes(half*len(hostile)/2 + i)
 		}
 		done(c.post("/settings/channels/"+channel+"/customer", "from", "+12025550199", "name", "", "text", fmt.Sprint("That was half ", half)), 303, "a message")
-		b.stays(fmt.Sprintf("[...document.querySelectorAll('#thread .bubble .text')].at(-1)?.textContent === 'That was half %d'", half))
+		b.stays(fmt.Sprintf("[...document.querySelectorAll('#thread .bubble.theirs .text')].at(-1)?.textContent === 'That was half %d'", half))
 		b.wantText(slices.DeleteFunc(slices.Clone(texts), marks)...)
 	}
 	if n := look[int](b, `[...document.querySelectorAll("#thread .text *")].filter((el) => !el.matches("strong, em, s, code, a[href][rel='noopener noreferrer nofollow']")).length`); n != 0 {

@@ -137,7 +137,7 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 		b.wait(`document.activeElement.id === "f-reply"`)
 		h.strike("/", 191)
 		b.wait(`document.activeElement.id === "f-snippets"`)
-		b.press("the")
+		b.press("there")
 		b.wait(`document.querySelectorAll("#saved li").length === 1`)
 		h.strike("Enter", 13)
 	default:
