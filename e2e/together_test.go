@@ -230,6 +230,7 @@ type changeEvent struct {
 		ConversationID string `json:"conversation_id"`
 	}
 	Changed []string
+	Data    struct{ TS string } // of a message: its place in the list, with its id
 }
 
 // changesOf reads the whole feed.
@@ -253,6 +254,7 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 	t.Helper()
 	type state struct {
 		message, assignee, status string
+		at                        string   // the message's place
 		was                       []string // by whom it was held, and its statuses
 		shown                     []deed   // each state that it was in
 	}
@@ -292,7 +294,11 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 				}
 				changes++
 			}
-			s.message = e.Subject.ID
+			// Members see the newest by the list's order, and a reply that was accepted before
+			// a customer's message may be stored after it.
+			if at := e.Data.TS + " " + e.Subject.ID; at > s.at {
+				s.message, s.at = e.Subject.ID, at
+			}
 			show(s)
 		case "conversation.updated":
 			s := states[e.Subject.ID]
