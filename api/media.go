@@ -4,14 +4,10 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
-	"time"
 
 	"parley/desk"
 	"parley/web"
 )
-
-// uploadStill is how long an upload may stand still.
-const uploadStill = 30 * time.Second
 
 // uploadMedia stores the body as it comes.
 func (s *Server) uploadMedia(c *call) (answer, error) {
@@ -23,7 +19,7 @@ func (s *Server) uploadMedia(c *call) (answer, error) {
 		c.w.Header()["Connection"] = []string{"close"}
 		return answer{}, desk.Errorf(desk.PayloadTooLarge, "the file is larger than the %d bytes that this server takes", s.app.MaxMedia())
 	}
-	m, err := s.app.Upload(c.r.Context(), c.principal, q.Get("name"), c.r.Header.Get("Content-Type"), c.w.Upload(web.TransferTime, uploadStill))
+	m, err := s.app.Upload(c.r.Context(), c.principal, q.Get("name"), c.r.Header.Get("Content-Type"), c.w.Upload(web.TransferTime, web.TransferStill))
 	if err != nil {
 		c.w.Header()["Connection"] = []string{"close"} // the rest of the body was not read
 		return answer{}, err

@@ -8,20 +8,15 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
-	"time"
 
 	"parley/desk"
+	"parley/web"
 )
 
 const (
 	// maxFields is the largest size of the fields of a form that has a file: a reply has a
 	// quarter of it.
 	maxFields = 64 << 10
-
-	// uploadTime is how long a form with a file may take; uploadStill is how long it may stand
-	// still.
-	uploadTime  = 10 * time.Minute
-	uploadStill = 30 * time.Second
 
 	// heard is how many times the limit a file may be so that its sender still gets the answer
 	// that it is too large: browsers send everything before they read.
@@ -47,7 +42,7 @@ func (c *call) readFields() error {
 		return errNoForm
 	}
 	c.w.Room(maxFields, c.p.Workspace())
-	body := &io.LimitedReader{R: c.w.Upload(uploadTime, uploadStill), N: maxFields}
+	body := &io.LimitedReader{R: c.w.Upload(web.TransferTime, web.TransferStill), N: maxFields}
 	parts := multipart.NewReader(body, params["boundary"])
 	c.form.values = url.Values{}
 	for {

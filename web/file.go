@@ -18,6 +18,9 @@ import (
 // ends like any answer.
 const TransferTime = 10 * time.Minute
 
+// TransferStill is how long an upload may stand still.
+const TransferStill = 30 * time.Second
+
 // maxRanges is how many ranges of a file a request may ask for; for more it gets all.
 const maxRanges = 16
 
