@@ -149,12 +149,8 @@ func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err erro
 	if err != nil || job == nil {
 		return false, err
 	}
-	now, _, err := a.store.Clock(ctx)
-	if err != nil {
-		return false, err
-	}
 	refused := error(nil)
-	if !job.Late(now) {
+	if taken := job.Due - desk.Time(autoReplyLease.Milliseconds()); !job.Late(taken) {
 		refused = a.replyByRule(ctx, ws, job)
 	}
 	if refused != nil && ctx.Err() != nil && desk.IsType(refused, desk.SendInProgress) {
