@@ -3,15 +3,15 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +22,6 @@ import (
 
 	"parley/app"
 	"parley/desk"
-	"parley/store/postgres/pgtest"
 	"parley/whatsapp/whatsapptest"
 	"parley/work"
 )
@@ -41,29 +40,23 @@ func policyOf(t *testing.T, database string) (w *whatsApp, c *client, members []
 	if database != "" {
 		servers = append(servers, w.serve(t))
 	}
+	var targets []*url.URL
+	for _, s := range servers {
+		target, err := url.Parse(s.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets = append(targets, target)
+	}
 	w.connect(t, w.server, "--per-second", "1000")
 	for i := range 5 {
 		id := w.command(t, 0, "member", "add", "--workspace", w.ws, "--name", fmt.Sprint("Member ", i), "--email", fmt.Sprintf("m%d@example.com", i))["member_id"].(string)
 		members = append(members, id)
 	}
 	var turn atomic.Int64
-	between := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		to := servers[turn.Add(1)%int64(len(servers))]
-		body, _ := io.ReadAll(r.Body)
-		q, err := http.NewRequestWithContext(r.Context(), r.Method, to.url+r.URL.String(), bytes.NewReader(body))
-		if err == nil {
-			q.Header = r.Header.Clone()
-			var a *http.Response
-			if a, err = http.DefaultClient.Do(q); err == nil {
-				defer a.Body.Close()
-				rw.WriteHeader(a.StatusCode)
-				_, err = io.Copy(rw, a.Body)
-			}
-		}
-		if err != nil {
-			rw.WriteHeader(http.StatusBadGateway)
-		}
-	}))
+	between := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(targets[turn.Add(1)%int64(len(targets))])
+	}})
 	t.Cleanup(between.Close)
 	w.sim.SetWebhook(between.URL+w.hook, waVerify)
 	return w, w.server.client(t, w.key, 16), members
@@ -144,16 +137,7 @@ func closeAll(t testing.TB, c *client) {
 // conversations evenly, never more than it may, and answers each person once.
 func TestPolicyOfNodes(t *testing.T) {
 	t.Parallel()
-	for _, store := range []string{"sqlite", "postgres"} {
-		t.Run(store, func(t *testing.T) {
-			t.Parallel()
-			database := ""
-			if store == "postgres" {
-				database = pgtest.Database(t)
-			}
-			policyOfNodes(t, database)
-		})
-	}
+	onBothStores(t, func(t *testing.T, d deployment) { policyOfNodes(t, d.database) })
 }
 
 func policyOfNodes(t *testing.T, database string) {
@@ -251,16 +235,7 @@ func policyOfNodes(t *testing.T, database string) {
 // waited longest first.
 func TestLeftWaiting(t *testing.T) {
 	t.Parallel()
-	for _, store := range []string{"sqlite", "postgres"} {
-		t.Run(store, func(t *testing.T) {
-			t.Parallel()
-			database := ""
-			if store == "postgres" {
-				database = pgtest.Database(t)
-			}
-			leaveWaiting(t, database)
-		})
-	}
+	onBothStores(t, func(t *testing.T, d deployment) { leaveWaiting(t, d.database) })
 }
 
 func leaveWaiting(t *testing.T, database string) {

@@ -172,6 +172,13 @@ func startDemo(t *testing.T) runningDemo {
 // and with keys only.
 func TestStory(t *testing.T) {
 	t.Parallel()
+	withEachHand(t, story)
+}
+
+// withEachHand plays a story in demos of their own: with script and mouse, without script,
+// and with keys only.
+func withEachHand(t *testing.T, play func(*testing.T, runningDemo, *tab, hand)) {
+	t.Helper()
 	for name, of := range map[string]func(*tab) hand{
 		"script": func(b *tab) hand { return mouseHand{b} },
 		"plain":  func(b *tab) hand { b.runNoScripts(); return plainHand{mouseHand{b}} },
@@ -182,7 +189,7 @@ func TestStory(t *testing.T) {
 			d := startDemo(t)
 			b := newTab(t, d.url)
 			b.size(1440, 900, "light")
-			story(t, d, b, of(b))
+			play(t, d, b, of(b))
 		})
 	}
 }

@@ -24,19 +24,7 @@ import (
 // and with keys only.
 func TestTalkStory(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]func(*tab) hand{
-		"script": func(b *tab) hand { return mouseHand{b} },
-		"plain":  func(b *tab) hand { b.runNoScripts(); return plainHand{mouseHand{b}} },
-		"keys":   func(b *tab) hand { return keyHand{b} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := startDemo(t)
-			b := newTab(t, d.url)
-			b.size(1440, 900, "light")
-			talkStory(t, d, b, of(b))
-		})
-	}
+	withEachHand(t, talkStory)
 }
 
 // strike presses a key of which only the page makes something. (The keys of press are also
