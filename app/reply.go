@@ -123,7 +123,7 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 		plan.Author, plan.Member = desk.Author{Type: desk.AuthorMember, ID: m.ID, Name: m.Name}, m.ID
 	}
 	if r.ReplyTo.Has() {
-		quoted, err := a.quotable(ctx, ws, c.ID, r.ReplyTo.Value)
+		quoted, err := a.quotable(ctx, p, c.ID, r.ReplyTo.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -180,12 +180,9 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 }
 
 // quotable returns a message of a conversation that can be quoted.
-func (a *App) quotable(ctx context.Context, ws, conversation, id desk.ID) (m *desk.Message, err error) {
-	err = a.store.InTx(ctx, ws, func(tx Tx) error {
-		m, err = tx.Message(conversation, id)
-		return err
-	})
-	if err == nil && (m == nil || m.ExternalID == "" || m.Kind == desk.KindReaction) {
+func (a *App) quotable(ctx context.Context, p Principal, conversation, id desk.ID) (*desk.Message, error) {
+	m, err := a.Message(ctx, p, conversation, id)
+	if desk.IsType(err, desk.NotFound) || err == nil && (m.ExternalID == "" || m.Kind == desk.KindReaction) {
 		err = desk.InvalidAt("/reply_to", "name a message of this conversation that has an external_id, and is no reaction")
 	}
 	return m, err
