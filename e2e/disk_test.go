@@ -22,6 +22,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"parley/store/postgres/pgtest"
 	"parley/whatsapp/whatsapptest"
 )
 
@@ -338,124 +341,202 @@ func TestInboundMediaOnAFullDisk(t *testing.T) {
 		return
 	}
 	onBothStores(t, func(t *testing.T, in deployment) {
-		small := t.TempDir()
-		if err := syscall.Mount("parley-e2e", small, "tmpfs", 0, fmt.Sprintf("size=%dk", 30<<10+*fullDiskFiles*450)); err != nil {
-			t.Logf("not run, since mounting needs root (%v)", err)
+		small := smallDisk(t, 30<<10+*fullDiskFiles*450)
+		f := fullDisk{deployment: deployment{filepath.Join(small, "data"), in.database}, small: small, media: filepath.Join(small, "data", "media")}
+		if in.database != "" {
+			f.dir, f.media = in.dir, filepath.Join(small, "media")
+			f.flags = []string{"--media", f.media}
+		}
+		f.test(t)
+	})
+	for name, crashes := range map[string]bool{"database": false, "database_log": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			small := smallDisk(t, 300<<10+*fullDiskFiles*2<<10)
+			cluster := pgtest.ClusterIn(t, small)
+			fullDisk{deployment: deployment{newDir(t), cluster.Database(t)}, small: small, cluster: cluster, crashes: crashes}.test(t)
+		})
+	}
+}
+
+// smallDisk mounts a disk of so many KiB, to which everybody may write.
+func smallDisk(t *testing.T, size int) (dir string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "parley-small-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	if err := syscall.Mount("parley-e2e", dir, "tmpfs", 0, fmt.Sprintf("size=%dk,mode=1777", size)); err != nil {
+		t.Skipf("mounting needs root: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}
+
+// A fullDisk is an installation that has its files on a small disk, or its database.
+type fullDisk struct {
+	deployment
+	small   string
+	media   string         // where the files are, "" if they are in the database
+	cluster *pgtest.Server // that is on the small disk, or nil
+	crashes bool           // the cluster, since it can't write its log
+	flags   []string
+}
+
+// crash has the database write to its log until it finds no room, which ends it.
+func (f fullDisk) crash(t *testing.T) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), f.cluster.URL)
+	for range 50 {
+		if err != nil {
+			t.Logf("the database's log finds no room: %v", err)
 			return
 		}
-		t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
-		d, media, flags := deployment{filepath.Join(small, "data"), in.database}, filepath.Join(small, "data", "media"), []string(nil)
-		if in.database != "" {
-			d.dir, media = in.dir, filepath.Join(small, "media")
-			flags = []string{"--media", media}
-		}
-		patient := make([]time.Duration, 600)
-		for i := range patient {
-			patient[i] = time.Second
-		}
-		w := newWhatsAppIn(t, d, whatsapptest.Config{RetryDelays: patient, Templates: templatesOf(1)}, flags...)
-		if in.database != "" {
-			w.env = []string{"PARLEY_MEDIA=" + media}
-		}
-		w.connect(t, w.server)
-		c := w.server.client(t, w.key, 24)
+		_, err = conn.Exec(t.Context(), "SELECT pg_switch_wal(), pg_logical_emit_message(true, 'test', 'x')")
+	}
+	t.Error("the database's log finds room")
+}
 
-		// There is room for some of the files, and then for none.
-		ballast := filepath.Join(small, "ballast")
-		fills := func(leave int64) {
-			t.Helper()
-			var room syscall.Statfs_t
-			if err := syscall.Statfs(small, &room); err != nil {
-				t.Fatal(err)
-			}
-			f, err := os.OpenFile(ballast, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			_, _ = f.Write(make([]byte, max(0, int64(room.Bavail)*room.Bsize-leave))) // the last part may find no room
+// starts starts the database again, unless it has done so by itself.
+func (f fullDisk) starts(t *testing.T) {
+	t.Helper()
+	alone := true
+	waitFor(t, "the database to start", func() bool {
+		conn, err := pgx.Connect(t.Context(), f.cluster.URL)
+		if err == nil {
+			return conn.Close(t.Context()) == nil
 		}
-		fills(int64(*fullDiskFiles) * 40 << 10)
-		content := func(i int) []byte {
-			return append([]byte("\xff\xd8\xff\xe0"), strings.Repeat(fmt.Sprintf("of person %05d ", i), 20_000)...)
+		if f.cluster.Start() == nil {
+			alone = false
 		}
-		number := func(i int) string { return fmt.Sprintf("90532%07d", i) }
-		var uploaded, refused atomic.Int64
-		var ids sync.Map
-		upload := func(i int) {
-			text := fmt.Sprintf("upload %05d ", i) + strings.Repeat("x", 300<<10)
-			r, err := c.send("POST", "/media", text)
-			switch {
-			case err == nil && r.status == 201:
-				uploaded.Add(1)
-				ids.Store(decode[struct{ Data struct{ ID string } }](t, r.body).Data.ID, text)
-			case err == nil && r.status == 503:
-				refused.Add(1)
-			default:
-				t.Errorf("upload %d: %v, %d %s", i, err, r.status, r.body)
-			}
-		}
-		together(8, func(worker int) {
-			for i := worker; i < *fullDiskFiles; i += 8 {
-				w.sim.Inbound(whatsapptest.Inbound{From: number(i), Type: "image", File: content(i), MIME: "image/jpeg"})
-				if i%5 == 0 {
-					upload(i)
-				}
-				if i == *fullDiskFiles/2 {
-					fills(200 << 10) // for messages there is room, for files there is none
-				}
-			}
-		})
-		waitFor(t, "the storage to be full", func() bool {
-			response, err := http.Get(w.server.url + "/metrics")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer response.Body.Close()
-			text, err := io.ReadAll(response.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			metrics := string(text)
-			files := strings.Contains(metrics, `parley_media_fetches_total{result="storage"}`) && !strings.Contains(metrics, `parley_media_fetches_total{result="storage"} 0`)
-			return files || in.database == "" && refused.Load() > 0 // the database may have no room either
-		})
-		if err := os.Remove(ballast); err != nil {
+		return false
+	})
+	t.Logf("the database was up again by itself: %t", alone)
+}
+
+func (f fullDisk) test(t *testing.T) {
+	patient := make([]time.Duration, 600)
+	for i := range patient {
+		patient[i] = time.Second
+	}
+	w := newWhatsAppIn(t, f.deployment, whatsapptest.Config{RetryDelays: patient, Templates: templatesOf(1)}, f.flags...)
+	if f.flags != nil {
+		w.env = []string{"PARLEY_MEDIA=" + f.media}
+	}
+	w.connect(t, w.server)
+	c := w.server.client(t, w.key, 24)
+
+	// There is room for some of the files, and then for none.
+	ballast := filepath.Join(f.small, "ballast")
+	fills := func(leave int64) {
+		t.Helper()
+		var room syscall.Statfs_t
+		if err := syscall.Statfs(f.small, &room); err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now()
-		for left := *fullDiskFiles; left > 0; <-time.After(200 * time.Millisecond) {
-			if left = 0; time.Since(began) > 2*time.Minute {
-				t.Fatalf("after %v, files are missing", time.Since(began))
+		file, err := os.OpenFile(ballast, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		_, _ = file.Write(make([]byte, max(0, int64(room.Bavail)*room.Bsize-leave))) // the last part may find no room
+	}
+	fills(int64(*fullDiskFiles) * 40 << 10)
+	content := func(i int) []byte {
+		return append([]byte("\xff\xd8\xff\xe0"), strings.Repeat(fmt.Sprintf("of person %05d ", i), 20_000)...)
+	}
+	number := func(i int) string { return fmt.Sprintf("90532%07d", i) }
+	var uploaded, refused atomic.Int64
+	var ids sync.Map
+	upload := func(i int) {
+		text := fmt.Sprintf("upload %05d ", i) + strings.Repeat("x", 300<<10)
+		r, err := c.send("POST", "/media", text)
+		switch {
+		case err == nil && r.status == 201:
+			uploaded.Add(1)
+			ids.Store(decode[struct{ Data struct{ ID string } }](t, r.body).Data.ID, text)
+		case err == nil && r.status == 503:
+			refused.Add(1)
+		default:
+			t.Errorf("upload %d: %v, %d %s", i, err, r.status, r.body)
+		}
+	}
+	together(8, func(worker int) {
+		for i := worker; i < *fullDiskFiles; i += 8 {
+			w.sim.Inbound(whatsapptest.Inbound{From: number(i), Type: "image", File: content(i), MIME: "image/jpeg"})
+			if i%5 == 0 {
+				upload(i)
 			}
-			for i := range *fullDiskFiles {
-				all := c.bubbles(t, "+"+number(i))
-				if len(all) != 1 || len(all[0].Attachments) != 1 || all[0].Attachments[0].Status != "ready" {
-					left++
+			if i == *fullDiskFiles/2 {
+				fills(200 << 10) // for messages there is room, for files there is none
+				if f.crashes {
+					f.crash(t)
 				}
 			}
 		}
-		t.Logf("all %d files were ready %v after there was room; %d uploads were taken, %d refused", *fullDiskFiles, time.Since(began), uploaded.Load(), refused.Load())
-		if refused.Load() == 0 {
-			t.Error("the disk was never full")
+	})
+	waitFor(t, "the storage to be full", func() bool {
+		response, err := http.Get(w.server.url + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics := string(text)
+		files := strings.Contains(metrics, `parley_media_fetches_total{result="storage"}`) && !strings.Contains(metrics, `parley_media_fetches_total{result="storage"} 0`)
+		if f.flags == nil { // the database may have no room to begin a fetch either
+			files = files || strings.Contains(w.server.stderr.String(), "fetch media")
+		}
+		return files && refused.Load() > 0
+	})
+	if f.crashes {
+		waitFor(t, "/readyz to tell that the database is away", func() bool { return w.server.status(t, "/readyz") == http.StatusServiceUnavailable })
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if f.cluster != nil {
+		f.starts(t)
+	}
+	began := time.Now()
+	for left := *fullDiskFiles; left > 0; <-time.After(200 * time.Millisecond) {
+		if left = 0; time.Since(began) > 2*time.Minute {
+			t.Fatalf("after %v, files are missing", time.Since(began))
 		}
 		for i := range *fullDiskFiles {
-			id := c.bubbles(t, "+"+number(i))[0].Attachments[0].MediaID
-			if got := c.must(t, 200, "GET", "/media/"+id+"/content", ""); !bytes.Equal(got, content(i)) {
-				t.Errorf("the file of person %d has %d bytes", i, len(got))
+			all := c.bubbles(t, "+"+number(i))
+			if len(all) != 1 || len(all[0].Attachments) != 1 || all[0].Attachments[0].Status != "ready" {
+				left++
 			}
 		}
-		ids.Range(func(id, text any) bool {
-			if got := c.must(t, 200, "GET", "/media/"+id.(string)+"/content", ""); string(got) != text.(string) {
-				t.Errorf("the upload %s has %d bytes", id, len(got))
-			}
-			return true
-		})
-		wantWholeFiles(t, media)
-		if left, err := os.ReadDir(filepath.Join(media, "drafts")); err != nil || len(left) != 0 {
-			t.Errorf("drafts are left: %v, %v", left, err)
+	}
+	t.Logf("all %d files were ready %v after there was room; %d uploads were taken, %d refused", *fullDiskFiles, time.Since(began), uploaded.Load(), refused.Load())
+	if refused.Load() == 0 {
+		t.Error("the disk was never full")
+	}
+	for i := range *fullDiskFiles {
+		id := c.bubbles(t, "+"+number(i))[0].Attachments[0].MediaID
+		if got := c.must(t, 200, "GET", "/media/"+id+"/content", ""); !bytes.Equal(got, content(i)) {
+			t.Errorf("the file of person %d has %d bytes", i, len(got))
 		}
+	}
+	ids.Range(func(id, text any) bool {
+		if got := c.must(t, 200, "GET", "/media/"+id.(string)+"/content", ""); string(got) != text.(string) {
+			t.Errorf("the upload %s has %d bytes", id, len(got))
+		}
+		return true
 	})
+	if f.media == "" {
+		return
+	}
+	wantWholeFiles(t, f.media)
+	if left, err := os.ReadDir(filepath.Join(f.media, "drafts")); err != nil || len(left) != 0 {
+		t.Errorf("drafts are left: %v, %v", left, err)
+	}
 }
 
 // wantWholeFiles checks that each file has the bytes that its name says.

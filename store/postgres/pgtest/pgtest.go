@@ -23,7 +23,7 @@ import (
 const patience = time.Minute
 
 // shared is the private server that all tests of this process use.
-var shared = sync.OnceValues(start)
+var shared = sync.OnceValues(func() (*Server, error) { return start("") })
 
 // Database returns the URL of a fresh, empty database, which is dropped when the test
 // ends. Without a server the test is skipped.
@@ -91,7 +91,13 @@ END $$`
 // Cluster starts a server for this test only, and stops it when the test ends.
 func Cluster(t testing.TB) *Server {
 	t.Helper()
-	s, err := start()
+	return ClusterIn(t, "")
+}
+
+// ClusterIn is Cluster with the server's files in a directory that everybody may write to.
+func ClusterIn(t testing.TB, dir string) *Server {
+	t.Helper()
+	s, err := start(dir)
 	check(t, err)
 	t.Cleanup(func() {
 		if err := s.end(); err != nil {

@@ -38,8 +38,9 @@ func (m missing) Error() string { return string(m) }
 // because its standard input is closed then, even if this process is killed.
 const guard = `cat; "$1"/pg_ctl stop -D "$2"/data -m immediate; rm -rf "$2"`
 
-// start creates a server and starts it. It does not wrap a missing.
-func start() (_ *Server, err error) {
+// start creates a server in a directory, or where temporary files are, and starts it. It
+// does not wrap a missing.
+func start(in string) (_ *Server, err error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func start() (_ *Server, err error) {
 	if _, err := identity(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "parley-pg-")
+	dir, err := os.MkdirTemp(in, "parley-pg-")
 	if err != nil {
 		return nil, err
 	}
