@@ -488,8 +488,8 @@ func (f fullDisk) test(t *testing.T) {
 		}
 		metrics := string(text)
 		files := strings.Contains(metrics, `parley_media_fetches_total{result="storage"}`) && !strings.Contains(metrics, `parley_media_fetches_total{result="storage"} 0`)
-		if f.flags == nil { // the database may have no room to begin a fetch either
-			files = files || strings.Contains(w.server.stderr.String(), "fetch media")
+		if f.flags == nil { // the database may have no room for messages and fetches either
+			files = files || strings.Contains(w.server.stderr.String(), "background work failed")
 		}
 		return files && refused.Load() > 0
 	})
