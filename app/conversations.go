@@ -140,15 +140,8 @@ func (a *App) messagePlace(p Principal, conversation desk.ID, cursor string) (de
 }
 
 // Message returns a message of a conversation, or NotFound.
-func (a *App) Message(ctx context.Context, p Principal, conversation, id desk.ID) (m *desk.Message, err error) {
-	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
-		m, err = tx.Message(conversation, id)
-		return err
-	})
-	if err == nil && m == nil {
-		err = desk.NotFoundf("this conversation has no such message")
-	}
-	return m, err
+func (a *App) Message(ctx context.Context, p Principal, conversation, id desk.ID) (*desk.Message, error) {
+	return a.store.Message(ctx, p.Workspace(), conversation, id)
 }
 
 // Seen is the state of a conversation by which its caller decided.

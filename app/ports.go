@@ -199,6 +199,9 @@ type ConversationStore interface {
 	// list continues, nil at its end.
 	Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) ([]*desk.Message, *desk.MessagePlace, error)
 
+	// Message returns a message of a conversation, or NotFound.
+	Message(ctx context.Context, ws, conversation, id desk.ID) (*desk.Message, error)
+
 	// Notes returns up to limit notes of a conversation with ids before the given one (nil:
 	// from the newest), newest first by id, and the id before which the list continues, nil
 	// at its end.

@@ -119,7 +119,7 @@ func (a *App) MarkRead(ctx context.Context, p Principal, id, message desk.ID, re
 		} else {
 			var m *desk.Message
 			if m, err = tx.Message(id, message); err == nil && m == nil {
-				err = desk.NotFoundf("this conversation has no such message")
+				err = desk.NoMessage()
 			}
 			if m != nil {
 				upTo = m.Place()

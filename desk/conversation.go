@@ -240,3 +240,6 @@ type NotOpen struct {
 
 // NoConversation is the answer for an id that no conversation of the workspace has.
 func NoConversation() *Error { return NotFoundf("no conversation in this workspace has this id") }
+
+// NoMessage is the error for an unknown message of a conversation.
+func NoMessage() *Error { return NotFoundf("this conversation has no such message") }

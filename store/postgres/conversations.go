@@ -395,6 +395,20 @@ func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *d
 	return found, next, err
 }
 
+// Message returns a message of a conversation, or NotFound.
+func (s *Store) Message(ctx context.Context, ws, conversation, id desk.ID) (found *desk.Message, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		if found, err = one(p, "message", readOneMessage, messageQuery, uuid(ws), uuid(conversation), uuid(id)); found == nil || err != nil {
+			return err
+		}
+		return attach(p, ws, []*desk.Message{found})
+	})
+	if err == nil && found == nil {
+		err = desk.NoMessage()
+	}
+	return found, err
+}
+
 // MessagesBy returns those of the messages that exist, in no order.
 func (s *Store) MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageRef) (found []*desk.Message, err error) {
 	channels, externals := make(pgtype.FlatArray[uuid], len(refs)), make([]string, len(refs))

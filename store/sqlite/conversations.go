@@ -453,6 +453,20 @@ func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *d
 	return found, next, err
 }
 
+// Message returns a message of a conversation, or NotFound.
+func (s *Store) Message(ctx context.Context, ws, conversation, id desk.ID) (found *desk.Message, err error) {
+	err = s.read(ctx, 2*pointRead, func(c conn) error {
+		if found, err = one("message", c.stmt(messageQuery).id(ws).id(conversation).id(id), readOneMessage); found == nil || err != nil {
+			return err
+		}
+		return attach(c, ws, []*desk.Message{found})
+	})
+	if err == nil && found == nil {
+		err = desk.NoMessage()
+	}
+	return found, err
+}
+
 // MessagesBy returns those of the messages that exist, in no order.
 func (s *Store) MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageRef) (found []*desk.Message, err error) {
 	err = s.read(ctx, int64(2*pointRead*len(refs)), func(c conn) error {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -354,6 +355,9 @@ func messageFieldsSurvive(t *testing.T, s app.Store) {
 			equal(t, "message", got, want)
 			return err
 		})
+		got, err := s.Message(t.Context(), ws, want.ConversationID, want.ID)
+		must(t, err)
+		equal(t, "message that is only read", got, want)
 	}
 	check()
 	want.Direction, want.Delivery, want.ExternalID, want.Text = desk.Outbound, desk.Sent, "wamid.1", "*a'b*\n\"c\" 😀\\"
@@ -433,6 +437,26 @@ func messageExternalIDs(t *testing.T, s app.Store) {
 		equal(t, "the second message", got, (*desk.Message)(nil))
 		return err
 	})
+}
+
+// unknownMessage: a message is found by its workspace, conversation and id, and by no two
+// of them, with the contact it is of.
+func unknownMessage(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	c, elsewhere := newConversation(newID(), newID()), newConversation(newID(), newID())
+	m, unheard := newMessage(c), newMessage(elsewhere)
+	store(t, s, ws, func(tx app.Tx) error {
+		return errors.Join(tx.PutConversation(c, elsewhere), tx.PutMessage(m), tx.PutMessage(unheard))
+	})
+	m.ContactID = c.ContactID
+	got, err := s.Message(t.Context(), ws, c.ID, m.ID)
+	must(t, err)
+	equal(t, "message", got, m)
+	for _, at := range [][3]desk.ID{{other, c.ID, m.ID}, {ws, elsewhere.ID, m.ID}, {ws, c.ID, unheard.ID}, {ws, c.ID, newID()}, {newID(), c.ID, m.ID}} {
+		_, err := s.Message(t.Context(), at[0], at[1], at[2])
+		wantType(t, err, desk.NotFound)
+	}
 }
 
 // messagesByReferences: each message that exists is found, with its fields, and none

@@ -523,6 +523,10 @@ func mediaOfMessages(t *testing.T, s app.Store) {
 	list, err = s.MessagesBy(ctx, ws, []desk.MessageRef{{Channel: m.ChannelID, ExternalID: m.ExternalID}})
 	must(t, err)
 	equal(t, "messages by reference", list, []*desk.Message{m})
+	alone, err := s.Message(ctx, ws, m.ConversationID, m.ID)
+	must(t, err)
+	alone.ContactID = m.ContactID // lists have none
+	equal(t, "message", alone, m)
 	page, err := s.Events(ctx, ws, app.EventQuery{Limit: 100}, func(*desk.Settings) ([]desk.EventType, error) { return desk.EventTypes, nil })
 	must(t, err)
 	equal(t, "message of an event", page.Messages[m.ID], m)

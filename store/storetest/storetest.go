@@ -87,6 +87,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"conversation/loads":                  conversationLoads,
 		"conversation/goes_with_its_contact":  deleteErasesConversations,
 		"message/fields_survive":              messageFieldsSurvive,
+		"message/unknown_is_not_found":        unknownMessage,
 		"message/newest_of_a_span":            newestMessage,
 		"message/order_and_places":            messageOrder,
 		"message/external_ids_are_unique":     messageExternalIDs,
