@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"parley/app"
@@ -88,7 +87,7 @@ func (r *attemptRecord) what() string {
 type attemptListCmd struct {
 	Workspace string `help:"The workspace's id." required:"" placeholder:"ID"`
 	InDoubt   bool   `help:"Only those whose outcome nobody knows."`
-	Limit     int    `help:"List N at most; by default ${default}." placeholder:"N" default:"1000"`
+	Limit     most   `help:"List N at most; by default ${default}." placeholder:"N" default:"1000"`
 }
 
 // Help explains the phases, and shows examples.
@@ -109,14 +108,6 @@ func (*attemptListCmd) Help() string {
 		))
 }
 
-// Validate refuses an empty list.
-func (c *attemptListCmd) Validate() error {
-	if c.Limit < 1 {
-		return errors.New("--limit: give a number of 1 or more")
-	}
-	return nil
-}
-
 // Run lists the attempts.
 func (c *attemptListCmd) Run(ctx context.Context, s *session) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
@@ -125,8 +116,8 @@ func (c *attemptListCmd) Run(ctx context.Context, s *session) error {
 			phase = desk.InDoubt
 		}
 		var records []attemptRecord
-		for cursor, more := "", true; more && len(records) < c.Limit; more = cursor != "" {
-			attempts, next, err := a.Attempts(ctx, p, phase, cursor, min(c.Limit-len(records), desk.MaxLimit))
+		for cursor, more := "", true; more && c.Limit.page(len(records)) > 0; more = cursor != "" {
+			attempts, next, err := a.Attempts(ctx, p, phase, cursor, c.Limit.page(len(records)))
 			if err != nil {
 				return err
 			}

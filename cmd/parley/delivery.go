@@ -121,7 +121,7 @@ func (c *webhookReplayCmd) Run(ctx context.Context, s *session) error {
 type webhookDeliveriesCmd struct {
 	Webhook string `arg:"" help:"The webhook's id."`
 	Status  string `help:"Only those with this status: pending, delivered or failed." placeholder:"STATUS"`
-	Limit   int    `help:"List N at most; by default ${default}." placeholder:"N" default:"50"`
+	Limit   most   `help:"List N at most; by default ${default}." placeholder:"N" default:"50"`
 }
 
 // Help shows examples.
@@ -132,11 +132,8 @@ func (*webhookDeliveriesCmd) Help() string {
 	)
 }
 
-// Validate refuses a limit and a status that no list has.
+// Validate refuses a status that no delivery has.
 func (c *webhookDeliveriesCmd) Validate() error {
-	if c.Limit < 1 {
-		return errors.New("--limit: give a number of 1 or more")
-	}
 	if c.Status != "" {
 		if _, err := desk.ParseDeliveryStatus(c.Status); err != nil {
 			return errors.New("--status: give pending, delivered or failed")
@@ -150,8 +147,8 @@ func (c *webhookDeliveriesCmd) Run(ctx context.Context, s *session) error {
 	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
 		q := app.DeliveryQuery{Status: desk.DeliveryStatus(c.Status)}
 		var records []deliveryRecord
-		for more := true; more && len(records) < c.Limit; more = q.Cursor != "" {
-			q.Limit = min(c.Limit-len(records), desk.MaxLimit)
+		for more := true; more && c.Limit.page(len(records)) > 0; more = q.Cursor != "" {
+			q.Limit = c.Limit.page(len(records))
 			list, next, err := a.Deliveries(ctx, p, idOf(c.Webhook), q)
 			if err != nil {
 				return err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -57,7 +56,7 @@ func recordOfMedia(m *desk.Media) mediaRecord {
 type mediaListCmd struct {
 	Workspace string `help:"The workspace's id." required:"" placeholder:"ID"`
 	Failed    bool   `help:"Only those that could not be fetched from the provider."`
-	Limit     int    `help:"List N at most; by default ${default}." placeholder:"N" default:"1000"`
+	Limit     most   `help:"List N at most; by default ${default}." placeholder:"N" default:"1000"`
 }
 
 // Help shows examples.
@@ -68,20 +67,12 @@ func (*mediaListCmd) Help() string {
 	)
 }
 
-// Validate refuses a limit below 1.
-func (c *mediaListCmd) Validate() error {
-	if c.Limit < 1 {
-		return errors.New("--limit: give a number of 1 or more")
-	}
-	return nil
-}
-
 // Run lists the files.
 func (c *mediaListCmd) Run(ctx context.Context, s *session) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
 		var records []mediaRecord
-		for before := (desk.ID{}); len(records) < c.Limit; {
-			page, err := a.MediaList(ctx, p, c.Failed, before, min(desk.MaxLimit, c.Limit-len(records)))
+		for before := (desk.ID{}); c.Limit.page(len(records)) > 0; {
+			page, err := a.MediaList(ctx, p, c.Failed, before, c.Limit.page(len(records)))
 			if err != nil {
 				return err
 			}

@@ -87,6 +87,21 @@ type list[T any] struct {
 	Data []T `json:"data"`
 }
 
+// A most is the flag --limit: how many records a list has at most.
+type most int
+
+func (m *most) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 1 {
+		return errors.New("give a number of 1 or more")
+	}
+	*m = most(n)
+	return nil
+}
+
+// page is how many records to ask for next, when a list has some already; 0: it is full.
+func (m most) page(have int) int { return min(max(int(m)-have, 0), desk.MaxLimit) }
+
 // answerList prints records, each as a row for people, under the headings.
 func answerList[T any](s *session, records []T, headings []string, row func(T) []string) error {
 	var rows [][]string
