@@ -22,7 +22,7 @@
 //	story_test.go    the main job of the console, with and without script, and by keys
 //	talk_story_test.go a team that answers a customer, with and without script, and by keys
 //	composer_test.go drafts, files and windows that close, while somebody answers
-//	notify_test.go   the notifications of the console
+//	notify_test.go   the notifications of the console, its title
 //	signin_test.go   sessions of several servers, guessed passwords, proxies, plain hosts
 //	states_test.go   every page and state of the console
 //	access_test.go   whether everybody can use them: axe, large text, forced colours

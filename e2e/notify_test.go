@@ -1,7 +1,7 @@
 package e2e_test
 
 import (
-	"os"
+	"fmt"
 	"testing"
 )
 
@@ -14,18 +14,10 @@ func TestNotifications(t *testing.T) {
 	b := newTab(t, d.url)
 	b.open(d.link)
 	b.follow("main form button")
-	var access struct {
-		Key       string
-		Workspace string `json:"workspace_id"`
-	}
-	text, err := os.ReadFile(d.dir + "/demo.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	read(t, string(text), &access)
-	st.signIn(t, agent, access.Workspace, "mei@parley.example")
+	workspace, key := d.access(t)
+	st.signIn(t, agent, workspace, "mei@parley.example")
 	var channels struct{ Data []struct{ ID string } }
-	read(t, d.want(t, 200, access.Key, "GET", "/channels", ""), &channels)
+	read(t, d.want(t, 200, key, "GET", "/channels", ""), &channels)
 	channel := channels.Data[0].ID
 	writes := func(from, name, text string) {
 		t.Helper()
@@ -63,5 +55,34 @@ func TestNotifications(t *testing.T) {
 	other.shows("Off")
 	if n := look[int](b, `window.shown.length`); n != 2 {
 		t.Errorf("%d were shown", n)
+	}
+}
+
+// TestLiveTitle: the inbox's title says in how many of the member's conversations somebody
+// waits, and changes with them on a page that stays open.
+func TestLiveTitle(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t)
+	b := newTab(t, d.url)
+	b.open(d.link)
+	b.follow("main form button")
+	_, key := d.access(t)
+	b.open("/inbox")
+	b.wait(`document.documentElement.classList.contains("js")`)
+	const count = `Number(document.title.match(/^\((\d+)\) Inbox · .* · parley$/)?.[1] ?? 0)`
+	before := look[int](b, count)
+	look[bool](b, `(window.stayed = true)`)
+
+	var inbox struct {
+		Data []struct{ Conversation struct{ ID string } }
+	}
+	read(t, d.want(t, 200, key, "GET", "/inbox?waiting=true&assignee=none&limit=1", ""), &inbox)
+	id := inbox.Data[0].Conversation.ID
+	d.want(t, 200, key, "PUT", "/conversations/"+id+"/assignee", `{"member":"nora@parley.example"}`)
+	b.wait(fmt.Sprintf(`%s === %d`, count, before+1))
+	d.want(t, 200, key, "DELETE", "/conversations/"+id+"/assignee", "")
+	b.wait(fmt.Sprintf(`%s === %d`, count, before))
+	if !look[bool](b, `window.stayed === true`) {
+		t.Error("the page was loaded again")
 	}
 }

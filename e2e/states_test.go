@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,18 +37,7 @@ const (
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	st := &stage{d: startDemo(t), people: map[string]string{}, tabs: map[string]*tab{}}
-	var access struct {
-		Key       string
-		Workspace string `json:"workspace_id"`
-	}
-	text, err := os.ReadFile(st.d.dir + "/demo.json")
-	if err == nil {
-		err = json.Unmarshal(text, &access)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	st.key, st.workspace = access.Key, access.Workspace
+	st.workspace, st.key = st.d.access(t)
 	for name, fields := range map[string]string{
 		"doubt":    `"name":"Ines Doubt","phone":"+12025550003"`, // its message stays in doubt
 		"off":      `"name":"Omar Off","phone":"+12025550188"`,

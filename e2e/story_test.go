@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -165,6 +167,21 @@ func startDemo(t *testing.T) runningDemo {
 	p := demo(t, dir, "Ctrl-C")
 	link := regexp.MustCompile(`http://\S+/sign-in/\S+`).FindString(p.stdout.String())
 	return runningDemo{&server{process: p, url: regexp.MustCompile(`http://[^/\s]+`).FindString(link)}, dir, link}
+}
+
+// access is the demo's workspace and key.
+func (d runningDemo) access(t *testing.T) (workspace, key string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.dir, "demo.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored struct {
+		Key       string
+		Workspace string `json:"workspace_id"`
+	}
+	read(t, string(text), &stored)
+	return stored.Workspace, stored.Key
 }
 
 // TestStory is the main job of the console, from the link that the demo prints to a

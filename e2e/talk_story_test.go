@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"image"
 	"image/color"
@@ -48,17 +47,10 @@ type customer struct {
 func newCustomer(t *testing.T, d runningDemo) *customer {
 	t.Helper()
 	c := &customer{t: t, d: d}
-	text, err := os.ReadFile(filepath.Join(d.dir, "demo.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var access struct{ Key string }
-	if err := json.Unmarshal(text, &access); err != nil {
-		t.Fatal(err)
-	}
+	_, key := d.access(t)
 	var channels struct{ Data []struct{ ID string } }
-	read(t, d.want(t, 200, access.Key, "GET", "/channels", ""), &channels)
-	c.key, c.channel = access.Key, channels.Data[0].ID
+	read(t, d.want(t, 200, key, "GET", "/channels", ""), &channels)
+	c.key, c.channel = key, channels.Data[0].ID
 	return c
 }
 
