@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -62,6 +63,9 @@ func newWorldOf(t *testing.T, rules desk.DeliveryRules) *world {
 func newWorldWith(t *testing.T, b app.Bounds) *world {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "parley.db")
+	empty, err := emptyDatabase()
+	must(t, err)
+	must(t, os.WriteFile(path, empty, 0o600))
 	clock := new(clock) // which is the machine's
 	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Now: clock.now})
 	must(t, err)
@@ -88,6 +92,25 @@ func newWorldWith(t *testing.T, b app.Bounds) *world {
 	w.channel = w.addChannel()
 	return w
 }
+
+// emptyDatabase is a file with all tables. To make them takes longer than most tests do,
+// with the race detector by far.
+var emptyDatabase = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "parley-app-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "parley.db")
+	file, err := sqlite.Open(context.Background(), sqlite.Config{Path: path})
+	if err != nil {
+		return nil, err
+	}
+	if err := file.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
 
 // start makes the world's App: the first one, or, as after a restart, the next.
 func (w *world) start(b app.Bounds) {
