@@ -31,8 +31,10 @@ func (c *clock) newID() (id desk.ID) {
 	return id
 }
 
+// random is not the same again soon, so that each key is another.
 func (c *clock) random(b []byte) {
 	for i := range b {
-		b[i] = byte(c.made.Add(1) * 167)
+		n := c.made.Add(1)
+		b[i] = byte(n*167 ^ n>>8 ^ n>>16)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -20,13 +21,13 @@ import (
 	"parley/work"
 )
 
-// A world is an App over a real SQLite file, in a workspace with two members, one
+// A world is an App over a real SQLite file, or in one test over PostgreSQL, in a workspace with two members, one
 // channel and a few templates. Only what lies outside is played: the providers, the
 // clocks, and a database that can go away.
 type world struct {
 	*app.App
 	t        *testing.T
-	file     *sqlite.Store
+	file     worldStore
 	store    *faultyStore
 	path     string
 	provider *provider
@@ -70,7 +71,15 @@ func newWorldWith(t *testing.T, b app.Bounds) *world {
 	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Now: clock.now})
 	must(t, err)
 	t.Cleanup(func() { must(t, file.Close()) })
-	w := &world{t: t, file: file, path: path, secret: bytes.Repeat([]byte{7}, 32), clock: clock, log: new(logbook), meta: newMeta(), receiver: new(receiver)}
+	w := newWorldOn(t, b, file, clock)
+	w.path = path
+	return w
+}
+
+// newWorldOn is newWorld in a workspace of a database that others may use, too.
+func newWorldOn(t *testing.T, b app.Bounds, file worldStore, clock *clock) *world {
+	t.Helper()
+	w := &world{t: t, file: file, secret: bytes.Repeat([]byte{7}, 32), clock: clock, log: new(logbook), meta: newMeta(), receiver: new(receiver)}
 	t.Cleanup(func() { // the numbers and names that tests use, and what they say
 		for _, private := range []string{"9053211", "98765432", "example.com", "Hello", "Ann", "TR.9", "s3cret"} {
 			for _, line := range w.log.find(private) {
@@ -533,4 +542,12 @@ func saidEarly(attempt desk.ID, d desk.Delivery) desk.StatusUpdate {
 func asOfMessages(c desk.Conversation) desk.Conversation {
 	c.Talk = desk.Talk{}
 	return c
+}
+
+// A worldStore is the database of a world.
+type worldStore interface {
+	app.Store
+	sandbox.Library
+	io.Closer
+	BindSecret(ctx context.Context, fingerprint string) error
 }

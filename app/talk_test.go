@@ -10,6 +10,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store/postgres"
+	"parley/store/postgres/pgtest"
 )
 
 var talkHistories = flag.Int("talk-histories", 12, "how many random histories TestTalk_histories plays")
@@ -96,8 +98,26 @@ func (m *talkModel) state(id desk.ID, list []*desk.Message, now desk.Time) desk.
 // messages say by definition.
 func TestTalk_histories(t *testing.T) {
 	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		talkHistoriesOn(t, *talkHistories, newWorld)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		s, err := postgres.Open(t.Context(), postgres.Config{URL: pgtest.Database(t), MaxConns: 4})
+		must(t, err)
+		t.Cleanup(func() { must(t, s.Close()) })
+		n, clock := *talkHistories, new(clock)
+		if n < 100 {
+			n /= 4
+		}
+		talkHistoriesOn(t, n, func(t *testing.T) *world { return newWorldOn(t, app.Bounds{}, s, clock) })
+	})
+}
+
+func talkHistoriesOn(t *testing.T, histories int, newWorld func(*testing.T) *world) {
 	seed := rand.Uint64()
-	for n := range *talkHistories {
+	for n := range histories {
 		r := rand.New(rand.NewPCG(seed, uint64(n)))
 		w := newWorld(t)
 		c := w.hears(app.InboundMessage{ExternalID: "first", Number: number, Text: "Hello", At: desk.TimeOf(w.clock.now()) - desk.Time(r.Int64N(100_000_000))})
@@ -139,6 +159,9 @@ func TestTalk_histories(t *testing.T) {
 				must(t, err)
 				m.mark(list, one.Place())
 			case 9:
+				if w.path == "" { // a PostgreSQL has a clock of its own
+					continue
+				}
 				w.clock.advance(time.Duration(r.Int64N(int64(9 * time.Hour))))
 			}
 			done = append(done, fmt.Sprint(what))
