@@ -742,6 +742,10 @@ type AttemptTx interface {
 	FreeKey(key string) error
 	Attempt(id desk.ID) (*desk.Attempt, error)
 
+	// Untouched tells whether an attempt is still as it was claimed: being sent, and not
+	// erased. To read this is much cheaper than to read the attempt.
+	Untouched(id desk.ID) (bool, error)
+
 	// AttemptsTo returns the attempts to a contact that are not settled.
 	AttemptsTo(contact desk.ID) ([]*desk.Attempt, error)
 

@@ -36,11 +36,8 @@ func (a *App) inTx(ctx context.Context, ws desk.ID, f func(Tx, *afterwards) erro
 func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Receipt) (*desk.Attempt, error) {
 	var at *desk.Attempt
 	err := a.inTx(ctx, ws, func(tx Tx, then *afterwards) (err error) {
-		if at, err = tx.Attempt(mine.ID); err != nil {
+		if at, err = asStored(tx, mine); err != nil {
 			return err
-		}
-		if at == nil {
-			return fmt.Errorf("the attempt %s is gone", mine.ID)
 		}
 		if at.Erased {
 			at.Plan.Text = mine.Plan.Text // for the caller, whose process sent it
@@ -58,6 +55,20 @@ func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Re
 		return nil, err
 	}
 	return at, nil
+}
+
+// asStored returns an attempt of this process in its present state.
+func asStored(tx Tx, mine *desk.Attempt) (*desk.Attempt, error) {
+	untouched, err := tx.Untouched(mine.ID)
+	if untouched || err != nil {
+		at := *mine
+		return &at, err
+	}
+	at, err := tx.Attempt(mine.ID)
+	if err == nil && at == nil {
+		err = fmt.Errorf("the attempt %s is gone", mine.ID)
+	}
+	return at, err
 }
 
 // accept finishes an unsettled attempt. One that is done keeps its answer. One that was

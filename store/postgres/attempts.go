@@ -28,6 +28,7 @@ const unsettled = `a.phase IN ('dispatching', 'in_doubt')`
 
 const (
 	attemptQuery      = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.id = $2`
+	untouchedQuery    = `SELECT 1 FROM attempts a WHERE a.workspace_id = $1 AND a.id = $2 AND a.phase = 'dispatching' AND NOT a.erased`
 	attemptOfKeyQuery = `SELECT ` + attemptColumns + ` FROM send_keys k
 	JOIN attempts a ON a.workspace_id = k.workspace_id AND a.id = k.attempt_id WHERE k.workspace_id = $1 AND k.key = $2`
 	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.id < $2 ORDER BY a.id DESC LIMIT $3`
@@ -37,13 +38,15 @@ const (
 	WHERE ` + unsettled + ` AND (a.phase, a.id) < ('dispatching', $2) AND a.phase >= 'dispatching' AND a.workspace_id = $1 ORDER BY a.phase DESC, a.id DESC LIMIT $3`
 	phasesQuery       = `SELECT id, phase FROM attempts WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
 	attemptsByIDQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.id = ANY($2) ORDER BY a.id DESC`
-	// Each is looked up by its index, see wantedContacts, and locked in the order of
-	// ids.
+	// All that are being sent are looked at (see migration 27), those in doubt are looked up
+	// by their indexes (see wantedContacts), and all are locked in the order of ids.
 	attemptsToQuery = `SELECT ` + attemptColumns + ` FROM (
-		SELECT l.id FROM unnest($2::uuid[]) u (contact) CROSS JOIN LATERAL
-			(SELECT a.id FROM attempts a WHERE ` + unsettled + ` AND a.workspace_id = $1 AND a.contact_id = u.contact OFFSET 0) l
+		SELECT d.id FROM (SELECT * FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'dispatching' OFFSET 0) d
+			WHERE d.workspace_id = $1 AND (d.contact_id = ANY($2::uuid[]) OR d.number <> '' AND d.number = ANY($3::text[]))
+		UNION SELECT l.id FROM unnest($2::uuid[]) u (contact) CROSS JOIN LATERAL
+			(SELECT a.id FROM attempts a WHERE a.phase = 'in_doubt' AND a.workspace_id = $1 AND a.contact_id = u.contact OFFSET 0) l
 		UNION SELECT l.id FROM unnest($3::text[]) u (number) CROSS JOIN LATERAL
-			(SELECT a.id FROM attempts a WHERE ` + unsettled + ` AND a.workspace_id = $1 AND a.number = u.number AND a.number <> '' OFFSET 0) l
+			(SELECT a.id FROM attempts a WHERE a.phase = 'in_doubt' AND a.workspace_id = $1 AND a.number = u.number AND a.number <> '' OFFSET 0) l
 		ORDER BY 1) w CROSS JOIN LATERAL (SELECT * FROM attempts WHERE workspace_id = $1 AND id = w.id OFFSET 0) a
 	WHERE ` + unsettled + ``
 	lapsedQuery = `SELECT a.workspace_id, a.id FROM attempts a

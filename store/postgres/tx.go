@@ -235,6 +235,10 @@ func (t *tx) Attempt(id desk.ID) (*desk.Attempt, error) {
 	return one(t.pipe, "attempt", readAttempt, attemptQuery+forUpdate, uuid(t.ws), uuid(id))
 }
 
+func (t *tx) Untouched(id desk.ID) (bool, error) {
+	return one(t.pipe, "attempt", func(row pgx.Row) (bool, error) { var n int; return true, row.Scan(&n) }, untouchedQuery+forUpdate, uuid(t.ws), uuid(id))
+}
+
 func (t *tx) PutAttempt(a *desk.Attempt) error { return putAttempt(t.pipe, t.ws, a) }
 
 func (t *tx) OptOut(number app.NumberHash) (app.OptOut, error) {

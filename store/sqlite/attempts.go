@@ -36,6 +36,7 @@ const unsettled = `a.phase IN ('dispatching', 'in_doubt')`
 
 const (
 	attemptQuery      = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? AND a.id = ?`
+	untouchedQuery    = `SELECT 1 FROM attempts a WHERE a.workspace_id = ? AND a.id = ? AND a.phase = 'dispatching' AND NOT a.erased`
 	attemptOfKeyQuery = `SELECT ` + attemptColumns + ` FROM send_keys k
 	JOIN attempts a ON a.workspace_id = k.workspace_id AND a.id = k.attempt_id` + answered + ` WHERE k.workspace_id = ? AND k.key = ?`
 	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
@@ -43,11 +44,16 @@ const (
 	WHERE a.phase = 'in_doubt' AND a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
 	dispatchingQuery = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_unsettled` + answered + `
 	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
-	phasesQuery             = `SELECT id, phase FROM attempts WHERE workspace_id = ? AND id < ? ORDER BY id DESC LIMIT +?`
-	attemptsToContactsQuery = `SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_contact` + answered + `
-	WHERE ` + unsettled + ` AND a.workspace_id = ?1 AND a.contact_id = unhex(j.value, '-')`
-	attemptsToNumbersQuery = `SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_number` + answered + `
-	WHERE ` + unsettled + ` AND a.workspace_id = ?1 AND a.number = j.value`
+	phasesQuery = `SELECT id, phase FROM attempts WHERE workspace_id = ? AND id < ? ORDER BY id DESC LIMIT +?`
+	// All that are being sent are looked at, see migration 27.
+	dispatchingTo = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_unsettled` + answered + `
+	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND a.workspace_id = ?1 AND `
+	attemptsToContactsQuery = dispatchingTo + `a.contact_id IN (SELECT unhex(value, '-') FROM json_each(?2))
+	UNION ALL SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_contact` + answered + `
+	WHERE a.phase = 'in_doubt' AND a.workspace_id = ?1 AND a.contact_id = unhex(j.value, '-')`
+	attemptsToNumbersQuery = dispatchingTo + `a.number IN (SELECT value FROM json_each(?2))
+	UNION ALL SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_number` + answered + `
+	WHERE a.phase = 'in_doubt' AND a.workspace_id = ?1 AND a.number = j.value`
 	lapsedQuery = `SELECT a.workspace_id, a.id FROM attempts a INDEXED BY attempts_unsettled
 	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND (a.lease_until < ? OR a.lease_until > ?) LIMIT +?`
 )

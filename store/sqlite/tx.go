@@ -149,6 +149,10 @@ func (t *tx) Attempt(id desk.ID) (*desk.Attempt, error) {
 	return one("attempt", t.c.stmt(attemptQuery).id(t.ws).id(id), readAttempt)
 }
 
+func (t *tx) Untouched(id desk.ID) (bool, error) {
+	return one("attempt", t.c.stmt(untouchedQuery).id(t.ws).id(id), func(*stmt) bool { return true })
+}
+
 func (t *tx) PutAttempt(a *desk.Attempt) error { return putAttempt(t.c, t.ws, a) }
 
 func (t *tx) OptOut(number app.NumberHash) (app.OptOut, error) { return optOut(t.c, t.ws, number) }
