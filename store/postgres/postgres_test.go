@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -362,6 +363,61 @@ func TestEditsCountOnEveryNode(t *testing.T) {
 	edit(stores[1], 1) // though the others never pause
 	close(stop)
 	group.Wait()
+}
+
+// TestTransactionsSeeEdits: what a transaction decides, it decides by the newest settings,
+// though it began with those that this node had in memory.
+func TestTransactionsSeeEdits(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	refusal := desk.Invalidf("no")
+	event := desk.Event{Type: desk.MessageReceived, Subject: newID(), At: 1}
+	bodies := map[string]func(app.Tx) error{
+		"reads, then writes": func(tx app.Tx) error {
+			if _, err := tx.Contact(newID()); err != nil {
+				return err
+			}
+			return tx.Append(event)
+		},
+		"only writes":            func(tx app.Tx) error { return tx.Append(event) },
+		"asks for the time":      func(tx app.Tx) error { tx.Now(); return tx.Append(event) },
+		"refuses at once":        func(app.Tx) error { return refusal },
+		"refuses after a read":   func(tx app.Tx) error { _, err := tx.Contact(newID()); return cmp.Or(err, error(refusal)) },
+		"swallows what it reads": func(tx app.Tx) error { _, _ = tx.Contact(newID()); return nil },
+	}
+	for name, f := range bodies {
+		for range 3 {
+			if _, err := stores[1].Settings(t.Context(), ws); err != nil { // now in memory
+				t.Fatal(err)
+			}
+			if err := stores[0].UpdateSettings(t.Context(), ws, func(s *desk.Settings) (desk.Change, error) {
+				return desk.Change{Workspace: &desk.Workspace{ID: ws, Name: s.Name + "+"}}, nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			newest, err := stores[0].Settings(t.Context(), ws)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var saw *desk.Settings
+			err = stores[1].InTx(t.Context(), ws, func(tx app.Tx) error { saw = tx.Settings(); return f(tx) })
+			if want := strings.HasPrefix(name, "refuses"); (err != nil) != want || want && err != refusal { //nolint:errorlint // this very error
+				t.Errorf("%s: %v", name, err)
+			}
+			if saw.Version != newest.Version || saw.Name != newest.Name {
+				t.Errorf("%s: it was decided by the settings %d, and those of now are %d", name, saw.Version, newest.Version)
+			}
+		}
+	}
+	if err := stores[0].DeleteWorkspace(t.Context(), ws, func(string) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range bodies {
+		if err := stores[1].InTx(t.Context(), ws, f); !desk.IsType(err, desk.NotFound) {
+			t.Errorf("%s, of a workspace that is deleted: %v", name, err)
+		}
+	}
 }
 
 // TestRemovedMemberOwnsNothing: a removal on one node meets assignments on the other.

@@ -40,7 +40,11 @@ func (t *tx) begin(alone bool) {
 	t.put(lock, lockOf(t.ws))
 	t.each(func(row pgx.Row) error {
 		t.nowAt = time.Now()
-		return row.Scan(&t.version, (*int64)(&t.now))
+		err := row.Scan(&t.version, (*int64)(&t.now))
+		if err == nil && t.settings != nil && t.settings.Version != t.version {
+			return errConflict
+		}
+		return err
 	}, `SELECT settings_version, `+databaseNow+` FROM workspaces WHERE id = $1 AND NOT deleted`, uuid(t.ws))
 }
 
@@ -53,8 +57,10 @@ func (t *tx) open(doing string) (err error) {
 	if t.version == 0 {
 		return stored.NoWorkspace()
 	}
-	if t.settings, err = t.s.settingsAt(t.pipe, t.ws, t.version); err != nil {
-		return err
+	if t.settings == nil {
+		if t.settings, err = t.s.settingsAt(t.pipe, t.ws, t.version); err != nil {
+			return err
+		}
 	}
 	return t.s.rules.Check()
 }
@@ -82,12 +88,30 @@ func (t *tx) lost() (again bool, err error) {
 
 // InTx runs f in a transaction on one workspace. It returns once the changes are
 // durable, or it returns f's error unchanged and nothing is stored.
+//
+// f runs with the settings that are in memory, and the transaction begins with its first
+// read, so this costs no round trip of its own. If they are no longer the newest, that
+// read fails, and f runs again with those of the database.
 func (s *Store) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
+	known := s.settings.Newest(ws)
 	return s.write(ctx, ws, false, func(t *tx) error {
-		if err := t.open("begin"); err != nil {
+		t.settings, known = known, nil
+		if t.settings == nil {
+			if err := t.open("begin"); err != nil {
+				return err
+			}
+			return f(t)
+		}
+		if err := s.rules.Check(); err != nil {
 			return err
 		}
-		return f(t)
+		err := f(t)
+		if t.nowAt.IsZero() { // f has read nothing, or there is no such workspace
+			if e := t.open("begin"); e != nil {
+				return e
+			}
+		}
+		return err
 	})
 }
 
@@ -96,7 +120,12 @@ const forUpdate = ` FOR UPDATE`
 
 func (t *tx) Settings() *desk.Settings { return t.settings }
 
-func (t *tx) Now() desk.Time { return t.now + desk.Time(time.Since(t.nowAt).Milliseconds()) }
+func (t *tx) Now() desk.Time {
+	if t.nowAt.IsZero() {
+		_ = t.send("begin") // a failure stays
+	}
+	return t.now + desk.Time(time.Since(t.nowAt).Milliseconds())
+}
 
 // Book locks the contacts before it loads them. A statement that waits for a lock and
 // loads would see the locked rows as they are now, but the identities as they were

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,6 +67,13 @@ func attemptFieldsSurvive(t *testing.T, s app.Store) {
 		store(t, s, ws, func(tx app.Tx) error {
 			got, err := tx.Attempt(want.ID)
 			equal(t, "attempt in a transaction", got, want)
+			if err != nil {
+				return err
+			}
+			untouched, err := tx.Untouched(want.ID)
+			if untouched != (want.Phase == desk.Dispatching && !want.Erased) {
+				t.Errorf("%s, erased %t: untouched %t", want.Phase, want.Erased, untouched)
+			}
 			if err != nil || want.Erased {
 				return err
 			}
@@ -99,6 +107,17 @@ func attemptFieldsSurvive(t *testing.T, s app.Store) {
 	got, err := s.Attempt(t.Context(), ws, newID())
 	must(t, err)
 	equal(t, "no attempt", got, (*desk.Attempt)(nil))
+	erased := newAttempt("905321112244")
+	erased.Erase()
+	putAttempts(t, s, ws, erased)
+	store(t, s, ws, func(tx app.Tx) error {
+		one, err1 := tx.Untouched(erased.ID)
+		none, err2 := tx.Untouched(newID())
+		if one || none {
+			t.Errorf("untouched: an erased one %t, one that does not exist %t", one, none)
+		}
+		return errors.Join(err1, err2)
+	})
 }
 
 func attemptKeys(t *testing.T, s app.Store) {

@@ -65,8 +65,11 @@ func callbackBodies(t *testing.T, s app.Store) {
 				return err
 			}
 			body, err := tx.Callback(n)
-			if err != nil || !bytes.Equal(body, n.Body) {
-				t.Errorf("in its own transaction it has %d bytes of %d, %v", len(body), len(n.Body), err)
+			if err != nil {
+				return err
+			}
+			if !bytes.Equal(body, n.Body) {
+				t.Errorf("in its own transaction it has %d bytes of %d", len(body), len(n.Body))
 			}
 		}
 		return tx.PutInbound(plain)

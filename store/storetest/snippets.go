@@ -37,8 +37,12 @@ func snippets(t *testing.T, s app.Store) {
 	list[3] = hi
 	store(t, s, ws, func(tx app.Tx) error { return tx.PutSnippet(hi) })
 	store(t, s, other, func(tx app.Tx) error {
-		if found, n, err := tx.Snippet("hi"); err != nil || found != nil || n != 0 {
-			t.Errorf("of another workspace: %+v of %d, %v", found, n, err)
+		found, n, err := tx.Snippet("hi")
+		if err != nil {
+			return err
+		}
+		if found != nil || n != 0 {
+			t.Errorf("of another workspace: %+v of %d", found, n)
 		}
 		if err := tx.DropSnippet("hi"); err != nil {
 			return err

@@ -94,6 +94,14 @@ func (s *Settings) At(ws desk.ID, version int64) *desk.Settings {
 	return nil
 }
 
+// Newest returns the newest settings of a workspace that are in memory, or nil. They may
+// be out of date.
+func (s *Settings) Newest(ws desk.ID) *desk.Settings {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byID[ws]
+}
+
 // Keep keeps settings that are committed.
 func (s *Settings) Keep(settings *desk.Settings) {
 	s.mu.Lock()
