@@ -418,7 +418,7 @@ func (a *App) takeStatus(ctx context.Context, tx Tx, channel desk.ID, n desk.Sta
 	if events == nil {
 		return nil
 	}
-	if err := tx.PutMessage(m); err != nil {
+	if err := tx.PutMessageDelivery(m); err != nil {
 		return err
 	}
 	if m.IsAnswer() != was {

@@ -19,8 +19,10 @@ const longestHold = longestPace + LongestBucket
 // number and to this person. The limits hold for all nodes together, because the places
 // are in the database.
 func (a *App) pace(ctx context.Context, d *Dispatch) error {
-	hash := a.handleHash(d.Workspace, cmp.Or(d.Number, d.UserID))
-	limits := a.providers[d.Channel.Kind].Limits(d.Channel, hex.EncodeToString(hash[:16]))
+	limits := a.providers[d.Channel.Kind].Limits(d.Channel, func() string {
+		hash := a.handleHash(d.Workspace, cmp.Or(d.Number, d.UserID))
+		return hex.EncodeToString(hash[:16])
+	})
 	if len(limits.Buckets) == 0 {
 		return nil
 	}

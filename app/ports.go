@@ -708,6 +708,10 @@ type ConversationTx interface {
 	MessageBy(channel desk.ID, externalID string) (*desk.Message, error)
 	PutMessage(*desk.Message) error
 
+	// PutMessageDelivery stores how far a message is that is stored already: its delivery and its
+	// failure. PutMessage would write its indexes too.
+	PutMessageDelivery(*desk.Message) error
+
 	// PutNote stores a new note. DeleteNote deletes one, and tells whether it existed.
 	PutNote(*desk.Note) error
 	DeleteNote(conversation, id desk.ID) (bool, error)
@@ -1015,8 +1019,8 @@ type Provider interface {
 	Identities(number, userID string) []desk.Identity
 
 	// Limits returns the provider's limits for messages of a channel to a person.
-	// person is a text that stands for the person.
-	Limits(c *desk.Channel, person string) Limits
+	// person returns a text that stands for the person.
+	Limits(c *desk.Channel, person func() string) Limits
 }
 
 // A CallbackProvider is a Provider that reports by callbacks: its requests to us.

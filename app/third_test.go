@@ -44,7 +44,7 @@ func (*pigeons) Identities(_, userID string) []desk.Identity {
 	return []desk.Identity{{Kind: "pigeon", Value: userID}}
 }
 
-func (*pigeons) Limits(*desk.Channel, string) app.Limits { return app.Limits{} }
+func (*pigeons) Limits(*desk.Channel, func() string) app.Limits { return app.Limits{} }
 
 // TestThirdProvider: another kind of channel needs nothing but a Provider.
 func TestThirdProvider(t *testing.T) {

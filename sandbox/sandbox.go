@@ -18,7 +18,6 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -27,6 +26,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+
+	"github.com/go-json-experiment/json"
 )
 
 // A Library holds the templates of the simulated provider.
@@ -117,7 +118,7 @@ type story struct {
 	Attempt    desk.ID   `json:"attempt_id"`
 	TakenAt    desk.Time `json:"taken_at"`
 	Steps      []step    `json:"steps"`
-	Closed     bool      `json:"closed,omitempty"` // it fails because the window is closed
+	Closed     bool      `json:"closed,omitzero"` // it fails because the window is closed
 }
 
 // A step is a status and its time, counted in paces since the message was accepted.
@@ -198,4 +199,4 @@ func (*Sandbox) Identities(number, _ string) []desk.Identity {
 }
 
 // Limits returns none.
-func (*Sandbox) Limits(*desk.Channel, string) app.Limits { return app.Limits{} }
+func (*Sandbox) Limits(*desk.Channel, func() string) app.Limits { return app.Limits{} }

@@ -65,7 +65,7 @@ const codeTooFast = 130429
 
 // Limits returns the limits of the number, and of the number with the person; see
 // app.Provider.
-func (*Provider) Limits(c *desk.Channel, person string) app.Limits {
+func (*Provider) Limits(c *desk.Channel, person func() string) app.Limits {
 	rate := c.Account.PerSecond
 	if rate == 0 {
 		rate = perSecond
@@ -74,7 +74,7 @@ func (*Provider) Limits(c *desk.Channel, person string) app.Limits {
 	return app.Limits{
 		Buckets: []app.Bucket{
 			{Name: "number " + channel, Interval: time.Second / time.Duration(rate), Burst: 1},
-			{Name: "pair " + channel + " " + person, Interval: pairInterval, Burst: pairBurst},
+			{Name: "pair " + channel + " " + person(), Interval: pairInterval, Burst: pairBurst},
 		},
 		HeldBack: desk.Refusal{
 			Type:    desk.ProviderUnavailable,

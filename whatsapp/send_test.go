@@ -459,7 +459,7 @@ func TestSend_tls(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int{0, 1, 1000} {
-		for _, b := range newProvider().Limits(&desk.Channel{Account: desk.Account{PerSecond: rate}}, "somebody").Buckets {
+		for _, b := range newProvider().Limits(&desk.Channel{Account: desk.Account{PerSecond: rate}}, func() string { return "somebody" }).Buckets {
 			if reach := b.Interval * time.Duration(b.Burst); reach <= 0 || reach > app.LongestBucket {
 				t.Errorf("%s reaches %s", b.Name, reach)
 			}

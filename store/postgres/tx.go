@@ -201,6 +201,11 @@ func (t *tx) NewestMessage(conversation desk.ID, from, before desk.Time) (desk.M
 
 func (t *tx) PutMessage(m *desk.Message) error { return putMessage(t.pipe, t.ws, m) }
 
+func (t *tx) PutMessageDelivery(m *desk.Message) error {
+	t.put(putMessageDeliveryQuery, uuid(t.ws), uuid(m.ConversationID), int64(m.TS), uuid(m.ID), string(m.Delivery), asJSON(m.Failure))
+	return t.fail
+}
+
 func (t *tx) NewestConversation(channel, contact desk.ID) (*desk.Conversation, error) {
 	return one(t.pipe, "newest conversation", readConversation, newestConversationQuery+forUpdate, uuid(t.ws), uuid(contact), uuid(channel))
 }

@@ -520,6 +520,7 @@ func authorOrNil(m *desk.Message) *desk.Author {
 const (
 	newestInboundQuery = `SELECT ` + messageColumns + ` FROM messages
 	WHERE workspace_id = ? AND conversation_id = ? AND (ts, id) <= (?, ?) AND direction = 'inbound' AND external_id <> '' ORDER BY ts DESC, id DESC LIMIT 1`
+	putMessageDeliveryQuery = `UPDATE messages SET delivery = ?, failure = ? WHERE workspace_id = ? AND conversation_id = ? AND ts = ? AND id = ?`
 	// markReadQuery finds the last of them first, and knows how many there are.
 	markReadQuery = `UPDATE messages SET unread = 0 WHERE workspace_id = ?1 AND conversation_id = ?2 AND (ts, id) IN
 	(SELECT ts, id FROM messages WHERE workspace_id = ?1 AND conversation_id = ?2 AND (ts, id) <= (?3, ?4) AND unread = 1 ORDER BY ts DESC, id DESC LIMIT +?5) RETURNING 1`

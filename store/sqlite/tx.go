@@ -95,6 +95,11 @@ func (t *tx) NewestMessage(conversation desk.ID, from, before desk.Time) (desk.M
 
 func (t *tx) PutMessage(m *desk.Message) error { return putMessage(t.c, t.ws, m) }
 
+func (t *tx) PutMessageDelivery(m *desk.Message) error {
+	return failed("store delivery", t.c.stmt(putMessageDeliveryQuery).text(string(m.Delivery)).json(m.Failure).
+		id(t.ws).id(m.ConversationID).time(m.TS).id(m.ID).run())
+}
+
 func (t *tx) NewestConversation(channel, contact desk.ID) (*desk.Conversation, error) {
 	return one("newest conversation", t.c.stmt(newestConversationQuery).id(t.ws).id(contact).id(channel), t.readConversation)
 }

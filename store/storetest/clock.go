@@ -143,7 +143,7 @@ func (*campaignProvider) Check(context.Context, app.Access) ([]app.Problem, erro
 
 func (*campaignProvider) CheckAccount(*desk.Channel, *app.Secrets) error { return nil }
 
-func (*campaignProvider) Limits(*desk.Channel, string) app.Limits { return app.Limits{} }
+func (*campaignProvider) Limits(*desk.Channel, func() string) app.Limits { return app.Limits{} }
 
 func (*campaignProvider) Identities(string, string) []desk.Identity { return nil }
 

@@ -344,9 +344,10 @@ func conversationLoads(t *testing.T, s app.Store) {
 func messageFieldsSurvive(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	want := newMessage(newConversation(newID(), newID()))
+	put := app.Tx.PutMessage
 	check := func() {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(want) })
+		store(t, s, ws, func(tx app.Tx) error { return put(tx, want) })
 		list, _, err := s.Messages(t.Context(), ws, want.ConversationID, nil, 10)
 		must(t, err)
 		equal(t, "messages", list, []*desk.Message{want})
@@ -373,8 +374,12 @@ func messageFieldsSurvive(t *testing.T, s app.Store) {
 	check()
 	want.Content = &desk.Content{Location: &desk.Location{Latitude: -41.25, Longitude: 179.5, Name: "Home"}}
 	check()
+	put = app.Tx.PutMessageDelivery
 	want.Delivery, want.Failure = desk.Failed, &desk.Failure{Code: 131026, Title: "Not \"delivered\"", Fix: "ü"}
 	check()
+	want.Delivery, want.Failure = desk.Read, nil
+	check()
+	put = app.Tx.PutMessage
 	want.ExternalID, want.Text, want.OptIn, want.Failure = "", "", &desk.OptIn{At: now()}, &desk.Failure{}
 	check()
 }
