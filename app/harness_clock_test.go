@@ -31,10 +31,11 @@ func (c *clock) newID() (id desk.ID) {
 	return id
 }
 
-// random is not the same again soon, so that each key is another.
+// random is not the same again, so that each key is another.
 func (c *clock) random(b []byte) {
 	for i := range b {
-		n := c.made.Add(1)
-		b[i] = byte(n*167 ^ n>>8 ^ n>>16)
+		n := uint64(c.made.Add(1)) * 0x9E3779B97F4A7C15
+		n = (n ^ n>>30) * 0xBF58476D1CE4E5B9
+		b[i] = byte(n >> 56)
 	}
 }
