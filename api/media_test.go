@@ -155,16 +155,17 @@ func TestMediaRanges(t *testing.T) {
 	// which would read the file again and again.
 	for rng, want := range map[string]int{
 		"bytes=": 200, "bytes=-": 416, "bytes=-0": 416, "bytes= -0 , -00": 416, "bytes=-0,3-4": 206, "bytes=5-2": 416, "bytes=a-b": 416, "bytes=99999999999999999999-": 416,
-		"pages=1-2": 416, "": 200, "bytes=0-": 206, "bytes=-99999999": 206, "bytes=0-0, 2-2": 206, "bytes=0-0,99999999-": 206,
+		"bytes=0-99999999999999999999": 206, "bytes=-99999999999999999999": 206, "bytes=0-0,3-00000000000000000000005": 206, "BYTES=3-4": 206, "pages=1-2": 200, "bytes": 200, "": 200, "bytes=0-": 206, "bytes=-99999999": 206, "bytes=0-0, 2-2": 206, "bytes=0-0,99999999-": 206,
 		"bytes=0-0" + strings.Repeat(",2000000-2000000,1-1", 8): 200, "bytes=0-0" + strings.Repeat(",1-1", 15): 206, "bytes=0-,0-,0-,0-": 200,
 	} {
 		r := s.content(f.ID, "Range", rng)
 		if r.status != want || want == 200 && !bytes.Equal(r.body, all) || want == 416 && len(r.body) != 0 {
 			t.Errorf("%q: %d, %d bytes, want %d", rng, r.status, len(r.body), want)
 		}
+		// Ranges are of GET only.
 		head := s.send("HEAD", "/v1/media/"+f.ID+"/content", http.Header{"Authorization": {"Bearer " + s.key}, "Range": {rng}}, "")
-		if head.status != r.status || want != 206 && head.header.Get("Content-Length") != r.header.Get("Content-Length") {
-			t.Errorf("HEAD %q: %d %v, GET: %d %v", rng, head.status, head.header, r.status, r.header)
+		if head.status != 200 || head.header.Get("Content-Length") != fmt.Sprint(len(all)) {
+			t.Errorf("HEAD %q: %d %v", rng, head.status, head.header)
 		}
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"math"
 	"mime"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,36 +35,34 @@ func (w *Response) File(m *desk.Media, content io.ReadSeekCloser) (err error) {
 		return err
 	}
 	fileHeaders(w.Header(), m)
-	boundRanges(w.request.Header, m.Size)
+	boundRanges(w.request, m.Size)
 	http.ServeContent(&bare{ResponseWriter: w}, w.request, "", time.Time{}, &timed{content, time.Now().Add(TransferTime)})
 	return nil
 }
 
-// boundRanges removes very many ranges, each of which may read a part of the file again, as
-// RFC 9110 §14.2 allows; and ranges of the last 0 bytes, which net/http answers with nothing
-// instead of refusing them.
-func boundRanges(h http.Header, size int64) {
-	text := h.Get("Range")
-	unit, list, ok := strings.Cut(text, "=")
-	if !ok {
-		return
-	}
+// boundRanges makes net/http answer ranges as RFC 9110 §14 has it. It removes what is no
+// range of bytes, ranges of other methods than GET, and very many ranges, each of which may
+// read a part of the file again; and ranges of the last 0 bytes, which would be answered
+// with nothing instead of refused. Numbers may be of any length.
+func boundRanges(r *http.Request, size int64) {
+	unit, list, ok := strings.Cut(r.Header.Get("Range"), "=")
 	ranges := strings.Split(list, ",")
-	if len(ranges) > maxRanges {
-		h.Del("Range")
+	if !ok || r.Method != http.MethodGet || !strings.EqualFold(unit, "bytes") || len(ranges) > maxRanges {
+		r.Header.Del("Range")
 		return
 	}
 	some := slices.DeleteFunc(ranges, func(one string) bool {
 		n, suffix := strings.CutPrefix(strings.TrimSpace(one), "-")
 		return suffix && n != "" && strings.Trim(n, "0") == ""
 	})
-	switch {
-	case len(some) == 0:
-		h.Set("Range", unit+"="+strconv.FormatInt(size, 10)+"-") // which is beyond the end
-	case len(some) < len(ranges):
-		h.Set("Range", unit+"="+strings.Join(some, ","))
+	if len(some) == 0 {
+		some = []string{strconv.FormatInt(size, 10) + "-"} // which is beyond the end
 	}
+	r.Header.Set("Range", "bytes="+longNumber.ReplaceAllString(strings.Join(some, ","), strconv.Itoa(math.MaxInt64)))
 }
+
+// A longNumber may not fit into an int64. No file is as large.
+var longNumber = regexp.MustCompile(`[1-9][0-9]{18,}`)
 
 func fileHeaders(h http.Header, m *desk.Media) {
 	kind := m.MIME
