@@ -175,7 +175,7 @@ func (d *decoder) send(r *desk.SendRequest, dry *bool, country string) error {
 
 // reply reads the body of a reply. Null for an optional member counts as absent.
 func (d *decoder) reply(r *desk.ReplyRequest, dry *bool) error {
-	var text bool
+	var text desk.Field[string]
 	var file desk.Field[desk.SentAttachment]
 	var buttons desk.Field[[]desk.Button]
 	err := d.object(func(name string) (err error) {
@@ -184,9 +184,8 @@ func (d *decoder) reply(r *desk.ReplyRequest, dry *bool) error {
 			*dry, err = d.bool()
 			return err
 		case "text":
-			text = true
-			if r.Text, err = d.text(); err == nil {
-				err = d.storable(r.Text)
+			if err = field(d, &text, d.text); err == nil {
+				err = d.storable(text.Value)
 			}
 			return err
 		case "attachment":
@@ -203,15 +202,15 @@ func (d *decoder) reply(r *desk.ReplyRequest, dry *bool) error {
 	switch {
 	case err != nil:
 		return err
-	case text && file.Has():
+	case text.Has() && file.Has():
 		return desk.InvalidAt("/attachment", "send a text or an attachment, which may have a caption")
-	case !text && !file.Has():
+	case !text.Has() && !file.Has():
 		return desk.InvalidAt("/text", "missing; say something, or send an attachment")
 	}
 	if file.Has() {
 		r.Attachment = &file.Value
 	}
-	r.Buttons = buttons.Value
+	r.Text, r.Buttons = text.Value, buttons.Value
 	return r.Check()
 }
 

@@ -19,14 +19,14 @@ func (s *Server) getState(c *call) (answer, error) {
 
 func (s *Server) markRead(c *call) (answer, error) {
 	var message desk.Field[desk.ID]
-	receipt := true
+	receipt := desk.Field[bool]{Value: true}
 	err := c.decode(maxBody, func(d *decoder) error {
 		return d.object(func(name string) (err error) {
 			switch name {
 			case "message_id":
 				err = field(d, &message, d.id)
 			case "receipt":
-				receipt, err = d.bool()
+				err = field(d, &receipt, d.bool)
 			default:
 				err = d.unknown(name, "message_id", "receipt")
 			}
@@ -39,7 +39,7 @@ func (s *Server) markRead(c *call) (answer, error) {
 	if message.Has() && message.Value.IsZero() {
 		message.Value = noID
 	}
-	state, err := s.app.MarkRead(c.r.Context(), c.principal, c.id(), message.Value, receipt)
+	state, err := s.app.MarkRead(c.r.Context(), c.principal, c.id(), message.Value, receipt.Value)
 	if err != nil {
 		return answer{}, err
 	}
