@@ -20,7 +20,11 @@ func (a *App) Conversation(ctx context.Context, p Principal, id desk.ID) (*desk.
 // next page, "" if there is none. It returns InvalidRequest for a cursor of another
 // workspace or other filters.
 func (a *App) Conversations(ctx context.Context, p Principal, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
-	list := cursorList{p.Workspace(), "conversations", fmt.Sprintf("%q %s %v %s %s", f.Status, f.Assignee, f.Unassigned, f.Channel, f.Contact) + fmt.Sprint(f.ActiveSince, f.Unread, f.Waiting, f.Longest)}
+	return a.filtered(ctx, p, "conversations", f, cursor, limit)
+}
+
+func (a *App) filtered(ctx context.Context, p Principal, name string, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
+	list := cursorList{p.Workspace(), name, fmt.Sprintf("%q %s %v %s %s", f.Status, f.Assignee, f.Unassigned, f.Channel, f.Contact) + fmt.Sprint(f.ActiveSince, f.Unread, f.Waiting, f.Longest)}
 	if p.Actor.Kind == desk.ByMember {
 		f.Looked = desk.MaxMemberLooked
 	}

@@ -517,11 +517,17 @@ func TestConversations_cursors(t *testing.T) {
 	must(t, err)
 	_, ofContact, err := w.ContactConversations(ctx, p, c.ContactID, "", "", 1)
 	must(t, err)
+	_, ofInbox, err := w.Inbox(ctx, p, desk.ConversationFilter{}, "", 1)
+	must(t, err)
 	_, ofMessages, err := w.Messages(ctx, p, c.ID, "", 1)
 	must(t, err)
 	lists := map[string]func(cursor string) error{
 		ofAll: func(cursor string) error {
 			_, _, err := w.Conversations(ctx, p, desk.ConversationFilter{}, cursor, 5)
+			return err
+		},
+		ofInbox: func(cursor string) error {
+			_, _, err := w.Inbox(ctx, p, desk.ConversationFilter{}, cursor, 5)
 			return err
 		},
 		ofContact: func(cursor string) error {
@@ -534,7 +540,7 @@ func TestConversations_cursors(t *testing.T) {
 		},
 	}
 	for own, list := range lists {
-		for _, cursor := range []string{ofAll, ofContact, ofMessages, "nonsense"} {
+		for _, cursor := range []string{ofAll, ofInbox, ofContact, ofMessages, "nonsense"} {
 			if err := list(cursor); (err == nil) != (cursor == own) || err != nil && !desk.IsType(err, desk.InvalidRequest) {
 				t.Errorf("a cursor of another list: %v", err)
 			}

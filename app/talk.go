@@ -74,7 +74,7 @@ type InboxItem struct {
 // Inbox returns a page of conversations with their contacts and how they stand, and
 // the cursor of the next page, "" if there is none. Its errors are those of Conversations.
 func (a *App) Inbox(ctx context.Context, p Principal, f desk.ConversationFilter, cursor string, limit int) ([]InboxItem, string, error) {
-	list, next, err := a.Conversations(ctx, p, f, cursor, limit)
+	list, next, err := a.filtered(ctx, p, "inbox", f, cursor, limit)
 	if err != nil {
 		return nil, "", err
 	}
