@@ -30,6 +30,10 @@ func TestNotifications(t *testing.T) {
 	writes("+34600000001", "Before", "Not told")
 	b.open("/me")
 	b.wait(`document.documentElement.classList.contains("js")`)
+	// They were on, and the browser does not allow them any more.
+	look[bool](b, `!!(localStorage.notify = "2026")`)
+	b.open("/me")
+	b.wait(`document.querySelector("#notify button").textContent === "Turn on" && !localStorage.notify`)
 	look[bool](b, note)
 	const hide = `Object.defineProperty(document, "hidden", { configurable: true, get: () => true }); true`
 	look[bool](b, hide)

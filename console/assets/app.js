@@ -8,7 +8,8 @@ document.cookie = `tz=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=
 const find = (what, within = document) => within.querySelector(what);
 const all = (what, within = document) => [...within.querySelectorAll(what)];
 const when = (type, act) => document.addEventListener(type, act);
-const visible = (el) => el.getClientRects().length > 0;
+const active = () => document.activeElement, now = Date.now;
+const visible = (el) => el.checkVisibility();
 
 function make(tag, className, text = "") {
 	const el = document.createElement(tag);
@@ -28,7 +29,7 @@ async function ask(url, part, options) {
 	asking++;
 	const slow = setTimeout(() => root.classList.add("slow"), 400);
 	try {
-		const answer = await fetch(url, { signal: AbortSignal.timeout(30000), ...options, headers: { ...options?.headers, "Parley-Part": part } });
+		const answer = await fetch(url, { signal: AbortSignal.timeout(3e4), ...options, headers: { ...options?.headers, "Parley-Part": part } });
 		if (answer.status === 401) tell({ kind: "out" });
 		return answer;
 	} finally {
@@ -59,14 +60,14 @@ function changed(names) {
 
 function renew(list, wait = 1000) {
 	list.forEach((region) => stale.add(region));
-	if (stale.size && !document.hidden) fetching ||= setTimeout(refresh, Math.max(0, fetched + wait - Date.now()));
+	if (stale.size && !document.hidden) fetching ||= setTimeout(refresh, Math.max(0, fetched + wait - now()));
 }
 
 async function refresh() {
 	const list = [...stale].filter((region) => region.isConnected), names = list.map((region) => region.id).join(" ");
 	stale.clear();
-	fetched = Date.now();
-	let wait;
+	fetched = now();
+	let wait, again = [];
 	try {
 		const answer = await ask(page.at ?? location.pathname + location.search, names, { headers: { "If-None-Match": etags[names] ?? "" } });
 		if (answer.status >= 500) throw answer;
@@ -76,23 +77,22 @@ async function refresh() {
 			for (const region of list) show(region, find("#" + region.id, fresh));
 		} else if (answer.status === 404) gone ||= !toast("This was deleted.", true);
 	} catch {
-		list.forEach((region) => stale.add(region));
-		wait = 5000;
+		again = list;
+		wait = 5e3;
 	}
 	fetching = 0;
-	if (!signedOut) renew([], wait);
+	if (!signedOut) renew(again, wait);
 }
-
-when("visibilitychange", () => renew([]));
 
 // show makes a region look like fresh. The order of a list in use waits for its end, or
 // for the button.
 function show(region, fresh, must) {
-	const had = document.activeElement;
+	const had = active();
 	const next = region.contains(had) ? neighbours(had) : [];
 	const log = region.closest("[data-thread]"), follows = log && atEnd(log);
-	const waits = must ? null : { count: 0 };
+	const waits = must ? null : { count: 0 }, held = find("[data-mine]", region);
 	children(region, fresh, waits);
+	if (held?.matches(":not([data-mine])")) toast("No longer yours: " + held.textContent, true);
 	region.waiting = waits?.order && fresh;
 	offer(region, waits?.count);
 	if (follows) toEnd(log);
@@ -121,15 +121,17 @@ function offer(region, count) {
 const settle = () => regions().forEach((region) => region.waiting && show(region, region.waiting));
 for (const type of ["pointerout", "focusout"]) when(type, () => setTimeout(settle, 300));
 
-const inUse = (list) => list.contains(document.activeElement) || (matchMedia("(hover: hover)").matches && list.matches(":hover"));
+const inUse = (list) => list.contains(active()) || (matchMedia("(hover: hover)").matches && list.matches(":hover"));
 
 // What is in use is never touched.
 const kept = (n) => n.nodeType === 1 && (n.matches("[data-keep], dialog[open]") || (n.matches("textarea") && n.value) ||
-	(n === document.activeElement && n.matches("input, textarea, select")));
+	(n === active() && n.matches("input, textarea, select")));
 
 function morph(from, to, waits) {
 	if (kept(from) || from.isEqualNode(to)) return;
 	if (from.nodeType !== 1) return void (from.data = to.data);
+	// A click just after a change was meant for what stood there before.
+	if (from.matches("[name^=seen_]")) return void setTimeout(() => from.value = to.value, 2000);
 	for (const { name } of [...from.attributes]) name === "open" || to.hasAttribute(name) || from.removeAttribute(name);
 	for (const { name, value } of to.attributes) name === "open" || from.setAttribute(name, value);
 	children(from, to, waits);
@@ -167,7 +169,7 @@ function children(from, to, waits) {
 // bring moves n before at; or others, as moving loses focus and selection.
 function bring(n, at) {
 	const list = n.parentNode, selected = getSelection();
-	if (!n.contains(document.activeElement) && (selected.isCollapsed || !selected.containsNode(n, true))) return list.insertBefore(n, at);
+	if (!n.contains(active()) && (selected.isCollapsed || !selected.containsNode(n, true))) return list.insertBefore(n, at);
 	const after = n.nextSibling;
 	while (at !== n) {
 		const next = at.nextSibling;
@@ -191,8 +193,7 @@ function inPlace(list, to, ids, waits) {
 // neighbours lists the ids of the rows after and before.
 function neighbours(el) {
 	const row = el.closest("li, tr"), ids = [];
-	for (let n = row; (n = n?.nextElementSibling); ) ids.push(n.id);
-	for (let n = row; (n = n?.previousElementSibling); ) ids.push(n.id);
+	for (const side of ["next", "previous"]) for (let n = row; (n = n?.[side + "ElementSibling"]); ) ids.push(n.id);
 	return [...ids, "main"];
 }
 
@@ -222,10 +223,10 @@ function listen() {
 	if (signedOut) return;
 	recent = [];
 	since = cursor;
-	beat = Date.now();
-	const s = (source = new EventSource("/live" + (cursor && "?cursor=" + cursor)));
+	beat = now();
+	const s = (source = new EventSource("/live?cursor=" + cursor));
 	const say = (kind) => (e) => {
-		beat = Date.now();
+		beat = now();
 		since ||= e.lastEventId;
 		if (kind === "names") recent.push(e);
 		if (kind === "reset" || recent.length > 100) {
@@ -240,7 +241,7 @@ function listen() {
 	s.onerror = () => {
 		if (source !== s) return;
 		tell({ kind: "down" });
-		if (s.readyState !== EventSource.CLOSED) return; // it tries again
+		if (s.readyState < 2) return; // it tries again
 		source = null;
 		setTimeout(listen, 3000 + Math.random() * 4000);
 		ask("/live", "live", { method: "HEAD" }).catch(() => 0); // 401: signed out
@@ -264,7 +265,7 @@ function hear(m) {
 		lost ||= setTimeout(() => {
 			away = true;
 			if (!signedOut) bar(`As of ${asOf.toTimeString().slice(0, 5)}. Reconnecting.`);
-		}, 5000);
+		}, 5e3);
 		return;
 	}
 	const missed = m.kind === "reset" || !cursor || away;
@@ -276,7 +277,7 @@ function hear(m) {
 	away = false;
 	if (missed) renew(regions());
 	else if (m.kind === "names") changed(m.names.split(" "));
-	renew(regions().filter((region) => find("[data-until]", region)?.dataset.until < Date.now()));
+	renew(regions().filter((region) => find("[data-until]", region)?.dataset.until < now()));
 	if (m.kind !== "at") news();
 }
 
@@ -297,6 +298,7 @@ function news() {
 }
 
 if (bell) {
+	if (window.Notification?.permission !== "granted") delete store.notify;
 	ring();
 	bell.onclick = async () => {
 		if (store.notify) delete store.notify;
@@ -331,7 +333,7 @@ if (tabs) {
 		when("visibilitychange", turn);
 		turn();
 	}
-	setInterval(() => source && Date.now() - beat > 45000 && listen(), 10000);
+	setInterval(() => source && now() - beat > 45e3 && listen(), 1e4);
 }
 
 // ---- Toasts
@@ -348,7 +350,7 @@ function passing(el) {
 	close.ariaLabel = "Dismiss";
 	close.onclick = gone;
 	el.append(" ", close);
-	if (!el.matches(".bad")) setTimeout(gone, 6000);
+	if (!el.matches(".bad")) setTimeout(gone, 6e3);
 }
 all("#toasts > *").forEach(passing);
 const here = new URL(location);
@@ -366,7 +368,7 @@ function counts() {
 	saying ||= setTimeout(() => {
 		saying = 0;
 		spoken.textContent = said = totals();
-	}, 10000);
+	}, 1e4);
 }
 
 // ---- Dialogs
@@ -374,10 +376,8 @@ function counts() {
 function dialog(nodes) {
 	const el = make("dialog", "");
 	el.append(...nodes);
-	el.setAttribute("closedby", "any");
-	const title = find("h1, h2", el);
-	title.id = "dialog-title";
-	el.setAttribute("aria-labelledby", title.id);
+	el.closedBy = "any";
+	el.ariaLabel = find("h1, h2", el).textContent;
 	el.onclose = () => el.remove();
 	document.body.append(el);
 	el.showModal();
@@ -452,7 +452,7 @@ async function send(form, button) {
 		const answer = await sent;
 		if (answer.redirected) {
 			drop(draft);
-			return location.assign(answer.url);
+			return (location = answer.url);
 		}
 		const fresh = find("#main", await read(answer));
 		if (answer.status > 501 && !find("[data-send]", fresh)) throw answer;
@@ -493,9 +493,9 @@ const drop = (key) => delete store[key];
 function saveDraft({ id, form, value }) {
 	if (id !== "f-reply" || signedOut || !form.dataset.draft) return;
 	const key = mine + form.dataset.draft;
-	value ? (store[key] = JSON.stringify([value, Date.now()])) : drop(key);
+	value ? (store[key] = JSON.stringify([value, now()])) : drop(key);
 }
-for (const key of drafts("draft ")) if (!(JSON.parse(store[key])[1] > Date.now() - 2592e6)) drop(key);
+for (const key of drafts("draft ")) if (!(JSON.parse(store[key])[1] > now() - 2592e6)) drop(key);
 const reply = find("[data-draft] #f-reply");
 if (reply) {
 	reply.value ||= JSON.parse(store[mine + reply.form.dataset.draft] ?? '[""]')[0];
@@ -510,14 +510,14 @@ function markRead() {
 	post(form, "foot").catch(() => delete form.dataset.busy);
 }
 markRead();
-when("visibilitychange", markRead);
+when("visibilitychange", () => markRead(renew([])));
 addEventListener("scroll", markRead, true);
 
 // The saved replies are a combobox. options moves in its list.
 function options(step) {
-	const list = all("#saved li"), now = list.findIndex((el) => el.ariaSelected === "true");
+	const list = all("#saved li"), from = list.findIndex((el) => el.ariaSelected === "true");
 	if (!list.length) return;
-	const at = list[now < 0 ? 0 : (now + step + list.length) % list.length];
+	const at = list.at((Math.max(from, 0) + step) % list.length);
 	find("#saved").role = "listbox";
 	for (const el of list) {
 		el.role = "option";
@@ -541,7 +541,7 @@ async function fill(href) {
 // row returns a row near the one in use.
 function row(step) {
 	const rows = all("[data-row]").filter(visible);
-	const used = rows.find((r) => r.contains(document.activeElement)) ?? rows.find((r) => r.matches("[aria-current]"));
+	const used = rows.find((r) => r.contains(active())) ?? rows.find((r) => r.matches("[aria-current]"));
 	return rows[used ? rows.indexOf(used) + step : 0];
 }
 
@@ -571,12 +571,12 @@ when("keydown", (e) => {
 		if (menu || field) focusOn(menu?.firstElementChild);
 	}
 	if (field || e.ctrlKey || e.metaKey || e.altKey || page.keys === "off" || find("dialog[open]")) return;
-	const key = (Date.now() - went < 1500 ? "g " : e.shiftKey && e.key > "@" ? "Shift+" : "") + e.key;
-	went = key === "g" ? Date.now() : 0;
+	const key = (now() - went < 1500 ? "g " : e.shiftKey && e.key > "@" ? "Shift+" : "") + e.key;
+	went = key === "g" ? now() : 0;
 	const way = { j: 1, k: -1, "]": 1, "[": -1 }[key], to = way && row(way);
 	if (to) {
 		focusOn(to);
-		if ("[]".includes(key)) document.activeElement.click();
+		if ("[]".includes(key)) active().click();
 	} else if (key === "?") dialog(find("#keys").content.cloneNode(true).childNodes);
 	else {
 		const el = all(`[data-shortcut="${CSS.escape(key)}"]`).find(visible);
