@@ -130,7 +130,7 @@ func (c *call) shut(w desk.WindowState, name string) string {
 	case desk.NumberChanged:
 		return apart(name) + " has a new number since " + at + " and did not write from it yet, so only a template can be sent."
 	}
-	return "The 24 hours in which " + apart(name) + " could be answered freely ended at " + at + ". Send a template: once they answer, you can write again."
+	return apart(name) + " could be answered freely for 24 hours, until " + at + ". Send a template: once they answer, you can write again."
 }
 
 const (
@@ -248,18 +248,22 @@ func (c *call) savedReplies(t *thread, f *composer) error {
 	f.Saved.Find, f.Saved.Asked, f.Saved.None = c.query("snippets"), q.Has("snippets"), len(list) == 0
 	f.Saved.Fields = t.List.Query
 	find := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(f.Saved.Find), "/"))
+	var named, others []*desk.Snippet // found by the shortcut, or by the text
 	for i := range list {
 		s := &list[i]
 		if s.Shortcut == chosen && f.Text == "" {
 			f.Text, f.Focus = s.Fill(values), true
 		}
-		if !strings.HasPrefix(s.Shortcut, find) && !strings.Contains(strings.ToLower(s.Text), find) {
-			continue
+		switch {
+		case strings.HasPrefix(s.Shortcut, find):
+			named = append(named, s)
+		case strings.Contains(strings.ToLower(s.Text), find):
+			others = append(others, s)
 		}
-		if len(f.Saved.List) == savedRows {
-			f.Saved.More = true
-			continue
-		}
+	}
+	found := append(named, others...)
+	f.Saved.More = len(found) > savedRows
+	for _, s := range found[:min(len(found), savedRows)] {
 		f.Saved.List = append(f.Saved.List, savedReply{s.Shortcut, excerpt(s.Fill(values)), "/inbox/" + t.ID.String() + with(t.Query, "snippet", s.Shortcut)})
 	}
 	return nil

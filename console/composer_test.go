@@ -183,7 +183,7 @@ func TestReply_window(t *testing.T) {
 	w.clock.Add((53 * time.Minute).Milliseconds())
 	mei.get(m.path).want(200, "less than 5 min left")
 	w.clock.Add((5 * time.Minute).Milliseconds())
-	mei.get(m.path).want(200, "could be answered freely ended at 09:25", "Send a template").lacks(">Send</button>").golden("composer/expired")
+	mei.get(m.path).want(200, "could be answered freely for 24 hours, until 09:25.", "Send a template").lacks(">Send</button>", ">Quote</button>").golden("composer/expired")
 	mei.post(m.path+"/reply", fields...).want(422, "Nothing was sent.", "I typed this for long</textarea>").golden("composer/too-late")
 	if n := len(w.messages(c)); n != 1 {
 		t.Errorf("%d messages", n)
@@ -289,8 +289,9 @@ func TestSavedReplies(t *testing.T) {
 	w := newWorld(t)
 	c := w.writes("+34 612 34 56 78", "Lucía Fernández", "Hello")
 	mei := w.as(w.mei)
-	mei.looks(c, "").page.want(200, "There are none yet")
-	for shortcut, text := range map[string]string{"hi": "Hi {{customer_first_name}}, this is {{agent_first_name}}.", "bye": "Bye"} {
+	mei.looks(c, "").page.want(200, "There are none yet. Ask an admin")
+	w.as(w.nora).looks(c, "").page.want(200, `There are none yet. <a href="/settings/snippets/new">Add one</a>`)
+	for shortcut, text := range map[string]string{"hi": "Hi {{customer_first_name}}, this is {{agent_first_name}}.", "bye": "Bye", "away": "We are closed until the hour of nine"} {
 		if _, _, err := w.app.PutSnippet(t.Context(), w.operator(), shortcut, text); err != nil {
 			t.Fatal(err)
 		}
@@ -300,6 +301,10 @@ func TestSavedReplies(t *testing.T) {
 	mei.get(m.path+"?snippet=hi").want(200, ">\nHi Lucía, this is Mei.</textarea>")
 	mei.get(m.path+"?snippet=none").want(200, ">\n</textarea>")
 	mei.get(m.path+"?snippets=/BY").want(200, "<b>bye</b>", `value="/BY"`).lacks("<b>hi</b>")
+	list := mei.get(m.path+"?snippets=h").want(200, "<b>hi</b>", "<b>away</b>").body
+	if strings.Index(list, "<b>hi</b>") > strings.Index(list, "<b>away</b>") { // what the text has comes after what the name has
+		t.Error("h finds away before hi")
+	}
 	mei.get(m.path+"?snippets=zz").want(200, "None has that")
 	for i := range 30 {
 		if _, _, err := w.app.PutSnippet(t.Context(), w.operator(), fmt.Sprintf("more-%d", i), strings.Repeat("語", 4096)); err != nil {

@@ -105,7 +105,7 @@ const (
 var weekdayNames = map[string]string{"mon": "Monday", "tue": "Tuesday", "wed": "Wednesday", "thu": "Thursday", "fri": "Friday", "sat": "Saturday", "sun": "Sunday"}
 
 var assignModes = []choice{
-	{Value: string(desk.AssignNone), Label: "Nobody: conversations wait under Unassigned"},
+	{Value: string(desk.AssignNone), Label: "Nobody: they wait under Unassigned"},
 	{Value: string(desk.AssignRoundRobin), Label: "The ticked members in turn, down the list"},
 	{Value: string(desk.AssignLeastOpen), Label: "Whichever ticked member has the fewest open"},
 }
@@ -223,7 +223,7 @@ func (c *call) assignFields(a *desk.Assign) policyAssign {
 		listed = ids(f.list("members"))
 	}
 	out := policyAssign{
-		Seen: seen, Button: "Save", Error: f.errors["members"],
+		Seen: seen, Button: "Save assignment", Error: f.errors["members"],
 		Mode: f.Field("mode", "Who gets new conversations", "", string(a.Mode)).Of(assignModes),
 		Max:  f.Field("max_open", "At most this many open conversations each", "From 1 to 1,000. Empty: no limit.", most).As("number"),
 	}
@@ -255,7 +255,7 @@ func ids(list []string) (out []desk.ID) {
 
 func (c *call) hoursFields(h *desk.Hours) policyHours {
 	f := c.form.of(hoursPart)
-	out := policyHours{Seen: seenHours(h), Button: "Save", Zones: desk.TimeZones()}
+	out := policyHours{Seen: seenHours(h), Button: "Save hours", Zones: desk.TimeZones()}
 	mode := byHours
 	if h == nil { // what many shops have, to begin with
 		mode, h = always, &desk.Hours{TimeZone: c.zone.String(), Week: map[string][]desk.Span{}}
@@ -352,7 +352,7 @@ func spanWords(spans []desk.Span) string {
 
 func (c *call) replyFields(r *desk.AutoReply) policyReplies {
 	f := c.form.of(repliesPart)
-	out := policyReplies{Seen: seenReplies(r), Button: "Save"}
+	out := policyReplies{Seen: seenReplies(r), Button: "Save texts"}
 	if r == nil {
 		r = &desk.AutoReply{EveryHours: usualEveryHours}
 	}

@@ -171,6 +171,9 @@ func (c *call) putSnippet(stored *desk.Snippet, shortcut string) error {
 		return c.see("/settings/snippets", "saved")
 	case desk.IsType(err, desk.Changed) && stored == nil:
 		err = desk.InvalidAt("/shortcut", "another saved reply has this shortcut")
+	case desk.AsError(err).At == "/text": // the form lists the names
+		what, _, _ := strings.Cut(desk.AsError(err).Message, ": use {{")
+		err = desk.InvalidAt("/text", "%s", what)
 	case desk.IsType(err, desk.Changed):
 		now, _ := desk.AsError(err).Details.(*desk.Snippet)
 		if now == nil {

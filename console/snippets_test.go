@@ -34,7 +34,7 @@ func TestSnippets(t *testing.T) {
 	add("shortcut", "", "text", "Hi").want(422, "Error: ", "A shortcut is 1 to 32 characters")
 	add("shortcut", "Hi", "text", "Hi <b>").want(422, "A shortcut is 1 to 32 characters", "Hi &lt;b&gt;").golden("snippets/error")
 	add("shortcut", "hi", "text", " ").want(422, "Give a text of 1 to 4096 characters")
-	add("shortcut", "hi", "text", "Hi {{name}}").want(422, "is no placeholder")
+	add("shortcut", "hi", "text", "Hi {{name}}").want(422, "is no placeholder").lacks(": use {{")
 	add("shortcut", "hi", "text", strings.Repeat("x", 4097)).want(422, "at most 4096 characters")
 	add("shortcut", "hi", "text", "Hi {{customer_first_name}}", "preview", "1").want(200, "Hi Ada</p>")
 	if w.snippet("hi") != "" {
