@@ -147,7 +147,7 @@ func TestComposer(t *testing.T) {
 	ready(late)
 	b.wait(`document.querySelector(".window")`)
 	b.fill("#f-reply", "This took me long")
-	b.wait(`document.querySelector("#foot").innerText.includes("could be answered freely ended")`)
+	b.wait(`document.querySelector("#foot").innerText.includes("could be answered freely for 24 hours, until")`)
 	if !look[bool](b, `document.querySelector("#f-reply").value === "This took me long" && document.querySelector("#f-reply").getClientRects().length > 0 && !document.querySelector("#reply-do button")`) {
 		t.Errorf("the text is gone\n%s", b.place())
 	}
