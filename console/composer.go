@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"parley/app"
@@ -261,7 +262,7 @@ func (c *call) savedReplies(t *thread, f *composer) error {
 			others = append(others, s)
 		}
 	}
-	found := append(named, others...)
+	found := slices.Concat(named, others)
 	f.Saved.More = len(found) > savedRows
 	for _, s := range found[:min(len(found), savedRows)] {
 		f.Saved.List = append(f.Saved.List, savedReply{s.Shortcut, excerpt(s.Fill(values)), "/inbox/" + t.ID.String() + with(t.Query, "snippet", s.Shortcut)})
