@@ -174,7 +174,7 @@ func (h *Hours) openAt(local time.Time) bool {
 const farthest = 15 * 24 * time.Hour
 
 // Until returns the next instant at which it opens or closes after at; false if that is
-// more than 15 days away. Where clocks are set forward or back, it may be the moment at
+// more than 15 days away, or after the year 9999. Where clocks are set forward or back, it may be the moment at
 // which they are.
 func (h *Hours) Until(at Time) (Time, bool) {
 	if h == nil {
@@ -183,6 +183,9 @@ func (h *Hours) Until(at Time) (Time, bool) {
 	z := h.zone()
 	begin := time.UnixMilli(int64(at)).In(z)
 	end, open := begin.Add(farthest), h.openAt(begin)
+	if end.UTC().Year() > 9999 { // RFC 3339 has no later ones
+		end = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC).In(z)
+	}
 	// Between two shifts of the zone's clock, local times are a fixed offset from UTC.
 	for from := begin; !from.After(end); {
 		_, offset := from.Zone()

@@ -92,6 +92,8 @@ func TestHours(t *testing.T) {
 		{"Europe/Berlin", "2026-10-25T00:45:00Z", "false", "2026-10-25T01:15:00.000Z"},
 		{"Europe/Berlin", "2026-10-25T01:15:00Z", "true", "2026-10-25T01:45:00.000Z"},
 		{"UTC", "9999-12-31T23:59:59.999Z", "true", ""},
+		{"UTC", "9999-12-31T00:30:00.000Z", "false", "9999-12-31T22:00:00.000Z"},
+		{"America/New_York", "9999-12-31T23:30:00.000Z", "false", ""}, // 22:00 there is in the year 10000
 	} {
 		in := hoursOf(t, c.zone, strings.Replace(office, "2026-03-28", c.at[:10], 1))
 		p, err := (&desk.PolicyInput{Hours: &in}).Policy(noSettings, desk.ID{})
@@ -100,7 +102,7 @@ func TestHours(t *testing.T) {
 		}
 		at, _ := desk.ParseTime(c.at)
 		until, changes := p.Hours.Until(at)
-		if got := fmt.Sprint(p.Hours.Open(at)); got != c.open || !changes || c.zone != "UTC" && until.String() != c.until {
+		if got := fmt.Sprint(p.Hours.Open(at)); got != c.open || changes != (c.until != "") || changes && until.String() != c.until {
 			t.Errorf("%s at %s: open %s until %s (%v), want %s until %s", c.zone, c.at, got, until, changes, c.open, c.until)
 		}
 	}
