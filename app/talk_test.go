@@ -175,6 +175,7 @@ func talkHistoriesOn(t *testing.T, histories int, newWorld func(*testing.T) *wor
 				t.Fatalf("seed %d, history %d, after %v: inbox %+v, want %+v", seed, n, done, inbox, want)
 			}
 		}
+		w.stop() // or it would go on looking at the database of the next
 	}
 }
 
