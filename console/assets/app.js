@@ -131,7 +131,10 @@ function morph(from, to, waits) {
 	if (kept(from) || from.isEqualNode(to)) return;
 	if (from.nodeType !== 1) return void (from.data = to.data);
 	// A click just after a change was meant for what stood there before.
-	if (from.matches("[name^=seen_]")) return void setTimeout(() => from.value = to.value, 2000);
+	if (from.dataset.after) {
+		from.to = to;
+		return void setTimeout(() => from.value = from.to.value, to.dataset.after);
+	}
 	for (const { name } of [...from.attributes]) name === "open" || to.hasAttribute(name) || from.removeAttribute(name);
 	for (const { name, value } of to.attributes) name === "open" || from.setAttribute(name, value);
 	children(from, to, waits);
