@@ -23,6 +23,7 @@
 //	talk_story_test.go a team that answers a customer, with and without script, and by keys
 //	composer_test.go drafts, files and windows that close, while somebody answers
 //	notify_test.go   the notifications of the console, its title
+//	takeover_test.go a click on what a colleague has just changed
 //	signin_test.go   sessions of several servers, guessed passwords, proxies, plain hosts
 //	states_test.go   every page and state of the console
 //	access_test.go   whether everybody can use them: axe, large text, forced colours
