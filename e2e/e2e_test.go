@@ -24,6 +24,7 @@
 //	composer_test.go drafts, files and windows that close, while somebody answers
 //	notify_test.go   the notifications of the console, its title
 //	takeover_test.go a click on what a colleague has just changed
+//	played_test.go   what half an hour of play found: a phone, a slash, scripts of two directions
 //	signin_test.go   sessions of several servers, guessed passwords, proxies, plain hosts
 //	states_test.go   every page and state of the console
 //	access_test.go   whether everybody can use them: axe, large text, forced colours

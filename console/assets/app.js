@@ -561,8 +561,8 @@ when("keydown", (e) => {
 		const to = options({ ArrowUp: -1, ArrowDown: 1 }[e.key] ?? 0);
 		return e.key === "Enter" && to && find("a", to).click();
 	}
-	const saved = find("#snippets");
-	if (e.key === "/" && e.target.id === "f-reply" && !e.target.value && saved) {
+	const saved = find("#snippets"), off = field || e.ctrlKey || e.metaKey || e.altKey || page.keys === "off" || find("dialog[open]");
+	if (e.key === "/" && saved && (e.target.id === "f-reply" ? !e.target.value : !off)) {
 		e.preventDefault();
 		saved.open = true;
 		find("#f-snippets").focus();
@@ -573,7 +573,7 @@ when("keydown", (e) => {
 		shut();
 		if (menu || field) focusOn(menu?.firstElementChild);
 	}
-	if (field || e.ctrlKey || e.metaKey || e.altKey || page.keys === "off" || find("dialog[open]")) return;
+	if (off) return;
 	const key = (now() - went < 1500 ? "g " : e.shiftKey && e.key > "@" ? "Shift+" : "") + e.key;
 	went = key === "g" ? now() : 0;
 	const way = { j: 1, k: -1, "]": 1, "[": -1 }[key], to = way && row(way);
@@ -583,7 +583,11 @@ when("keydown", (e) => {
 	} else if (key === "?") dialog(find("#keys").content.cloneNode(true).childNodes);
 	else {
 		const el = all(`[data-shortcut="${CSS.escape(key)}"]`).find(visible);
-		if (!el) return;
+		if (!el) {
+			if (key !== "/") return;
+			page.keys = "off"; // what is typed meanwhile is meant for the field
+			return (location = "/contacts#f-find");
+		}
 		el.focus();
 		if (!el.matches("input")) el.click();
 	}
