@@ -298,6 +298,9 @@ func (c *call) replyRequest(id desk.ID) (*desk.ReplyRequest, error) {
 	if !c.ownKey(r.Key) {
 		return nil, desk.Errorf(desk.IdempotencyKeyReused, "this form could not be sent: send it again")
 	}
+	if name := unfilled(r.Text); name != "" {
+		return nil, desk.InvalidAt("/text", "%s is not filled in: write what belongs there, or leave it out", name)
+	}
 	asked := url.Values{"conversation": {id.String()}, "text": {r.Text}}
 	if file != nil {
 		if r.Attachment = (&desk.SentAttachment{Media: file.ID, Caption: r.Text}); strings.TrimSpace(r.Text) == "" {
@@ -324,6 +327,16 @@ func (c *call) replyRequest(id desk.ID) (*desk.ReplyRequest, error) {
 		}
 	}
 	return r, err
+}
+
+// unfilled is a placeholder of saved replies that a text still has, "" if it has none.
+func unfilled(text string) string {
+	for _, b := range desk.Bindings {
+		if name := "{{" + string(b) + "}}"; b != desk.Free && strings.Contains(text, name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // titles are those of the buttons that were filled in.
@@ -376,10 +389,16 @@ func (c *call) notReplied(err error) error {
 	case desk.PayloadTooLarge:
 		e.Message = "the file is larger than " + bytesOf(c.s.app.MaxMedia()) + ", the most that this server takes"
 	case desk.MediaNotSendable, desk.MediaUnavailable:
+		file, _ := desk.ParseID(c.form.text("media"))
 		c.form.values.Del("media")
 		if why, ok := e.Details.(desk.UnsendableMedia); ok {
 			e.Message = unsendable(why)
+			if m, readErr := c.s.app.Media(c.r.Context(), c.p, file); readErr == nil && belied(m) != "" {
+				e.Message = "the file is " + belied(m) + ". " + sentence(e.Message)
+			}
 		}
+	case desk.SendOutcomeUnknown:
+		e.Message = answerLost
 	}
 	if f, ok := e.Details.(desk.Failure); ok {
 		e.Message = sentence(f.Title) + " " + sentence(f.Fix)

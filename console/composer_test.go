@@ -239,6 +239,11 @@ func TestReply_file(t *testing.T) {
 	for name, content := range map[string][]byte{"page.html": []byte("<html>"), "x.svg": []byte("<svg xmlns='http://www.w3.org/2000/svg'/>")} {
 		mei.sendFile(m.path+"/reply", name, "image/png", content, m.fields(t, "reply", "Look")...).want(422, "take files of this type", ">\nLook</textarea>").lacks(`name="media"`)
 	}
+	// A name that says something else is no hindrance, and both the refusal and the thread say so.
+	mei.sendFile(m.path+"/reply", "holiday.JPG", "image/jpeg", []byte("MZ\x90\x00\x03\x00"), m.fields(t, "reply", "Look")...).want(422, "Nothing was sent. The file is not a photo as its name says: it may be a program. The provider does not take")
+	mei.sendFile(m.path+"/reply", "photo.jpg", "image/jpeg", []byte("%PDF-1.7\n"), m.fields(t, "reply", "Our prices")...).sends(m.path + "?done=sent")
+	m = mei.looks(c, "")
+	m.page.want(200, "photo.jpg</bdi>", "<b>not a photo, but a PDF</b>")
 	mei.sendFile(m.path+"/reply", "big.png", "image/png", append(png, make([]byte, 5e6)...), m.fields(t, "reply", "Look")...).want(422, "The file has 5 MB, and the provider takes up to 5 MB", ">\nLook</textarea>")
 	mei.sendFile(m.path+"/reply", "huge.png", "image/png", append(png, make([]byte, 6e6)...), m.fields(t, "reply", "Look")...).want(413, "larger than 6 MB", ">\nLook</textarea>")
 	mei.sendFile(m.path+"/reply", "empty.png", "image/png", nil, m.fields(t, "reply", "Look")...).want(422, "The file is empty")
@@ -403,7 +408,7 @@ func TestReply_outcomes(t *testing.T) {
 	}{
 		"+34612340001": {422, []string{"Nothing was sent. Message undeliverable. Check the number", ">Send</button>"}},
 		"+34612340002": {503, []string{"Nothing was sent. Rate limit hit.", ">Send</button>"}},
-		"+34612340003": {409, []string{"Do not send it again", "See how it ends", " readonly"}},
+		"+34612340003": {409, []string{"It is not known whether this was sent", "Do not send it again", "See how it ends", " readonly"}},
 	} {
 		c := w.writes(phone, "Lucía", "Hello")
 		m := mei.looks(c, "")
@@ -415,11 +420,19 @@ func TestReply_outcomes(t *testing.T) {
 				t.Errorf("%s: another key", phone)
 			}
 			if want.status == 409 {
-				g.lacks(">Send</button>", "data-draft")
+				g.lacks("try again later", ">Send</button>", "data-draft")
 			}
 		}
 		if n := len(w.messages(c)); n != 1 {
 			t.Errorf("%s: %d messages", phone, n)
 		}
+	}
+
+	// A saved reply that lacks a name is not sent as it is.
+	c := w.writes("+34612340009", "", "Hello")
+	m := mei.looks(c, "")
+	mei.post(m.path+"/reply", m.fields(t, "reply", "Thank you, {{customer_first_name}}!")...).want(422, "Nothing was sent. {{customer_first_name}} is not filled in", ">\nThank you, {{customer_first_name}}!</textarea>")
+	if n := len(w.messages(c)); n != 1 {
+		t.Errorf("%d messages after a placeholder", n)
 	}
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"path"
 	"strings"
 
 	"parley/desk"
@@ -15,6 +16,7 @@ type file struct {
 	Size   string
 	Why    string // what is with it, if it is not there
 	Failed bool
+	Belied string // what it is, if its name says something else
 }
 
 // media answers with the bytes of a file, as the API does.
@@ -53,6 +55,34 @@ var mediaReasons = map[desk.MediaReason]string{
 	desk.MediaExpired:  "the provider did not give it out for a week",
 }
 
+// named are the types that the ends of names promise, of those that can be told by the content.
+var named = map[string]struct{ word, family string }{
+	".jpg": {"photo", "image/"}, ".jpeg": {"photo", "image/"}, ".png": {"photo", "image/"}, ".webp": {"photo", "image/"}, ".pdf": {"PDF", "application/pdf"},
+}
+
+// belied says what a file is if its name says something else: not a photo, but a PDF. It
+// is "" if the name is right, or says nothing.
+func belied(m *desk.Media) string {
+	promise, ok := named[strings.ToLower(path.Ext(m.Name))]
+	if !ok || m.MIME == "" || strings.HasPrefix(m.MIME, promise.family) {
+		return ""
+	}
+	not, family := "not a "+promise.word, strings.SplitN(m.MIME, "/", 2)[0]
+	switch {
+	case m.MIME == "application/pdf":
+		return not + ", but a PDF"
+	case family == "image":
+		return not + ", but a picture"
+	case family == "video" || family == "text":
+		return not + ", but a " + family
+	case family == "audio":
+		return not + ", but a sound"
+	case m.MIME == "application/octet-stream":
+		return not + " as its name says: it may be a program"
+	}
+	return not + " as its name says"
+}
+
 func fileOf(m *desk.Message) *file {
 	a := m.Attachment
 	if a == nil { // erased with its record
@@ -66,6 +96,7 @@ func fileOf(m *desk.Message) *file {
 		if fileKinds[a.Kind] == "" {
 			f.Show = string(desk.KindDocument)
 		}
+		f.Belied = belied(a)
 	case desk.MediaPending:
 		f.Why = what + " on its way"
 	case desk.MediaDeleted:

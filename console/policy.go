@@ -553,6 +553,11 @@ func (c *call) readPart(part string) error {
 			f.wrong("every_hours", everyHoursWords)
 		}
 		number("every_hours", everyHoursWords)
+		for _, name := range []string{"away", "queued"} {
+			if placeholder := unfilled(f.raw(name)); placeholder != "" {
+				f.wrong(name, "Leave "+placeholder+" out: it is filled in only in saved replies.")
+			}
+		}
 	case ownPart:
 	default:
 		return errNotHere

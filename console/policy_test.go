@@ -153,6 +153,7 @@ func TestPolicy_replies(t *testing.T) {
 	send := func(pairs ...string) got {
 		return v.post("/settings/policy", append([]string{"part", "replies", "seen", seen}, pairs...)...)
 	}
+	send("queued", "One moment, {{customer_first_name}}.", "every_hours", "12").want(422, "Leave {{customer_first_name}} out", `href="#f-queued"`)
 	send("away", strings.Repeat("x", 1025), "every_hours", "12").want(422, "Give at most 1,024 characters", `href="#f-away"`)
 	for _, every := range []string{"", "0", "169", "often"} {
 		send("away", "We are back at nine <b>", "every_hours", every).want(422, "Give a whole number from 1 to 168", "at nine &lt;b&gt;")

@@ -257,6 +257,9 @@ func (c *call) notSent(err error) error {
 	if f, ok := e.Details.(desk.Failure); ok {
 		e.Message = "Nothing was sent. " + sentence(f.Title) + " " + sentence(f.Fix)
 	}
+	if e.Type == desk.SendOutcomeUnknown {
+		e.Message = answerLost
+	}
 	c.form.Message = sentence(e.Message)
 	d, readErr := c.sendPage(c.form.values)
 	if readErr != nil {

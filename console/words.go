@@ -128,6 +128,10 @@ var more = map[desk.ErrorType]string{
 	desk.SendOutcomeUnknown: "Do not send it again: the person may have got it. The sends page shows how it ends.",
 }
 
+// answerLost is what pages say of a send whose outcome is unknown: the API's words tell a
+// program to try again.
+const answerLost = "it is not known whether this was sent, as the provider's answer was lost"
+
 // advise is what a page says to do about an error.
 func advise(e *desk.Error) string {
 	if text := more[e.Type]; text != "" {
