@@ -62,6 +62,7 @@ type memberChoice struct {
 	ID   desk.ID
 	Name string
 	Here bool
+	Away bool
 }
 
 // News are what has changed since the member looked, and a form to do it anyway.
@@ -119,7 +120,7 @@ func (c *call) readThread(id desk.ID) (*thread, error) {
 		return nil, err
 	}
 	for _, m := range c.p.Settings.Members() {
-		t.Members = append(t.Members, memberChoice{m.ID, m.Name, m.ID == conv.AssignedMember})
+		t.Members = append(t.Members, memberChoice{m.ID, m.Name, m.ID == conv.AssignedMember, m.Away})
 	}
 	if v := c.p.Settings.Channel(conv.ChannelID); v != nil {
 		t.Channel = channelName(v, false)

@@ -539,6 +539,9 @@ func (c *call) readPart(part string) error {
 	case assignPart:
 		number("max_open", maxOpenWords)
 	case hoursPart:
+		if f.has("weekdays") {
+			f.copyMonday()
+		}
 		for _, day := range desk.Weekdays {
 			if _, whole := typedSpans(f, day, mostSpans); !whole && f.text("open") != always {
 				f.wrong("day."+strings.ToLower(weekdayNames[day]), both)
@@ -574,6 +577,17 @@ var (
 	maxOpenWords    = "Give a whole number from 1 to 1,000, or leave it empty."
 	everyHoursWords = "Give a whole number from 1 to 168."
 )
+
+// copyMonday gives the days until Friday the times that were typed for Monday.
+func (f *form) copyMonday() {
+	for _, day := range desk.Weekdays[1:5] {
+		for i, s := range spansOf(f, desk.Weekdays[0], nil, mostSpans) {
+			name := day + "." + strconv.Itoa(i)
+			f.values.Set(name+".from", s.From)
+			f.values.Set(name+".to", s.To)
+		}
+	}
+}
 
 // putPart puts what was typed in place of a part of the policy. It returns Changed if the
 // part is no longer what the form's page showed.

@@ -138,6 +138,13 @@ func TestPolicy_hours(t *testing.T) {
 	}
 	send("open", "hours").want(409, "changed this meanwhile")
 	seen = seenIn(v.get("/settings/policy"), "hours")
+	// Monday's hours count until Friday, with one button and without the script.
+	send("time_zone", "Europe/Madrid", "mon.0.from", "09:00", "mon.0.to", "14:00", "mon.1.from", "16:00", "wed.0.from", "10:00", "weekdays", "yes").want(422, `href="#f-day-friday"`)
+	send("time_zone", "Europe/Madrid", "mon.0.from", "09:00", "mon.0.to", "14:00", "wed.0.from", "10:00", "wed.1.to", "12:00", "sat.0.from", "10:00", "sat.0.to", "13:00", "weekdays", "yes").sends("/settings/policy?done=saved#hours")
+	if h := w.policy(desk.ID{}).Hours; len(h.Week) != 6 || h.Week["wed"][0] != (desk.Span{9 * 60, 14 * 60}) || len(h.Week["fri"]) != 1 || h.Week["sat"][0] != (desk.Span{10 * 60, 13 * 60}) {
+		t.Errorf("%+v", h.Week)
+	}
+	seen = seenIn(v.get("/settings/policy").want(200, "until Friday"), "hours")
 	v.post("/settings/policy", "part", "hours", "seen", seen, "open", "always", "mon.0.from", "hidden").sends("/settings/policy?done=saved#hours")
 	if p := w.policy(desk.ID{}); p.Hours != nil {
 		t.Errorf("%+v", p.Hours)
