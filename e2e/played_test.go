@@ -36,6 +36,16 @@ func TestPlayed(t *testing.T) {
 		t.Errorf("with the fields of buttons and file, the composer has %d px of 844", got)
 	}
 
+	// With less room, as above the keys of a phone, the end of the thread stays in sight.
+	for range 6 {
+		writes("+34612555781", "", "Hello?\nIs anybody there?\nI am at the door.")
+	}
+	b.open("/inbox/" + rosa)
+	end := `(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight > clientHeight && scrollHeight - scrollTop - clientHeight < 2)(document.querySelector("[data-thread]"))`
+	b.wait(end)
+	b.size(390, 470, "dark")
+	b.wait(`innerHeight === 470 && ` + end)
+
 	// Names and texts of all scripts begin on one side of the list.
 	b.open("/inbox?view=open")
 	if got := look[[]string](b, `[...new Set([...document.querySelectorAll(".row :is(.who, .what)")].map((el) => getComputedStyle(el).textAlign))]`); len(got) != 1 || got[0] != "left" {

@@ -206,7 +206,15 @@ function focusOn(el = find("#main")) {
 
 const atEnd = (el) => el.scrollHeight - el.scrollTop - el.clientHeight < 48;
 const toEnd = (el) => el.scrollTo(0, el.scrollHeight);
-all("[data-thread]").forEach(toEnd);
+
+// threads shows the ends of threads, also when there is less room for them.
+const threads = () => all("[data-thread]").forEach((el) => {
+	let ends = true;
+	toEnd(el);
+	el.onscroll = () => (ends = atEnd(el));
+	new ResizeObserver(() => ends && toEnd(el)).observe(el);
+});
+threads();
 find(".tabs [aria-current]")?.scrollIntoView({ block: "nearest" });
 
 // ---- The stream: one for all tabs of a browser
@@ -461,7 +469,7 @@ async function send(form, button) {
 		if (answer.status > 501 && !find("[data-send]", fresh)) throw answer;
 		find("#main").replaceChildren(...fresh.childNodes);
 		if (find("#reply[data-keep]")) drop(draft); // it is in doubt
-		all("[data-thread]").forEach(toEnd);
+		threads();
 		focusOn(find("#news, #summary") ?? undefined);
 	} catch {
 		bubble.remove();
