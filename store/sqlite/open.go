@@ -55,7 +55,8 @@ type Store struct {
 
 	settings stored.Settings
 	rules    *stored.Rules
-	edited   bool // the open transaction has changed settings; the queue's leader's
+	current  map[desk.ID]*desk.Settings // as the open transaction has read them; the queue's leader's
+	edited   bool                       // the open transaction has changed settings; the queue's leader's
 
 	checkpoints chan struct{} // has an element when the log has grown
 	frames      int           // approximate number of pages by which it has grown since; the queue's leader's
@@ -71,6 +72,7 @@ func Open(ctx context.Context, c Config) (_ *Store, err error) {
 	n := max(4, 2*runtime.GOMAXPROCS(0))
 	s := &Store{
 		path:        c.Path,
+		current:     map[desk.ID]*desk.Settings{},
 		files:       filesBeside(c.Path),
 		clock:       c.Now,
 		readers:     make(chan conn, n),

@@ -62,9 +62,13 @@ func (s *Store) currentSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 // toWrite is currentSettings for a transaction that is going to write. It returns
 // Unavailable if this process may not write any more.
 func (s *Store) toWrite(c conn, ws desk.ID) (*desk.Settings, error) {
-	settings, err := s.currentSettings(c, ws)
-	if err != nil {
-		return nil, err
+	settings := s.current[ws]
+	if settings == nil || s.edited {
+		var err error
+		if settings, err = s.currentSettings(c, ws); err != nil {
+			return nil, err
+		}
+		s.current[ws] = settings
 	}
 	return settings, s.rules.Check()
 }

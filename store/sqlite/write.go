@@ -140,6 +140,7 @@ func (s *Store) transact(group []*change) (err error) {
 		}
 	}()
 	s.edited = false
+	clear(s.current)
 	clear(s.writer.newest) // another process may have written, or a group been rolled back
 	before := s.written()
 	rows := before
