@@ -264,7 +264,7 @@ func together(t *testing.T, s *Store, n int, change func(n int) error) []error {
 	started, release := make(chan struct{}), make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
-		if err := s.write(func(conn) error { close(started); <-release; return nil }); err != nil {
+		if err := s.alone(func() error { close(started); <-release; return nil }); err != nil {
 			t.Error(err)
 		}
 	})
@@ -282,6 +282,60 @@ func together(t *testing.T, s *Store, n int, change func(n int) error) []error {
 	close(release)
 	group.Wait()
 	return errs
+}
+
+// TestChangesJoinATransaction: a change that comes while others run is committed with them,
+// but not if they have run for long.
+func TestChangesJoinATransaction(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	committed := func() (n int64) {
+		if err := s.read(t.Context(), 1, func(c conn) (err error) {
+			n, err = one("count", c.stmt(`SELECT count(*) FROM directory WHERE kind = 'test'`), (*stmt).readInt)
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	// joins tells whether the second change ran before the first one's row was committed.
+	joins := func(ref string, long bool) (joined bool) {
+		before := committed()
+		began := time.Now()
+		first := func(c conn) error {
+			for waiting := 0; waiting == 0 || long && time.Since(began) <= joinFor; runtime.Gosched() {
+				s.queue.mu.Lock()
+				waiting = len(s.queue.waiting)
+				s.queue.mu.Unlock()
+			}
+			return c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES ('test', ?, x'07')`).text(ref).run()
+		}
+		started := make(chan struct{})
+		var group sync.WaitGroup
+		group.Go(func() {
+			if err := s.write(func(c conn) error { close(started); began = time.Now(); return first(c) }); err != nil {
+				t.Error(err)
+			}
+		})
+		<-started
+		if err := s.write(func(conn) error { joined = committed() == before; return nil }); err != nil {
+			t.Error(err)
+		}
+		group.Wait()
+		if committed() != before+1 {
+			t.Error("the first change is not stored")
+		}
+		return joined
+	}
+	if joins("long", true) {
+		t.Error("a change joined a transaction that had run for long")
+	}
+	for n := range 1000 { // on a slow machine, even a short one may take long
+		if joins(fmt.Sprint(n), false) {
+			return
+		}
+	}
+	t.Error("no change ever joined those that ran")
 }
 
 // TestChangesShareACommit: what waits during a commit shares the next one. A change

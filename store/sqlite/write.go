@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"parley/app"
 )
@@ -16,6 +17,10 @@ const beginWrite = "BEGIN IMMEDIATE"
 
 // groupChanges is how many changes share a commit at most.
 const groupChanges = 256
+
+// joinFor is how long a transaction takes in changes that come while it runs: those who
+// wait for its commit must not wait for everybody else.
+const joinFor = 10 * time.Millisecond
 
 // A change is one caller's part of a transaction, or, if alone is set, an action
 // between two transactions.
@@ -56,7 +61,7 @@ func (s *Store) enqueue(ch *change) error {
 			return ch.err
 		}
 	}
-	s.commit(group)
+	group = s.commit(group)
 	next := s.queue.leave()
 	for _, other := range group {
 		if other != ch {
@@ -83,15 +88,30 @@ func (q *queue) enter(ch *change) []*change {
 func (q *queue) leave() []*change {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	group := q.next(groupChanges)
+	if group == nil && len(q.waiting) > 0 {
+		group, q.waiting = q.waiting[:1:1], q.waiting[1:] // one that is alone
+	}
+	if group == nil {
+		q.busy, q.waiting = false, nil
+	}
+	return group
+}
+
+// join returns those that have come while a group ran, for the same commit.
+func (q *queue) join(most int) []*change {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.next(most)
+}
+
+// next takes up to most changes out of the queue, before one that is alone.
+func (q *queue) next(most int) []*change {
 	n := 0
-	for n < len(q.waiting) && n < groupChanges && !q.waiting[n].alone {
+	for n < len(q.waiting) && n < most && !q.waiting[n].alone {
 		n++
 	}
-	if n == 0 && len(q.waiting) > 0 {
-		n = 1 // one that is alone
-	}
 	if n == 0 {
-		q.busy, q.waiting = false, nil
 		return nil
 	}
 	group := q.waiting[:n:n]
@@ -99,37 +119,40 @@ func (q *queue) leave() []*change {
 	return group
 }
 
-// commit runs a group's changes in one transaction. If that fails, each change of a
+// commit runs a group's changes in one transaction, and those of changes that come while
+// it runs; it returns all. If that fails, each change of a
 // group is run alone, so that one can't make the others fail. It does not do so if the
 // machine fails, because then all would only wait longer.
-func (s *Store) commit(group []*change) {
+func (s *Store) commit(group []*change) []*change {
 	if group[0].alone {
 		group[0].err = group[0].do(s.writer)
-		return
+		return group
 	}
 	end := s.takeTurn()
 	defer end()
 	s.balance()
-	err := s.transact(group)
+	group, err := s.transact(group, true)
 	if err == nil {
-		return
+		return group
 	}
 	again := len(group) > 1 && !byMachine(err)
 	for _, ch := range group {
 		ch.err = err
 		if again {
-			if err := s.transact([]*change{ch}); err != nil {
+			if _, err := s.transact([]*change{ch}, false); err != nil {
 				ch.err = err
 			}
 		}
 	}
+	return group
 }
 
 // transact runs changes in one transaction and gives each its own error, or returns the
-// error because of which nothing was stored.
-func (s *Store) transact(group []*change) (err error) {
+// error because of which nothing was stored. If it is open, changes that come while it runs
+// join it.
+func (s *Store) transact(group []*change, open bool) (_ []*change, err error) {
 	if err := s.writer.stmt(beginWrite).run(); err != nil {
-		return failed("begin", err)
+		return group, failed("begin", err)
 	}
 	defer func() {
 		// A failed commit may have rolled back by itself already.
@@ -139,31 +162,36 @@ func (s *Store) transact(group []*change) (err error) {
 			}
 		}
 	}()
+	began := time.Now()
 	s.edited = false
 	clear(s.current)
 	clear(s.writer.newest) // another process may have written, or a group been rolled back
 	before := s.written()
 	rows := before
-	for _, ch := range group {
+	for n := 0; n < len(group); n++ {
+		ch := group[n]
 		ch.err = s.perform(ch)
 		last := rows
 		rows = s.written()
 		// A refusal that wrote nothing does not abort the group. It may depend on what
 		// the others have written, so it is answered only after that is stored.
 		if ch.err != nil && (rows != last || byMachine(ch.err)) {
-			return ch.err
+			return group, ch.err
 		}
 		if s.writer.AutocommitEnabled() {
-			return errRolledBack
+			return group, errRolledBack
+		}
+		if open && n == len(group)-1 && time.Since(began) < joinFor {
+			group = append(group, s.queue.join(groupChanges-len(group))...)
 		}
 	}
 	if err := s.writer.stmt("COMMIT").run(); err != nil {
-		return failed("commit", fmt.Errorf("%w (%w)", app.ErrCommitLost, err))
+		return group, failed("commit", fmt.Errorf("%w (%w)", app.ErrCommitLost, err))
 	}
 	if rows > before {
 		s.grew(int(rows - before))
 	}
-	return nil
+	return group, nil
 }
 
 func (s *Store) perform(ch *change) (err error) {
