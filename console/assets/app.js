@@ -130,10 +130,11 @@ const kept = (n) => n.nodeType === 1 && (n.matches("[data-keep], dialog[open]") 
 function morph(from, to, waits) {
 	if (kept(from) || from.isEqualNode(to)) return;
 	if (from.nodeType !== 1) return void (from.data = to.data);
-	// A click just after a change was meant for what stood there before.
-	if (from.dataset.after) {
+	// A click just after a colleague's change was meant for what stood there before.
+	if (from.matches("[name^=seen_]")) {
+		const seen = () => (from.value = from.to.value);
 		from.to = to;
-		return void setTimeout(() => from.value = from.to.value, to.dataset.after);
+		return void setTimeout(() => from.name === "seen_message" && all(".bubble").at(-1)?.matches(".theirs") ? seen() : setTimeout(seen, 1000));
 	}
 	for (const { name } of [...from.attributes]) name === "open" || to.hasAttribute(name) || from.removeAttribute(name);
 	for (const { name, value } of to.attributes) name === "open" || from.setAttribute(name, value);
