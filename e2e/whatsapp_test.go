@@ -403,10 +403,12 @@ func (w *whatsApp) forgetsFiles(t testing.TB, c *client, phone string) {
 		}
 		return n
 	}
+	before := len(c.bubbles(t, phone)) + 1
 	conversation, err := w.asks(t, c, strings.TrimPrefix(phone, "+"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	waitFor(t, "the question", func() bool { return len(c.bubbles(t, phone)) == before })
 	file := decode[struct{ Data struct{ ID string } }](t, c.must(t, 201, "POST", "/media?name=shop.jpg", "\xff\xd8\xff\xe0 a picture")).Data.ID
 	reply := func(key string) reply {
 		r, err := c.send("POST", "/conversations/"+conversation+"/messages", `{"attachment":{"media_id":"`+file+`","caption":"Our shop"}}`, "Idempotency-Key", key)
@@ -415,7 +417,6 @@ func (w *whatsApp) forgetsFiles(t testing.TB, c *client, phone string) {
 		}
 		return r
 	}
-	before := len(c.bubbles(t, phone))
 	for _, key := range []string{"file 1", "file 2"} {
 		if r := reply(key); r.status != 201 || uploads() != 1 {
 			t.Errorf("%d uploads; %d %s", uploads(), r.status, r.body)
