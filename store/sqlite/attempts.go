@@ -169,34 +169,17 @@ func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, hours int64, limit
 	return n, err
 }
 
-const (
-	settleAttemptQuery = `UPDATE attempts SET phase = ?, lease_until = ?, settled_at = ?, plan = ?, external_id = ?, refusal = ?, notes = ?, erased = ?,
-		contact_id = ?, number = ?, settled_hour = iif(settled_at > 0, settled_hour, ` + thisHour + `) WHERE workspace_id = ? AND id = ?`
-	putAttemptQuery = `INSERT INTO attempts (key, hash, actor_kind, actor_id, phase, created_at, lease_until, settled_at, plan,
+func putAttempt(c conn, ws desk.ID, a *desk.Attempt) error {
+	err := c.stmt(`INSERT INTO attempts (key, hash, actor_kind, actor_id, phase, created_at, lease_until, settled_at, plan,
 		external_id, refusal, notes, erased, contact_id, number, workspace_id, id, settled_hour)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, iif(?8 > 0, ` + thisHour + `, 0))
 		ON CONFLICT (workspace_id, id) DO UPDATE SET key = excluded.key, hash = excluded.hash, actor_kind = excluded.actor_kind, actor_id = excluded.actor_id,
 		phase = excluded.phase, created_at = excluded.created_at, lease_until = excluded.lease_until, settled_at = excluded.settled_at,
 		plan = excluded.plan, external_id = excluded.external_id, refusal = excluded.refusal,
 		notes = excluded.notes, erased = excluded.erased, contact_id = excluded.contact_id, number = excluded.number,
-		settled_hour = iif(attempts.settled_at > 0 AND excluded.settled_at > 0, attempts.settled_hour, excluded.settled_hour)`
-)
-
-// An attempt that is settled exists already, as good as always: to look for it first costs
-// less than to insert it in vain.
-func putAttempt(c conn, ws desk.ID, a *desk.Attempt) error {
-	known := false
-	var err error
-	if a.SettledAt > 0 {
-		err = c.stmt(settleAttemptQuery).text(string(a.Phase)).time(desk.Time(a.Lease)).time(a.SettledAt).json(a.Plan).
-			text(a.ExternalID).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).id(a.Plan.Contact).text(a.Plan.Canonical()).id(ws).id(a.ID).run()
-		known = c.Changes() > 0
-	}
-	if err == nil && !known {
-		err = c.stmt(putAttemptQuery).text(a.Key).bytes(a.Hash[:]).text(string(a.Actor.Kind)).id(a.Actor.ID).text(string(a.Phase)).time(a.CreatedAt).
-			time(desk.Time(a.Lease)).time(a.SettledAt).json(a.Plan).text(a.ExternalID).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).
-			id(a.Plan.Contact).text(a.Plan.Canonical()).id(ws).id(a.ID).run()
-	}
+		settled_hour = iif(attempts.settled_at > 0 AND excluded.settled_at > 0, attempts.settled_hour, excluded.settled_hour)`).
+		text(a.Key).bytes(a.Hash[:]).text(string(a.Actor.Kind)).id(a.Actor.ID).text(string(a.Phase)).time(a.CreatedAt).time(desk.Time(a.Lease)).time(a.SettledAt).json(a.Plan).
+		text(a.ExternalID).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).id(a.Plan.Contact).text(a.Plan.Canonical()).id(ws).id(a.ID).run()
 	if err == nil && a.Response != nil { // which never changes
 		err = c.stmt(`INSERT INTO send_answers (workspace_id, attempt_id, response) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`).
 			id(ws).id(a.ID).bytes(a.Response).run()
