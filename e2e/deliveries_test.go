@@ -354,6 +354,12 @@ var attempted = regexp.MustCompile(`(?m)^parley_webhook_attempts_total\{.*\} [1-
 // hasDelivered tells whether the server has made an attempt.
 func (s *server) hasDelivered(t testing.TB) bool {
 	t.Helper()
+	return attempted.MatchString(s.metrics(t))
+}
+
+// metrics returns the text of the server's metrics.
+func (s *server) metrics(t testing.TB) string {
+	t.Helper()
 	answer, err := http.Get(s.url + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -363,7 +369,7 @@ func (s *server) hasDelivered(t testing.TB) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return attempted.Match(text)
+	return string(text)
 }
 
 // A verified is a delivery, and the secrets by which it verifies.

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -477,16 +476,7 @@ func (f fullDisk) test(t *testing.T) {
 		}
 	})
 	waitFor(t, "the storage to be full", func() bool {
-		response, err := http.Get(w.server.url + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		metrics := string(text)
+		metrics := w.server.metrics(t)
 		files := strings.Contains(metrics, `parley_media_fetches_total{result="storage"}`) && !strings.Contains(metrics, `parley_media_fetches_total{result="storage"} 0`)
 		if f.flags == nil { // the database may have no room for messages and fetches either
 			files = files || strings.Contains(w.server.stderr.String(), "background work failed")
