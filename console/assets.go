@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"io/fs"
 	"net/http"
 	"strings"
 
@@ -20,8 +21,9 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the stylesheet and the script. Their path has a hash of what is in them, so
-// browsers keep them until the next release.
+// assets are the stylesheet, the icon, and the script, which is the files of assets/script
+// one after the other. Their path has a hash of what is in them, so browsers keep them
+// until the next release.
 type assets struct {
 	path   string // /static/HASH/
 	bodies map[string][]byte
@@ -41,10 +43,7 @@ func loadAssets() assets {
 	small.AddFunc("text/javascript", js.Minify)
 	sum := sha256.New()
 	for _, name := range []string{"app.js", "icon.svg", "style.css"} {
-		body, err := assetFiles.ReadFile("assets/" + name)
-		if err != nil {
-			panic(err) // they are in the program
-		}
+		body := assetBody(name)
 		if less, err := small.Bytes(assetTypes[name], body); err == nil { // an image stays as it is
 			body = less
 		}
@@ -53,6 +52,23 @@ func loadAssets() assets {
 	}
 	a.path = "/static/" + hex.EncodeToString(sum.Sum(nil)[:8]) + "/"
 	return a
+}
+
+// assetBody is a file as it is written. The script is in several, in the order of their
+// names.
+func assetBody(name string) (body []byte) {
+	files := []string{"assets/" + name}
+	if name == "app.js" {
+		files, _ = fs.Glob(assetFiles, "assets/script/*.js") // the pattern is well formed
+	}
+	for _, file := range files {
+		part, err := assetFiles.ReadFile(file)
+		if err != nil {
+			panic(err) // they are in the program
+		}
+		body = append(body, part...)
+	}
+	return body
 }
 
 func zip(body []byte) []byte {

@@ -14,7 +14,7 @@
 //	words.go         advice, codes and confirmations in the console's own words
 //	show.go          times, numbers, phone numbers and initials as people read them
 //	text.go          the texts of messages: links and the marks for bold and the like
-//	assets.go        the stylesheet and the script
+//	assets.go        the stylesheet and the script, whose parts are in assets/script
 //	channels.go      channels: adding them, their health, their settings
 //	policy.go        the reply policy: who gets conversations, hours, texts sent by themselves
 //	snippets.go      the saved replies

@@ -207,9 +207,11 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s: %d, %v", name, g.status, g.header)
 		}
 	}
-	for name, most := range map[string]int{"style.css": 28 << 10, "app.js": 16 << 10} {
-		if n := len(w.server.files.bodies[name]); n > most || n == 0 {
-			t.Errorf("%s has %d bytes, more than %d", name, n, most)
+	for name, most := range map[string]int{"style.css": 48 << 10, "app.js": 32 << 10} {
+		n, zipped := len(w.server.files.bodies[name]), len(w.server.files.zipped[name])
+		t.Logf("%s has %d bytes, gzipped %d", name, n, zipped)
+		if n > most || n == 0 || zipped > 12<<10 {
+			t.Errorf("%s has %d bytes, gzipped %d; %d and %d are allowed", name, n, zipped, most, 12<<10)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -30,9 +31,14 @@ const fakePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 
 func newFakeConsole(t *testing.T) *fakeConsole {
 	t.Helper()
-	script, err := os.ReadFile("../console/assets/app.js")
-	if err != nil {
-		t.Fatal(err)
+	var script []byte
+	files, _ := filepath.Glob("../console/assets/script/*.js")
+	for _, file := range files {
+		part, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script = append(script, part...)
 	}
 	f := &fakeConsole{parts: map[string]string{}, asked: map[string]int{}, streams: map[chan string]bool{}}
 	mux := http.NewServeMux()

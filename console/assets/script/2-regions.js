@@ -1,0 +1,175 @@
+// ---- Regions
+
+// A region has data-live: kinds of records, or single ones as kind:id. Regions that have
+// changed are fetched together: at once, then once a second, and not while hidden.
+const regions = () => all("[data-live]");
+const stale = new Set(), etags = {};
+let fetching, fetched = 0, gone;
+
+function changed(names) {
+	renew(regions().filter(({ dataset }) => {
+		const live = dataset.live.split(" ");
+		return names.some((name) => live.includes(name) || live.includes(name.split(":")[0]));
+	}));
+}
+
+function renew(list, wait = 1000) {
+	list.forEach((region) => stale.add(region));
+	if (stale.size && !document.hidden) fetching ||= setTimeout(refresh, Math.max(0, fetched + wait - now()));
+}
+
+async function refresh() {
+	const list = [...stale].filter((region) => region.isConnected), names = list.map((region) => region.id).join(" ");
+	stale.clear();
+	fetched = now();
+	let wait, again = [];
+	try {
+		const answer = await ask(page.at ?? location.pathname + location.search, names, { headers: { "If-None-Match": etags[names] ?? "" } });
+		if (answer.status >= 500) throw answer;
+		if (answer.status === 200) {
+			const fresh = await read(answer);
+			etags[names] = answer.headers.get("ETag");
+			for (const region of list) show(region, find("#" + region.id, fresh));
+		} else if (answer.status === 404) gone ||= !toast("This was deleted.", true);
+	} catch {
+		again = list;
+		wait = 5e3;
+	}
+	fetching = 0;
+	if (!signedOut) renew(again, wait);
+}
+
+// show makes a region look like fresh. The order of a list in use waits for its end, or
+// for the button.
+function show(region, fresh, must) {
+	const had = active();
+	const next = region.contains(had) ? neighbours(had) : [];
+	const log = region.closest("[data-thread]"), follows = log && atEnd(log);
+	const waits = must ? null : { count: 0 }, held = find("[data-mine]", region);
+	children(region, fresh, waits);
+	if (held?.matches(":not([data-mine])")) toast("No longer yours: " + held.textContent, true);
+	region.waiting = waits?.order && fresh;
+	offer(region, waits?.count);
+	if (follows) toEnd(log);
+	markRead();
+	if (next.length && !had.isConnected) focusOn(next.map((id) => document.getElementById(id)).find(Boolean));
+	counts();
+}
+
+function offer(region, count) {
+	let button = document.getElementById(region.id + "-fresh");
+	if (!region.waiting) return button?.remove();
+	if (!button) {
+		button = make("button", "btn fresh");
+		button.id = region.id + "-fresh";
+		button.dataset.keep = "";
+		button.onclick = () => {
+			show(region, region.waiting, true);
+			focusOn(find("[data-row]", region));
+		};
+		region.prepend(button);
+	}
+	button.textContent = count ? count + " new" : "Update";
+}
+
+// settle shows what waited in lists out of use.
+const settle = () => regions().forEach((region) => region.waiting && show(region, region.waiting));
+for (const type of ["pointerout", "focusout"]) when(type, () => setTimeout(settle, 300));
+
+const inUse = (list) => list.contains(active()) || (matchMedia("(hover: hover)").matches && list.matches(":hover"));
+
+// What is in use is never touched.
+const kept = (n) => n.nodeType === 1 && (n.matches("[data-keep], dialog[open]") || (n.matches("textarea") && n.value) ||
+	(n === active() && n.matches("input, textarea, select")));
+
+function morph(from, to, waits) {
+	if (kept(from) || from.isEqualNode(to)) return;
+	if (from.nodeType !== 1) return void (from.data = to.data);
+	// A click just after a colleague's change was meant for what stood there before.
+	if (from.matches("[name^=seen_]")) {
+		const seen = () => (from.value = from.to.value);
+		from.to = to;
+		return void setTimeout(() => from.name === "seen_message" && all(".bubble").at(-1)?.matches(".theirs") ? seen() : setTimeout(seen, 1000));
+	}
+	for (const { name } of [...from.attributes]) name === "open" || to.hasAttribute(name) || from.removeAttribute(name);
+	for (const { name, value } of to.attributes) name === "open" || from.setAttribute(name, value);
+	children(from, to, waits);
+}
+
+// children gives from the children of to. They are found by id, or by place.
+function children(from, to, waits) {
+	const ids = new Set(Array.from(to.children, (n) => n.id));
+	if (waits && from.matches("[data-order] :is(ol, ul, tbody)") && inUse(from)) return inPlace(from, to, ids, waits);
+	const mine = new Map();
+	for (const n of [...from.children]) {
+		if (!n.id) continue;
+		if (ids.has(n.id)) mine.set(n.id, n);
+		else if (!kept(n)) n.remove(); // first, so that what stays need not move
+	}
+	let at = from.firstChild;
+	for (const n of [...to.childNodes]) {
+		while (at?.id && !ids.has(at.id)) at = at.nextSibling; // it is kept
+		const same = n.id ? mine.get(n.id) : at && !at.id && at;
+		if (same?.nodeName !== n.nodeName) {
+			from.insertBefore(document.importNode(n, true), at);
+			continue;
+		}
+		if (same !== at) bring(same, at);
+		morph(same, n, waits);
+		at = same.nextSibling;
+	}
+	while (at) {
+		const last = at;
+		at = at.nextSibling;
+		if (!kept(last)) last.remove();
+	}
+}
+
+// bring moves n before at; or others, as moving loses focus and selection.
+function bring(n, at) {
+	const list = n.parentNode, selected = getSelection();
+	if (!n.contains(active()) && (selected.isCollapsed || !selected.containsNode(n, true))) return list.insertBefore(n, at);
+	const after = n.nextSibling;
+	while (at !== n) {
+		const next = at.nextSibling;
+		list.insertBefore(at, after);
+		at = next;
+	}
+}
+
+// inPlace changes rows, and leaves their order.
+function inPlace(list, to, ids, waits) {
+	const rows = new Map(Array.from(list.children, (n) => [n.id, n]));
+	for (const n of to.children) {
+		if (rows.has(n.id)) morph(rows.get(n.id), n, waits);
+		else waits.count++;
+	}
+	if ([...rows.keys()].join() !== [...ids].join()) waits.order = true;
+}
+
+// ---- Focus
+
+// neighbours lists the ids of the rows after and before.
+function neighbours(el) {
+	const row = el.closest("li, tr"), ids = [];
+	for (const side of ["next", "previous"]) for (let n = row; (n = n?.[side + "ElementSibling"]); ) ids.push(n.id);
+	return [...ids, "main"];
+}
+
+function focusOn(el = find("#main")) {
+	(el.matches("a, button, summary, [tabindex]") ? el : find("a, button", el) ?? find("#main")).focus();
+}
+
+const atEnd = (el) => el.scrollHeight - el.scrollTop - el.clientHeight < 48;
+const toEnd = (el) => el.scrollTo(0, el.scrollHeight);
+
+// threads shows the ends of threads, also when there is less room for them.
+const threads = () => all("[data-thread]").forEach((el) => {
+	let ends = true;
+	toEnd(el);
+	el.onscroll = () => (ends = atEnd(el));
+	new ResizeObserver(() => ends && toEnd(el)).observe(el);
+});
+threads();
+find(".tabs [aria-current]")?.scrollIntoView({ block: "nearest" });
+

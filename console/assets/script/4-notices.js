@@ -1,0 +1,84 @@
+// ---- Toasts
+
+function toast(text, bad) {
+	const el = make("p", bad ? "toast bad" : "toast", text);
+	find("#toasts").append(el);
+	passing(el);
+}
+
+// passing removes a toast; an error stays.
+function passing(el) {
+	const close = make("button", "btn plain", "×"), gone = () => el.remove();
+	close.ariaLabel = "Dismiss";
+	close.onclick = gone;
+	el.append(" ", close);
+	if (!el.matches(".bad")) setTimeout(gone, 6e3);
+}
+all("#toasts > *").forEach(passing);
+const here = new URL(location);
+for (const name of ["done", "of"]) here.searchParams.delete(name);
+history.replaceState(null, "", here);
+
+// counts says what data-status shows, once in 10 seconds.
+const spoken = make("p", "hidden");
+spoken.role = "status";
+document.body.append(spoken);
+const totals = () => all("[data-status]").map((el) => el.textContent.trim() + " " + el.dataset.status).join(", ");
+let said = totals(), saying;
+function counts() {
+	if (totals() === said) return;
+	saying ||= setTimeout(() => {
+		saying = 0;
+		spoken.textContent = said = totals();
+	}, 1e4);
+}
+
+// ---- Dialogs
+
+function dialog(nodes) {
+	const el = make("dialog", "");
+	el.append(...nodes);
+	el.closedBy = "any";
+	el.ariaLabel = find("h1, h2", el).textContent;
+	el.onclose = () => el.remove();
+	document.body.append(el);
+	el.showModal();
+}
+
+async function dialogOf(url) {
+	try {
+		const answer = await ask(url, "main");
+		if (!answer.ok) throw answer;
+		dialog(find("#main", await read(answer)).childNodes);
+	} catch {
+		location = url;
+	}
+}
+
+async function copy(button) {
+	const what = find(button.dataset.copy), text = what.value ?? what.textContent;
+	try {
+		await navigator.clipboard.writeText(text);
+	} catch { // over plain HTTP
+		const field = button.parentNode.appendChild(make("textarea", "hidden", text));
+		field.select();
+		document.execCommand("copy");
+		field.remove();
+	}
+	toast("Copied.");
+}
+
+const shut = (but) => all("details[data-menu][open]").forEach((menu) => menu.contains(but) || (menu.open = false));
+
+when("click", (e) => {
+	shut(e.target);
+	if (e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return;
+	const on = (what) => e.target.closest(what);
+	if (on("[data-copy]")) return copy(on("[data-copy]"));
+	if (on("dialog [data-cancel]")) on("dialog").close();
+	else if (on("a[data-dialog]")) dialogOf(on("a").href);
+	else if (on("a[data-fill]")) fill(on("a").href).catch(() => (location = on("a").href));
+	else return;
+	e.preventDefault();
+});
+

@@ -1,0 +1,116 @@
+// ---- Forms
+
+addEventListener("pageshow", (e) => e.persisted && location.reload());
+
+when("submit", (e) => {
+	const form = e.target, sends = form.matches("[data-send]") && e.submitter?.name !== "preview";
+	if (form.method !== "post") return;
+	if (/^\/(me\/)?sign-out$/.test(new URL(form.action).pathname)) drafts(mine).forEach(drop);
+	if (sends || form.dataset.busy) e.preventDefault();
+	const button = e.submitter ?? find("button:not([name])", form);
+	if (sends && button && !form.dataset.busy) send(form, button);
+	form.dataset.busy = "yes";
+});
+
+// send sends a form with an idempotency key: tried again, it is still sent once.
+async function send(form, button) {
+	const state = find(".state", form) ?? form.appendChild(make("p", "state"));
+	const draft = mine + form.dataset.draft, text = form.elements.reply?.value, bubble = make("li", "bubble ours");
+	state.role = "status";
+	state.textContent = "Sending…";
+	button.focus();
+	if (text) {
+		bubble.append(make("p", "text", text), make("p", "under", "Sending…"));
+		all(".messages").pop()?.append(bubble);
+		toEnd(find("[data-thread]"));
+	}
+	const sent = post(form, "main", button);
+	for (const el of form.elements) el.inert = el !== button; // the key stands for what is in them
+	try {
+		const answer = await sent;
+		if (answer.redirected) {
+			drop(draft);
+			return (location = answer.url);
+		}
+		const fresh = find("#main", await read(answer));
+		if (answer.status > 501 && !find("[data-send]", fresh)) throw answer;
+		find("#main").replaceChildren(...fresh.childNodes);
+		if (find("#reply[data-keep]")) drop(draft); // it is in doubt
+		threads();
+		focusOn(find("#news, #summary") ?? undefined);
+	} catch {
+		bubble.remove();
+		state.textContent = "No answer came. If you try again, it is still sent only once.";
+		button.textContent = "Try again";
+		button.focus();
+		delete form.dataset.busy;
+	}
+}
+
+// A form with data-preview renews that part.
+let typing;
+when("input", ({ target }) => {
+	const form = target.closest("form[data-preview]");
+	saveDraft(target);
+	clearTimeout(typing);
+	if (form) typing = setTimeout(async () => {
+		const part = form.dataset.preview, what = "#" + part;
+		const answer = await (form.method === "get" ? ask(form.action + "?" + new URLSearchParams(new FormData(form)), part) : post(form, part, null, "preview")).catch(() => 0);
+		if (answer.ok) show(find(what), find(what, await read(answer)));
+		options(0);
+	}, 250);
+});
+
+when("change", ({ target }) => target.form?.matches("[data-auto]") && target.form.requestSubmit());
+
+// ---- Replies
+
+// Drafts are of a member and a conversation, and kept for 30 days.
+const mine = "draft " + page.member + " ", drafts = (of) => Object.keys(store).filter((key) => key.startsWith(of));
+const drop = (key) => delete store[key];
+function saveDraft({ id, form, value }) {
+	if (id !== "f-reply" || signedOut || !form.dataset.draft) return;
+	const key = mine + form.dataset.draft;
+	value ? (store[key] = JSON.stringify([value, now()])) : drop(key);
+}
+for (const key of drafts("draft ")) if (!(JSON.parse(store[key])[1] > now() - 2592e6)) drop(key);
+const reply = find("[data-draft] #f-reply");
+if (reply) {
+	reply.value ||= JSON.parse(store[mine + reply.form.dataset.draft] ?? '[""]')[0];
+	saveDraft(reply);
+}
+
+// What is seen counts as read.
+function markRead() {
+	const form = find("form[data-read]");
+	if (!form || form.dataset.busy || document.hidden || !atEnd(find("[data-thread]"))) return;
+	form.dataset.busy = "yes";
+	post(form, "foot").catch(() => delete form.dataset.busy);
+}
+markRead();
+when("visibilitychange", () => markRead(renew([])));
+addEventListener("scroll", markRead, true);
+
+// The saved replies are a combobox. options moves in its list.
+function options(step) {
+	const list = all("#saved li"), from = list.findIndex((el) => el.ariaSelected === "true");
+	if (!list.length) return;
+	const at = list.at((Math.max(from, 0) + step) % list.length);
+	find("#saved").role = "listbox";
+	for (const el of list) {
+		el.role = "option";
+		el.ariaSelected = el === at;
+	}
+	find("#f-snippets").setAttribute("aria-activedescendant", at.id);
+	at.scrollIntoView({ block: "nearest" });
+	return at;
+}
+
+// fill takes over the text of a saved reply.
+async function fill(href) {
+	const fresh = await read(await ask(href, "foot")), field = find("#f-reply");
+	shut();
+	field.focus();
+	document.execCommand("insertText", false, find("#f-reply", fresh).value);
+}
+

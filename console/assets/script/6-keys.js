@@ -1,0 +1,54 @@
+// ---- Keys
+
+// row returns a row near the one in use.
+function row(step) {
+	const rows = all("[data-row]").filter(visible);
+	const used = rows.find((r) => r.contains(active())) ?? rows.find((r) => r.matches("[aria-current]"));
+	return rows[used ? rows.indexOf(used) + step : 0];
+}
+
+let went = 0; // when g was pressed
+when("keydown", (e) => {
+	if (e.isComposing || e.defaultPrevented) return;
+	const field = e.target.matches("input:not([type=checkbox], [type=radio]), textarea, select");
+	if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
+		const form = e.target.closest("form[data-enter]");
+		return form?.requestSubmit(e.shiftKey ? find("[name=close]", form) : null);
+	}
+	if (e.target.id === "f-snippets" && /^(Arrow(Up|Down)|Enter)$/.test(e.key)) {
+		e.preventDefault();
+		const to = options({ ArrowUp: -1, ArrowDown: 1 }[e.key] ?? 0);
+		return e.key === "Enter" && to && find("a", to).click();
+	}
+	const saved = find("#snippets"), off = field || e.ctrlKey || e.metaKey || e.altKey || page.keys === "off" || find("dialog[open]");
+	if (e.key === "/" && saved && (e.target.id === "f-reply" ? !e.target.value : !off)) {
+		e.preventDefault();
+		saved.open = true;
+		find("#f-snippets").focus();
+		return options(0);
+	}
+	if (e.key === "Escape" && !find("dialog[open]")) {
+		const menu = e.target.closest("[data-menu]");
+		shut();
+		if (menu || field) focusOn(menu?.firstElementChild);
+	}
+	if (off) return;
+	const key = (now() - went < 1500 ? "g " : e.shiftKey && e.key > "@" ? "Shift+" : "") + e.key;
+	went = key === "g" ? now() : 0;
+	const way = { j: 1, k: -1, "]": 1, "[": -1 }[key], to = way && row(way);
+	if (to) {
+		focusOn(to);
+		if ("[]".includes(key)) active().click();
+	} else if (key === "?") dialog(find("#keys").content.cloneNode(true).childNodes);
+	else {
+		const el = all(`[data-shortcut="${CSS.escape(key)}"]`).find(visible);
+		if (!el) {
+			if (key !== "/") return;
+			page.keys = "off"; // what is typed meanwhile is meant for the field
+			return (location = "/contacts#f-find");
+		}
+		el.focus();
+		if (!el.matches("input")) el.click();
+	}
+	e.preventDefault();
+});
