@@ -6,6 +6,9 @@ import (
 	"parley/desk"
 )
 
+// FailedLooked is failedLooked.
+const FailedLooked = failedLooked
+
 // InGroups is inGroups.
 func InGroups(ctx context.Context, group int, step func(limit int) (int, error)) error {
 	return inGroups(ctx, group, step)

@@ -549,6 +549,53 @@ func (a *App) Attempts(ctx context.Context, p Principal, phase desk.Phase, curso
 	return found, a.cursors.seal(list, next[:]), nil
 }
 
+// How many attempts a page of failed ones looks at, and how many it reads at a time.
+const (
+	failedLooked = 600
+	failedStep   = 100
+)
+
+// FailedAttempts returns a page of the attempts whose message did not get to the person,
+// newest first, and the cursor of the next page, "" if there is none. Failures have no
+// index: a page looks at failedLooked attempts, so it may be short, or even empty, although
+// there is a next one.
+func (a *App) FailedAttempts(ctx context.Context, p Principal, cursor string, limit int) (list []*desk.Attempt, next string, err error) {
+	if err := p.Allow(desk.AttemptsRead); err != nil {
+		return nil, "", err
+	}
+	of, before := cursorList{p.Workspace(), "attempts", "failed"}, (*desk.ID)(nil)
+	if cursor != "" {
+		place, err := a.cursors.open(of, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		before = (*desk.ID)(place)
+	}
+	for looked := 0; looked < failedLooked && len(list) < limit; {
+		page, after, err := a.store.Attempts(ctx, p.Workspace(), "", before, failedStep)
+		if err != nil {
+			return nil, "", err
+		}
+		sent, err := a.MessagesSent(ctx, p, page)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, at := range page {
+			if len(list) == limit {
+				return list, a.cursors.seal(of, before[:]), nil
+			}
+			if before = &at.ID; at.Failed(sent[at.ID]) {
+				list = append(list, at)
+			}
+		}
+		if after == nil {
+			return list, "", nil
+		}
+		looked += len(page)
+	}
+	return list, a.cursors.seal(of, before[:]), nil
+}
+
 // MessagesSent returns the messages of up to a page of attempts, by the attempt's id. An
 // attempt has none if it is not done, if the provider's id of the message is not known, or
 // if the contact was deleted.

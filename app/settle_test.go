@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -684,6 +685,59 @@ func TestAttempts(t *testing.T) {
 	if _, err := w.Operator(t.Context(), desk.ID{9}); !desk.IsType(err, desk.NotFound) {
 		t.Errorf("of no workspace: %v", err)
 	}
+}
+
+// TestFailedAttempts: pages of what did not get to the person, each of which looks at a
+// bounded number of attempts.
+func TestFailedAttempts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	must(t, err)
+	for _, key := range []string{"a", "b", "c"} {
+		w.sent(key)
+	}
+	doubt := w.inDoubt("d", to("905321110003"))
+	bounced := w.attempts()[1] // c
+	must(t, w.store.InTx(t.Context(), w.ws, func(tx app.Tx) error {
+		m, err := tx.MessageBy(bounced.Plan.Channel, bounced.ExternalID)
+		must(t, err)
+		m.Reach(desk.Failed, &desk.Failure{Code: 131026, Title: "undeliverable"})
+		return tx.PutMessage(m)
+	}))
+	keys := func(limit int) (keys []string, pages int) {
+		t.Helper()
+		for cursor := ""; cursor != "" || pages == 0; pages++ {
+			list, next, err := w.FailedAttempts(t.Context(), p, cursor, limit)
+			must(t, err)
+			for _, at := range list {
+				keys = append(keys, at.Key)
+			}
+			if cursor = next; next != "" {
+				_, _, err = w.Attempts(t.Context(), p, "", next, 3)
+				refused(t, err, desk.InvalidRequest)
+			}
+		}
+		return keys, pages
+	}
+	if got, _ := keys(10); !slices.Equal(got, []string{"c"}) {
+		t.Errorf("failed: %q", got)
+	}
+	_, err = w.Release(t.Context(), w.operator(), doubt, false)
+	must(t, err)
+	for i := range app.FailedLooked {
+		w.sent(fmt.Sprint("new ", i))
+	}
+	if got, pages := keys(1); !slices.Equal(got, []string{"d", "c"}) || pages < 3 {
+		t.Errorf("failed: %q, in %d pages", got, pages)
+	}
+	if list, next, err := w.FailedAttempts(t.Context(), p, "", 10); err != nil || len(list) != 0 || next == "" {
+		t.Errorf("a page looks at more than %d: %+v, %v", app.FailedLooked, list, err)
+	}
+	caller := w.caller()
+	caller.Key.Permissions = slices.DeleteFunc(slices.Clone(desk.Permissions), func(p desk.Permission) bool { return p == desk.AttemptsRead })
+	_, _, err = w.FailedAttempts(t.Context(), caller, "", 1)
+	refused(t, err, desk.Forbidden)
 }
 
 // TestAttempts_pages: members see all attempts, page by page.

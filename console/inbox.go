@@ -203,10 +203,10 @@ func (c *call) conversationRows(page []app.InboxItem, view, query string, open d
 			ID: v.ID, Href: "/inbox/" + v.ID.String() + query, Name: nameOf(item.Contact), Preview: beginning(glimpse(v.Preview), rowText),
 			At: c.when(v.LastMessageAt), Holder: c.holderOf(v, view), Here: v.ID == open,
 		}
-		if talk.Unread > 0 {
-			r.Unread = upTo99(talk.Unread)
-		}
-		if v.Status == desk.StatusOpen {
+		if v.Status == desk.StatusOpen { // nobody waits in one that has ended, read or not
+			if talk.Unread > 0 {
+				r.Unread = upTo99(talk.Unread)
+			}
 			if talk.WaitingSince > 0 {
 				r.Waits, r.At = true, c.when(talk.WaitingSince)
 				r.At.Text = "waiting " + span(now-talk.WaitingSince)

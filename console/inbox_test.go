@@ -48,7 +48,10 @@ func TestInbox(t *testing.T) {
 	message, assignee = seen(nora.get(path).body)
 	nora.post(path+"/status", "status", "closed", "seen_message", message, "seen_assignee", assignee, "next", "").sends("/inbox?of=" + c.ID.String() + "&done=closed")
 	nora.get("/inbox?of="+c.ID.String()+"&done=closed").want(200, "Closed. <a href=\"/inbox/"+c.ID.String())
-	nora.get("/inbox?view=closed").want(200, "Or Tuesday?")
+	nora.get("/inbox?view=closed").want(200, "Or Tuesday?").lacks(`class="count"`, "row unread") // although nobody has read it
+	if v := w.asStored(c); v.Talk.Unread == 0 {
+		t.Error("nothing is unread in the closed one")
+	}
 	nora.get(path).want(200, "Open again", "Archive").lacks(`data-shortcut="e"`)
 	mei.post(path+"/assign", "to", w.mei.ID.String(), "seen_message", message, "seen_assignee", assignee, "seen_status", "open").
 		want(409, "Nothing was done: it is closed now")

@@ -42,9 +42,41 @@ type keyRow struct {
 	Revoked        moment
 	Holds          []desk.Permission
 	Boxes          []permissionBox
+	Presets        []presetLink
 	Expiry         []choice
 	ExpiryNow      string
 	BadPermissions string
+}
+
+// A keyPreset is a set of permissions that a new key often needs.
+type keyPreset struct {
+	name, label string
+	permissions []desk.Permission
+}
+
+// keyPresets are offered in the form of a new key.
+var keyPresets = []keyPreset{
+	{"crm", "A CRM that writes contacts", []desk.Permission{desk.ContactsRead, desk.ContactsWrite, desk.AttributesRead, desk.MembersRead}},
+	{"templates", "Sends templates", []desk.Permission{desk.MessagesSend, desk.TemplatesRead, desk.ChannelsRead, desk.AttemptsRead}},
+	{"reads", "Reads all", readPermissions()},
+}
+
+// readPermissions are the permissions that only read.
+func readPermissions() (list []desk.Permission) {
+	for _, p := range desk.Permissions {
+		if strings.HasSuffix(string(p), ":read") {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// A presetLink ticks the permissions of a preset: the link's page has them ticked, and
+// the script ticks them in place.
+type presetLink struct {
+	Href, Label string
+	Ticks       string // the permissions
+	Here        bool
 }
 
 // A permissionBox is one permission in the form of a key.
@@ -129,8 +161,23 @@ func (c *call) keyEdit() (edit app.KeyEdit, err error) {
 	return edit, err
 }
 
+// newKeyView is the form of a new key. No permission is ticked but those of the preset
+// that the URL names.
 func (c *call) newKeyView() view {
-	return view{Title: "New key", Data: keyRow{Boxes: c.boxes(desk.Permissions), Expiry: expiryChoices(), ExpiryNow: "never"}}
+	var ticked []desk.Permission
+	var links []presetLink
+	for _, p := range keyPresets {
+		words := make([]string, len(p.permissions))
+		for i, permission := range p.permissions {
+			words[i] = string(permission)
+		}
+		here := p.name == c.query("preset")
+		if here {
+			ticked = p.permissions
+		}
+		links = append(links, presetLink{"/settings/keys/new?preset=" + p.name, p.label, strings.Join(words, " "), here})
+	}
+	return view{Title: "New key", Data: keyRow{Boxes: c.boxes(ticked), Presets: links, Expiry: expiryChoices(), ExpiryNow: "never"}}
 }
 
 func (s *Server) newKey(c *call) error { return c.show("key-new", c.newKeyView()) }

@@ -78,12 +78,25 @@ func (s *Server) sends(c *call) error {
 		phase, query = desk.InDoubt, "?doubt=yes"
 		page.Empty = nothing{"Nothing is in doubt", "A send whose answer was lost will be here until it is known whether it arrived.", "/sends", "See all sends"}
 	}
-	page.Tabs = []tab{{Label: "All", Href: "/sends", Here: !doubt}, {Label: "In doubt", Href: "/sends?doubt=yes", Here: doubt}}
+	failed := c.query("failed") != "" && !doubt
+	attempts := func(after string) ([]*desk.Attempt, string, error) {
+		return s.app.Attempts(c.r.Context(), c.p, phase, after, pageRows)
+	}
+	if failed {
+		query = "?failed=yes"
+		page.Empty = nothing{"Nothing failed", "A message that could not be sent, or did not arrive, will be here for 30 days, with the reason.", "/sends", "See all sends"}
+		attempts = func(after string) ([]*desk.Attempt, string, error) {
+			return s.app.FailedAttempts(c.r.Context(), c.p, after, pageRows)
+		}
+	}
+	page.Tabs = []tab{
+		{Label: "All", Href: "/sends", Here: !doubt && !failed}, {Label: "In doubt", Href: "/sends?doubt=yes", Here: doubt}, {Label: "Failed", Href: "/sends?failed=yes", Here: failed},
+	}
 	after := c.query("after")
-	list, next, err := s.app.Attempts(c.r.Context(), c.p, phase, after, pageRows)
-	if desk.IsType(err, desk.InvalidRequest) { // a place in the other list
+	list, next, err := attempts(after)
+	if desk.IsType(err, desk.InvalidRequest) { // a place in another list
 		after = ""
-		list, next, err = s.app.Attempts(c.r.Context(), c.p, phase, "", pageRows)
+		list, next, err = attempts("")
 	}
 	if err != nil {
 		return err
@@ -96,6 +109,9 @@ func (s *Server) sends(c *call) error {
 	}
 	if next != "" {
 		page.Next = "/sends" + with(query, "after", next)
+		if failed && len(list) == 0 {
+			page.Empty = nothing{"Nothing failed among these", "The sends before them were not looked at yet.", page.Next, "Look at older ones"}
+		}
 	}
 	return c.show("sends", view{Title: "Sends", Data: page})
 }

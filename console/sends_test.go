@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,18 @@ func TestSends_outcome(t *testing.T) {
 	}
 	outcome(lost, "In doubt")
 	mei.get("/sends").lacks(sent)
+	// The list of what failed has nothing else.
+	rows := func(g got, want ...*desk.Attempt) {
+		t.Helper()
+		for _, at := range []*desk.Attempt{read, failed, lost} {
+			if has := strings.Contains(g.body, `id="s-`+at.ID.String()+`"`); has != slices.Contains(want, at) {
+				t.Errorf("the list has %s: %t", at.Key, has)
+			}
+		}
+	}
+	rows(mei.get("/sends?failed=yes").want(200, "Message undeliverable.", `href="/sends?failed=yes" aria-current="page"`), failed)
+	rows(mei.get("/sends?doubt=yes&failed=yes").want(200), lost)
+	mei.get("/sends?failed=yes&after=nonsense").want(200, "Message undeliverable.")
 	if _, err := w.app.Release(context.Background(), w.operator(), lost.ID, true); err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +106,7 @@ func TestSends_outcome(t *testing.T) {
 	w.reports(failed.ID, desk.Delivered, nil)
 	outcome(failed, `<span class="pill good">Delivered</span>`).lacks(fix, "undeliverable")
 	mei.get("/sends").lacks("undeliverable")
+	rows(mei.get("/sends?failed=yes").want(200, "Nothing failed"))
 }
 
 func TestSends(t *testing.T) {

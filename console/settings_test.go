@@ -3,6 +3,7 @@ package console
 import (
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,12 +161,41 @@ func TestSettings_members(t *testing.T) {
 	v.get("/inbox").sends("/sign-in?next=%2Finbox")
 }
 
+// TestSettings_presets: a new key begins with no permission; a preset ticks what is often
+// needed, without a script too.
+func TestSettings_presets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.as(w.nora)
+	v.get("/settings/keys/new").want(200, "Sends templates").lacks("checked")
+	for preset, want := range map[string][]desk.Permission{
+		"crm":       {desk.ContactsRead, desk.ContactsWrite, desk.AttributesRead, desk.MembersRead},
+		"templates": {desk.MessagesSend, desk.TemplatesRead, desk.ChannelsRead, desk.AttemptsRead},
+		"reads":     {desk.ContactsRead, desk.AttributesRead, desk.ConversationsRead, desk.TemplatesRead, desk.ChannelsRead, desk.MembersRead, desk.EventsRead, desk.WebhooksRead, desk.AttemptsRead},
+		"nonsense":  nil,
+	} {
+		g := v.get("/settings/keys/new?preset=" + preset).want(200)
+		var ticked []desk.Permission
+		for _, found := range regexp.MustCompile(`value="([a-z:]+)" checked`).FindAllStringSubmatch(g.body, -1) {
+			ticked = append(ticked, desk.Permission(found[1]))
+		}
+		if slices.Sort(ticked); !slices.Equal(ticked, slices.Sorted(slices.Values(want))) {
+			t.Errorf("the preset %s ticks %q, want %q", preset, ticked, want)
+		}
+		if want != nil && !strings.Contains(g.body, `data-ticks="`+string(want[0])) {
+			t.Errorf("the preset %s has no boxes for the script", preset)
+		}
+	}
+	// What was sent wins over the preset.
+	v.post("/settings/keys/new?preset=reads", "name", "", "permissions", "contacts:write", "expires", "never").want(422, `value="contacts:write" checked`).lacks(`value="contacts:read" checked`)
+}
+
 func TestSettings_keys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	v := w.signedIn(w.nora)
 	v.get("/settings/keys").want(200, "No key is in use").golden("settings/keys-none")
-	v.get("/settings/keys/new").want(200).golden("settings/key-new")
+	v.get("/settings/keys/new").want(200).lacks("checked").golden("settings/key-new")
 	v.post("/settings/keys/new", "name", "CRM", "expires", "never").want(422, "Tick at least one permission", `value="CRM"`).lacks("checked")
 	v.post("/settings/keys/new", "name", "", "permissions", "contacts:read", "expires", "never").want(422, "Give 1 to 255 characters")
 	v.post("/settings/keys/new", "name", "CRM", "permissions", "workspace:administer", "expires", "never").want(422)

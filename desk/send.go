@@ -188,6 +188,19 @@ func (a *Attempt) Address() string {
 // attempt is done, and never if the contact was deleted meanwhile.
 func (a *Attempt) Stored() bool { return a.Phase == Done && !a.Erased }
 
+// Failed tells whether the attempt's message did not get to the person: it was certainly
+// not sent, or the provider reported that it could not be delivered. m is the message, nil
+// if it is not known.
+func (a *Attempt) Failed(m *Message) bool {
+	switch a.Phase {
+	case Refused, Released:
+		return true
+	case Done:
+		return m != nil && m.Delivery == Failed
+	}
+	return false
+}
+
 // InConversation is the conversation of the attempt's message: of a reply from the first,
 // of a template once it is stored, and zero if the contact was deleted.
 func (a *Attempt) InConversation() ID {

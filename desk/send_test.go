@@ -95,6 +95,24 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// TestAttempt_Failed: the message did not get to the person, for certain.
+func TestAttempt_Failed(t *testing.T) {
+	t.Parallel()
+	bounced, queued := &desk.Message{Delivery: desk.Failed}, &desk.Message{Delivery: desk.Queued}
+	for _, c := range []struct {
+		phase desk.Phase
+		m     *desk.Message
+		want  bool
+	}{
+		{desk.Refused, nil, true}, {desk.Released, nil, true}, {desk.Dispatching, nil, false}, {desk.InDoubt, nil, false},
+		{desk.Done, nil, false}, {desk.Done, queued, false}, {desk.Done, bounced, true},
+	} {
+		if got := (&desk.Attempt{Phase: c.phase}).Failed(c.m); got != c.want {
+			t.Errorf("%s with %+v: %v", c.phase, c.m, got)
+		}
+	}
+}
+
 func TestAttempt_Expired(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -322,6 +322,7 @@ func (st *stage) shots(t *testing.T) []shot {
 
 		{"sends", admin, at("/sends")},
 		{"sends-doubt", admin, at("/sends?doubt=yes")},
+		{"sends-failed", admin, at("/sends?failed=yes")},
 		{"attempt", admin, through("/sends", "[data-row]")},
 		{"attempt-doubt", admin, through("/sends?doubt=yes", "[data-row]")},
 		{"overview", admin, at("/overview")},
@@ -341,6 +342,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"member-remove-dialog", admin, acting(aMember, pushing("[data-dialog]", "dialog[open]"))},
 		{"keys", admin, at("/settings/keys")},
 		{"key-new", admin, at("/settings/keys/new")},
+		{"key-new-preset", admin, at("/settings/keys/new?preset=crm")},
 		{"key-new-wrong", admin, wrong(at("/settings/keys/new"), "#f-name", "")},
 		{"key-made", admin, acting(at("/settings/keys/new"), with("#f-name", "Web shop", "[value='contacts:read']", "yes"), sending(mainButton))},
 		{"key", admin, aKey},
