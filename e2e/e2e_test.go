@@ -55,6 +55,7 @@
 //	media_test.go        files: hostile ones in a browser, large ones, memory
 //	mediakill_test.go    files that a process fetches and deletes while it is killed
 //	memory_test.go       requests that use much memory, and how long others wait
+//	attack_test.go       a neighbour of a workspace that attacks the server
 //	bodies_test.go       bodies that are announced and not sent, or that stop
 //	neighbours_test.go   batches and single requests together, revocations, slow clients
 //	start_test.go        from start to ready

@@ -1,0 +1,371 @@
+package e2e_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	attackStrength = flag.Float64("attack-strength", 0.02, "how strong the attacks of TestAttacks are: 1 is what once stopped a server; from 1 on it also judges what a neighbour waits")
+	attackFor      = flag.Duration("attack-for", time.Second, "how long TestAttacks measures a neighbour beside each attack, at least")
+)
+
+// What a neighbour of an attacker may wait for each of its calls.
+const (
+	neighbourP99     = 250 * time.Millisecond
+	neighbourSlowest = 2 * time.Second
+)
+
+// An attack is load that one workspace, or nobody at all, puts on a server. begin begins it
+// and returns; a neighbour is measured from before begin until stop is called.
+type attack struct {
+	name    string
+	serve   []string // flags of the server
+	handles int      // how many file handles the server may have; 0: what the system allows
+	begin   func(a *attacked) (stop func())
+	beside  func(a *attacked) // what else must hold while the attack runs; nil: nothing
+}
+
+// attacks are what TestAttacks runs, one after the other. Counts are those of strength 1.
+var attacks = []attack{
+	{name: "slow_forms", begin: func(a *attacked) func() {
+		return a.trickle(a.of(400), a.formOf("POST /inbox/01900000-0000-7000-8000-000000000000/reply", ""))
+	}},
+	{name: "slow_files_in_forms", begin: func(a *attacked) func() {
+		return a.trickle(a.of(400), a.formOf("POST /inbox/01900000-0000-7000-8000-000000000000/reply", a.mallory.id))
+	}},
+	{name: "slow_uploads", begin: func(a *attacked) func() {
+		return a.trickle(a.of(400), "POST /v1/media?name=a.png HTTP/1.1\r\nHost: parley\r\nAuthorization: Bearer "+a.key+"\r\nContent-Type: image/png\r\nContent-Length: 1000000\r\n\r\n")
+	}},
+	{name: "unread_lists", begin: func(a *attacked) func() {
+		a.longAttributes()
+		return a.unread(a.of(1000), "GET /v1/attributes HTTP/1.1\r\nHost: parley\r\nAuthorization: Bearer "+a.key+"\r\n\r\n")
+	}},
+	{name: "unread_answers_to_assistants", begin: func(a *attacked) func() {
+		a.longAttributes()
+		const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_attributes","arguments":{}}}`
+		return a.unread(a.of(400), fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: parley\r\nAccept: application/json, text/event-stream\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", a.key, len(call), call))
+	}},
+	{name: "streams_of_events", begin: func(a *attacked) func() {
+		const ofKey = 16
+		var stops []func()
+		for range a.of(1024) / ofKey {
+			key := a.must("key", "create", "--workspace", a.workspace, "--name", "stream", "--permissions", "all")["key"].(string)
+			stops = append(stops, a.read(ofKey, "GET /v1/events?cursor=latest HTTP/1.1\r\nHost: parley\r\nAccept: text/event-stream\r\nAuthorization: Bearer "+key+"\r\n\r\n"))
+		}
+		return func() {
+			for _, stop := range stops {
+				stop()
+			}
+		}
+	}, beside: func(a *attacked) {
+		answer := a.stream(a.t, a.neighbour.key, "?cursor=latest")
+		_ = answer.Body.Close()
+	}},
+}
+
+// TestAttacks: beside each attack, a neighbour in another workspace is answered, and the
+// server takes no more memory than it may. At strength 1 and above, the neighbour's waits
+// are judged, too.
+func TestAttacks(t *testing.T) {
+	for _, attack := range attacks {
+		t.Run(attack.name, func(t *testing.T) {
+			eachStore(t, func(t *testing.T, dir string, flags []string) { newAttacked(t, dir, flags, attack).run(attack) })
+		})
+	}
+}
+
+// An attacked is a server with two workspaces: that of the attacker, which it embeds, and
+// that of a neighbour.
+type attacked struct {
+	*team
+	*server
+	mallory   signedIn // of the attacker's workspace
+	neighbour *team
+	members   []signedIn // of the neighbour's workspace, each with a password
+	list      string     // the path of a list of 31 KB of the neighbour
+	batch     string     // a body of 22 KB of the neighbour
+}
+
+// A signedIn is a member with a session.
+type signedIn struct {
+	*visitor
+	name, id string
+}
+
+// signsIn adds a member, who signs in by a link.
+func (m *team) signsIn(name string) signedIn {
+	m.t.Helper()
+	id := m.member(name, "admin")
+	return signedIn{m.visitor(name, 0), name, id}
+}
+
+// cookie is the header with the member's session.
+func (s signedIn) cookie(t testing.TB) string {
+	t.Helper()
+	u, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pairs []string
+	for _, c := range s.http.Jar.Cookies(u) {
+		pairs = append(pairs, c.Name+"="+c.Value)
+	}
+	return strings.Join(pairs, "; ")
+}
+
+// The calls of a neighbour.
+const (
+	signInEvery    = 200 * time.Millisecond
+	triesOfMember  = 4  // so that the throttle of sign-ins has no part in it
+	triesOfAddress = 15 // the same
+	leastCalls     = 3
+)
+
+func newAttacked(t *testing.T, dir string, flags []string, attack attack) *attacked {
+	t.Helper()
+	workspace := func(name string) *team {
+		m := &team{t: t, dir: dir, flags: flags}
+		m.workspace = m.must("workspace", "create", "--name", name)["workspace_id"].(string)
+		m.key = m.must("key", "create", "--workspace", m.workspace, "--name", "test", "--permissions", "all")["key"].(string)
+		return m
+	}
+	a := &attacked{team: workspace("Attacker"), neighbour: workspace("Neighbour")}
+	a.server = serveHandles(t, attack.handles, append(append([]string{"--data", dir}, flags...), attack.serve...)...)
+	a.nodes, a.neighbour.nodes = []*server{a.server}, []*server{a.server}
+	a.mallory = a.signsIn("Mallory")
+	for n := range 1 + int(*attackFor/signInEvery)/triesOfMember {
+		m := a.neighbour.signsIn(fmt.Sprintf("Neighbour%d", n))
+		m.mustPost(t, 303, "/me/password", url.Values{"member": {m.id}, "password": {rightPassword}})
+		a.members = append(a.members, m)
+	}
+	c := a.client(t, a.neighbour.key, 4)
+	var rows []string
+	for n := range 20 {
+		rows = append(rows, fmt.Sprintf(`{"external_id":"n%d","name":"Neighbour %[1]d","note":"%s"}`, n, strings.Repeat("n", 1000)))
+	}
+	a.batch = upserts(rows)
+	c.mustBatch(t, rows)
+	size := len(c.must(t, 200, "GET", "/contacts?limit=20", "")) / 20
+	a.list = fmt.Sprintf("/contacts?limit=%d", 31_000/size)
+	c.mustBatch(t, []string{`{"external_id":"m0","note":"` + strings.Repeat("n", 1000) + `"}`, `{"external_id":"written"}`})
+	return a
+}
+
+// serveHandles is serve for a server with a number of file handles; 0: as many as this process
+// may have.
+func serveHandles(t testing.TB, handles int, args ...string) *server {
+	t.Helper()
+	if handles == 0 {
+		return serveWith(t, nil, args...)
+	}
+	limited := append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, handles), binary, "serve", "--listen", "127.0.0.1:0"}, args...)
+	s := &server{process: launchProgram(t, "sh", nil, limited...)}
+	s.url = s.address(t)
+	waitFor(t, "/healthz", func() bool { return s.status(t, "/healthz") == http.StatusOK })
+	return s
+}
+
+// of is a count at the strength that was asked for, at least 1.
+func (a *attacked) of(count int) int { return max(1, int(float64(count)**attackStrength)) }
+
+// run measures the neighbour while the attack runs.
+func (a *attacked) run(attack attack) {
+	t := a.t
+	c := a.client(t, a.neighbour.key, 4)
+	id := contactOf(t, c.must(t, 200, "POST", "/contacts", `{"external_id":"written"}`)).ID
+	calls := []struct {
+		name  string
+		every time.Duration
+		call  func(n int) error
+		took  []time.Duration
+	}{
+		{name: "write", call: func(n int) error {
+			_, err := c.expect("PATCH", "/contacts/"+id, fmt.Sprintf(`{"name":"%d"}`, n), 200)
+			return err
+		}},
+		{name: "batch", call: func(int) error {
+			_, err := c.expect("POST", "/contacts/batch", a.batch, 200)
+			return err
+		}},
+		{name: "list", call: func(int) error {
+			_, err := c.expect("GET", a.list, "", 200)
+			return err
+		}},
+		{name: "sign-in", every: signInEvery, call: a.signIn},
+	}
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range calls {
+		one := &calls[i]
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				begun := time.Now()
+				if err := one.call(n); err != nil {
+					t.Errorf("%s %d, after %v: %v", one.name, n, time.Since(begun), err)
+				}
+				took := time.Since(begun)
+				one.took = append(one.took, took)
+				if len(one.took) >= leastCalls {
+					select {
+					case <-over:
+						return
+					default:
+					}
+				}
+				select {
+				case <-over:
+				case <-time.After(max(20*time.Millisecond, one.every-took)):
+				}
+			}
+		})
+	}
+	before := a.peak(t)
+	begun := time.Now()
+	stop := attack.begin(a)
+	at := time.Now()
+	if attack.beside != nil {
+		attack.beside(a)
+	}
+	<-time.After(*attackFor - time.Since(at))
+	stop()
+	close(over)
+	wg.Wait()
+	peak := a.peak(t)
+	t.Logf("strength %v for %v (begun in %v): %d MB at most, %d before", *attackStrength, time.Since(begun).Round(time.Millisecond), at.Sub(begun).Round(time.Millisecond), peak>>20, before>>20)
+	if peak > attackMemory {
+		t.Errorf("%d MB of memory, want at most %d", peak>>20, attackMemory>>20)
+	}
+	for _, one := range calls {
+		p99, slowest := percentile(one.took, 99), percentile(one.took, 100)
+		t.Logf("a neighbour's %-7s %4d times: p50 %v, p99 %v, max %v", one.name, len(one.took), percentile(one.took, 50).Round(time.Microsecond), p99.Round(time.Microsecond), slowest.Round(time.Microsecond))
+		if *attackStrength >= 1 && (p99 > neighbourP99 || slowest > neighbourSlowest) { // beside other tests, times say nothing
+			t.Errorf("a neighbour's %s: p99 %v, want at most %v; max %v, want at most %v", one.name, p99, neighbourP99, slowest, neighbourSlowest)
+		}
+	}
+}
+
+// signIn signs in as one of the neighbour's members, from one of many addresses. The throttle
+// of sign-ins lets it.
+func (a *attacked) signIn(n int) error {
+	m := a.members[n/triesOfMember%len(a.members)]
+	from := &net.TCPAddr{IP: net.IPv4(127, 1, byte(n/triesOfAddress/250), byte(1+n/triesOfAddress%250))}
+	transport := &http.Transport{DialContext: (&net.Dialer{LocalAddr: from}).DialContext}
+	defer transport.CloseIdleConnections()
+	v := *m.visitor
+	v.http = &http.Client{Transport: transport, CheckRedirect: m.http.CheckRedirect, Timeout: patience}
+	r, err := v.send("/sign-in", url.Values{"email": {emailOf(m.name)}, "password": {rightPassword}})
+	if err == nil && r.status != http.StatusSeeOther {
+		err = fmt.Errorf("POST /sign-in answers %d: %.500s", r.status, r.body)
+	}
+	return err
+}
+
+// longAttributes makes attributes whose list has 4.2 MB.
+func (a *attacked) longAttributes() {
+	c := a.client(a.t, a.key, 1)
+	var options []string
+	for n := range 500 {
+		options = append(options, fmt.Sprintf(`"%03d%s"`, n, strings.Repeat("\U0001F600", 252)))
+	}
+	for n := range 8 {
+		c.must(a.t, 201, "POST", "/attributes", fmt.Sprintf(`{"key":"s%d","type":"select","options":[%s]}`, n, strings.Join(options, ",")))
+	}
+}
+
+// formOf is a request of the attacker's member with the begin of a form: with its fields and the
+// begin of a file, or, for member "", with the begin of a field.
+func (a *attacked) formOf(request, member string) string {
+	body := "--x\r\nContent-Disposition: form-data; name=\"reply\"\r\n\r\n"
+	if member != "" {
+		body = "--x\r\nContent-Disposition: form-data; name=\"member\"\r\n\r\n" + member + "\r\n--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n"
+	}
+	return request + " HTTP/1.1\r\nHost: parley\r\nSec-Fetch-Site: same-origin\r\nCookie: " + a.mallory.cookie(a.t) + "\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000000\r\n\r\n" + body
+}
+
+// trickle makes requests on n connections, and then sends a byte of their bodies every 9 s.
+func (a *attacked) trickle(n int, request string) (stop func()) {
+	return a.connections(n, 4096, request, func(ctx context.Context, c net.Conn) {
+		tick := time.NewTicker(9 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if _, err := io.WriteString(c, "x"); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// unreadFor is how long a connection that is not read stays, before it is opened anew.
+const unreadFor = 5 * time.Second
+
+// unread makes requests on n connections, and does not read their answers.
+func (a *attacked) unread(n int, request string) (stop func()) {
+	return a.connections(n, 4096, request, func(ctx context.Context, _ net.Conn) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(unreadFor):
+		}
+	})
+}
+
+// read makes requests on n connections, and reads their answers to the end.
+func (a *attacked) read(n int, request string) (stop func()) {
+	return a.connections(n, 64<<10, request, func(_ context.Context, c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+}
+
+// connections keeps n connections busy until stop is called: each makes a request, is used, and
+// opened anew when that ends. It returns once each has made its first request.
+func (a *attacked) connections(n, buffer int, request string, use func(context.Context, net.Conn)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var all, first sync.WaitGroup
+	one := func() net.Conn {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(a.url, "http://"))
+		if err != nil {
+			return nil
+		}
+		context.AfterFunc(ctx, func() { _ = c.Close() })
+		if err := c.(*net.TCPConn).SetReadBuffer(buffer); err != nil {
+			a.t.Error(err)
+		}
+		_, _ = io.WriteString(c, request) // a server that hangs up is a server that defends itself
+		return c
+	}
+	first.Add(n)
+	for range n {
+		all.Go(func() {
+			c := one()
+			first.Done()
+			for ctx.Err() == nil {
+				if c != nil {
+					use(ctx, c)
+					_ = c.Close()
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(100 * time.Millisecond):
+				}
+				c = one()
+			}
+		})
+	}
+	first.Wait()
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
