@@ -26,6 +26,7 @@ func checkHandle(s *desk.Settings, c *desk.Channel) error {
 type NewChannel struct {
 	Kind       desk.ChannelKind
 	ExternalID string
+	Name       string       // "": none
 	Account    desk.Account // all but Sealed
 	Secrets    Secrets      // an empty VerifyToken is replaced by a new one
 }
@@ -47,6 +48,9 @@ func (a *App) AddChannel(ctx context.Context, p Principal, n NewChannel) (at Acc
 	}
 	if n.Account.BaseURL != "" && p.Member != nil && !a.OwnAddresses() {
 		return at, nil, desk.InvalidAt("/graph_url", "only whoever runs this server can set another address")
+	}
+	if c.Name, err = channelName(n.Name); err != nil {
+		return at, nil, err
 	}
 	provider := a.providers[n.Kind]
 	if err := provider.CheckAccount(c, &at.Secrets); err != nil {
@@ -87,6 +91,15 @@ func (a *App) AddChannel(ctx context.Context, p Principal, n NewChannel) (at Acc
 		}
 	}
 	return at, problems, nil
+}
+
+// channelName reads the name of a channel.
+func channelName(text string) (string, error) {
+	name, err := desk.ParseChannelName(text)
+	if err != nil {
+		return "", desk.InvalidAt("/name", "%v", err)
+	}
+	return name, nil
 }
 
 // connectedElsewhere tells whether a channel's number is also in another workspace.
@@ -138,6 +151,7 @@ func blocking(problems []Problem) (texts []string) {
 // means the guess.
 type ChannelEdit struct {
 	Enabled   *bool
+	Name      *string // "": none
 	PerSecond *int    // 0: the provider's default
 	Secrets   Secrets // the non-empty ones replace the old ones
 	Bindings  map[desk.BindingPlace]desk.Binding
@@ -164,6 +178,12 @@ func (a *App) EditChannel(ctx context.Context, p Principal, id desk.ID, edit Cha
 			return c, err
 		}
 	}
+	name := ""
+	if edit.Name != nil {
+		if name, err = channelName(*edit.Name); err != nil {
+			return c, err
+		}
+	}
 	c = *channel
 	at, err := a.editAccount(p.Workspace(), &c, edit)
 	if err != nil {
@@ -178,6 +198,9 @@ func (a *App) EditChannel(ctx context.Context, p Principal, id desk.ID, edit Cha
 		c = *s.Channel(id)
 		if edit.Enabled != nil {
 			c.Enabled = *edit.Enabled
+		}
+		if edit.Name != nil {
+			c.Name = name
 		}
 		if _, err := a.editAccount(s.ID, &c, edit); err != nil {
 			return desk.Change{}, err

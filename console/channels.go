@@ -53,6 +53,7 @@ func (s *Server) channels(c *call) error {
 type channelPage struct {
 	channelRow
 	WhatsApp         bool
+	External         string // its external id, of a sandbox
 	Number, Business string // their ids at WhatsApp
 	Enabled          bool
 	Callback         string // the URL
@@ -62,6 +63,7 @@ type channelPage struct {
 	Checked          bool
 	Problems         []problemRow
 	Templates        string
+	NameField        *field
 	PerSecond        *field
 	Secrets          []*field
 }
@@ -86,7 +88,9 @@ func (c *call) channelView(v *desk.Channel) (view, error) {
 		return view{}, err
 	}
 	d.Fetched, d.Called, d.Asked, d.Reporting = c.when(health.Synced), c.when(health.Callback), c.when(health.Asked), sentence(health.Reporting)
-	if d.WhatsApp {
+	d.NameField = c.channelNameField(v.Name)
+	if d.External = v.ExternalID; d.WhatsApp {
+		d.External = ""
 		d.Number, d.Business = v.ExternalID, v.Account.BusinessID
 		d.Callback = c.base() + app.CallbackPath(v.Kind, v.ID.String())
 		limit := ""
@@ -97,6 +101,11 @@ func (c *call) channelView(v *desk.Channel) (view, error) {
 		d.Secrets = c.secretFields("It is set. Leave this empty to keep it.", "It is set. The one before stays valid for messages that are under way.", "It is set. WhatsApp asks for it when you enter the callback URL.")
 	}
 	return view{Title: d.Name, Data: &d}, nil
+}
+
+// channelNameField is the field of a channel's name.
+func (c *call) channelNameField(name string) *field {
+	return c.form.Field("channel_name", "Name", "What your team calls it, to tell it from other channels. Optional.", name)
 }
 
 // secretFields are the fields of a WhatsApp channel's secrets, which are never filled in.
@@ -157,18 +166,33 @@ func (s *Server) editChannel(c *call) error {
 		return err
 	}
 	var edit app.ChannelEdit
-	n, err := c.perSecond()
-	if err == nil {
-		edit.PerSecond = &n
-		edit.Secrets, err = c.secrets()
+	if name := c.form.text("channel_name"); c.form.has("channel_name") {
+		edit.Name = &name
+	}
+	if v.Kind == desk.WhatsAppChannel || c.form.has("per_second") {
+		var n int
+		if n, err = c.perSecond(); err == nil {
+			edit.PerSecond = &n
+			edit.Secrets, err = c.secrets()
+		}
 	}
 	if err == nil {
 		_, err = s.app.EditChannel(c.r.Context(), c.p, v.ID, edit)
 	}
 	if err != nil {
-		return c.channelRefused(v, err)
+		return c.channelRefused(v, channelFormError(err))
 	}
 	return c.see("/settings/channels/"+v.ID.String(), "saved")
+}
+
+// channelFormError is an error of a form with a channel's name. The form calls the name
+// channel_name, because a sandbox's page has a customer's name too.
+func channelFormError(err error) *desk.Error {
+	e := *desk.AsError(err)
+	if e.At == "/name" {
+		e.At = "/channel_name"
+	}
+	return &e
 }
 
 func (c *call) channelRefused(v *desk.Channel, err error) error {
@@ -241,6 +265,7 @@ func (c *call) newChannelView() view {
 		Fields: []*field{
 			f.Field("phone_number_id", "Phone number ID", "In WhatsApp Manager, under the number. It is not the number itself.", "").Need(),
 			f.Field("waba_id", "WhatsApp Business Account ID", "The account that the number belongs to.", "").Need(),
+			c.channelNameField(""),
 		},
 		Secrets: c.secretFields("Of a system user with the permissions whatsapp_business_messaging and whatsapp_business_management; one that never expires.",
 			"Of the Meta app, under App settings, Basic. It proves that callbacks come from WhatsApp.", "Optional. parley makes one if this is empty."),
@@ -273,7 +298,7 @@ type madeChannel struct {
 }
 
 func (s *Server) addChannel(c *call) error {
-	n := app.NewChannel{Kind: desk.WhatsAppChannel, ExternalID: c.form.text("phone_number_id"), Account: desk.Account{
+	n := app.NewChannel{Kind: desk.WhatsAppChannel, ExternalID: c.form.text("phone_number_id"), Name: c.form.text("channel_name"), Account: desk.Account{
 		BusinessID: c.form.text("waba_id"), BaseURL: c.form.text("graph_url"), Version: c.form.text("graph_version"),
 	}}
 	var err error
@@ -286,7 +311,7 @@ func (s *Server) addChannel(c *call) error {
 		at, problems, err = s.app.AddChannel(c.r.Context(), c.p, n)
 	}
 	if err != nil {
-		e := *desk.AsError(err)
+		e := *channelFormError(err)
 		if e.At == "/external_id" {
 			e.At, e.Message = "/phone_number_id", "this workspace has this number already"
 		}
@@ -302,17 +327,20 @@ func (s *Server) addChannel(c *call) error {
 }
 
 func (c *call) newSandboxView() view {
-	return view{Title: "New sandbox", Data: c.form.Field("external_id", "Name", "Optional, and unique in the workspace.", "")}
+	return view{Title: "New sandbox", Data: []*field{
+		c.channelNameField(""),
+		c.form.Field("external_id", "External ID", "Optional, and unique in the workspace: by it your programs know the channel.", ""),
+	}}
 }
 
 func (s *Server) newSandbox(c *call) error { return c.show("sandbox-new", c.newSandboxView()) }
 
 func (s *Server) addSandbox(c *call) error {
-	at, _, err := s.app.AddChannel(c.r.Context(), c.p, app.NewChannel{Kind: desk.SandboxChannel, ExternalID: c.form.text("external_id")})
+	at, _, err := s.app.AddChannel(c.r.Context(), c.p, app.NewChannel{Kind: desk.SandboxChannel, ExternalID: c.form.text("external_id"), Name: c.form.text("channel_name")})
 	if err != nil {
-		e := *desk.AsError(err)
+		e := *channelFormError(err)
 		if e.At == "/external_id" {
-			e.Message = "another channel of this workspace has this name, or it is no name"
+			e.Message = "another channel of this workspace has this external id, or it is not a valid one"
 		}
 		c.form.refuse(&e)
 		return c.again("sandbox-new", c.newSandboxView(), &e)

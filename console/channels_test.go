@@ -115,7 +115,7 @@ func TestChannels_sandbox(t *testing.T) {
 	w := newWorld(t)
 	v := w.signedIn(w.nora)
 	v.get("/settings/channels/new-sandbox").want(200)
-	v.post("/settings/channels/new-sandbox", "external_id", "shop").want(422, "Another channel of this workspace has this name")
+	v.post("/settings/channels/new-sandbox", "external_id", "shop").want(422, "Another channel of this workspace has this external id")
 	g := v.post("/settings/channels/new-sandbox", "external_id", "trial")
 	path := strings.TrimSuffix(g.header.Get("Location"), "?done=added")
 	v.get(path).want(200, "Sandbox trial", "Write as a new customer").lacks("Access token", "Callback").golden("channels/sandbox")
@@ -124,6 +124,18 @@ func TestChannels_sandbox(t *testing.T) {
 	g = v.post(path+"/customer", "from", "+34 612 34 56 78", "name", "Ivo", "text", "Hello")
 	v.get(g.header.Get("Location")).want(200, "Ivo", "Hello")
 	v.post(path, "per_second", "5").want(422, "A sandbox channel has no token")
+
+	// Its name is how people tell it from others.
+	v.post(path, "channel_name", strings.Repeat("x", 101)).want(422, "at most 100 characters", `href="#f-channel_name"`)
+	v.post(path, "channel_name", " Shop in İzmir ").sends(path + "?done=saved")
+	v.get(path).want(200, "<h1><bdi>Shop in İzmir</bdi></h1>", "trial")
+	v.get("/settings/channels").want(200, "Shop in İzmir").lacks("Sandbox trial")
+	v.get("/inbox?view=open").want(200, "Shop in İzmir")
+	v.post(path, "channel_name", "").sends(path + "?done=saved")
+	v.get(path).want(200, "Sandbox trial")
+	v.post("/settings/channels/new-sandbox", "external_id", "named", "channel_name", strings.Repeat("x", 101)).want(422, "at most 100 characters")
+	named := v.post("/settings/channels/new-sandbox", "external_id", "named", "channel_name", "Café")
+	v.get(strings.TrimSuffix(named.header.Get("Location"), "?done=added")).want(200, "<h1><bdi>Café</bdi></h1>")
 	nobody := "/settings/channels/" + w.newID().String()
 	for _, p := range []string{nobody, "/settings/channels/x"} {
 		v.get(p).want(404)

@@ -290,8 +290,12 @@ func (l *listing) views(c *call, here string, channel desk.ID, f desk.Conversati
 	}
 }
 
-// channelName is what a channel is called; exact tells it from others of its kind.
+// channelName is what a channel is called: by its name, if it has one, else by its kind.
+// exact adds the provider's id to a kind, which tells the channel from others of its kind.
 func channelName(v *desk.Channel, exact bool) string {
+	if v.Name != "" {
+		return v.Name
+	}
 	name := "WhatsApp"
 	if v.Kind == desk.SandboxChannel {
 		name = "Sandbox"

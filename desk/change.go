@@ -212,6 +212,7 @@ func (c *Channel) changes(old *Channel) []string {
 	f.add("bindings", !maps.Equal(c.Bindings, old.Bindings))
 	f.add("enabled", c.Enabled != old.Enabled)
 	f.add("external_id", c.ExternalID != old.ExternalID)
+	f.add("name", c.Name != old.Name)
 	f.add("secrets", !bytes.Equal(a.Sealed, b.Sealed))
 	return f
 }

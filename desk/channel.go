@@ -26,12 +26,22 @@ type Channel struct {
 	ID         ID
 	Kind       ChannelKind
 	ExternalID string // the provider's id of it
+	Name       string // how people tell it from others; "": it has none, see ParseChannelName
 	Enabled    bool
 	CreatedAt  Time
 	Library    int64                    // version of its templates: grows whenever they change
 	Bindings   map[BindingPlace]Binding // what the workspace configured; never changed in place
 	Account    Account
 	Status     AccountStatus
+}
+
+// MaxChannelName is how many characters a channel's name may have (contract §1).
+const MaxChannelName = 100
+
+// ParseChannelName trims the name by which people tell two channels apart. "" is no
+// name. A name need not be unique, and the API's record of a channel does not show it.
+func ParseChannelName(s string) (string, error) {
+	return parseText(s, "a channel's name", 0, MaxChannelName)
 }
 
 // An Account is the provider's data of a channel. It is zero for a sandbox channel.

@@ -59,6 +59,7 @@ type channelRecord struct {
 	Status            channelStatus   `json:"status"`
 	Blocked           *string         `json:"blocked"`  // why the provider lets it send nothing
 	Bindings          []bindingRecord `json:"bindings"` // those that were configured
+	Name              *string         `json:"name"`     // null: it has none
 }
 
 // A channelStatus says whether messages can be sent on a channel, as far as is known; when
@@ -106,7 +107,7 @@ func recordOfChannel(c *desk.Channel) channelRecord {
 	now := desk.TimeOf(time.Now())
 	return channelRecord{
 		c.ID.String(), string(c.Kind), c.ExternalID, c.Enabled, c.SupportsTemplates(), c.CreatedAt.String(),
-		statusOf(c, now), unlessEmpty(c.Status.BlockedAt(now)), bindings,
+		statusOf(c, now), unlessEmpty(c.Status.BlockedAt(now)), bindings, unlessEmpty(c.Name),
 	}
 }
 
@@ -139,7 +140,13 @@ func (s *session) unknownChannel(err error, id string) error {
 
 type channelAddSandboxCmd struct {
 	Workspace  string `help:"The workspace's id." required:"" placeholder:"ID"`
-	ExternalID string `help:"The channel's name, unique in the workspace; by default parley chooses one." name:"external-id" placeholder:"X"`
+	ExternalID string `help:"The channel's external id, unique in the workspace; by default parley chooses one." name:"external-id" placeholder:"X"`
+	nameFlag   `embed:""`
+}
+
+// A nameFlag names a new channel.
+type nameFlag struct {
+	Name string `help:"What people call the channel, to tell it from others; at most 100 characters." placeholder:"NAME"`
 }
 
 // Help says what a sandbox does, and shows examples.
@@ -162,7 +169,7 @@ func (*channelAddSandboxCmd) Help() string {
 // Run adds the channel.
 func (c *channelAddSandboxCmd) Run(ctx context.Context, s *session) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
-		added, _, err := a.AddChannel(ctx, p, app.NewChannel{Kind: desk.SandboxChannel, ExternalID: c.ExternalID})
+		added, _, err := a.AddChannel(ctx, p, app.NewChannel{Kind: desk.SandboxChannel, ExternalID: c.ExternalID, Name: c.Name})
 		if err != nil {
 			return err
 		}
@@ -220,6 +227,7 @@ type channelAddWhatsAppCmd struct {
 	PhoneNumberID string `help:"The id of the number in WhatsApp Manager, not the number itself." name:"phone-number-id" required:"" placeholder:"P"`
 	WabaID        string `help:"The id of the WhatsApp Business Account that the number belongs to." name:"waba-id" required:"" placeholder:"B"`
 	secretFlags   `embed:""`
+	nameFlag      `embed:""`
 	GraphURL      string `help:"Another address of the Graph API, such as a simulator's. Default: https://graph.facebook.com." name:"graph-url" placeholder:"URL"`
 	GraphVersion  string `help:"The version of the Graph API. Default: v26.0." name:"graph-version" placeholder:"V"`
 	PerSecond     int    `help:"How many messages a second the number may send: 80, or 1000 once Meta has raised it. Default: 80." name:"per-second" placeholder:"N"`
@@ -251,7 +259,7 @@ func (c *channelAddWhatsAppCmd) Run(ctx context.Context, s *session) error {
 	}
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
 		added, problems, err := a.AddChannel(ctx, p, app.NewChannel{
-			Kind: desk.WhatsAppChannel, ExternalID: c.PhoneNumberID, Secrets: secrets,
+			Kind: desk.WhatsAppChannel, ExternalID: c.PhoneNumberID, Name: c.Name, Secrets: secrets,
 			Account: desk.Account{BusinessID: c.WabaID, BaseURL: c.GraphURL, Version: c.GraphVersion, PerSecond: c.PerSecond},
 		})
 		if e := desk.AsError(err); err != nil && e.At == "/external_id" {
@@ -299,16 +307,17 @@ func (c *channelListCmd) Run(ctx context.Context, s *session) error {
 		for _, channel := range p.Settings.Channels() {
 			records = append(records, recordOfChannel(channel))
 		}
-		return answerList(s, records, []string{"CHANNEL", "KIND", "EXTERNAL ID", "STATE", "CREATED", "BINDINGS"}, func(r channelRecord) []string {
-			return []string{r.ChannelID, r.Kind, r.ExternalID, r.state(), r.CreatedAt, r.bindings()}
+		return answerList(s, records, []string{"CHANNEL", "KIND", "EXTERNAL ID", "NAME", "STATE", "CREATED", "BINDINGS"}, func(r channelRecord) []string {
+			return []string{r.ChannelID, r.Kind, r.ExternalID, orDash(r.Name), r.state(), r.CreatedAt, r.bindings()}
 		})
 	})
 }
 
 type channelEditCmd struct {
-	Channel     string `arg:"" help:"The channel's id."`
-	Enabled     *bool  `help:"Whether messages are sent on it: --enabled=true or --enabled=false."`
-	PerSecond   *int   `help:"How many messages a second a WhatsApp number may send; 0 for the default, 80." name:"per-second" placeholder:"N"`
+	Channel     string  `arg:"" help:"The channel's id."`
+	Enabled     *bool   `help:"Whether messages are sent on it: --enabled=true or --enabled=false."`
+	Name        *string `help:"What people call the channel, to tell it from others; at most 100 characters, '' for no name." placeholder:"NAME"`
+	PerSecond   *int    `help:"How many messages a second a WhatsApp number may send; 0 for the default, 80." name:"per-second" placeholder:"N"`
 	secretFlags `embed:""`
 	Bind        []binding `help:"What fills a variable: ${bindings}, or guess to guess it from the variable's name. ADDRESS is the variable's name; in a title, header. and its name. May be repeated." placeholder:"TEMPLATE/LANGUAGE/ADDRESS=BINDING" sep:"none"`
 }
@@ -319,6 +328,7 @@ func (*channelEditCmd) Help() string {
 		"messages still come in.", "A WhatsApp channel's secrets are replaced by those in the environment variables that you name. "+
 		"Callbacks signed with the previous app secret are still accepted.", examples(
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --enabled=false`,
+		`parley channel edit 01980000-0000-7000-8000-000000000004 --name "Shop in Izmir"`,
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --token-env WHATSAPP_TOKEN`,
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --bind order_update/en_US/1=customer_first_name --bind order_update/en_US/header.1=free`,
 		`parley channel edit 01980000-0000-7000-8000-000000000004 --bind order_update/en_US/1=guess`,
@@ -327,8 +337,8 @@ func (*channelEditCmd) Help() string {
 
 // Validate refuses an edit of nothing.
 func (c *channelEditCmd) Validate() error {
-	if c.Enabled == nil && c.PerSecond == nil && c.secretFlags == (secretFlags{}) && c.Bind == nil {
-		return errors.New("nothing to change: give --enabled, --bind, --per-second or a secret's environment variable")
+	if c.Enabled == nil && c.Name == nil && c.PerSecond == nil && c.secretFlags == (secretFlags{}) && c.Bind == nil {
+		return errors.New("nothing to change: give --enabled, --name, --bind, --per-second or a secret's environment variable")
 	}
 	return nil
 }
@@ -340,7 +350,7 @@ func (c *channelEditCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
-		edit := app.ChannelEdit{Enabled: c.Enabled, PerSecond: c.PerSecond, Secrets: secrets, Bindings: map[desk.BindingPlace]desk.Binding{}}
+		edit := app.ChannelEdit{Enabled: c.Enabled, Name: c.Name, PerSecond: c.PerSecond, Secrets: secrets, Bindings: map[desk.BindingPlace]desk.Binding{}}
 		for _, b := range c.Bind {
 			edit.Bindings[b.place] = b.what
 		}

@@ -13,7 +13,7 @@ import (
 
 func readChannel(row pgx.Row) (v desk.Channel, err error) {
 	var bindings [][4]string
-	err = row.Scan(into(&v.ID), (*string)(&v.Kind), &v.ExternalID, &v.Enabled, (*int64)(&v.CreatedAt), &v.Library, document{&bindings}, document{&v.Account}, document{&v.Status})
+	err = row.Scan(into(&v.ID), (*string)(&v.Kind), &v.ExternalID, &v.Enabled, (*int64)(&v.CreatedAt), &v.Library, document{&bindings}, document{&v.Account}, document{&v.Status}, &v.Name)
 	for _, b := range bindings {
 		if v.Bindings == nil {
 			v.Bindings = map[desk.BindingPlace]desk.Binding{}
@@ -36,11 +36,11 @@ func putChannel(p *pipe, ws desk.ID, v *desk.Channel) {
 	if v.Status != (desk.AccountStatus{}) {
 		status = &v.Status
 	}
-	p.put(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account, status)
-		VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
+	p.put(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account, status, name)
+		VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9, $10) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
 		external_id = excluded.external_id, enabled = excluded.enabled, created_at = excluded.created_at, bindings = excluded.bindings,
-		account = excluded.account, status = excluded.status`,
-		uuid(ws), uuid(v.ID), string(v.Kind), v.ExternalID, v.Enabled, int64(v.CreatedAt), asJSON(bindings), asJSON(account), asJSON(status))
+		account = excluded.account, status = excluded.status, name = excluded.name`,
+		uuid(ws), uuid(v.ID), string(v.Kind), v.ExternalID, v.Enabled, int64(v.CreatedAt), asJSON(bindings), asJSON(account), asJSON(status), v.Name)
 	enter(p, stored.Channel, v.ID.String(), ws)
 }
 

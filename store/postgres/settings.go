@@ -127,7 +127,7 @@ func (s *Store) loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 		v, err := readChannel(row)
 		channels = append(channels, v)
 		return err
-	}, `SELECT id, kind, external_id, enabled, created_at, library, bindings, account, status FROM channels WHERE workspace_id = $1`, uuid(ws))
+	}, `SELECT id, kind, external_id, enabled, created_at, library, bindings, account, status, name FROM channels WHERE workspace_id = $1`, uuid(ws))
 	var webhooks []desk.Webhook
 	p.each(func(row pgx.Row) error {
 		w, err := readWebhook(row)

@@ -22,6 +22,7 @@ func readChannel(s *stmt) (v desk.Channel) {
 	}
 	s.readJSON(&v.Account)
 	s.readJSON(&v.Status)
+	v.Name = s.readText()
 	return v
 }
 
@@ -38,11 +39,11 @@ func putChannel(c conn, ws desk.ID, v *desk.Channel) error {
 	if v.Status != (desk.AccountStatus{}) {
 		status = &v.Status
 	}
-	err := c.stmt(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account, status)
-		VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
+	err := c.stmt(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account, status, name)
+		VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?) ON CONFLICT (workspace_id, id) DO UPDATE SET kind = excluded.kind,
 		external_id = excluded.external_id, enabled = excluded.enabled, created_at = excluded.created_at, bindings = excluded.bindings,
-		account = excluded.account, status = excluded.status`).
-		id(ws).id(v.ID).text(string(v.Kind)).text(v.ExternalID).int(flag(v.Enabled)).time(v.CreatedAt).json(bindings).json(account).json(status).run()
+		account = excluded.account, status = excluded.status, name = excluded.name`).
+		id(ws).id(v.ID).text(string(v.Kind)).text(v.ExternalID).int(flag(v.Enabled)).time(v.CreatedAt).json(bindings).json(account).json(status).text(v.Name).run()
 	if err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func readSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 	if err := row.done(); err != nil {
 		return nil, failed("keys", err)
 	}
-	channels, err := all("channels", c.stmt(`SELECT id, kind, external_id, enabled, created_at, library, bindings, account, status FROM channels
+	channels, err := all("channels", c.stmt(`SELECT id, kind, external_id, enabled, created_at, library, bindings, account, status, name FROM channels
 		WHERE workspace_id = ?`).id(ws), readChannel)
 	if err != nil {
 		return nil, err

@@ -270,6 +270,7 @@ func channelSettings(t *testing.T, s app.Store) {
 	settings := edit(t, s, ws, desk.Change{Channel: want})
 	equal(t, "channel", settings.Channel(want.ID), want)
 	version := settings.Version
+	want.Name = "Laden in Köln"
 	want.Enabled, want.Bindings = false, map[desk.BindingPlace]desk.Binding{
 		{Template: "a'b", Language: "en_US", Address: "header.1"}: "customer_first_name",
 		{Template: "a'b", Language: "de", Address: "\"x\""}:       "free",
