@@ -243,7 +243,23 @@ func (b *browser) do(r *http.Request) got {
 	}
 	rec := httptest.NewRecorder()
 	b.w.handler.ServeHTTP(rec, r)
+	for _, id := range idsTwice(rec.Body.String()) { // of every page that any test opens
+		b.w.t.Errorf("%s %s: the id %q is there twice", r.Method, r.URL, id)
+	}
 	return got{b.w.t, rec.Code, rec.Header(), rec.Body.String()}
+}
+
+var anID = regexp.MustCompile(`<[^>]*?\sid="([^"]*)"`)
+
+// idsTwice lists the ids that more than one element of a page has.
+func idsTwice(page string) (twice []string) {
+	seen := map[string]int{}
+	for _, found := range anID.FindAllStringSubmatch(page, -1) {
+		if seen[found[1]]++; seen[found[1]] == 2 {
+			twice = append(twice, found[1])
+		}
+	}
+	return twice
 }
 
 // want checks the status and that the page has each of the texts.

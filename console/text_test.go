@@ -51,3 +51,10 @@ func TestGlimpse(t *testing.T) {
 		}
 	}
 }
+
+func TestIDsTwice(t *testing.T) {
+	t.Parallel()
+	if twice := idsTwice(`<p id="a"></p><div class="x" id="a"><template id="b"></template><li data-id="b" id="c">`); len(twice) != 1 || twice[0] != "a" {
+		t.Errorf("%q", twice)
+	}
+}

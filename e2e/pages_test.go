@@ -132,7 +132,7 @@ func (f *fakeConsole) page(w http.ResponseWriter, r *http.Request) {
 <a href="/remove" data-dialog id="remove">Remove</a> <input id="find" data-shortcut="/"> <a id="here" href="#here" data-shortcut="g c">Here</a>
 <form method="post" action="/page" data-send data-preview="preview" id="send"><input type="hidden" name="key" value="k1"><textarea name="text" id="text"></textarea><button id="button">Send</button></form>
 <div id="preview"></div>
-</main><div id="toasts" role="status"></div><template id="keys"><h2>Keys</h2></template></body></html>`, f.parts["list"], f.parts["thread"], f.parts["other"])
+</main><div id="toasts" role="status"></div><template id="shortcuts"><h2>Keys</h2></template></body></html>`, f.parts["list"], f.parts["thread"], f.parts["other"])
 }
 
 func (f *fakeConsole) stream(w http.ResponseWriter, r *http.Request) {

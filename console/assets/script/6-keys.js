@@ -39,7 +39,7 @@ when("keydown", (e) => {
 	if (to) {
 		focusOn(to);
 		if ("[]".includes(key)) active().click();
-	} else if (key === "?") dialog(find("#keys").content.cloneNode(true).childNodes);
+	} else if (key === "?") dialog(find("#shortcuts").content.cloneNode(true).childNodes);
 	else {
 		const el = all(`[data-shortcut="${CSS.escape(key)}"]`).find(visible);
 		if (!el) {
