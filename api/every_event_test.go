@@ -205,7 +205,9 @@ func TestEveryEvent(t *testing.T) {
 	after("restore it", call(200, "DELETE /v1/attributes/plan?restore=true", ""), "attribute.updated by key=key/test of plan [archived]")
 
 	// The reply policy.
-	after("set a policy", call(200, "PUT /v1/policy", `{"assign":{"mode":"round_robin","members":["ada@example.com"]},"auto_reply":{"away":"Away"}}`), "policy.updated by key=key/test of acme [assign auto_reply]")
+	after("set a policy", call(200, "PUT /v1/policy", `{"assign":{"mode":"round_robin","members":["ada@example.com"]},"auto_reply":{"away":"Away"}}`), "policy.updated by key=key/test of acme [assign auto_reply owner_away]")
+	after("give what an absent owner would get to others", call(200, "PUT /v1/policy", `{"assign":{"mode":"round_robin","members":["ada@example.com"]},"auto_reply":{"away":"Away"},"owner_away":"pool"}`), "policy.updated by key=key/test of acme [owner_away]")
+	after("or not", call(200, "PUT /v1/policy", `{"assign":{"mode":"round_robin","members":["ada@example.com"]},"auto_reply":{"away":"Away"},"owner_away":null}`), "policy.updated by key=key/test of acme [owner_away]")
 	after("the same again", call(200, "PUT /v1/policy", `{"assign":{"mode":"round_robin","members":["ADA@example.com"],"max_open":null},"auto_reply":{"away":"Away","every_hours":12},"hours":null}`))
 	after("a channel's own", call(200, "PUT /v1/channels/"+s.channel.String()+"/policy", `{"hours":{"time_zone":"UTC"},"auto_reply":{"away":"Away"}}`),
 		"policy.updated by key=key/test of channel [assign channel_id hours]")

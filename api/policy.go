@@ -16,6 +16,7 @@ func appendPolicy(b []byte, p *desk.Policy) []byte {
 	}
 	b = appendID(append(b, `{"channel_id":`...), p.Channel)
 	b = appendAssign(append(b, `,"assign":`...), p.Assign)
+	b = appendText(append(b, `,"owner_away":`...), string(p.OwnerAway))
 	b = appendHours(append(b, `,"hours":`...), p.Hours)
 	b = append(b, `,"auto_reply":`...)
 	if r := p.AutoReply; r == nil {
@@ -83,12 +84,14 @@ func readPolicy(in *desk.PolicyInput) func(*decoder) error {
 			switch name {
 			case "assign":
 				return optional(d, &in.Assign, d.assign)
+			case "owner_away":
+				return optional(d, &in.OwnerAway, d.text)
 			case "hours":
 				return optional(d, &in.Hours, d.hours)
 			case "auto_reply":
 				return optional(d, &in.AutoReply, d.autoReply)
 			}
-			return d.unknown(name, "assign", "hours", "auto_reply")
+			return d.unknown(name, "assign", "owner_away", "hours", "auto_reply")
 		})
 	}
 }

@@ -8,7 +8,7 @@ import (
 func TestPolicy(t *testing.T) {
 	s := newDesk(t)
 	ada, alan, channel := s.members[0].ID.String(), s.members[2].ID.String(), s.channel.String()
-	const none = `{"data":{"channel_id":null,"assign":null,"hours":null,"auto_reply":null,"updated_at":null}}`
+	const none = `{"data":{"channel_id":null,"assign":null,"owner_away":null,"hours":null,"auto_reply":null,"updated_at":null}}`
 	const hours = `"hours":{"time_zone":"Europe/Istanbul","week":{"mon":[["09:00","12:30"],["13:30","18:00"]],"sat":[]},"exceptions":[{"date":"2026-12-31","open":[]}]}`
 	const replies = `"auto_reply":{"away":"We are back at nine.","queued":null,"every_hours":12,"when_held":false}`
 	own := "/v1/channels/" + channel + "/policy"
@@ -21,9 +21,10 @@ func TestPolicy(t *testing.T) {
 		{"GET " + own, "", 200, none},
 		{"GET /v1/channels/" + channel + "/hours", "", 200, `{"data":{"open":true,"until":null}}`},
 		{"PUT /v1/policy", `{}`, 200, none},
+		{"PUT /v1/policy", `{"owner_away":"keep"}`, 200, none},
 		{"DELETE " + own, "", 204, ""},
 		{"PUT /v1/policy", `{"assign":{"mode":"least_open","members":["ADA@example.com","` + alan + `"],"max_open":20},` + hours + `,"auto_reply":{"away":"We are back at nine."}}`, 200,
-			`{"data":{"channel_id":null,"assign":{"mode":"least_open","members":["` + ada + `","` + alan + `"],"max_open":20},` + hours + `,` + replies + `,"updated_at":"2`},
+			`{"data":{"channel_id":null,"assign":{"mode":"least_open","members":["` + ada + `","` + alan + `"],"max_open":20},"owner_away":"keep",` + hours + `,` + replies + `,"updated_at":"2`},
 		{"GET /v1/policy", "", 200, replies},
 		{"GET " + own, "", 200, `{"data":{"channel_id":null,"assign":{"mode":"least_open"`},
 		{"GET /v1/channels/" + channel + "/hours?at=2026-11-23T06:00:00Z", "", 200, `{"data":{"open":true,"until":"2026-11-23T09:30:00.000Z"}}`},
@@ -32,7 +33,7 @@ func TestPolicy(t *testing.T) {
 		{"GET /v1/channels/x/hours?at=yesterday", "", 400, "at: "},
 		{"GET /v1/channels/x/hours", "", 404, "not_found"},
 		{"GET /v1/channels/" + channel + "/hours?to=x", "", 400, "unknown"},
-		{"PUT " + own, `{"hours":{"time_zone":"UTC","week":null,"exceptions":null}}`, 200, `{"data":{"channel_id":"` + channel + `","assign":null,"hours":{"time_zone":"UTC","week":{},"exceptions":[]},"auto_reply":null,"updated_at":"`},
+		{"PUT " + own, `{"hours":{"time_zone":"UTC","week":null,"exceptions":null}}`, 200, `{"data":{"channel_id":"` + channel + `","assign":null,"owner_away":"keep","hours":{"time_zone":"UTC","week":{},"exceptions":[]},"auto_reply":null,"updated_at":"`},
 		{"GET /v1/channels/" + channel + "/hours", "", 200, `{"data":{"open":false,"until":null}}`},
 		{"GET " + own, "", 200, `{"data":{"channel_id":"` + channel + `","assign":null,`},
 		{"GET /v1/policy", "", 200, replies},
@@ -49,6 +50,11 @@ func TestPolicy(t *testing.T) {
 		{"PUT /v1/policy", `{"hours":{"time_zone":"UTC","week":{"mon":null}}}`, 400, "/hours/week/mon"},
 		{"PUT /v1/policy", `{"hours":{"time_zone":"UTC","week":{"monday":[]}}}`, 400, "monday"},
 		{"PUT /v1/policy", `{"hours":{"time_zone":"UTC","exceptions":[{"date":"2026-12-31"}]}}`, 400, "/hours/exceptions/0/open"},
+		{"PUT /v1/policy", `{"owner_away":"nobody"}`, 400, "/owner_away"},
+		{"PUT /v1/policy", `{"owner_away":true}`, 400, "/owner_away"},
+		{"PUT " + own, `{"owner_away":"pool"}`, 200, `{"data":{"channel_id":"` + channel + `","assign":null,"owner_away":"pool","hours":null,"auto_reply":null,"updated_at":"`},
+		{"GET " + own, "", 200, `"owner_away":"pool"`},
+		{"PUT " + own, `{"owner_away":null}`, 200, `"owner_away":"keep"`},
 		{"PUT /v1/policy", `{"auto_reply":{"away":""}}`, 400, "/auto_reply/away"},
 		{"PUT /v1/policy", `{"auto_reply":{"every_hours":0}}`, 400, "/auto_reply/every_hours"},
 		{"PUT /v1/policy", `{"auto_reply":{"awa":""}}`, 400, "did you mean away"},

@@ -16,12 +16,14 @@ func bySystem() desk.Actor { return desk.Actor{Kind: desk.BySystem} }
 // answerByPolicy assigns the conversation of a new inbound message by the reply policy that
 // is in force, and returns the policy and what else it does. The conversation is not stored
 // yet.
-func (a *App) answerByPolicy(tx Tx, c *desk.Conversation, m *desk.Message) (*desk.Policy, desk.Decision, error) {
+func (a *App) answerByPolicy(tx Tx, c *desk.Conversation, contact *desk.Contact, m *desk.Message) (*desk.Policy, desk.Decision, error) {
 	p := tx.Settings().Policy(c.ChannelID)
 	if p == nil {
 		return nil, desk.Decision{}, nil
 	}
-	arrival := desk.Arrival{Reaction: m.Kind == desk.KindReaction, Held: !c.AssignedMember.IsZero(), Open: p.Hours.Open(tx.Now())}
+	arrival := desk.Arrival{
+		Reaction: m.Kind == desk.KindReaction, Held: !c.AssignedMember.IsZero(), Absent: c.Absent(contact), Open: p.Hours.Open(tx.Now()),
+	}
 	chosen, err := false, error(nil)
 	if arrival.Free() {
 		chosen, err = a.assignByRule(tx, p, c)

@@ -91,6 +91,11 @@ func TestAnswer(t *testing.T) {
 	t.Parallel()
 	const away, queued = "We are back at nine.", "One moment."
 	both := says(away, queued)
+	pooled := func(in *desk.PolicyInput) { pool := "pool"; in.OwnerAway = &pool }
+	owned := func(w *world) { // by somebody who is away
+		w.put(phoned(number), ownedBy("grace@example.com"))
+		w.away(true, w.grace)
+	}
 	for _, c := range []struct {
 		name     string
 		policy   []func(*desk.PolicyInput)
@@ -117,6 +122,22 @@ func TestAnswer(t *testing.T) {
 		{"an owned contact", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, func(w *world) {
 			w.put(phoned(number), ownedBy("grace@example.com"))
 		}, app.InboundMessage{}, "Grace Hopper", desk.ViaOwner, nil},
+		{"an owned contact, the owner away", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, owned, app.InboundMessage{}, "Grace Hopper", desk.ViaOwner, []string{queued}},
+		{"an owned contact, the owner away, closed", []func(*desk.PolicyInput){both, closed}, owned, app.InboundMessage{}, "Grace Hopper", desk.ViaOwner, []string{away}},
+		{"an open one of an owner who is away", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, pooled}, func(w *world) {
+			w.put(phoned(number), ownedBy("grace@example.com"))
+			w.opens(number)
+			w.away(true, w.grace)
+		}, app.InboundMessage{}, "Grace Hopper", desk.ViaOwner, []string{queued}},
+		{"an open one that a member took who is away", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, pooled}, func(w *world) {
+			w.put(phoned(number), ownedBy("grace@example.com"))
+			w.held(w.opens(number).ID, w.grace)
+			w.away(true, w.grace)
+		}, app.InboundMessage{}, "Grace Hopper", desk.ViaMember, nil},
+		{"pool, the owner is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, pooled}, func(w *world) { w.put(phoned(number), ownedBy("grace@example.com")) }, app.InboundMessage{}, "Grace Hopper", desk.ViaOwner, nil},
+		{"pool, somebody is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, pooled}, owned, app.InboundMessage{}, "Ada Lovelace", desk.ViaRule, nil},
+		{"pool, nobody is there", []func(*desk.PolicyInput){assigns(desk.AssignNone, 0), both, pooled}, owned, app.InboundMessage{}, "", "", []string{queued}},
+		{"pool, closed", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, closed, pooled}, owned, app.InboundMessage{}, "", "", []string{away}},
 		{"held", []func(*desk.PolicyInput){both, closed}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, app.InboundMessage{}, "Grace Hopper", desk.ViaMember, nil},
 		{"held, and away is said", []func(*desk.PolicyInput){both, closed, whenHeld}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, app.InboundMessage{}, "Grace Hopper", desk.ViaMember, []string{away}},
 		{"held in hours", []func(*desk.PolicyInput){both, whenHeld}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, app.InboundMessage{}, "Grace Hopper", desk.ViaMember, nil},

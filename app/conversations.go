@@ -334,6 +334,9 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 	var newest desk.MessagePlace
 	if before == nil {
 		opened := desk.NewConversation(a.newID(), channel, contact, now)
+		if !tx.Settings().Policy(channel).Receives(contact.Owner) {
+			opened.Unassign()
+		}
 		c = &opened
 	} else {
 		opened := *before
@@ -367,7 +370,7 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 		}
 		return c, tx.Append(messageEvents(c, before, m, by, now)...)
 	}
-	policy, decision, err := a.answerByPolicy(tx, c, m)
+	policy, decision, err := a.answerByPolicy(tx, c, contact, m)
 	if err != nil {
 		return nil, err
 	}

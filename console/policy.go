@@ -39,7 +39,7 @@ type policyPage struct {
 // A policyAssign is the part that assigns conversations.
 type policyAssign struct {
 	Now, Seen, Button string
-	Mode, Max         *field
+	Mode, Max, Away   *field
 	Members           []policyMember
 	Error             string
 }
@@ -110,6 +110,11 @@ var assignModes = []choice{
 	{Value: string(desk.AssignLeastOpen), Label: "Whichever ticked member has the fewest open"},
 }
 
+var ownerChoices = []choice{
+	{Value: string(desk.OwnerKeeps), Label: "The owner, who finds it on coming back"},
+	{Value: string(desk.OwnerPool), Label: "Whoever gets those without an owner"},
+}
+
 // policyOf is the channel of the path, zero for the workspace.
 func (c *call) policyOf() (desk.ID, error) {
 	if c.r.PathValue("id") == "" {
@@ -162,9 +167,9 @@ func (c *call) policyView(channel desk.ID) (*policyPage, view, error) {
 	if err != nil {
 		return nil, view{}, err
 	}
-	d.Standing = []string{c.assignWords(p.Assign), open, replyWords(p.AutoReply)}
+	d.Standing = []string{c.assignWords(p), open, replyWords(p.AutoReply)}
 	if channel.IsZero() || d.Own {
-		d.Assign = c.assignFields(p.Assign)
+		d.Assign = c.assignFields(p)
 		d.Hours = c.hoursFields(p.Hours)
 		d.Dates = c.dateFields(d.Path, p.Hours)
 		d.Replies = c.replyFields(p.AutoReply)
@@ -187,11 +192,12 @@ func seenPart(part any) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-func seenAssign(a *desk.Assign) string {
-	if a == nil {
-		return seenPart(nil)
+func seenAssign(p *desk.Policy) string {
+	pool := p.OwnerAway == desk.OwnerPool
+	if p.Assign == nil {
+		return seenPart(pool)
 	}
-	return seenPart(*a)
+	return seenPart([]any{*p.Assign, pool})
 }
 
 // seenHours leaves the dates out: each of them is added and removed by itself.
@@ -209,8 +215,8 @@ func seenReplies(r *desk.AutoReply) string {
 	return seenPart(*r)
 }
 
-func (c *call) assignFields(a *desk.Assign) policyAssign {
-	f, seen := c.form.of(assignPart), seenAssign(a)
+func (c *call) assignFields(p *desk.Policy) policyAssign {
+	f, seen, a := c.form.of(assignPart), seenAssign(p), p.Assign
 	if a == nil {
 		a = &desk.Assign{Mode: desk.AssignNone}
 	}
@@ -226,6 +232,8 @@ func (c *call) assignFields(a *desk.Assign) policyAssign {
 		Seen: seen, Button: "Save assignment", Error: f.errors["members"],
 		Mode: f.Field("mode", "Who gets new conversations", "", string(a.Mode)).Of(assignModes),
 		Max:  f.Field("max_open", "At most this many open conversations each", "From 1 to 1,000. Empty: no limit.", most).As("number"),
+		Away: f.Field("owner_away", "Who gets a new conversation whose customer has an owner who is away",
+			"If the owner gets it, the customer is sent one of the texts below.", string(cmp.Or(p.OwnerAway, desk.OwnerKeeps))).Of(ownerChoices),
 	}
 	for _, id := range listed {
 		if m := c.p.Settings.Member(id); m != nil {
@@ -367,7 +375,16 @@ func (c *call) replyFields(r *desk.AutoReply) policyReplies {
 const usualEveryHours = 12
 
 // assignWords say who gets conversations.
-func (c *call) assignWords(a *desk.Assign) string {
+func (c *call) assignWords(p *desk.Policy) string {
+	words := c.givenWords(p.Assign)
+	if p.OwnerAway == desk.OwnerPool {
+		words += " So it is for customers whose owner is away."
+	}
+	return words
+}
+
+// givenWords say who gets the conversations that nobody holds.
+func (c *call) givenWords(a *desk.Assign) string {
 	var names []string
 	if a != nil {
 		for _, id := range a.Members {
@@ -449,6 +466,7 @@ func inputOf(p *desk.Policy) (in desk.PolicyInput) {
 	if p == nil {
 		return in
 	}
+	in.OwnerAway = orNil(string(p.OwnerAway))
 	if a := p.Assign; a != nil {
 		mode := string(a.Mode)
 		in.Assign = &desk.AssignInput{Mode: &mode}
@@ -598,10 +616,10 @@ func (c *call) putPart(part string, own *desk.Policy, in *desk.PolicyInput) erro
 	f := c.form
 	switch seen := f.text("seen"); part {
 	case assignPart:
-		if seen != seenAssign(own.Assign) {
+		if seen != seenAssign(own) {
 			return errPartChanged
 		}
-		in.Assign = f.assign()
+		in.Assign, in.OwnerAway = f.assign(), orNil(f.text("owner_away"))
 	case hoursPart:
 		if seen != seenHours(own.Hours) {
 			return errPartChanged

@@ -72,6 +72,16 @@ func TestPolicy_assign(t *testing.T) {
 	if a := w.policy(desk.ID{}).Assign; a.Mode != desk.AssignLeastOpen || a.MaxOpen != 0 || members() != "Tomás Rivera, Nora Lindqvist, Mei Tanaka" {
 		t.Errorf("%+v: %s", a, members())
 	}
+	// What an owner who is away would get can go to others.
+	seen = seenIn(v.get("/settings/policy").want(200, `<option value="keep" selected>`), "assign")
+	send("mode", "round_robin", "members", mei, "owner_away", "nobody").want(422)
+	send("mode", "round_robin", "members", mei, "owner_away", "pool").sends("/settings/policy?done=saved#assign")
+	if p := w.policy(desk.ID{}); p.OwnerAway != desk.OwnerPool {
+		t.Errorf("%+v", p)
+	}
+	seen = seenIn(v.get("/settings/policy").want(200, `<option value="pool" selected>`, "So it is for customers whose owner is away."), "assign")
+	send("mode", "least_open", "members", tomas, "members", nora, "members", mei, "owner_away", "keep").sends("/settings/policy?done=saved#assign")
+
 	// Another admin was faster.
 	g = send("mode", "none").want(409, "changed this meanwhile", "whichever of", "Save anyway").short().golden("policy/changed")
 	seen = seenIn(g, "assign")

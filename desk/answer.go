@@ -76,7 +76,21 @@ type Arrival struct {
 	Known    bool // it was stored before
 	Reaction bool
 	Held     bool // an owner or a member holds the conversation
+	Absent   bool // it is the contact's owner, as such, who holds it, and who is away
 	Open     bool // the hours of that moment
+}
+
+// Receives tells whether the owner of a contact gets a new conversation with it, which
+// came in under this policy. The nil Policy says nothing against it.
+func (p *Policy) Receives(owner *Member) bool {
+	return p == nil || p.OwnerAway != OwnerPool || owner == nil || !owner.Away
+}
+
+// Absent tells whether a conversation is held by the owner of its contact, because it is
+// the owner, and that member is away.
+func (c *Conversation) Absent(contact *Contact) bool {
+	owner := contact.Owner
+	return owner != nil && c.AssignedVia == ViaOwner && c.AssignedMember == owner.ID && owner.Away
 }
 
 // Free tells whether the policy looks for somebody to give the conversation to.
@@ -103,6 +117,10 @@ func (p *Policy) Answer(m Arrival, chosen bool) Decision {
 	switch {
 	case p == nil || m.Known || m.Reaction:
 		return Decision{}
+	case m.Absent && m.Open:
+		return Decision{Reply: AutoQueued}
+	case m.Absent:
+		return Decision{Reply: AutoAway}
 	case m.Held:
 		if !m.Open && p.AutoReply != nil && p.AutoReply.WhenHeld {
 			return Decision{Reply: AutoAway}

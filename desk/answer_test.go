@@ -87,6 +87,9 @@ func TestPolicy_Answer(t *testing.T) {
 		{"held, closed", pool, desk.Arrival{Held: true}, false, desk.Decision{}},
 		{"held, closed, when held", held, desk.Arrival{Held: true}, false, desk.Decision{Reply: desk.AutoAway}},
 		{"held, closed, no texts", &desk.Policy{}, desk.Arrival{Held: true}, false, desk.Decision{}},
+		{"held by an owner who is away, open", held, desk.Arrival{Held: true, Absent: true, Open: true}, false, desk.Decision{Reply: desk.AutoQueued}},
+		{"held by an owner who is away, closed", pool, desk.Arrival{Held: true, Absent: true}, false, desk.Decision{Reply: desk.AutoAway}},
+		{"a reaction, to an owner who is away", pool, desk.Arrival{Reaction: true, Held: true, Absent: true}, false, desk.Decision{}},
 		{"nobody, closed", pool, desk.Arrival{}, true, desk.Decision{Reply: desk.AutoAway}},
 		{"nobody, open, somebody eligible", pool, desk.Arrival{Open: true}, true, desk.Decision{Assign: true}},
 		{"nobody, open, nobody eligible", pool, desk.Arrival{Open: true}, false, desk.Decision{Reply: desk.AutoQueued}},
@@ -102,6 +105,37 @@ func TestPolicy_Answer(t *testing.T) {
 	}
 	if !(desk.Arrival{Open: true}).Free() {
 		t.Error("what nobody holds is not free")
+	}
+}
+
+// TestPolicy_Receives: only pool takes a new conversation from an owner, and only while they
+// are away; who holds one as a member, or as an earlier owner, is not absent from it.
+func TestPolicy_Receives(t *testing.T) {
+	t.Parallel()
+	keep, pool := &desk.Policy{OwnerAway: desk.OwnerKeeps}, &desk.Policy{OwnerAway: desk.OwnerPool}
+	here, away := &desk.Member{ID: desk.ID{1}}, &desk.Member{ID: desk.ID{2}, Away: true}
+	for _, c := range []struct {
+		p     *desk.Policy
+		owner *desk.Member
+		want  bool
+	}{{nil, away, true}, {keep, away, true}, {keep, here, true}, {pool, here, true}, {pool, nil, true}, {pool, away, false}} {
+		if got := c.p.Receives(c.owner); got != c.want {
+			t.Errorf("%+v, owner %+v: %v", c.p, c.owner, got)
+		}
+	}
+	for _, c := range []struct {
+		owner  *desk.Member
+		holder desk.ID
+		via    desk.AssignedVia
+		want   bool
+	}{
+		{away, away.ID, desk.ViaOwner, true}, {away, away.ID, desk.ViaMember, false}, {away, away.ID, desk.ViaRule, false},
+		{here, here.ID, desk.ViaOwner, false}, {here, away.ID, desk.ViaOwner, false}, {nil, away.ID, desk.ViaOwner, false}, {away, desk.ID{}, "", false},
+	} {
+		v := &desk.Conversation{AssignedMember: c.holder, AssignedVia: c.via}
+		if got := v.Absent(&desk.Contact{Owner: c.owner}); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type Policy struct {
 	Channel   ID // whose own it is; zero: the workspace's
 	Assign    *Assign
+	OwnerAway OwnerAway
 	Hours     *Hours // nil: always open
 	AutoReply *AutoReply
 	UpdatedAt Time
@@ -38,6 +39,15 @@ const (
 	AssignLeastOpen  AssignMode = "least_open"
 )
 
+// An OwnerAway says what becomes of a new conversation whose contact's owner is away.
+type OwnerAway string
+
+// What may become of it.
+const (
+	OwnerKeeps OwnerAway = "keep" // the owner gets it
+	OwnerPool  OwnerAway = "pool" // nobody holds it: it is assigned as if the contact had no owner
+)
+
 // AutoReply are the texts that are sent by themselves; "" is none.
 type AutoReply struct {
 	Away       string `json:"away"`        // when it is closed
@@ -58,6 +68,7 @@ const (
 // A PolicyInput is a policy as it was sent. A nil part is off.
 type PolicyInput struct {
 	Assign    *AssignInput
+	OwnerAway *string
 	Hours     *HoursInput
 	AutoReply *AutoReplyInput
 }
@@ -101,6 +112,14 @@ func (in *PolicyInput) parse(member func(string) (ID, bool), known bool) (p Poli
 	if in.Assign != nil {
 		if p.Assign, err = in.Assign.parse(member, known); err != nil {
 			return p, err
+		}
+	}
+	p.OwnerAway = OwnerKeeps
+	if in.OwnerAway != nil {
+		switch p.OwnerAway = OwnerAway(*in.OwnerAway); p.OwnerAway {
+		case OwnerKeeps, OwnerPool:
+		default:
+			return p, InvalidAt("/owner_away", "send keep or pool")
 		}
 	}
 	if in.Hours != nil {
@@ -189,11 +208,18 @@ func (p *Policy) changes(old *Policy) []string {
 	f.add("auto_reply", (p.AutoReply == nil) != (old.AutoReply == nil) || p.AutoReply != nil && *p.AutoReply != *old.AutoReply)
 	f.add("channel_id", p.Channel != old.Channel)
 	f.add("hours", !p.Hours.equal(old.Hours))
+	f.add("owner_away", p.OwnerAway != old.OwnerAway)
 	return f
 }
 
-// Same tells whether two policies in force say the same.
-func (p *Policy) Same(q *Policy) bool { return p.changes(q) == nil }
+// Same tells whether two policies in force say the same. One in which everything is off
+// says the same as none.
+func (p *Policy) Same(q *Policy) bool {
+	if q == nil {
+		q = &Policy{OwnerAway: OwnerKeeps}
+	}
+	return p.changes(q) == nil
+}
 
 func (a *Assign) equal(b *Assign) bool {
 	if a == nil || b == nil {

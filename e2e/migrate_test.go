@@ -112,7 +112,7 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"ünï \"x\"\n🎈","member":"`+members[0]+`"}`)
 	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"second"}`)
 	c.must(t, 200, "PUT", "/members/"+memberOf(t, c, members[0])+"/availability", `{"available":false}`) // so that the policy assigns nothing while this runs
-	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"round_robin","members":["`+members[0]+`"]},"hours":{"time_zone":"Europe/Istanbul","week":{"mon":[["09:00","24:00"]]}},"auto_reply":{"away":"\"🎈\"\n"}}`)
+	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"round_robin","members":["`+members[0]+`"]},"owner_away":"pool","hours":{"time_zone":"Europe/Istanbul","week":{"mon":[["09:00","24:00"]]}},"auto_reply":{"away":"\"🎈\"\n"}}`)
 	c.must(t, 201, "PUT", "/snippets/hi", `{"text":"Hi {{customer_name}} \"🎈\"\n"}`)
 	s.stop(t)
 	return w

@@ -78,6 +78,11 @@ func (r policyRecord) text(s *desk.Settings) lines {
 		}
 		line("Assign", "%s", text)
 	}
+	owner := "gets new conversations all the same"
+	if p.OwnerAway == desk.OwnerPool {
+		owner = "gets no new conversations: they are assigned as if there were no owner"
+	}
+	line("Owner away", "%s", owner)
 	if h := p.Hours; h == nil {
 		line("Hours", "always open")
 	} else {
@@ -148,6 +153,7 @@ type policySetCmd struct {
 }
 
 const policyExample = `{"assign": {"mode": "least_open", "members": ["nora@acme.example", "mei@acme.example"], "max_open": 20},
+ "owner_away": "pool",
  "hours": {"time_zone": "Europe/Istanbul",
   "week": {"mon": [["09:00", "12:30"], ["13:30", "18:00"]], "tue": [["09:00", "18:00"]]},
   "exceptions": [{"date": "2026-12-31", "open": []}]},

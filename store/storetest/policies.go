@@ -17,10 +17,11 @@ func policySettings(t *testing.T, s app.Store) {
 			TimeZone: "Europe/Istanbul", Week: map[string][]desk.Span{"mon": {{540, 750}, {810, 1440}}, "tue": {}},
 			Exceptions: []desk.Exception{{Date: "2026-12-31", Open: []desk.Span{}}, {Date: "2026-01-01", Open: []desk.Span{{0, 1}}}},
 		},
+		OwnerAway: desk.OwnerPool,
 		AutoReply: &desk.AutoReply{Away: "We're \"away\"\n🎈", EveryHours: 12, WhenHeld: true},
 		UpdatedAt: 7,
 	}
-	own := &desk.Policy{Channel: newID(), Assign: &desk.Assign{Mode: desk.AssignNone, Members: []desk.ID{}}, UpdatedAt: 8}
+	own := &desk.Policy{Channel: newID(), Assign: &desk.Assign{Mode: desk.AssignNone, Members: []desk.ID{}}, OwnerAway: desk.OwnerKeeps, UpdatedAt: 8}
 	settings := edit(t, s, ws, desk.Change{Policies: []*desk.Policy{general, own}})
 	check := func(settings *desk.Settings, channel desk.ID, want *desk.Policy) {
 		t.Helper()
@@ -30,7 +31,7 @@ func policySettings(t *testing.T, s app.Store) {
 	}
 	check(settings, desk.ID{}, general)
 	check(settings, own.Channel, own)
-	replaced := &desk.Policy{UpdatedAt: 9}
+	replaced := &desk.Policy{OwnerAway: desk.OwnerKeeps, UpdatedAt: 9}
 	settings = edit(t, s, ws, desk.Change{Policies: []*desk.Policy{replaced}, RemovePolicy: own})
 	check(settings, desk.ID{}, replaced)
 	check(settings, own.Channel, nil)

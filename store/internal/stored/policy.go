@@ -1,6 +1,8 @@
 package stored
 
 import (
+	"cmp"
+
 	"parley/desk"
 
 	"github.com/go-json-experiment/json"
@@ -9,13 +11,18 @@ import (
 // A policy is a reply policy as it is stored: JSON, because it is only read as a whole.
 type policy struct {
 	Assign    *desk.Assign    `json:"assign,omitzero"`
+	OwnerAway desk.OwnerAway  `json:"owner_away,omitzero"` // unless it is desk.OwnerKeeps
 	Hours     *desk.Hours     `json:"hours,omitzero"`
 	AutoReply *desk.AutoReply `json:"auto_reply,omitzero"`
 }
 
 // PolicyText is a policy as it is stored.
 func PolicyText(p *desk.Policy) (string, error) {
-	text, err := json.Marshal(policy{p.Assign, p.Hours, p.AutoReply}, json.Deterministic(true))
+	away := p.OwnerAway
+	if away == desk.OwnerKeeps {
+		away = "" // as the release before stores it
+	}
+	text, err := json.Marshal(policy{p.Assign, away, p.Hours, p.AutoReply}, json.Deterministic(true))
 	return string(text), err
 }
 
@@ -23,5 +30,5 @@ func PolicyText(p *desk.Policy) (string, error) {
 func Policy(channel desk.ID, text string, at desk.Time) (desk.Policy, error) {
 	var p policy
 	err := json.Unmarshal([]byte(text), &p)
-	return desk.Policy{Channel: channel, Assign: p.Assign, Hours: p.Hours, AutoReply: p.AutoReply, UpdatedAt: at}, err
+	return desk.Policy{Channel: channel, Assign: p.Assign, OwnerAway: cmp.Or(p.OwnerAway, desk.OwnerKeeps), Hours: p.Hours, AutoReply: p.AutoReply, UpdatedAt: at}, err
 }
