@@ -46,6 +46,8 @@ func (a *App) logAccountStatus(ctx context.Context, ws, channel desk.ID, now des
 		a.log.WarnContext(ctx, "a channel's account status has changed: its provider takes messages", "workspace_id", ws, "channel_id", channel)
 	case now.ByCall:
 		a.log.WarnContext(ctx, "a channel's account status has changed: its provider takes no messages", "workspace_id", ws, "channel_id", channel, "code", now.Code, "fbtrace_id", now.Trace)
+	case now.Replies:
+		a.log.WarnContext(ctx, "a channel's account status has changed: its provider takes only replies", "workspace_id", ws, "channel_id", channel, "reason", now.Blocked)
 	default:
 		a.log.WarnContext(ctx, "a channel's account status has changed: its provider takes no messages", "workspace_id", ws, "channel_id", channel, "reason", now.Blocked)
 	}

@@ -68,7 +68,7 @@ func (a *App) autoReply(tx Tx, p *desk.Policy, kind desk.AutoKind, m *desk.Messa
 	now := tx.Now()
 	moment := desk.Moment{
 		Now: now, TS: in.At, Text: in.Text, Unsupported: m.Kind == desk.KindUnsupported,
-		Unusable: a.usable(tx.Settings().Channel(m.ChannelID)) != nil, Window: w,
+		Unusable: a.usableToReply(tx.Settings().Channel(m.ChannelID)) != nil, Window: w,
 	}
 	if p.Silent(kind, moment) != "" {
 		return nil

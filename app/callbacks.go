@@ -106,7 +106,7 @@ func (a *App) updateTemplate(ctx context.Context, ws desk.ID, kind desk.ChannelK
 // setAccountStatus stores whether a business account may send.
 func (a *App) setAccountStatus(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news AccountStatus) {
 	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
-		status := desk.AccountStatus{Blocked: news.Blocked, Until: news.Until, Since: news.At}
+		status := desk.AccountStatus{Blocked: news.Blocked, Replies: news.Replies, Until: news.Until, Since: news.At}
 		changed, err := a.noteAccountStatus(ctx, ws, c.ID, status)
 		if changed && c.Status.Blocked != status.Blocked {
 			a.logAccountStatus(ctx, ws, c.ID, status)

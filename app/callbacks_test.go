@@ -572,6 +572,47 @@ func TestAccountStatus(t *testing.T) {
 	}
 }
 
+// TestAccountStatus_repliesOnly: an account that only may not write first still replies, the
+// reply policy too; one that may send nothing does not.
+func TestAccountStatus_repliesOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	status := func(replies bool, at desk.Time) {
+		t.Helper()
+		must(t, w.file.UpdateSettings(t.Context(), w.ws, func(s *desk.Settings) (desk.Change, error) {
+			c := *s.Channel(channel)
+			c.Status = desk.AccountStatus{Blocked: "a violation", Replies: replies, Since: at}
+			return desk.Change{Channel: &c}, nil
+		}))
+	}
+	hears := func(id, from string) *desk.Conversation {
+		t.Helper()
+		c, err := w.Receive(t.Context(), w.ws, channel, app.InboundMessage{ExternalID: id, Number: from, Text: "Hi", At: w.at()})
+		must(t, err)
+		return c
+	}
+	w.policy(closed, says("We are closed.", ""))
+	status(false, 1)
+	c := hears("1", number)
+	w.autoReplies()
+	_, err := w.replies("k", c.ID)
+	refused(t, err, desk.ChannelNotUsable)
+	status(true, 2)
+	w.blocked(channel, true)
+	if _, err := w.replies("k", c.ID); err != nil || len(w.meta.calls) != 1 {
+		t.Errorf("%v, %d calls", err, len(w.meta.calls))
+	}
+	hears("2", "905321110011")
+	w.autoReplies()
+	if n := len(w.meta.calls); n != 2 || w.meta.calls[1].Text != "We are closed." {
+		t.Errorf("%d calls", n)
+	}
+	if problems, err := w.CheckChannel(t.Context(), w.operator(), channel); err != nil || len(problems) == 0 || !strings.Contains(problems[0].Text, "still answered") {
+		t.Errorf("checked: %+v, %v", problems, err)
+	}
+}
+
 // runAndLook starts Run, and waits until it has looked for libraries to fetch.
 func (w *world) runAndLook() {
 	w.t.Helper()

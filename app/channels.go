@@ -311,7 +311,11 @@ func (a *App) checkSigns(ctx context.Context, at Access) (problems []Problem, er
 		problems = append(problems, Problem{Blocking: true, Text: fmt.Sprintf("since %s the provider has refused all messages of the channel (code %d, %s; fbtrace_id %s): the channel works again after the provider accepts a message",
 			status.Since, status.Code, status.Blocked, cmp.Or(status.Trace, "unknown"))})
 	} else if why := status.BlockedAt(a.now()); why != "" {
-		problems = append(problems, Problem{Text: "the provider blocks the account: " + why, Blocking: true})
+		text := "the provider blocks the account: " + why
+		if status.Replies {
+			text += "; people who wrote are still answered"
+		}
+		problems = append(problems, Problem{Text: text, Blocking: true})
 	}
 	switch {
 	case signs.Synced == 0:

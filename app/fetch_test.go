@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +27,9 @@ type courier struct {
 	tries map[string]int
 
 	uploading func() // called while a file is handed over
+
+	deaf int      // so many receipts are not heard
+	read []string // the messages whose receipts came, those that were not heard too
 }
 
 // fetches is what a provider does when it is asked for a file.
@@ -42,7 +46,22 @@ func (c *courier) Upload(_ context.Context, _ app.Access, mime, name string, siz
 	return fmt.Sprint(mime, " ", name, " ", size, " ", len(b), " ", c.tries["upload"]), err
 }
 
-func (c *courier) MarkRead(context.Context, app.Access, string) error { return nil }
+func (c *courier) MarkRead(_ context.Context, _ app.Access, externalID string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read = append(c.read, externalID)
+	if len(c.read) <= c.deaf {
+		return errors.New("not heard")
+	}
+	return nil
+}
+
+// receipts are the messages of which the provider was told that they were read.
+func (c *courier) receipts() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.read)
+}
 
 func (c *courier) Fetch(ctx context.Context, _ app.Access, ref string, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
 	c.mu.Lock()

@@ -68,6 +68,9 @@ func (m *meta) Send(_ context.Context, d app.Dispatch) (app.Receipt, error) {
 	return r, nil
 }
 
+// MarkRead is never asked of the provider itself.
+func (m *meta) MarkRead(context.Context, app.Access, string) error { return nil }
+
 func (m *meta) Templates(_ context.Context, at app.Access) ([]desk.TemplateSource, error) {
 	m.mu.Lock()
 	m.fetched[at.Channel.ID]++

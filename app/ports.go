@@ -1241,6 +1241,7 @@ type TemplateUpdate struct {
 // An AccountStatus is a report whether an account may send.
 type AccountStatus struct {
 	Blocked string    // why not; "": it may
+	Replies bool      // it may only not write first
 	Until   desk.Time // 0: until the provider reports a change
 	At      desk.Time // when it was reported: older reports do not count
 }

@@ -141,7 +141,7 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 	if channel == nil {
 		return nil, ErrStale
 	}
-	if err := a.usable(channel); err != nil {
+	if err := a.usableToReply(channel); err != nil {
 		return nil, err
 	}
 	contact, _, err := a.store.Contact(ctx, ws, c.ContactID)

@@ -83,6 +83,37 @@ func TestReply(t *testing.T) {
 	}
 }
 
+// TestReply_receipt: a reply tells the provider what was read, as marking does: once, for the
+// newest message, whether it was sent at once or is known to have been sent later. An
+// automatic reply tells nothing.
+func TestReply_receipt(t *testing.T) {
+	t.Parallel()
+	w, courier := newCourier(t)
+	courier.deaf = 1
+	c := w.opens(number)
+	newest := w.hears(app.InboundMessage{ExternalID: "newest", Number: number, Text: "Well?", At: desk.TimeOf(w.clock.now())})
+	if newest.ID != c.ID {
+		t.Fatal("another conversation")
+	}
+	_, err := w.replies("k", c.ID)
+	must(t, err)
+	waitFor(t, "the receipt, which is not heard at first", func() bool { return slices.Equal(courier.receipts(), []string{"newest", "newest"}) })
+	_, err = w.replies("again", c.ID) // nothing is unread
+	must(t, err)
+
+	lost := w.hears(app.InboundMessage{ExternalID: "lost", Number: "905321110003", Text: "Well?", At: desk.TimeOf(w.clock.now())})
+	w.provider.plays(func(context.Context, app.Dispatch) (app.Receipt, error) { return app.Receipt{}, errors.New("lost") })
+	_, err = w.replies("in doubt", lost.ID)
+	refused(t, err, desk.SendOutcomeUnknown)
+	w.provider.plays(takes)
+	_, err = w.Release(t.Context(), w.operator(), w.holder("in doubt").ID, true)
+	must(t, err)
+	waitFor(t, "the receipt of what was sent", func() bool { return slices.Contains(courier.receipts(), "lost") })
+	if got := courier.receipts(); len(got) != 3 {
+		t.Errorf("receipts: %v", got)
+	}
+}
+
 // TestReply_refused: each refusal stores nothing and frees the key, and of two the earlier
 // check answers.
 func TestReply_refused(t *testing.T) {

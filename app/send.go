@@ -551,19 +551,32 @@ func (a *App) accessToSend(ws desk.ID, channel *desk.Channel) (Access, error) {
 	return access, err
 }
 
-// usable returns ChannelNotUsable for a channel on which nothing can be sent now.
+// usable returns ChannelNotUsable for a channel on which nothing can be sent now: nothing
+// at all, or nobody can be written to first.
 func (a *App) usable(channel *desk.Channel) error {
+	if err := a.usableToReply(channel); err != nil || !channel.Status.Refuses(a.now()) {
+		return err
+	}
+	return blockedChannel(channel, "the provider lets this channel write to nobody first: people who wrote can be answered")
+}
+
+// usableToReply returns ChannelNotUsable for a channel on which nobody can be answered now.
+func (a *App) usableToReply(channel *desk.Channel) error {
 	if !channel.Enabled {
 		e := desk.Errorf(desk.ChannelNotUsable, "the channel is disabled").Advise(desk.EnableChannel, channel.ID.String())
 		e.Details = desk.Unusable{Reason: "disabled"}
 		return e
 	}
-	if status := &channel.Status; status.Blocked != "" && status.Refuses(a.now()) {
-		e := desk.Errorf(desk.ChannelNotUsable, "the provider lets this channel send nothing").Advise(desk.CheckChannel, channel.ID.String())
-		e.Details = desk.Unusable{Reason: "blocked"}
-		return e
+	if channel.Status.RefusesReplies(a.now()) {
+		return blockedChannel(channel, "the provider lets this channel send nothing")
 	}
 	return nil
+}
+
+func blockedChannel(channel *desk.Channel, why string) error {
+	e := desk.Errorf(desk.ChannelNotUsable, "%s", why).Advise(desk.CheckChannel, channel.ID.String())
+	e.Details = desk.Unusable{Reason: "blocked"}
+	return e
 }
 
 // recipient finds the contact of a request, or the one that the send will create, and the

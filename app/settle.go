@@ -82,7 +82,7 @@ func (a *App) accept(ctx context.Context, tx Tx, at *desk.Attempt, to person, ex
 	}
 	switch {
 	case !at.Phase.Settled():
-		return a.finish(tx, at, to, externalID, sent, now, byProvider(at.Plan.Channel))
+		return a.finish(ctx, tx, at, to, externalID, sent, now, byProvider(at.Plan.Channel), then)
 	case at.Phase == desk.Done && at.ExternalID == "" && externalID != "":
 		return a.bind(tx, at, externalID)
 	case at.Phase == desk.Done && (at.ExternalID == externalID || externalID == ""):
@@ -174,7 +174,7 @@ var deliveryEvents = map[desk.Delivery]desk.EventType{
 // and no rows are stored. Message and conversation have the time of the send. All other
 // times are the present, so that clients who follow changes see them. by is who says that
 // it was sent.
-func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time, by desk.Actor) error {
+func (a *App) finish(ctx context.Context, tx Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time, by desk.Actor, then *afterwards) error {
 	plan, was := at.Plan, at.Phase
 	contact, err := a.reached(tx, at, now)
 	if err != nil {
@@ -234,8 +234,14 @@ func (a *App) finish(tx Tx, at *desk.Attempt, to person, externalID string, sent
 		return err
 	}
 	if plan.Reply != nil && message.Author.Type != desk.AuthorRule {
+		unread := conversation.Talk.Unread
 		if err := a.replyOfPerson(tx, conversation, sent); err != nil {
 			return err
+		}
+		if conversation.Talk.Unread != unread {
+			if err := a.receiptFor(ctx, tx, conversation, conversation.Talk.Read, then); err != nil {
+				return err
+			}
 		}
 	}
 	if err := tx.PutConversation(conversation); err != nil {
@@ -482,7 +488,7 @@ func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 	if err := p.Allow(desk.AttemptsWrite); err != nil {
 		return nil, err
 	}
-	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
+	err = a.inTx(ctx, p.Workspace(), func(tx Tx, then *afterwards) (err error) {
 		if err := p.still(tx.Settings(), desk.AttemptsWrite, a.now()); err != nil {
 			return err
 		}
@@ -511,7 +517,7 @@ func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 			}
 		}
 		if sent {
-			return a.finish(tx, at, person{}, "", at.CreatedAt, now, p.Actor)
+			return a.finish(ctx, tx, at, person{}, "", at.CreatedAt, now, p.Actor, then)
 		}
 		at.Settle(desk.Released, now)
 		if err := tx.FreeKey(at.Key); err != nil {

@@ -30,6 +30,8 @@ func (c *call) channelState(v *desk.Channel) (state pill, text string) {
 			text += " (Code " + strconv.Itoa(status.Code) + ".)"
 		}
 		return pill{"Refused", "bad"}, text + " It works again once WhatsApp accepts a message."
+	case status.Replies:
+		return pill{"Replies only", "bad"}, "Since " + c.when(status.Since).Text + ", people who wrote can be answered, and no template can be sent: " + sentence(why)
 	default:
 		return pill{"Blocked", "bad"}, "WhatsApp lets it send nothing since " + c.when(status.Since).Text + ": " + sentence(why)
 	}

@@ -91,7 +91,7 @@ func (c *call) readComposer(t *thread, conv *desk.Conversation) error {
 	case channel == nil:
 	case !channel.Enabled:
 		f.Blocked = "This channel is turned off. Nothing can be sent on it."
-	case channel.Status.BlockedAt(now) != "":
+	case channel.Status.RepliesBlockedAt(now) != "":
 		f.Blocked = "Nothing can be sent on this channel now: " + sentence(channel.Status.BlockedAt(now))
 	case conv.Status != desk.StatusOpen:
 		f.Shut = "This conversation is " + string(conv.Status) + ". Open it again to write here, or send a template."

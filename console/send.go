@@ -76,6 +76,9 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 	}
 	if blocked := v.Status.BlockedAt(desk.TimeOf(c.now)); blocked != "" {
 		d.Problem = "Nothing can be sent on this channel now: " + sentence(blocked)
+		if v.Status.Replies {
+			d.Problem = "No template can be sent on this channel now: " + sentence(blocked)
+		}
 	}
 	sender := c.p.Actor.ID.String()
 	l, err := c.s.app.Templates(ctx, c.p, app.TemplateQuery{Channel: &v.ID, Agent: &sender, Contact: &id})

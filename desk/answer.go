@@ -198,7 +198,7 @@ type Moment struct {
 	Text        string
 	Unsupported bool
 	OptedOut    bool
-	Unusable    bool // the channel is disabled or blocked
+	Unusable    bool // the channel is disabled or blocked, for replies too
 	Window      Window
 }
 

@@ -61,7 +61,8 @@ type Account struct {
 // Read it from a workspace's Settings, as Channel(id).Status, and ask BlockedAt. To
 // change it, see App.noteAccountStatus.
 type AccountStatus struct {
-	Blocked string // why the account may send nothing; "": it may
+	Blocked string // why the account may send nothing, or write to nobody first; "": it may
+	Replies bool   // it may only not write first: who wrote is answered
 	Code    int    // the provider's code for that; 0: none
 	Trace   string // the provider's support finds the call by it; "": unknown
 	Token   bool   // the token is refused, so reading fails too
@@ -70,7 +71,8 @@ type AccountStatus struct {
 	ByCall  bool   // a failed call reported it, not the provider by itself: the next call is still tried
 }
 
-// BlockedAt returns why the account may not send at a time; "": it may.
+// BlockedAt returns why the account may not send at a time; "": it may. An account that
+// only may not write first still replies: see RepliesBlockedAt.
 func (s *AccountStatus) BlockedAt(now Time) string {
 	if s.Until != 0 && s.Until <= now {
 		return ""
@@ -78,14 +80,27 @@ func (s *AccountStatus) BlockedAt(now Time) string {
 	return s.Blocked
 }
 
+// RepliesBlockedAt is BlockedAt for replies, those of a policy too.
+func (s *AccountStatus) RepliesBlockedAt(now Time) string {
+	if s.Replies {
+		return ""
+	}
+	return s.BlockedAt(now)
+}
+
 // Refuses tells whether sends are refused at a time without asking the provider.
 func (s *AccountStatus) Refuses(now Time) bool { return !s.ByCall && s.BlockedAt(now) != "" }
+
+// RefusesReplies is Refuses for replies.
+func (s *AccountStatus) RefusesReplies(now Time) bool {
+	return !s.ByCall && s.RepliesBlockedAt(now) != ""
+}
 
 // Next returns the status after a report, and whether it differs. It does not differ if
 // the report is late or repeated, or if a failed call reports what the provider has
 // reported already.
 func (s AccountStatus) Next(news AccountStatus) (AccountStatus, bool) {
-	same := s.Blocked == news.Blocked && s.Code == news.Code
+	same := s.Blocked == news.Blocked && s.Code == news.Code && s.Replies == news.Replies
 	if news.ByCall && (same || s.Blocked != "" && !s.ByCall) || !news.ByCall && (s.Since > news.Since || same && s.Since == news.Since) {
 		return s, false
 	}
@@ -117,7 +132,8 @@ func (r *AccountRefusal) Status(now Time) AccountStatus {
 }
 
 // Up tells whether messages can be sent on the channel, as far as parley knows: the
-// channel is enabled, and the provider lets its account send.
+// channel is enabled, and the provider lets its account send. A channel on which people can
+// only be answered is not up.
 func (c *Channel) Up(now Time) bool { return c.Enabled && c.Status.BlockedAt(now) == "" }
 
 // ChannelSigns are the times at which a channel last worked, by the database's clock;

@@ -199,8 +199,15 @@ func TestAccountStatus_BlockedAt(t *testing.T) {
 		if got := c.status.BlockedAt(c.now); got != c.want || c.status.Refuses(c.now) != (c.want != "") {
 			t.Errorf("%+v at %d: %q, want %q", c.status, c.now, got, c.want)
 		}
+		if c.status.RepliesBlockedAt(c.now) != c.want || c.status.RefusesReplies(c.now) != (c.want != "") {
+			t.Errorf("%+v at %d: replies", c.status, c.now)
+		}
+		c.status.Replies = true
+		if c.status.RepliesBlockedAt(c.now) != "" || c.status.RefusesReplies(c.now) || c.status.BlockedAt(c.now) != c.want {
+			t.Errorf("%+v at %d: replies", c.status, c.now)
+		}
 		c.status.ByCall = true
-		if c.status.Refuses(c.now) {
+		if c.status.Refuses(c.now) || c.status.RefusesReplies(c.now) {
 			t.Errorf("%+v at %d: the next call is not tried", c.status, c.now)
 		}
 	}
@@ -218,6 +225,7 @@ func TestAccountStatus_Next(t *testing.T) {
 		"late news":                         {status{Since: 9}, status{Blocked: "why", Since: 5}, false},
 		"the same again":                    {status{Blocked: "why", Since: 5}, status{Blocked: "why", Since: 5}, false},
 		"at the same time, another":         {status{Since: 5}, status{Blocked: "why", Since: 5}, true},
+		"it may reply again":                {status{Blocked: "why", Since: 5}, status{Blocked: "why", Replies: true, Since: 5}, true},
 		"it may again":                      {status{Blocked: "why", Since: 5}, status{Since: 6}, true},
 		"a call fails":                      {status{}, status{Blocked: "token", Code: 190, Since: 5, ByCall: true}, true},
 		"the next call fails, too":          {status{Blocked: "token", Code: 190, Since: 5, ByCall: true}, status{Blocked: "token", Code: 190, Since: 6, ByCall: true}, false},

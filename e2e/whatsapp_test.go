@@ -600,6 +600,54 @@ func (w *whatsApp) asks(t testing.TB, c *client, number string) (conversation st
 	return "", fmt.Errorf("%s wrote, and has no conversation", number)
 }
 
+// TestWhatsAppReplies: an account that only may not write first still replies, a reply tells
+// the provider what was read, and a file whose address has expired is fetched from another.
+func TestWhatsAppReplies(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{"sqlite", "postgres"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			database := ""
+			if store == "postgres" {
+				database = pgtest.Database(t)
+			}
+			w := newWhatsApp(t, database, templatesOf(1))
+			w.connect(t, w.server)
+			c := w.server.client(t, w.key, 4)
+			conversation, err := w.asks(t, c, "905321110001")
+			if err != nil {
+				t.Fatal(err)
+			}
+			thread := "/conversations/" + conversation + "/messages"
+			w.sim.Inbound(whatsapptest.Inbound{From: "905321110001", ID: "wamid.ASKS", Text: "Alo?"}).Wait()
+			waitFor(t, "the second message", func() bool { return strings.Contains(w.server.want(t, 200, w.key, "GET", thread, ""), "wamid.ASKS") })
+			w.sim.AccountRestriction("RESTRICTED_BIZ_INITIATED_MESSAGING").Wait()
+			waitFor(t, "the restriction", func() bool {
+				return w.command(t, 0, "channel", "list", "--workspace", w.ws)["data"].([]any)[0].(map[string]any)["blocked"] != nil
+			})
+			if status, answer := w.server.call(t, w.key, "POST", "/conversations/outbound", outbound("+905321110002", "Ada"), "Idempotency-Key", "first"); status != 422 {
+				t.Errorf("writing first: %d %s", status, answer)
+			}
+			if status, answer := w.server.call(t, w.key, "POST", thread, `{"text":"Evet"}`, "Idempotency-Key", "k"); status != 201 {
+				t.Fatalf("a reply: %d %s", status, answer)
+			}
+			waitFor(t, "the receipt", func() bool { return len(w.sim.Reads()) == 1 && w.sim.Reads()[0].ID == "wamid.ASKS" })
+
+			w.sim.Inbound(whatsapptest.Inbound{From: "905321110001", ID: "wamid.FILE", Type: "image", Fault: "expired:1"}).Wait()
+			type messages struct {
+				Data []struct {
+					ID          string `json:"external_id"`
+					Attachments []struct{ Status string }
+				}
+			}
+			waitFor(t, "the file", func() bool {
+				list := decode[messages](t, c.must(t, 200, "GET", thread, "")).Data
+				return list[0].ID == "wamid.FILE" && list[0].Attachments[0].Status == "ready"
+			})
+		})
+	}
+}
+
 // TestWhatsAppSignatures: callbacks with one bit flipped, in the body or in the signature,
 // are refused and change nothing; intact they are taken, and changing nothing again when
 // they come twice.

@@ -423,10 +423,10 @@ func (r *reader) account(value json.RawMessage) {
 	if !decodeObject(value, &v) {
 		return
 	}
-	blocked, until, told := "", desk.Time(0), true
+	blocked, replies, until, told := "", false, desk.Time(0), true
 	switch v.Event {
 	case "ACCOUNT_RESTRICTION":
-		blocked, until = r.restriction(v.Restrictions)
+		blocked, replies, until = r.restriction(v.Restrictions)
 		told = blocked != ""
 	case "ACCOUNT_DELETED":
 		blocked = "the business account was deleted at WhatsApp: connect the channel's number to another account"
@@ -444,26 +444,33 @@ func (r *reader) account(value json.RawMessage) {
 		told = false
 	}
 	if told {
-		r.told = append(r.told, app.Update{Business: r.business, Account: &app.AccountStatus{Blocked: blocked, Until: until, At: r.said}})
+		r.told = append(r.told, app.Update{Business: r.business, Account: &app.AccountStatus{Blocked: blocked, Replies: replies, Until: until, At: r.said}})
 	}
 }
 
-// restriction returns why the account may not start conversations, or "" if it may, and
-// when the restriction ends, or 0 if the callback does not say.
-func (r *reader) restriction(restrictions json.RawMessage) (why string, until desk.Time) {
+// restriction returns why the account may not start conversations, or "" if it may, whether
+// it may answer, and when the restriction ends, or 0 if the callback does not say.
+func (r *reader) restriction(restrictions json.RawMessage) (why string, replies bool, until desk.Time) {
+	replies = true
 	for _, raw := range list(restrictions) {
 		var one struct {
 			Type       text `json:"restriction_type"`
 			Expiration text `json:"expiration"`
 		}
-		if !decodeObject(raw, &one) || one.Type != "RESTRICTED_BIZ_INITIATED_MESSAGING" {
+		if !decodeObject(raw, &one) {
 			continue
 		}
-		if seconds, ok := one.Expiration.number(); ok && 0 < seconds && seconds <= lastSecond {
-			until = desk.TimeOf(time.Unix(seconds, 0))
-			why = " until " + until.String()
+		switch one.Type {
+		case "RESTRICTED_CUSTOMER_INITIATED_MESSAGING": // beside the other one: alone it is left to the answers of calls
+			replies = false
+		case "RESTRICTED_BIZ_INITIATED_MESSAGING":
+			end := ""
+			if seconds, ok := one.Expiration.number(); ok && 0 < seconds && seconds <= lastSecond {
+				until = desk.TimeOf(time.Unix(seconds, 0))
+				end = " until " + until.String()
+			}
+			why = "WhatsApp lets this business account write to nobody first" + end + ": the provider's business tools name the violation"
 		}
-		return "WhatsApp lets this business account write to nobody first" + why + ": the provider's business tools name the violation", until
 	}
-	return "", 0
+	return why, replies && why != "", until
 }

@@ -130,7 +130,7 @@ func TestRead_fixtures(t *testing.T) {
 		"webhook_phone_quality":       nil,
 		"webhook_account_restriction": {{Business: waba, Account: &app.AccountStatus{
 			Blocked: "WhatsApp lets this business account write to nobody first until 2026-09-28T12:53:20.000Z: the provider's business tools name the violation",
-			Until:   1_790_600_000_000, At: at(700),
+			Replies: true, Until: 1_790_600_000_000, At: at(700),
 		}}},
 	} {
 		body := strings.ReplaceAll(string(fixture(t, name)), "parley:01JTESTSEND0001", attempt.String())
@@ -549,6 +549,21 @@ func TestRead_accountStatus(t *testing.T) {
 		default:
 			t.Errorf("%s: %s", v, show(got))
 		}
+	}
+}
+
+// TestRead_restriction: who may only not write first still replies, unless that is taken, too.
+func TestRead_restriction(t *testing.T) {
+	t.Parallel()
+	const first, answers = `{"restriction_type":"RESTRICTED_BIZ_INITIATED_MESSAGING"}`, `{"restriction_type":"RESTRICTED_CUSTOMER_INITIATED_MESSAGING"}`
+	for list, want := range map[string]bool{first: true, first + "," + answers: false, answers + "," + first: false, `{},` + first: true} {
+		got := read(t, value("account_update", `{"event":"ACCOUNT_RESTRICTION","restriction_info":[`+list+`]}`))
+		if len(got) != 1 || got[0].Account.Blocked == "" || got[0].Account.Replies != want {
+			t.Errorf("%s: %s", list, show(got))
+		}
+	}
+	if got := read(t, value("account_update", `{"event":"ACCOUNT_RESTRICTION","restriction_info":[`+answers+`]}`)); got != nil {
+		t.Errorf("%s", show(got))
 	}
 }
 

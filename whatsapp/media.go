@@ -227,10 +227,9 @@ func (p *Provider) download(ctx context.Context, at app.Access, address string, 
 		return shown(ctx, err)
 	}
 	defer response.Body.Close()
-	switch s := response.StatusCode; {
-	case s == http.StatusNotFound || s == http.StatusGone:
-		return app.ErrMediaGone
-	case s != http.StatusOK:
+	// Only the file's id tells that it is gone: an address that is not found has expired, and
+	// the next try asks for another.
+	if s := response.StatusCode; s != http.StatusOK {
 		if e := errorOf(answerOf(response, maxAnswer), p.now()); e != nil && e.code == codeNoDownload {
 			return app.ErrMediaFailed
 		}

@@ -188,7 +188,7 @@ func TestSimulator_faults(t *testing.T) {
 	l := newLine(t, whatsapptest.Settings{})
 	stranger := keep(t, "", answers(200, "x"))
 	for fault, want := range map[string]error{
-		"gone": app.ErrMediaGone, "fail:1": nil, "truncate:1": nil, "redirect:" + stranger.url + "/file": nil, "url:" + stranger.url + "/file": nil,
+		"gone": app.ErrMediaGone, "fail:1": nil, "truncate:1": nil, "expired:1": nil, "redirect:" + stranger.url + "/file": nil, "url:" + stranger.url + "/file": nil,
 	} {
 		d := l.Inbound(whatsapptest.Inbound{Type: "image", Fault: fault})
 		var known error
@@ -199,7 +199,7 @@ func TestSimulator_faults(t *testing.T) {
 		if err == nil || !errors.Is(known, want) {
 			t.Errorf("%s: %v", fault, err)
 		}
-		if _, err := l.Fetch(t.Context(), l.at, d.Media, hears, io.Discard); (err == nil) != (fault == "fail:1" || fault == "truncate:1") {
+		if _, err := l.Fetch(t.Context(), l.at, d.Media, hears, io.Discard); (err == nil) != strings.HasSuffix(fault, ":1") {
 			t.Errorf("%s, again: %v", fault, err)
 		}
 	}

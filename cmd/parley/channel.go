@@ -57,7 +57,7 @@ type channelRecord struct {
 	SupportsTemplates bool            `json:"supports_templates"`
 	CreatedAt         string          `json:"created_at"`
 	Status            channelStatus   `json:"status"`
-	Blocked           *string         `json:"blocked"`  // why the provider lets it send nothing
+	Blocked           *string         `json:"blocked"`  // why the provider lets it send nothing, or write to nobody first
 	Bindings          []bindingRecord `json:"bindings"` // those that were configured
 	Name              *string         `json:"name"`     // null: it has none
 }

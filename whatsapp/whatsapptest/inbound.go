@@ -32,9 +32,9 @@ type Inbound struct {
 
 	// File is the content of an image, video, audio, document or sticker, by default a small
 	// one. Fault is what goes wrong when it is fetched: the first N tries fail (fail:N), are
-	// cut short (truncate:N) or get other bytes (corrupt:N); it does not exist (gone); so
-	// many bytes come (size:BYTES); they come late (slow:10s); or it is elsewhere
-	// (redirect:URL, url:URL).
+	// cut short (truncate:N), get other bytes (corrupt:N) or an address that has expired
+	// (expired:N); it does not exist (gone); so many bytes come (size:BYTES); they come late
+	// (slow:10s); or it is elsewhere (redirect:URL, url:URL).
 	File     []byte `json:"file,omitempty"`
 	MIME     string `json:"mime,omitempty"`
 	Filename string `json:"filename,omitempty"`

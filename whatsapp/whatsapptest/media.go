@@ -58,13 +58,14 @@ type Media struct {
 // A fault is what goes wrong when a file is fetched.
 type fault struct {
 	fail, truncate, corrupt int // so many tries fail, are cut short, get other bytes
+	expired                 int // so many tries find that the address has expired
 	gone                    bool
 	size                    int64 // so many bytes are announced and sent
 	slow                    time.Duration
 	redirect, url           string // where it is redirected to, or said to be
 }
 
-const faultHelp = "fail:N, truncate:N, corrupt:N, gone, size:BYTES, slow:10s, redirect:URL or url:URL"
+const faultHelp = "fail:N, truncate:N, corrupt:N, expired:N, gone, size:BYTES, slow:10s, redirect:URL or url:URL"
 
 func parseFault(s string) (f fault, err error) {
 	what, value, _ := strings.Cut(s, ":")
@@ -76,6 +77,8 @@ func parseFault(s string) (f fault, err error) {
 		f.truncate, err = strconv.Atoi(value)
 	case "corrupt":
 		f.corrupt, err = strconv.Atoi(value)
+	case "expired":
+		f.expired, err = strconv.Atoi(value)
 	case "gone":
 		f.gone = true
 	case "size":
@@ -277,7 +280,7 @@ func (s *Simulator) serveMedia(c *call) {
 	case c.r.Header.Get("Authorization") != "Bearer "+s.c.Token:
 		s.raw(c, http.StatusUnauthorized, "text/plain", "")
 		return
-	case c.r.Method != http.MethodGet || m == nil || f.gone || expired:
+	case c.r.Method != http.MethodGet || m == nil || f.gone || expired || try <= f.expired:
 		s.raw(c, http.StatusNotFound, "text/plain", "Not Found")
 		return
 	case try <= f.fail:
