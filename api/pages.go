@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"parley/desk"
 	"parley/web"
 
 	"github.com/swaggest/swgui/v5emb"
@@ -61,9 +62,36 @@ func (s *Server) pages() {
 		}
 		return s.web.NoRoute(w, r)
 	}, fail(inQuery))
+	s.web.Divert(astray, func(*web.Response, *http.Request) error { return errAstray }, fail(inQuery))
 	s.web.Handle("GET /docs/", func(w *web.Response, r *http.Request) error {
 		guard(w, assetsMay)
 		swagger.ServeHTTP(w, r)
 		return nil
 	}, fail(inQuery))
+}
+
+// besides are the paths outside of /v1 that clients other than browsers ask for. One that
+// ends in a slash stands for all below it.
+var besides = []string{"/mcp", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/", "/hooks/"}
+
+// errAstray is the answer to a client of the API that leaves /v1 out of its base URL.
+var errAstray = desk.NotFoundf("no such route: the API is under /v1, as in /v1/contacts; /docs lists its routes")
+
+// astray tells whether a client of the API asks for a path that is not the API's. The
+// console would send it to the sign-in page. A browser may have a Bearer header that is not
+// for parley, from a proxy before it.
+func astray(r *http.Request) bool {
+	p := r.URL.Path
+	if strings.HasPrefix(p, "/v1/") || p == "/v1" || r.Header["Authorization"] == nil {
+		return false
+	}
+	for _, known := range besides {
+		if p == known || strings.HasSuffix(known, "/") && strings.HasPrefix(p, known) {
+			return false
+		}
+	}
+	key := bearer(r)
+	_, own := desk.ParseKey(key)
+	browser := r.Header.Get("Cookie") != "" || strings.Contains(r.Header.Get("Accept"), "text/html")
+	return key != "" && (own || !browser)
 }

@@ -21,6 +21,12 @@ func (a *App) HoldFollowers(ws desk.ID, n int) {
 	}
 }
 
+// AddFollower adds a follower of somebody to a workspace, until leave is called.
+func (a *App) AddFollower(ws, by desk.ID) (leave func(), err error) {
+	woken := make(chan struct{}, 1)
+	return func() { a.followers.remove(ws, by, woken) }, a.followers.add(ws, by, woken)
+}
+
 // WebhookSecrets are what signs the deliveries of a webhook at now.
 func (a *App) WebhookSecrets(ws desk.ID, w *desk.Webhook, now desk.Time) ([][]byte, error) {
 	return a.webhookSecrets(ws, w, now)

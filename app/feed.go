@@ -231,10 +231,12 @@ func (a *App) addLibraries(ctx context.Context, page *EventPage) error {
 	return nil
 }
 
-// The greatest numbers of followers of a process, and of one key (contract-events §2).
+// The greatest numbers of followers of a process, of one workspace, and of one key
+// (contract-events §2).
 const (
-	maxFollowers    = 1024
-	maxKeyFollowers = 16
+	maxFollowers          = 1024
+	maxWorkspaceFollowers = maxFollowers / 2
+	maxKeyFollowers       = 16
 )
 
 // followers are those who wait for events, by workspace.
@@ -249,6 +251,7 @@ type followers struct {
 type followed struct {
 	head  Head // at the last look
 	woken map[chan struct{}]bool
+	count int // of them, without parley's own
 }
 
 // add lets woken know when the workspace may have new events. by is whose the follower
@@ -256,17 +259,9 @@ type followed struct {
 func (f *followers) add(ws, by desk.ID, woken chan struct{}) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !by.IsZero() {
-		if f.byKey[by] >= maxKeyFollowers {
-			e := desk.Errorf(desk.RateLimited, "this key has %d streams and waiting reads already: close one first", maxKeyFollowers)
-			e.RetryAfter = 5
-			return e
-		}
-		if f.count.Load()-int64(f.byKey[desk.ID{}]) >= maxFollowers { // parley's own don't count
-			e := desk.Errorf(desk.Unavailable, "this server has %d streams and waiting reads already", maxFollowers)
-			e.RetryAfter = 5
-			return e
-		}
+	if e := f.full(ws, by); e != nil {
+		e.RetryAfter = 5
+		return e
 	}
 	if f.of == nil {
 		f.of, f.byKey = map[desk.ID]*followed{}, map[desk.ID]int{}
@@ -275,15 +270,38 @@ func (f *followers) add(ws, by desk.ID, woken chan struct{}) error {
 		f.of[ws] = &followed{woken: map[chan struct{}]bool{}}
 	}
 	f.of[ws].woken[woken] = true
+	if !by.IsZero() {
+		f.of[ws].count++
+	}
 	f.byKey[by]++
 	f.count.Add(1)
+	return nil
+}
+
+// full returns an error if there is no place for a follower. parley's own don't count.
+func (f *followers) full(ws, by desk.ID) *desk.Error {
+	of := f.of[ws]
+	switch {
+	case by.IsZero():
+		return nil
+	case f.byKey[by] >= maxKeyFollowers:
+		return desk.Errorf(desk.RateLimited, "this key has %d streams and waiting reads already: close one first", maxKeyFollowers)
+	case of != nil && of.count >= maxWorkspaceFollowers:
+		return desk.Errorf(desk.RateLimited, "this workspace has %d streams and waiting reads already: close one first", maxWorkspaceFollowers)
+	case f.count.Load()-int64(f.byKey[desk.ID{}]) >= maxFollowers:
+		return desk.Errorf(desk.Unavailable, "this server has %d streams and waiting reads already", maxFollowers)
+	}
 	return nil
 }
 
 func (f *followers) remove(ws, by desk.ID, woken chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if delete(f.of[ws].woken, woken); len(f.of[ws].woken) == 0 {
+	of := f.of[ws]
+	if !by.IsZero() {
+		of.count--
+	}
+	if delete(of.woken, woken); len(of.woken) == 0 {
 		delete(f.of, ws)
 	}
 	if f.byKey[by]--; f.byKey[by] == 0 {

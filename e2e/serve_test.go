@@ -224,3 +224,70 @@ func TestLogsHoldNothingOfPeople(t *testing.T) {
 		}
 	}
 }
+
+// TestAstray: a client whose base URL lacks /v1 is told so, and not sent to the console's
+// sign-in page. What is not the API's is answered as ever.
+func TestAstray(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	_, key := newWorkspace(t, dir)
+	s := serve(t, dir)
+	ask := func(method, path string, header ...string) reply {
+		t.Helper()
+		v := newVisitor(t, s.url)
+		r, err := v.request(path, nil, header...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Method = method
+		answer, err := v.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply{answer.StatusCode, answer.Header, body}
+	}
+	const others = "somebody-else's-token"
+	for _, c := range []struct {
+		method, path, key string
+		more              []string
+		astray            bool
+	}{
+		{"GET", "/contacts", key, nil, true},
+		{"POST", "/contacts", key, nil, true},
+		{"PATCH", "/contacts/01900000-0000-7000-8000-000000000000", key, nil, true},
+		{"GET", "/conversations", key, nil, true},
+		{"GET", "/", key, nil, true},
+		{"GET", "/inbox", key, []string{"Accept", "text/html"}, true},
+		{"GET", "/live", key, []string{"Cookie", "tz=UTC"}, true},
+		{"GET", "/contacts", others, nil, true},
+		{"GET", "/contacts", others, []string{"Accept", "text/html,*/*"}, false},
+		{"GET", "/contacts", others, []string{"Cookie", "tz=UTC"}, false},
+		{"GET", "/contacts", "", nil, false},
+		{"GET", "/v1/nothing", key, nil, false},
+		{"GET", "/v1", key, nil, false},
+		{"GET", "/healthz", key, nil, false},
+		{"GET", "/readyz", key, nil, false},
+		{"GET", "/metrics", key, nil, false},
+		{"GET", "/openapi.json", key, nil, false},
+		{"GET", "/docs", key, nil, false},
+		{"GET", "/docs/parley.js", key, nil, false},
+		{"GET", "/mcp", key, nil, false},
+		{"POST", "/hooks/whatsapp/01900000-0000-7000-8000-000000000000", key, nil, false},
+	} {
+		header := c.more
+		if c.key != "" {
+			header = append(header, "Authorization", "bearer "+c.key)
+		}
+		r := ask(c.method, c.path, header...)
+		told := r.status == 404 && strings.HasPrefix(r.header.Get("Content-Type"), "application/json") &&
+			strings.HasPrefix(string(r.body), `{"error":{"type":"not_found","message":"no such route: the API is under /v1`)
+		if told != c.astray || r.header.Get("X-Request-Id") == "" {
+			t.Errorf("%s %s with %q and %v: %d %v %.200s", c.method, c.path, c.key, c.more, r.status, r.header, r.body)
+		}
+	}
+}

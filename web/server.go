@@ -38,6 +38,8 @@ type Server struct {
 	bounds    Bounds
 	mux       *http.ServeMux
 	unknown   map[string]http.Handler // by prefix: the handler of paths without a route
+	diverts   func(*http.Request) bool
+	diverted  http.Handler // of requests that diverts names
 	metrics   *metrics
 	bodies    *budget       // of authenticated callers, and of all answers
 	large     *budget       // the large ones among these
@@ -95,6 +97,11 @@ func (s *Server) Handle(pattern string, do Handler, fail Fail) {
 	s.mux.Handle(pattern, h)
 }
 
+// Divert registers a handler of requests for which when is true, whatever their path.
+func (s *Server) Divert(when func(*http.Request) bool, do Handler, fail Fail) {
+	s.diverts, s.diverted = when, s.wrap("/", do, fail)
+}
+
 func isFallback(pattern string) bool {
 	return strings.HasPrefix(pattern, "/") && strings.HasSuffix(pattern, "/")
 }
@@ -105,6 +112,10 @@ func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w := &Response{ResponseWriter: rw, server: s, request: r}
 		w.setHeader("X-Request-Id", 0, s.newID().String())
+		if s.diverts != nil && s.diverts(r) {
+			s.diverted.ServeHTTP(w, r)
+			return
+		}
 		p := r.URL.Path
 		if s.unknown[p+"/"] != nil || !strings.HasPrefix(p, "/") || !clean(p) || r.URL.RawPath != "" && !clean(r.URL.RawPath) {
 			s.unknownFor(p).ServeHTTP(w, r)
