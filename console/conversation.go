@@ -84,7 +84,7 @@ func (s *Server) conversation(c *call) error {
 }
 
 func (t *thread) view() view {
-	return view{Title: t.Person.Name, Live: true, Waiting: t.List.Waiting, Data: t}
+	return view{Title: t.Person.Name, Live: true, Data: t}
 }
 
 func (c *call) readThread(id desk.ID) (*thread, error) {

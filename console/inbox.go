@@ -34,7 +34,6 @@ type listing struct {
 	Views       []tab
 	More        []tab
 	Sorts       []tab
-	Waiting     string        // how many of the member's own wait; "" for none
 	Query       []hiddenField // what the URL says of the list
 	Other       string        // the name of the view, if it is one of More
 	Rows        []conversationRow
@@ -74,7 +73,7 @@ func (s *Server) inbox(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.show("inbox", view{Title: "Inbox", Live: true, Waiting: list.Waiting, Data: struct{ List listing }{list}})
+	return c.show("inbox", view{Title: "Inbox", Live: true, Data: struct{ List listing }{list}})
 }
 
 // inboxView reads the view and the channel that the URL names. An unknown view is mine.
@@ -139,9 +138,6 @@ func (c *call) listing(open desk.ID) (l listing, err error) {
 	counts, err := c.s.app.InboxCounts(c.r.Context(), c.p, channel)
 	if err != nil {
 		return l, err
-	}
-	if counts.Waiting > 0 {
-		l.Waiting = upTo99(counts.Waiting)
 	}
 	l.views(c, name, channel, f, counts)
 	query := c.listQuery()
@@ -266,8 +262,8 @@ func (l *listing) views(c *call, here string, channel desk.ID, f desk.Conversati
 		{Label: "Longest waiting", Href: "/inbox" + inboxQuery(here, channel, true, f.Unread), Here: f.Longest},
 		{Label: "Unread", Href: "/inbox" + inboxQuery(here, channel, f.Longest, !f.Unread), Here: f.Unread},
 	}
-	if here == viewMine {
-		l.Sorts[1].Count = l.Waiting
+	if here == viewMine && counts.Waiting > 0 {
+		l.Sorts[1].Count = upTo99(counts.Waiting)
 	}
 	l.More = []tab{link(viewClosed, "Closed", 0), link(viewArchived, "Archived", 0)}
 	heading := "Held by"

@@ -12,13 +12,13 @@ import (
 type meData struct {
 	Email, Role string
 	Away        bool
-	Now         desk.Time // notifications tell what comes later
 	HasPassword bool
 	NeedsOld    bool // to set a password
 	MaySet      bool // a password, now
 	Theme       []choice
 	ThemeNow    string
 	KeysOn      bool
+	SoundOn     bool
 	Least       int
 	Name, Look  *form
 	Password    *form
@@ -35,8 +35,8 @@ func (c *call) meData() (meData, error) {
 		return meData{}, err
 	}
 	return meData{
-		Email: m.Email, Role: roleWord(m.Role), Away: m.Away, Now: desk.TimeOf(c.now), HasPassword: has, NeedsOld: has && !byLink, MaySet: has || byLink,
-		Theme: []choice{{Value: "", Label: "As the device"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}}, ThemeNow: theme(c.r), KeysOn: keysOn(c.r),
+		Email: m.Email, Role: roleWord(m.Role), Away: m.Away, HasPassword: has, NeedsOld: has && !byLink, MaySet: has || byLink,
+		Theme: []choice{{Value: "", Label: "As the device"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}}, ThemeNow: theme(c.r), KeysOn: keysOn(c.r), SoundOn: soundOn(c.r),
 		Least: desk.MinPassword, Name: &form{}, Look: &form{}, Password: &form{},
 	}, nil
 }
@@ -90,6 +90,9 @@ const newsRows = 5
 // news lists who has written and was not read yet, in conversations that the member holds
 // or that nobody holds. The script tells the names while the page is hidden.
 func (s *Server) news(c *call) error {
+	if c.onlyParts("waiting") { // of a page that has no part of its own for it
+		return c.show("news", view{Title: "New messages"})
+	}
 	var rows []newsRow
 	var contacts []desk.ID
 	for _, f := range []desk.ConversationFilter{{Assignee: c.p.Actor.ID}, {Unassigned: true}} {
@@ -121,11 +124,13 @@ func (s *Server) look(c *call) error {
 	case "light", "dark", "":
 		c.remember("theme", theme)
 	}
-	keys := "off"
-	if c.form.has("keys") {
-		keys = "on"
+	for _, name := range []string{"keys", "sound"} {
+		value := "off"
+		if c.form.has(name) {
+			value = "on"
+		}
+		c.remember(name, value)
 	}
-	c.remember("keys", keys)
 	return c.see("/me", "saved")
 }
 
@@ -133,6 +138,12 @@ func (s *Server) look(c *call) error {
 func keysOn(r *http.Request) bool {
 	c, err := r.Cookie("keys")
 	return err != nil || c.Value != "off"
+}
+
+// soundOn tells whether the browser rings when somebody writes.
+func soundOn(r *http.Request) bool {
+	c, err := r.Cookie("sound")
+	return err == nil && c.Value == "on"
 }
 
 func (s *Server) setPassword(c *call) error {

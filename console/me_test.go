@@ -1,6 +1,7 @@
 package console
 
 import (
+	"strings"
 	"testing"
 
 	"parley/desk"
@@ -34,6 +35,43 @@ func TestAvailability(t *testing.T) {
 	if w.operator().Settings.Member(w.mei.ID).Away {
 		t.Error("Mei is away still")
 	}
+}
+
+// In how many of the member's own conversations somebody waits is in the rail and in the
+// title of every page, and is renewed there.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	mei.get("/contacts").want(200, ">Contacts · Harbour Books · parley<").lacks("of yours waiting")
+	for _, phone := range []string{"+34 612 34 56 70", "+34 612 34 56 71"} {
+		id := w.writes(phone, "Sofia", "Hello").ID
+		if _, err := w.app.Assign(t.Context(), w.operator(), id, w.mei.ID.String(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.writes("+34 612 34 56 72", "Bruno", "Hello") // nobody's
+	for path, status := range map[string]int{"/contacts": 200, "/overview": 200, "/me": 200, "/inbox?view=closed": 200, "/sends": 200, "/settings": 403} {
+		mei.get(path).want(status, `data-status="of yours waiting">2</b>`, ">(2) ")
+	}
+	w.as(w.nora).get("/contacts").want(200).lacks("of yours waiting")
+	mei.header.Set("Parley-Part", "waiting")
+	mei.get("/me/news").want(200, `<div id="waiting"><b class="count" data-status="of yours waiting">2</b>`).lacks("Sofia")
+}
+
+// Who wants a sound says so in each browser.
+func TestSound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	mei.get("/me").want(200, `name="sound"`).lacks("data-sound")
+	g := mei.post("/me/look", "sound", "yes").sends("/me?done=saved")
+	if set := strings.Join(g.header.Values("Set-Cookie"), "\n"); !strings.Contains(set, "sound=on") || !strings.Contains(set, "keys=off") {
+		t.Errorf("cookies %q", set)
+	}
+	mei.header.Set("Cookie", "sound=on")
+	mei.get("/contacts").want(200, ` data-sound="on"`)
+	mei.get("/me").want(200, `id="f-sound" name="sound" type="checkbox" value="yes" checked`)
 }
 
 // What is new for a member: unread messages in own conversations, and in those of nobody.

@@ -203,8 +203,7 @@ type view struct {
 	Data  any
 	Form  *form
 
-	Live    bool   // the title is renewed, too
-	Waiting string // how many conversations of the member's own wait, for the title; "" for none
+	Live bool // the title is renewed with the page's own parts
 }
 
 // A page is what a template gets: the view, and what surrounds it.
@@ -219,6 +218,8 @@ type page struct {
 	At        string // where its parts are; "": at its own URL
 	Theme     string // "", light or dark
 	Keys      bool   // whether keyboard shortcuts are on
+	Sound     bool   // whether the script rings when somebody writes
+	Waiting   string // in how many of the member's own conversations somebody waits; "" for none
 	Toast     string // what was just done
 	ToastLink string // to what it was done; "" if the page shows it
 	Files     *assets
@@ -268,7 +269,7 @@ func (c *call) render(status int, name string, v view) error {
 	if v.Form == nil {
 		v.Form = c.form
 	}
-	p := page{view: v, From: c.from, At: c.partsAt(), Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
+	p := page{view: v, From: c.from, At: c.partsAt(), Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Sound: soundOn(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
 	if c.p.Settings != nil {
 		p.Me, p.Team, p.Admin = c.p.Settings.Member(c.p.Actor.ID), c.p.Settings.Name, c.may(desk.Administer)
 	}
@@ -277,6 +278,9 @@ func (c *call) render(status int, name string, v view) error {
 	}
 	var b bytes.Buffer
 	parts := strings.Fields(c.r.Header.Get("Parley-Part"))
+	if len(parts) == 0 || slices.Contains(parts, "title") || slices.Contains(parts, "waiting") {
+		p.Waiting = c.waiting(status)
+	}
 	for _, part := range parts {
 		if t.Lookup("part-"+part) == nil || len(parts) > maxParts {
 			return desk.NotFoundf("this page has no such part")
@@ -301,6 +305,19 @@ func (c *call) render(status int, name string, v view) error {
 		}
 	}
 	return c.reply(status, b.Bytes())
+}
+
+// waiting is in how many of the member's own conversations somebody waits, for every page;
+// "" for none. A page is shown without it rather than not at all.
+func (c *call) waiting(status int) string {
+	if c.p.Settings == nil || !c.may(desk.ConversationsRead) || status >= http.StatusInternalServerError {
+		return ""
+	}
+	counts, err := c.s.app.InboxCounts(c.r.Context(), c.p, desk.ID{})
+	if err != nil || counts.Waiting == 0 {
+		return ""
+	}
+	return upTo99(counts.Waiting)
 }
 
 // onlyParts tells whether the script asks for nothing but some of these parts.

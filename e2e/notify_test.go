@@ -62,6 +62,58 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
+// TestSound: with the sound turned on, a tab rings once for what is new, on every page, and
+// not for what was there before. The inbox offers notifications until that is answered.
+func TestSound(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t)
+	b := newTab(t, d.url)
+	b.open(d.link)
+	b.follow("main form button")
+	b.size(1440, 900, "light")
+	_, key := d.access(t)
+	var channels struct{ Data []struct{ ID string } }
+	read(t, d.want(t, 200, key, "GET", "/channels", ""), &channels)
+	writes := func(from, text string) {
+		t.Helper()
+		must(t, d.dir, "sandbox", "inbound", "--channel", channels.Data[0].ID, "--from", from, "--text", text)
+	}
+	writes("+34600000001", "Before")
+	b.open("/me")
+	b.wait(`document.documentElement.classList.contains("js")`)
+	b.click("#f-sound")
+	b.follow(`form[action="/me/look"] .btn.main`)
+	const note = `window.rung = 0; { const real = AudioContext.prototype.createGain; AudioContext.prototype.createGain = function () { window.rung++; return real.call(this); } } true`
+	b.open("/settings/keys")
+	b.wait(`localStorage.heard`)
+	look[bool](b, note)
+	before := look[int](b, `Number(document.querySelector("#waiting b")?.textContent ?? 0)`)
+	var inbox struct {
+		Data []struct{ Conversation struct{ ID string } }
+	}
+	read(t, d.want(t, 200, key, "GET", "/inbox?waiting=true&assignee=none&limit=1", ""), &inbox)
+	d.want(t, 200, key, "PUT", "/conversations/"+inbox.Data[0].Conversation.ID+"/assignee", `{"member":"nora@parley.example"}`)
+	b.wait(fmt.Sprintf(`document.querySelector("#waiting b").textContent === "%d" && document.title.startsWith("(%[1]d) Keys · ")`, before+1))
+	writes("+34600000002", "Now")
+	b.wait(`window.rung === 1`)
+	writes("+34600000002", "Again")
+	b.wait(`window.rung === 2`)
+
+	// Notifications are offered in the inbox until that is answered.
+	b.open("/inbox")
+	if look[string](b, "Notification.permission") != "default" {
+		t.Skip("this browser does not ask for notifications")
+	}
+	b.wait(`document.querySelector("#offer")?.checkVisibility()`)
+	b.click("#offer [data-no]")
+	b.wait(`!document.querySelector("#offer") && document.activeElement.id === "main"`)
+	b.open("/inbox")
+	b.wait(`document.documentElement.classList.contains("js")`)
+	if look[bool](b, `document.querySelector("#offer").checkVisibility()`) {
+		t.Error("they are offered again")
+	}
+}
+
 // TestLiveTitle: the inbox's title says in how many of the member's conversations somebody
 // waits, and changes with them on a page that stays open.
 func TestLiveTitle(t *testing.T) {

@@ -3,7 +3,7 @@
 // A region has data-live: kinds of records, or single ones as kind:id. Regions that have
 // changed are fetched together: at once, then once a second, and not while hidden.
 const regions = () => all("[data-live]");
-const stale = new Set(), etags = {};
+const stale = new Set(), etags = {}, titled = find("title");
 let fetching, fetched = 0, gone;
 
 function changed(names) {
@@ -19,21 +19,24 @@ function renew(list, wait = 1000) {
 }
 
 async function refresh() {
-	const list = [...stale].filter((region) => region.isConnected), names = list.map((region) => region.id).join(" ");
+	const places = Map.groupBy([...stale].filter((region) => region.isConnected), (region) => region.dataset.from ?? page.at ?? location.pathname + location.search);
 	stale.clear();
 	fetched = now();
 	let wait, again = [];
-	try {
-		const answer = await ask(page.at ?? location.pathname + location.search, names, { headers: { "If-None-Match": etags[names] ?? "" } });
-		if (answer.status >= 500) throw answer;
-		if (answer.status === 200) {
-			const fresh = await read(answer);
-			etags[names] = answer.headers.get("ETag");
-			for (const region of list) show(region, find("#" + region.id, fresh));
-		} else if (answer.status === 404) gone ||= !toast("This was deleted.", true);
-	} catch {
-		again = list;
-		wait = 5e3;
+	for (const [place, list] of places) {
+		const names = list.map((region) => region.id).join(" ");
+		try {
+			const answer = await ask(place, names, { headers: { "If-None-Match": etags[names] ?? "" } });
+			if (answer.status >= 500) throw answer;
+			if (answer.status === 200) {
+				const fresh = await read(answer);
+				etags[names] = answer.headers.get("ETag");
+				for (const region of list) show(region, find("#" + region.id, fresh));
+			} else if (answer.status === 404) gone ||= !toast("This was deleted.", true);
+		} catch {
+			again.push(...list);
+			wait = 5e3;
+		}
 	}
 	fetching = 0;
 	if (!signedOut) renew(again, wait);
@@ -53,6 +56,7 @@ function show(region, fresh, must) {
 	if (follows) toEnd(log);
 	markRead();
 	if (next.length && !had.isConnected) focusOn(next.map((id) => document.getElementById(id)).find(Boolean));
+	if (region.id === "waiting" && titled.dataset.plain) document.title = (region.textContent && `(${find("b", region).textContent}) `) + titled.dataset.plain;
 	counts();
 }
 

@@ -55,7 +55,7 @@ function hear(m) {
 	}
 	if (m.kind === "down") {
 		lost ||= setTimeout(() => {
-			away = true;
+			root.classList.toggle("away", (away = true));
 			if (!signedOut) bar(`As of ${asOf.toTimeString().slice(0, 5)}. Reconnecting.`);
 		}, 5e3);
 		return;
@@ -66,7 +66,7 @@ function hear(m) {
 	lost = 0;
 	asOf = new Date();
 	if (away && !signedOut) find("#offline")?.remove();
-	away = false;
+	root.classList.toggle("away", (away = false));
 	if (missed) renew(regions());
 	else if (m.kind === "names") changed(m.names.split(" "));
 	renew(regions().filter((region) => find("[data-until]", region)?.dataset.until < now()));
@@ -75,13 +75,20 @@ function hear(m) {
 
 // ---- Notifications: the tab with the stream tells who has written, while it is hidden
 
-const bell = find("#notify button"), ring = () => (bell.textContent = store.notify ? "Turn off" : "Turn on");
+const bell = find("#notify button"), ring = () => bell && (bell.textContent = store.notify ? "Turn off" : "Turn on");
+const writers = async () => all("[data-at]", await ask("/me/news", "news").then(read, () => make("p"))); // the newest first
+const newest = (rows) => rows[0]?.dataset.at ?? "0";
 let telling;
 
 function news() {
-	if (source && document.hidden && store.notify) telling ||= setTimeout(async () => {
+	if (source && (page.sound || (document.hidden && store.notify))) telling ||= setTimeout(async () => {
 		telling = 0;
-		for (const { dataset, firstChild: link } of all("[data-at]", await ask("/me/news", "news").then(read, () => root)).reverse()) {
+		const rows = await writers();
+		if (page.sound && newest(rows) > store.heard) {
+			store.heard = newest(rows);
+			chime();
+		}
+		if (document.hidden && store.notify) for (const { dataset, firstChild: link } of rows.reverse()) {
 			if (dataset.at <= store.notify) continue;
 			store.notify = dataset.at;
 			new Notification(link.textContent, { tag: link.href }).onclick = () => open(link.href, "_self", focus());
@@ -89,24 +96,61 @@ function news() {
 	}, 1000);
 }
 
+// What was there before the sound was turned on does not ring.
+if (!page.sound) delete store.heard;
+else if (!store.heard) writers().then((rows) => (store.heard ??= newest(rows)));
+
+// chime rings twice, softly.
+function chime() {
+	const audio = new AudioContext(), volume = audio.createGain();
+	volume.connect(audio.destination);
+	volume.gain.setValueAtTime(0.2, audio.currentTime);
+	volume.gain.exponentialRampToValueAtTime(0.001, audio.currentTime + 0.8);
+	[660, 880].forEach((pitch, i) => {
+		const tone = audio.createOscillator();
+		tone.frequency.value = pitch;
+		tone.connect(volume);
+		tone.start(audio.currentTime + i / 6);
+		tone.stop(audio.currentTime + 0.8);
+	});
+	setTimeout(() => audio.close(), 2000);
+}
+
+async function turnOn() {
+	const may = await window.Notification?.requestPermission() === "granted";
+	may ? (store.notify = newest(await writers())) : toast("The browser forbids it.", true);
+	ring();
+}
+
+// Notifications are offered in the inbox, until the member has answered.
+const offered = find("#offer");
+if (offered && window.Notification?.permission === "default" && !store.notify && !store.offered) {
+	offered.hidden = false;
+	offered.onclick = ({ target }) => {
+		if (!target.matches("button")) return;
+		store.offered = "yes";
+		offered.remove();
+		focusOn();
+		if (!target.matches("[data-no]")) turnOn();
+	};
+}
+
 if (bell) {
 	if (window.Notification?.permission !== "granted") delete store.notify;
 	ring();
-	bell.onclick = async () => {
-		if (store.notify) delete store.notify;
-		else if (await window.Notification?.requestPermission() === "granted") store.notify = bell.dataset.now;
-		else toast("The browser forbids it.", true);
+	bell.onclick = () => {
+		if (!store.notify) return turnOn();
+		delete store.notify;
 		ring();
 	};
 }
 
 function bar(text, href) {
 	find("#offline")?.remove();
-	const el = make("p", "offline", text);
+	const el = make("p", "toast", text);
 	el.id = "offline";
-	el.role = "status";
 	if (href) el.append(" ", Object.assign(make("a", "", "Sign in"), { href }));
-	document.body.prepend(el);
+	find("#toasts").prepend(el);
 }
 
 if (tabs) {

@@ -1,9 +1,11 @@
 // ---- Toasts
 
+// A toast is above the page, in its flow: nothing lies under it.
 function toast(text, bad) {
 	const el = make("p", bad ? "toast bad" : "toast", text);
 	find("#toasts").append(el);
 	passing(el);
+	el.scrollIntoView({ block: "nearest" });
 }
 
 // passing removes a toast; an error stays.
@@ -65,7 +67,10 @@ async function copy(button) {
 		document.execCommand("copy");
 		field.remove();
 	}
-	toast("Copied.");
+	spoken.textContent = "Copied.";
+	const label = button.dataset.label ??= button.textContent;
+	button.textContent = "Copied";
+	setTimeout(() => (button.textContent = label), 3e3);
 }
 
 const shut = (but) => all("details[data-menu][open]").forEach((menu) => menu.contains(but) || (menu.open = false));
@@ -75,6 +80,7 @@ when("click", (e) => {
 	if (e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return;
 	const on = (what) => e.target.closest(what);
 	if (on("[data-copy]")) return copy(on("[data-copy]"));
+	if (on("[data-chime]")) return chime();
 	if (on("dialog [data-cancel]")) on("dialog").close();
 	else if (on("a[data-dialog]")) dialogOf(on("a").href);
 	else if (on("a[data-fill]")) fill(on("a").href).catch(() => (location = on("a").href));
