@@ -124,7 +124,7 @@ func TestPostgres(t *testing.T) {
 		"TestFeed": TestFeed, "TestFeedExpires": TestFeedExpires, "TestFeedPageBytes": TestFeedPageBytes, "TestFeedRefuses": TestFeedRefuses,
 		"TestForgottenHoweverWritten": TestForgottenHoweverWritten,
 		"TestIdempotencyKey":          TestIdempotencyKey, "TestIdentitiesAsListed": TestIdentitiesAsListed, "TestLaw": TestLaw,
-		"TestListWalksWithCursors": TestListWalksWithCursors, "TestMemberRemoved": TestMemberRemoved, "TestMembers": TestMembers, "TestNotes": TestNotes, "TestNotesWithoutWrite": TestNotesWithoutWrite,
+		"TestListWalksWithCursors": TestListWalksWithCursors, "TestLongReference": TestLongReference, "TestMemberRemoved": TestMemberRemoved, "TestMembers": TestMembers, "TestNotes": TestNotes, "TestNotesWithoutWrite": TestNotesWithoutWrite,
 		"TestOnePersonHoweverWritten": TestOnePersonHoweverWritten, "TestOtherWorkspace": TestOtherWorkspace, "TestRepeatChangesNothing": TestRepeatChangesNothing,
 		"TestRevokedBetween": TestRevokedBetween, "TestSend": TestSend, "TestSendAtOnce": TestSendAtOnce,
 		"TestSendInProgress": TestSendInProgress, "TestSendLost": TestSendLost, "TestSendRefused": TestSendRefused,

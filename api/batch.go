@@ -161,7 +161,7 @@ func (d *decoder) row(i int, r *row, country string) error {
 				}
 			case "owner":
 				owner = true
-				err = field(d, &r.op.Owner, d.text)
+				err = field(d, &r.op.Owner, d.member)
 			default:
 				return d.refuse(unknownMember(name, operationMembers))
 			}

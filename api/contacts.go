@@ -46,7 +46,7 @@ func (s *Server) setOwner(c *call) (answer, error) {
 			if d.PeekKind() == 'n' { // DELETE clears
 				return desk.InvalidAt("/owner", "null does not name a member").Advise(desk.ClearOwner)
 			}
-			op.Owner.Value, err = d.text()
+			op.Owner.Value, err = d.member()
 			return err
 		})
 	})
@@ -60,7 +60,7 @@ func (s *Server) setOwner(c *call) (answer, error) {
 }
 
 func (s *Server) clearOwner(c *call) (answer, error) {
-	return s.write(c, &desk.Op{Kind: desk.OpAssign, ByID: true, Target: c.id(), Owner: desk.Field[string]{Set: true, Null: true}})
+	return s.write(c, &desk.Op{Kind: desk.OpAssign, ByID: true, Target: c.id(), Owner: desk.Field[desk.Reference]{Set: true, Null: true}})
 }
 
 func (s *Server) deleteContact(c *call) (answer, error) {
@@ -151,7 +151,7 @@ func (s *Server) listContacts(c *call) (answer, error) {
 		return answer{}, err
 	}
 	if q.Has("owner") {
-		owner := c.principal.Settings.ResolveMember(q.Get("owner"))
+		owner := c.principal.Settings.ResolveMember(desk.ReferTo(q.Get("owner")))
 		if owner == nil {
 			return answer{}, desk.InvalidAt("/owner", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
 		}
@@ -200,8 +200,9 @@ func (d *decoder) contact(w *desk.ContactWrite, country string, dry *bool) error
 		case "note":
 			return d.clearable(&w.Note, desk.ParseNote)
 		case "owner":
-			return field(d, &w.Owner, func() (string, error) {
-				return d.parsed(orClear(func(s string) (string, error) { return s, nil }))
+			return field(d, &w.Owner, func() (desk.Reference, error) {
+				text, err := d.parsed(orClear(func(s string) (string, error) { return s, nil }))
+				return desk.ReferTo(text), err
 			})
 		case "identities":
 			err := field(d, &w.Identities, func() ([]desk.Identity, error) { return d.identities(country) })
@@ -230,6 +231,12 @@ func (d *decoder) parsed(parse func(string) (string, error)) (string, error) {
 		return "", d.wrong("%v", err)
 	}
 	return s, nil
+}
+
+// member reads a reference to a member.
+func (d *decoder) member() (desk.Reference, error) {
+	text, err := d.text()
+	return desk.ReferTo(text), err
 }
 
 // clearable reads a string; an empty one clears its field.

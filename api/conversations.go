@@ -54,7 +54,7 @@ func conversationFilter(c *call, q url.Values) (f desk.ConversationFilter, err e
 	case ref == "none":
 		f.Unassigned = true
 	case q.Has("assignee"):
-		assignee := c.principal.Settings.ResolveMember(ref)
+		assignee := c.principal.Settings.ResolveMember(desk.ReferTo(ref))
 		if assignee == nil {
 			return f, desk.InvalidAt("/assignee", "send none, or the id or e-mail of a member of this workspace").Advise(desk.ListMembers)
 		}

@@ -36,7 +36,8 @@ func (s *Server) listNotes(c *call) (answer, error) {
 }
 
 func (s *Server) addNote(c *call) (answer, error) {
-	var text, member desk.Field[string]
+	var text desk.Field[string]
+	var member desk.Field[desk.Reference]
 	err := c.decode(maxBody, func(d *decoder) error {
 		return d.object(func(name string) (err error) {
 			switch name {
@@ -45,7 +46,7 @@ func (s *Server) addNote(c *call) (answer, error) {
 				text.Value, err = d.parsed(desk.ParseNoteText)
 				return err
 			case "member":
-				return field(d, &member, d.text)
+				return field(d, &member, d.member)
 			}
 			return d.unknown(name, "text", "member")
 		})

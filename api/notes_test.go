@@ -125,7 +125,7 @@ func TestNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := s.app.AddNote(t.Context(), member, other.ID, "Called", desk.Field[string]{})
+	n, err := s.app.AddNote(t.Context(), member, other.ID, "Called", desk.Field[desk.Reference]{})
 	if err != nil || n.Author.ID != ada.ID || n.Author.Name != name {
 		t.Errorf("a member's note: %+v, %v", n, err)
 	}

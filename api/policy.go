@@ -116,7 +116,10 @@ func (d *decoder) assign() (in desk.AssignInput, err error) {
 			if null, err := d.null(); null || err != nil {
 				return err
 			}
-			in.Members, err = d.texts()
+			texts, err := d.texts()
+			for _, text := range texts {
+				in.Members = append(in.Members, desk.ReferTo(text))
+			}
 			return err
 		case "max_open":
 			return optional(d, &in.MaxOpen, d.integer)

@@ -144,7 +144,7 @@ func (d *decoder) send(r *desk.SendRequest, dry *bool, country string) error {
 		case "opt_in_confirmed":
 			return field(d, &optIn, d.bool)
 		case "assignee":
-			return field(d, &r.Assignee, d.text)
+			return field(d, &r.Assignee, d.member)
 		case "contact":
 			return field(d, &profile, func() (w desk.ContactWrite, err error) {
 				err = d.contact(&w, country, nil)
@@ -195,7 +195,7 @@ func (d *decoder) reply(r *desk.ReplyRequest, dry *bool) error {
 		case "reply_to":
 			return field(d, &r.ReplyTo, d.id)
 		case "member":
-			return field(d, &r.Member, d.text)
+			return field(d, &r.Member, d.member)
 		}
 		return d.unknown(name, "text", "attachment", "buttons", "reply_to", "member", dryRun)
 	})

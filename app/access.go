@@ -106,13 +106,14 @@ func (a *App) Rename(ctx context.Context, p Principal, name string) (m desk.Memb
 	if p.Member == nil {
 		return m, desk.Errorf(desk.Forbidden, "only members have names of their own")
 	}
+	edit := MemberEdit{Name: &name}.read()
 	err = a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(p.Member.ID)
 		if stored == nil {
 			return desk.Change{}, errSignedOut
 		}
 		m = *stored
-		return desk.Change{Member: &m}, setMember(s, &m, MemberEdit{Name: &name})
+		return desk.Change{Member: &m}, setMember(s, &m, edit)
 	})
 	return m, err
 }

@@ -190,8 +190,9 @@ type MemberEdit struct {
 // AddMember adds a teammate. Two members never share an e-mail.
 func (a *App) AddMember(ctx context.Context, p Principal, name, email, role string) (m desk.Member, err error) {
 	m.ID = a.newID()
+	edit := MemberEdit{Name: &name, Email: &email, Role: &role}.read()
 	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
-		return desk.Change{Member: &m}, setMember(s, &m, MemberEdit{Name: &name, Email: &email, Role: &role})
+		return desk.Change{Member: &m}, setMember(s, &m, edit)
 	})
 	return m, err
 }
@@ -199,13 +200,14 @@ func (a *App) AddMember(ctx context.Context, p Principal, name, email, role stri
 // EditMember changes what the edit names, or returns NotFound. For a member, it returns
 // InvalidRequest if no admin would be left.
 func (a *App) EditMember(ctx context.Context, p Principal, id desk.ID, edit MemberEdit) (m desk.Member, err error) {
+	read := edit.read()
 	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(id)
 		if stored == nil {
 			return desk.Change{}, errNoMember
 		}
 		m = *stored
-		if err := setMember(s, &m, edit); err != nil {
+		if err := setMember(s, &m, read); err != nil {
 			return desk.Change{}, err
 		}
 		return desk.Change{Member: &m}, p.leavesAdmin(s, stored, m.Role)
@@ -231,7 +233,7 @@ func (a *App) SetAvailable(ctx context.Context, p Principal, id desk.ID, availab
 			return desk.Change{}, errNoMember
 		}
 		m = *stored
-		return desk.Change{Member: &m}, setMember(s, &m, MemberEdit{Available: &available})
+		return desk.Change{Member: &m}, setMember(s, &m, memberEdit{Available: &available})
 	})
 	return m, err
 }
@@ -252,30 +254,59 @@ func (p Principal) leavesAdmin(s *desk.Settings, m *desk.Member, role desk.Role)
 
 var errNoMember = desk.NotFoundf("no member has this id").Advise(desk.ListMembers)
 
-func setMember(s *desk.Settings, m *desk.Member, edit MemberEdit) error {
-	if edit.Name != nil {
-		name, err := label("/name", *edit.Name)
+// A memberEdit is a MemberEdit with its texts read. Those that are wrong come with their
+// errors, which setMember returns.
+type memberEdit struct {
+	Name, Email, Role          *string
+	nameErr, emailErr, roleErr error
+	ref                        desk.Reference // to the holder of the e-mail
+	Available                  *bool
+}
+
+// read reads the texts of an edit, before a transaction begins.
+func (e MemberEdit) read() memberEdit {
+	r := memberEdit{Available: e.Available}
+	if e.Name != nil {
+		name, err := label("/name", *e.Name)
+		r.Name, r.nameErr = &name, err
+	}
+	if e.Email != nil {
+		email, err := desk.ParseEmail(*e.Email)
 		if err != nil {
-			return err
+			err = desk.InvalidAt("/email", "%v", err)
 		}
-		m.Name = name
+		r.Email, r.emailErr, r.ref = &email, err, desk.ReferTo(email)
+	}
+	if e.Role != nil {
+		r.Role = e.Role
+		if role := desk.Role(*e.Role); role != desk.RoleAdmin && role != desk.RoleAgent {
+			r.roleErr = desk.InvalidAt("/role", "use admin or agent")
+		}
+	}
+	return r
+}
+
+func setMember(s *desk.Settings, m *desk.Member, edit memberEdit) error {
+	if edit.Name != nil {
+		if edit.nameErr != nil {
+			return edit.nameErr
+		}
+		m.Name = *edit.Name
 	}
 	if edit.Email != nil {
-		email, err := desk.ParseEmail(*edit.Email)
-		if err != nil {
-			return desk.InvalidAt("/email", "%v", err)
+		if edit.emailErr != nil {
+			return edit.emailErr
 		}
-		if other := s.ResolveMember(email); other != nil && other.ID != m.ID {
+		if other := s.ResolveMember(edit.ref); other != nil && other.ID != m.ID {
 			return desk.InvalidAt("/email", "the member %s of this workspace has it already", other.ID)
 		}
-		m.Email = email
+		m.Email = *edit.Email
 	}
 	if edit.Role != nil {
-		role := desk.Role(*edit.Role)
-		if role != desk.RoleAdmin && role != desk.RoleAgent {
-			return desk.InvalidAt("/role", "use admin or agent")
+		if edit.roleErr != nil {
+			return edit.roleErr
 		}
-		m.Role = role
+		m.Role = desk.Role(*edit.Role)
 	}
 	if edit.Available != nil {
 		m.Away = !*edit.Available
@@ -329,7 +360,7 @@ func (a *App) disown(ctx context.Context, p Principal, member desk.ID, after *de
 	*after = contacts[len(contacts)-1].Place()
 	r := &request{actor: p.Actor}
 	for _, c := range contacts {
-		r.ops = append(r.ops, &desk.Op{Kind: desk.OpAssign, ByID: true, Target: c.ID, Owner: desk.Field[string]{Set: true, Null: true}})
+		r.ops = append(r.ops, &desk.Op{Kind: desk.OpAssign, ByID: true, Target: c.ID, Owner: desk.Field[desk.Reference]{Set: true, Null: true}})
 	}
 	a.writer.write(p.Workspace(), r)
 	return len(contacts), r.err // if a contact was deleted meanwhile, nothing remains to do

@@ -28,7 +28,7 @@ func assigns(mode desk.AssignMode, most int64, members ...desk.Member) func(*des
 		m := string(mode)
 		in.Assign = &desk.AssignInput{Mode: &m}
 		for _, one := range members {
-			in.Assign.Members = append(in.Assign.Members, one.ID.String())
+			in.Assign.Members = append(in.Assign.Members, desk.ReferTo(one.ID.String()))
 		}
 		if most > 0 {
 			in.Assign.MaxOpen = &most
@@ -157,7 +157,7 @@ func TestAnswer(t *testing.T) {
 			for _, edit := range c.policy {
 				edits = append(edits, edit, func(in *desk.PolicyInput) {
 					if in.Assign != nil && in.Assign.Members == nil && *in.Assign.Mode != string(desk.AssignNone) {
-						in.Assign.Members = []string{w.ada.ID.String()}
+						in.Assign.Members = []desk.Reference{desk.ReferTo(w.ada.ID.String())}
 					}
 				})
 			}

@@ -179,8 +179,9 @@ func changed(c *desk.Conversation) error {
 // Forbidden if the caller was changed meanwhile, and Changed if something would change
 // and the conversation is no longer as it was seen (nil: as it may be).
 func (a *App) Assign(ctx context.Context, p Principal, id desk.ID, member string, seen *Seen) (*desk.Conversation, error) {
+	ref := desk.ReferTo(member)
 	return a.changeConversation(ctx, p, id, seen, func(tx Tx, c *desk.Conversation) error {
-		m, err := memberNamed(tx.Settings(), "/member", member)
+		m, err := memberNamed(tx.Settings(), "/member", ref)
 		if err != nil {
 			return err
 		}
@@ -191,7 +192,7 @@ func (a *App) Assign(ctx context.Context, p Principal, id desk.ID, member string
 
 // memberNamed returns the member with this id or e-mail, which stands at some place of the
 // request, or InvalidRequest.
-func memberNamed(s *desk.Settings, at, ref string) (*desk.Member, error) {
+func memberNamed(s *desk.Settings, at string, ref desk.Reference) (*desk.Member, error) {
 	m := s.ResolveMember(ref)
 	if m == nil {
 		return nil, desk.InvalidAt(at, "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)

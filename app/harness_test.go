@@ -279,7 +279,7 @@ func of(template, language string, values ...string) edit {
 }
 
 func assignedTo(ref string) edit {
-	return func(r *desk.SendRequest) { r.Assignee = desk.Field[string]{Set: true, Value: ref} }
+	return func(r *desk.SendRequest) { r.Assignee = refer(ref) }
 }
 
 // otherBody makes it another request: the hash is of its body.
@@ -298,8 +298,12 @@ func text(s string) desk.Field[string] { return desk.Field[string]{Set: true, Va
 
 func named(s string) func(*desk.ContactWrite) { return func(w *desk.ContactWrite) { w.Name = text(s) } }
 
+func refer(s string) desk.Field[desk.Reference] {
+	return desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(s)}
+}
+
 func ownedBy(ref string) func(*desk.ContactWrite) {
-	return func(w *desk.ContactWrite) { w.Owner = text(ref) }
+	return func(w *desk.ContactWrite) { w.Owner = refer(ref) }
 }
 
 func mailed(s string) func(*desk.ContactWrite) {

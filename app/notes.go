@@ -93,10 +93,9 @@ func (a *App) NotesBeside(ctx context.Context, p Principal, conversation desk.ID
 	return found, next != nil, nil
 }
 
-// AddNote stores a note on a conversation. member is the id or e-mail of the member who
-// speaks, null or absent for the caller. It returns NotFound, InvalidRequest if there is no such
+// AddNote stores a note on a conversation. member is the member who speaks, null or absent for the caller. It returns NotFound, InvalidRequest if there is no such
 // member, and Unauthorized or Forbidden if the caller was changed meanwhile.
-func (a *App) AddNote(ctx context.Context, p Principal, conversation desk.ID, text string, member desk.Field[string]) (n *desk.Note, err error) {
+func (a *App) AddNote(ctx context.Context, p Principal, conversation desk.ID, text string, member desk.Field[desk.Reference]) (n *desk.Note, err error) {
 	err = a.changeNotes(ctx, p, conversation, func(tx Tx, c *desk.Conversation) (desk.EventType, desk.ID, error) {
 		author := tx.Settings().AuthorOf(p.Actor)
 		if member.Has() {

@@ -13,7 +13,7 @@ import (
 func TestNotesStayInside(t *testing.T) {
 	w := newWorld(t)
 	c := w.writes("905321112233", "Hi")
-	_, err := w.AddNote(t.Context(), w.caller(), c.ID, "Pays late", desk.Field[string]{})
+	_, err := w.AddNote(t.Context(), w.caller(), c.ID, "Pays late", desk.Field[desk.Reference]{})
 	must(t, err)
 	w.takeIn()
 	if sent := w.provider.sent(); len(sent) != 0 {
@@ -33,11 +33,11 @@ func TestNotesOfARevokedKey(t *testing.T) {
 	w := newWorld(t)
 	c := w.writes("905321112233", "Hi")
 	p := w.caller()
-	n, err := w.AddNote(t.Context(), p, c.ID, "one", desk.Field[string]{})
+	n, err := w.AddNote(t.Context(), p, c.ID, "one", desk.Field[desk.Reference]{})
 	must(t, err)
 	_, err = w.RevokeKey(t.Context(), w.operator(), w.keyID)
 	must(t, err)
-	_, err = w.AddNote(t.Context(), p, c.ID, "two", desk.Field[string]{})
+	_, err = w.AddNote(t.Context(), p, c.ID, "two", desk.Field[desk.Reference]{})
 	refused(t, err, desk.Unauthorized)
 	refused(t, w.DeleteNote(t.Context(), p, c.ID, n.ID), desk.Unauthorized)
 	page, _, err := w.Notes(t.Context(), w.operator(), c.ID, "", 10)

@@ -44,7 +44,7 @@ func TestReply(t *testing.T) {
 	asked := w.messages(c.ID)[0]
 	answer, err := w.replies("k", c.ID, func(r *desk.ReplyRequest) {
 		r.Buttons, r.ReplyTo = []desk.Button{{ID: "a", Title: "Yes"}}, desk.Field[desk.ID]{Set: true, Value: asked.ID}
-		r.Member = desk.Field[string]{Set: true, Value: "grace@example.com"}
+		r.Member = refer("grace@example.com")
 	})
 	must(t, err)
 	d := w.provider.sent()[0]
@@ -65,7 +65,7 @@ func TestReply(t *testing.T) {
 	}
 	again, err := w.replies("k", c.ID, func(r *desk.ReplyRequest) {
 		r.Buttons, r.ReplyTo = []desk.Button{{ID: "a", Title: "Yes"}}, desk.Field[desk.ID]{Set: true, Value: asked.ID}
-		r.Member = desk.Field[string]{Set: true, Value: "grace@example.com"}
+		r.Member = refer("grace@example.com")
 	})
 	if err != nil || !again.Replayed || !bytes.Equal(again.Body, answer.Body) || len(w.provider.sent()) != 1 {
 		t.Errorf("again: %+v %v", again, err)
@@ -75,7 +75,7 @@ func TestReply(t *testing.T) {
 	}
 	// Who has opted out can still be answered, and a conversation that somebody holds stays theirs.
 	w.hears(app.InboundMessage{ExternalID: "stop", Number: number, Text: "STOP", At: desk.TimeOf(w.clock.now())})
-	if _, err := w.replies("k2", c.ID, func(r *desk.ReplyRequest) { r.Member = desk.Field[string]{Set: true, Value: w.ada.ID.String()} }); err != nil {
+	if _, err := w.replies("k2", c.ID, func(r *desk.ReplyRequest) { r.Member = refer(w.ada.ID.String()) }); err != nil {
 		t.Error(err)
 	}
 	if stored := w.conversation(c.ID); stored.AssignedMember != w.grace.ID {
@@ -122,7 +122,7 @@ func TestReply_refused(t *testing.T) {
 	c := w.opens(number)
 	other := w.opens("905321110011")
 	ours := w.messages(other.ID)[0].ID
-	nobody := desk.Field[string]{Set: true, Value: "nobody@example.com"}
+	nobody := refer("nobody@example.com")
 	set := func(status desk.ConversationStatus) func() {
 		return func() { w.status(c.ID, status) }
 	}
@@ -481,7 +481,7 @@ func TestReply_overtaken(t *testing.T) {
 			c := w.opens(number)
 			once := sync.OnceFunc(func() { tc.change(w, c) })
 			w.provider.plays(meanwhile(func(app.Dispatch) { once() }, takes))
-			byGrace := func(r *desk.ReplyRequest) { r.Member = desk.Field[string]{Set: true, Value: "grace@example.com"} }
+			byGrace := func(r *desk.ReplyRequest) { r.Member = refer("grace@example.com") }
 			first, err := w.replies("k", c.ID, byGrace)
 			must(t, err)
 			tc.check(t, w, c)

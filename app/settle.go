@@ -384,7 +384,7 @@ func withoutInvalid(w *desk.ContactWrite, refusal error) (*desk.ContactWrite, st
 		}
 	default:
 		if w.Owner.Has() {
-			rest.Owner = desk.Field[string]{}
+			rest.Owner = desk.Field[desk.Reference]{}
 			return &rest, "the owner was removed meanwhile"
 		}
 	}

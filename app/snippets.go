@@ -20,7 +20,7 @@ func (q SnippetQuery) Asked() bool { return q.Contact != nil || q.Agent != nil }
 func (a *App) Snippets(ctx context.Context, p Principal, q SnippetQuery) ([]desk.Snippet, map[desk.Binding]desk.HintValue, error) {
 	var agent *desk.Member
 	if q.Agent != nil {
-		agent = p.Settings.ResolveMember(*q.Agent)
+		agent = p.Settings.ResolveMember(desk.ReferTo(*q.Agent))
 	}
 	customer := ""
 	if q.Contact != nil {

@@ -45,7 +45,7 @@ func (a *App) Templates(ctx context.Context, p Principal, q TemplateQuery) (l Te
 		return l, err
 	}
 	if q.Agent != nil {
-		l.Agent = p.Settings.ResolveMember(*q.Agent)
+		l.Agent = p.Settings.ResolveMember(desk.ReferTo(*q.Agent))
 	}
 	contact, err := a.templateContact(ctx, p, q)
 	if err != nil {

@@ -27,7 +27,7 @@ type contactRow struct {
 
 func (s *Server) contacts(c *call) error {
 	var owner desk.ID
-	if m := c.p.Settings.ResolveMember(c.query("owner")); m != nil {
+	if m := c.p.Settings.ResolveMember(desk.ReferTo(c.query("owner"))); m != nil {
 		owner = m.ID
 	}
 	d := directory{Sought: strings.TrimSpace(c.query("find")), MayWrite: c.may(desk.ContactsWrite)}

@@ -21,7 +21,7 @@ func (w *world) person(phone, name, owner string) (path string, id desk.ID) {
 	op.Write.Name = desk.Field[string]{Set: true, Value: name}
 	op.Write.Sent = []desk.Identity{{Kind: desk.KindPhone, Value: phone}}
 	if owner != "" {
-		op.Write.Owner = desk.Field[string]{Set: true, Value: owner}
+		op.Write.Owner = desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(owner)}
 	}
 	o, err := w.app.Write(context.Background(), w.operator(), op)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestThread_long(t *testing.T) {
 	note := func(c desk.ID, text string) {
 		p, err := w.app.Member(t.Context(), w.ws, w.nora.ID)
 		if err == nil {
-			_, err = w.app.AddNote(t.Context(), p, c, text, desk.Field[string]{})
+			_, err = w.app.AddNote(t.Context(), p, c, text, desk.Field[desk.Reference]{})
 		}
 		if err != nil {
 			t.Fatal(err)

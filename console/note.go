@@ -70,7 +70,7 @@ func (s *Server) addNote(c *call) error {
 	if err != nil {
 		err = desk.InvalidAt("/note", "%v", err)
 	} else {
-		_, err = s.app.AddNote(c.r.Context(), c.p, c.id("id"), text, desk.Field[string]{})
+		_, err = s.app.AddNote(c.r.Context(), c.p, c.id("id"), text, desk.Field[desk.Reference]{})
 	}
 	if desk.IsType(err, desk.InvalidRequest) {
 		v, readErr := c.readNotes()

@@ -59,7 +59,7 @@ func (c *call) contactFields(contact *desk.Contact) []*contactField {
 			}
 			return v.Owner.ID.String()
 		}, write: func(w *desk.ContactWrite, typed string) error {
-			w.Owner = desk.Field[string]{Set: true, Null: typed == "", Value: typed}
+			w.Owner = desk.Field[desk.Reference]{Set: true, Null: typed == "", Value: desk.ReferTo(typed)}
 			return nil
 		}},
 		{field: c.form.Field("note", "Note", "", ""), Kind: "area", of: func(v *desk.Contact) string { return v.Note }, write: func(w *desk.ContactWrite, typed string) (err error) {

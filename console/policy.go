@@ -471,7 +471,7 @@ func inputOf(p *desk.Policy) (in desk.PolicyInput) {
 		mode := string(a.Mode)
 		in.Assign = &desk.AssignInput{Mode: &mode}
 		for _, id := range a.Members {
-			in.Assign.Members = append(in.Assign.Members, id.String())
+			in.Assign.Members = append(in.Assign.Members, desk.ReferTo(id.String()))
 		}
 		if n := int64(a.MaxOpen); n > 0 {
 			in.Assign.MaxOpen = &n
@@ -661,14 +661,16 @@ func (c *call) putPart(part string, own *desk.Policy, in *desk.PolicyInput) erro
 func (f *form) assign() *desk.AssignInput {
 	mode := f.text("mode")
 	in := &desk.AssignInput{Mode: &mode}
-	for _, id := range ids(f.list("members")) {
-		in.Members = append(in.Members, id.String())
-	}
+	members := ids(f.list("members"))
 	for name, step := range map[string]int{"up": -1, "down": 1} {
-		from := slices.Index(in.Members, f.text(name))
-		if to := from + step; from >= 0 && to >= 0 && to < len(in.Members) {
-			in.Members[from], in.Members[to] = in.Members[to], in.Members[from]
+		id, _ := desk.ParseID(f.text(name))
+		from := slices.Index(members, id)
+		if to := from + step; from >= 0 && to >= 0 && to < len(members) {
+			members[from], members[to] = members[to], members[from]
 		}
+	}
+	for _, id := range members {
+		in.Members = append(in.Members, desk.ReferTo(id.String()))
 	}
 	if n, err := strconv.ParseInt(f.text("max_open"), 10, 64); err == nil {
 		in.MaxOpen = &n

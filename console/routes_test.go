@@ -72,7 +72,7 @@ func (w *world) records() map[string]string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	note, err := w.app.AddNote(ctx, operator, conversation.ID, "Secret note", desk.Field[string]{})
+	note, err := w.app.AddNote(ctx, operator, conversation.ID, "Secret note", desk.Field[desk.Reference]{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

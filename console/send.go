@@ -208,7 +208,7 @@ func (s *Server) send(c *call) error {
 		request.Variables.Named = append(request.Variables.Named, desk.NamedValue{Address: strings.TrimPrefix(f.Name, "value."), Value: f.Value})
 	}
 	if to := c.form.text("assignee"); to != "" {
-		request.Assignee = desk.Field[string]{Set: true, Value: to}
+		request.Assignee = desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(to)}
 	}
 	id, _ := desk.ParseID(c.w.RequestID())
 	if _, err := s.app.Send(c.r.Context(), c.p, request, id); err != nil {

@@ -147,7 +147,7 @@ func TestSettings_members(t *testing.T) {
 	if _, err := w.app.Assign(t.Context(), w.operator(), c.ID, w.mei.ID.String(), nil); err != nil {
 		t.Fatal(err)
 	}
-	owner := &desk.Op{Kind: desk.OpAssign, ByID: true, Target: c.ContactID, Owner: set(w.mei.ID.String())}
+	owner := &desk.Op{Kind: desk.OpAssign, ByID: true, Target: c.ContactID, Owner: desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(w.mei.ID.String())}}
 	if _, err := w.app.Write(t.Context(), w.operator(), owner); err != nil {
 		t.Fatal(err)
 	}

@@ -230,7 +230,7 @@ func (w *crowd) fill() {
 	}
 	w.noted = w.conversations[open/3]
 	for n := range 300 {
-		_, err := w.app.AddNote(w.t.Context(), w.operator(), w.noted, fmt.Sprintf("Called about the order. Wants it before the weekend, or else the money back. (%d)", n), desk.Field[string]{})
+		_, err := w.app.AddNote(w.t.Context(), w.operator(), w.noted, fmt.Sprintf("Called about the order. Wants it before the weekend, or else the money back. (%d)", n), desk.Field[desk.Reference]{})
 		w.check(err)
 	}
 	w.friend = w.contacts[1]
@@ -269,7 +269,7 @@ func (w *crowd) addContacts(from, n int) {
 		}
 		write.Sent = []desk.Identity{{Kind: desk.KindPhone, Value: write.Phone.Value}, {Kind: desk.KindEmail, Value: write.Email.Value}, {Kind: desk.KindExternalID, Value: write.ExternalID.Value}}
 		if i%4 > 0 {
-			write.Owner = text("%s", w.members[i%len(w.members)].ID)
+			write.Owner = desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(w.members[i%len(w.members)].ID.String())}
 		}
 		ops = append(ops, &desk.Op{Write: write, Brief: true})
 	}

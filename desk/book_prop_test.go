@@ -249,9 +249,9 @@ func anyOp(t *rapid.T) *desk.Op {
 	case kind < 65:
 		return patch(target(), anyParts(t)...)
 	case kind < 73:
-		return find(assign(sent(anyOwner(t))))
+		return find(assign(sent(desk.ReferTo(anyOwner(t)))))
 	case kind < 77:
-		return find(assign(null[string]()))
+		return find(assign(null[desk.Reference]()))
 	case kind < 87:
 		return find(erase())
 	default:
@@ -339,7 +339,7 @@ func stateOf(t tester, b *desk.Book) state {
 // someone does, and an upsert that says nothing else returns whom it found.
 func holderOf(t tester, b *desk.Book, i desk.Identity) *desk.Contact {
 	t.Helper()
-	if _, err := b.Apply(assign(sent("nobody"), i), actor, 0, nil); desk.IsType(err, desk.NotFound) {
+	if _, err := b.Apply(assign(sent(desk.ReferTo("nobody")), i), actor, 0, nil); desk.IsType(err, desk.NotFound) {
 		return nil
 	}
 	o, err := b.Apply(&desk.Op{Kind: desk.OpUpsert, Write: desk.ContactWrite{Sent: []desk.Identity{i}}}, actor, 0, nil)
@@ -640,7 +640,7 @@ func verdict(s *shelf, op *desk.Op) (string, []desk.Identity) {
 		return "invalid_request", nil
 	case op.ByID && !exists, finds && len(named) < len(op.Find):
 		return "not_found", nil
-	case o.Has() && (o.Value == "nobody" || o.Value == ""):
+	case o.Has() && (o.Value == desk.ReferTo("nobody") || o.Value == desk.Reference{}):
 		return "invalid_request", nil
 	}
 	for _, a := range op.Write.Attributes.Value {

@@ -91,7 +91,7 @@ func further(pairs ...string) part {
 
 func name(s string) part  { return func(w *desk.ContactWrite) { w.Name = sent(s) } }
 func note(s string) part  { return func(w *desk.ContactWrite) { w.Note = sent(s) } }
-func owner(s string) part { return func(w *desk.ContactWrite) { w.Owner = sent(s) } }
+func owner(s string) part { return func(w *desk.ContactWrite) { w.Owner = sent(desk.ReferTo(s)) } }
 
 func attr(key string, v desk.Value) part {
 	return func(w *desk.ContactWrite) {
@@ -106,7 +106,7 @@ func noEmail(w *desk.ContactWrite)      { w.Email = null[string]() }
 func noPhone(w *desk.ContactWrite)      { w.Phone = null[string]() }
 func noName(w *desk.ContactWrite)       { w.Name = null[string]() }
 func noNote(w *desk.ContactWrite)       { w.Note = null[string]() }
-func noOwner(w *desk.ContactWrite)      { w.Owner = null[string]() }
+func noOwner(w *desk.ContactWrite)      { w.Owner = null[desk.Reference]() }
 func noFurther(w *desk.ContactWrite)    { w.Identities = null[[]desk.Identity]() }
 func noAttributes(w *desk.ContactWrite) { w.Attributes = null[[]desk.AttributeWrite]() }
 
@@ -120,7 +120,7 @@ func remove(target desk.ID, readings ...desk.Identity) *desk.Op {
 	return &desk.Op{Kind: desk.OpRemoveIdentity, ByID: true, Target: target, Remove: readings}
 }
 
-func assign(o desk.Field[string], find ...desk.Identity) *desk.Op {
+func assign(o desk.Field[desk.Reference], find ...desk.Identity) *desk.Op {
 	return &desk.Op{Kind: desk.OpAssign, Owner: o, Find: find}
 }
 
@@ -333,9 +333,9 @@ func TestConflicts_name_each_sent_identity_that_takes_part(t *testing.T) {
 		{"a patch never moves a handle", patch(id(2), name("Two"), further("telegram", "one")),
 			handles("telegram", "one")},
 
-		{"an assign by two", assign(null[string](), handles("external_id", "crm-1", "telegram", "two")...),
+		{"an assign by two", assign(null[desk.Reference](), handles("external_id", "crm-1", "telegram", "two")...),
 			handles("external_id", "crm-1", "telegram", "two")},
-		{"an assign by two, the last twice", assign(null[string](), handles("telegram", "one", "telegram", "two", "external_id", "crm-2")...),
+		{"an assign by two, the last twice", assign(null[desk.Reference](), handles("telegram", "one", "telegram", "two", "external_id", "crm-2")...),
 			handles("telegram", "one", "telegram", "two", "external_id", "crm-2")},
 		{"a delete by two", erase(handles("email", "one@x.example", "phone", "905321111111", "phone", "905322222222")...),
 			handles("email", "one@x.example", "phone", "905321111111", "phone", "905322222222")},
@@ -377,15 +377,15 @@ func TestChecks_come_in_the_order_of_the_contract(t *testing.T) {
 		{"patch: attributes", patch(id(1), bad, external("crm-2")), desk.InvalidAttributes, badTier},
 		{"patch: identities", patch(id(1), external("crm-2")), desk.IdentityConflict, both[1:]},
 
-		{"assign without a contact", assign(sent("nobody")), desk.InvalidRequest, nil},
-		{"assign without an owner", assign(desk.Field[string]{}, handle("external_id", "none")), desk.InvalidRequest, nil},
-		{"assign: record by id", at(id(9), assign(sent("nobody"))), desk.NotFound, nil},
-		{"assign: record by handle", assign(sent("nobody"), handle("external_id", "none")), desk.NotFound, nil},
-		{"assign: one of its records", assign(sent("nobody"), handles("external_id", "crm-1", "external_id", "none")...), desk.NotFound, nil},
-		{"assign: records before identities", assign(null[string](), append(both, handle("external_id", "none"))...), desk.NotFound, nil},
-		{"assign: owner", assign(sent("nobody"), handle("external_id", "crm-1")), desk.InvalidRequest, nil},
-		{"assign: owner before identities", assign(sent("nobody"), both...), desk.InvalidRequest, nil},
-		{"assign: identities", assign(sent("ada@desk.example"), both...), desk.IdentityConflict, both},
+		{"assign without a contact", assign(sent(desk.ReferTo("nobody"))), desk.InvalidRequest, nil},
+		{"assign without an owner", assign(desk.Field[desk.Reference]{}, handle("external_id", "none")), desk.InvalidRequest, nil},
+		{"assign: record by id", at(id(9), assign(sent(desk.ReferTo("nobody")))), desk.NotFound, nil},
+		{"assign: record by handle", assign(sent(desk.ReferTo("nobody")), handle("external_id", "none")), desk.NotFound, nil},
+		{"assign: one of its records", assign(sent(desk.ReferTo("nobody")), handles("external_id", "crm-1", "external_id", "none")...), desk.NotFound, nil},
+		{"assign: records before identities", assign(null[desk.Reference](), append(both, handle("external_id", "none"))...), desk.NotFound, nil},
+		{"assign: owner", assign(sent(desk.ReferTo("nobody")), handle("external_id", "crm-1")), desk.InvalidRequest, nil},
+		{"assign: owner before identities", assign(sent(desk.ReferTo("nobody")), both...), desk.InvalidRequest, nil},
+		{"assign: identities", assign(sent(desk.ReferTo("ada@desk.example")), both...), desk.IdentityConflict, both},
 
 		{"delete without a contact", erase(), desk.InvalidRequest, nil},
 		{"delete: record", at(id(9), erase(both[0])), desk.NotFound, nil},
@@ -597,7 +597,7 @@ func TestWrite_owner_that_no_member_is(t *testing.T) {
 		b.refuses(t, patch(id(1), owner(ref)), desk.InvalidRequest, nil)
 		b.refuses(t, upsert(external("crm-1"), owner(ref)), desk.InvalidRequest, nil)
 		b.refuses(t, upsert(external("crm-2"), owner(ref)), desk.InvalidRequest, nil)
-		b.refuses(t, at(id(1), assign(sent(ref))), desk.InvalidRequest, nil)
+		b.refuses(t, at(id(1), assign(sent(desk.ReferTo(ref)))), desk.InvalidRequest, nil)
 	}
 }
 
@@ -612,7 +612,7 @@ func TestUpdatedAt_never_decreases(t *testing.T) {
 		}
 	}
 	b.now = 20
-	o, err := b.apply(at(id(1), assign(sent(ada.Email))))
+	o, err := b.apply(at(id(1), assign(sent(desk.ReferTo(ada.Email)))))
 	if err != nil || o.Contact.UpdatedAt != 151 {
 		t.Errorf("assigned: %v, %v", show(o.Contact), err)
 	}
@@ -659,7 +659,7 @@ func TestAssign_and_delete_find_one_contact(t *testing.T) {
 			t.Parallel()
 			b := bookOf(stored, write(external("crm-2")))
 			for range 2 { // the second time it changes nothing and is assigned all the same
-				o, err := b.apply(c.by(assign(sent("GRACE@desk.example"))))
+				o, err := b.apply(c.by(assign(sent(desk.ReferTo("GRACE@desk.example")))))
 				if err != nil || o.Status != desk.StatusAssigned || o.Contact.ID != id(1) || o.Contact.Owner == nil || o.Contact.Owner.ID != grace.ID {
 					t.Fatalf("%v, %s, %s", o.Status, show(o.Contact), explain(err))
 				}
@@ -667,7 +667,7 @@ func TestAssign_and_delete_find_one_contact(t *testing.T) {
 			if len(b.Events()) != 1 {
 				t.Errorf("%d events, want 1", len(b.Events()))
 			}
-			if got := b.must(t, c.by(assign(null[string]()))); got.Owner != nil {
+			if got := b.must(t, c.by(assign(null[desk.Reference]()))); got.Owner != nil {
 				t.Errorf("got %s, want no owner", show(got))
 			}
 			o, err := b.apply(c.by(erase()))
@@ -675,7 +675,7 @@ func TestAssign_and_delete_find_one_contact(t *testing.T) {
 				t.Fatalf("%v, %s, %s", o.Status, show(o.Contact), explain(err))
 			}
 			b.refuses(t, c.by(erase()), desk.NotFound, nil)
-			b.refuses(t, c.by(assign(null[string]())), desk.NotFound, nil)
+			b.refuses(t, c.by(assign(null[desk.Reference]())), desk.NotFound, nil)
 			b.refuses(t, patch(id(1), name("Ada")), desk.NotFound, nil)
 			if got := b.must(t, at(id(2), erase())); got.ID != id(2) {
 				t.Errorf("deleted %s", got.ID)
@@ -828,7 +828,7 @@ func TestOp_says_what_to_load(t *testing.T) {
 	}{
 		{"upsert", upsert(external("crm-1"), phone("905321111111")), nil, two},
 		{"patch", patch(id(1), external("crm-1"), phone("905321111111")), []desk.ID{id(1)}, two},
-		{"assign", at(id(1), assign(null[string](), two...)), []desk.ID{id(1)}, two},
+		{"assign", at(id(1), assign(null[desk.Reference](), two...)), []desk.ID{id(1)}, two},
 		{"delete", erase(two...), nil, two},
 		{"remove", remove(id(1), two...), []desk.ID{id(1)}, nil},
 	} {

@@ -51,13 +51,18 @@ func ruleNumbers(rules string) (list []int) {
 }
 
 // CanonicalEmail returns the form by which e-mails match. It does not allocate for an
-// e-mail in lower-case ASCII.
+// e-mail in lower-case ASCII. A text that is longer than any e-mail has no such form, and is
+// returned as it is: to encode a domain takes a time that grows with the square of its
+// length.
 func CanonicalEmail(email string) string {
 	if isLowerASCII(email) {
 		return email
 	}
 	if isASCII(email) {
 		return strings.ToLower(email) // the IDNA form of an ASCII domain is its lower-case form
+	}
+	if len(email) > MaxEmail {
+		return email
 	}
 	at := strings.LastIndexByte(email, '@')
 	if at < 0 {

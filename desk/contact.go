@@ -160,7 +160,7 @@ type AttributeWrite struct {
 // or note counts as null.
 type ContactWrite struct {
 	ExternalID, Name, Email, Phone, Note Field[string]
-	Owner                                Field[string] // a member's id or e-mail, not resolved yet
+	Owner                                Field[Reference] // not resolved yet
 	Identities                           Field[[]Identity]
 	Attributes                           Field[[]AttributeWrite]
 

@@ -41,6 +41,7 @@
 //	lease.go         leases: until when one process may work on something
 //	consent.go       stop and start words
 //	workspace.go     workspaces, members, API keys and permissions
+//	reference.go     how callers name a member
 //	password.go      which passwords members may have
 //	change.go        what an edit of the configuration changes, and its events
 //	event.go         events: types, authors, positions

@@ -20,7 +20,7 @@ type Op struct {
 	Target      ID           // the zero ID finds no contact
 	Find        []Identity   // identifies the contact of an assign or delete, in addition to Target
 	Write       ContactWrite // upsert, patch
-	Owner       Field[string]
+	Owner       Field[Reference]
 	Brief       bool // whether the caller needs only the outcome's status and id
 	DetailBytes int  // the size limit of an error's details, without the first entry; 0: MaxDetailBytes
 

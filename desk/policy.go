@@ -73,10 +73,10 @@ type PolicyInput struct {
 	AutoReply *AutoReplyInput
 }
 
-// An AssignInput is Assign as it was sent; members are ids or e-mails.
+// An AssignInput is Assign as it was sent.
 type AssignInput struct {
 	Mode    *string
-	Members []string
+	Members []Reference
 	MaxOpen *int64
 }
 
@@ -89,14 +89,14 @@ type AutoReplyInput struct {
 
 // Check refuses what no workspace could store: InvalidRequest.
 func (in *PolicyInput) Check() error {
-	_, err := in.parse(func(string) (ID, bool) { return ID{}, false }, false)
+	_, err := in.parse(func(Reference) (ID, bool) { return ID{}, false }, false)
 	return err
 }
 
 // Policy is what was sent as a policy of the workspace, or of a channel of it. It
 // returns InvalidRequest, also for a member who does not exist.
 func (in *PolicyInput) Policy(s *Settings, channel ID) (Policy, error) {
-	p, err := in.parse(func(ref string) (ID, bool) {
+	p, err := in.parse(func(ref Reference) (ID, bool) {
 		m := s.ResolveMember(ref)
 		if m == nil {
 			return ID{}, false
@@ -108,7 +108,7 @@ func (in *PolicyInput) Policy(s *Settings, channel ID) (Policy, error) {
 }
 
 // parse reads a policy. Members are looked up if they are known.
-func (in *PolicyInput) parse(member func(string) (ID, bool), known bool) (p Policy, err error) {
+func (in *PolicyInput) parse(member func(Reference) (ID, bool), known bool) (p Policy, err error) {
 	if in.Assign != nil {
 		if p.Assign, err = in.Assign.parse(member, known); err != nil {
 			return p, err
@@ -133,7 +133,7 @@ func (in *PolicyInput) parse(member func(string) (ID, bool), known bool) (p Poli
 	return p, err
 }
 
-func (in *AssignInput) parse(member func(string) (ID, bool), known bool) (*Assign, error) {
+func (in *AssignInput) parse(member func(Reference) (ID, bool), known bool) (*Assign, error) {
 	a := &Assign{Members: make([]ID, 0, len(in.Members))}
 	if in.Mode != nil {
 		a.Mode = AssignMode(*in.Mode)

@@ -16,7 +16,11 @@ func TestPolicyInput(t *testing.T) {
 	ada, bob := desk.Member{ID: desk.ID{7}, Email: "ada@example.com"}, desk.Member{ID: desk.ID{8}, Email: "Bob@example.com"}
 	s := desk.NewSettings(desk.Workspace{ID: desk.ID{1}}, 1, nil, []desk.Member{ada, bob}, nil, nil)
 	mode := func(m string, members ...string) *desk.AssignInput {
-		return &desk.AssignInput{Mode: &m, Members: members}
+		in := &desk.AssignInput{Mode: &m}
+		for _, member := range members {
+			in.Members = append(in.Members, desk.ReferTo(member))
+		}
+		return in
 	}
 	most := func(n int64) *desk.AssignInput { in := mode("none"); in.MaxOpen = &n; return in }
 	week := func(day string, spans ...[]string) *desk.HoursInput {

@@ -24,9 +24,9 @@ type ReplyRequest struct {
 	Text         string
 	Attachment   *SentAttachment // instead of the text
 	Buttons      []Button
-	ReplyTo      Field[ID]     // the message that it quotes
-	Member       Field[string] // who speaks: an id or an e-mail; else the key
-	Rule         AutoKind      // of an automatic reply, which no caller sends
+	ReplyTo      Field[ID]        // the message that it quotes
+	Member       Field[Reference] // who speaks; else the key
+	Rule         AutoKind         // of an automatic reply, which no caller sends
 }
 
 // A SentAttachment is a file in a reply.

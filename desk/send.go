@@ -36,7 +36,7 @@ type SendRequest struct {
 	Language       string
 	Variables      TemplateValues
 	OptInConfirmed bool
-	Assignee       Field[string] // a member's id or e-mail
+	Assignee       Field[Reference]
 	Profile        *ContactWrite // of a contact that the send creates
 }
 

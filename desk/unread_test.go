@@ -171,7 +171,7 @@ func TestBook_unread_shared(t *testing.T) {
 	s := newShelf()
 	s.rows[id(1)] = desk.Contact{ID: id(1), Email: "a@x.example", Further: handles("email", "a@x。example")}
 	s.rows[id(2)] = desk.Contact{ID: id(2), Email: "a@x．example", Further: handles("telegram", "1")}
-	op := assign(null[string](), desk.Identity{Kind: "email", Value: "a@x.example", Spelling: "a@x。example"})
+	op := assign(null[desk.Reference](), desk.Identity{Kind: "email", Value: "a@x.example", Spelling: "a@x。example"})
 	op.Brief = true
 	if o, err := s.openBrief([]*desk.Op{op}, true).Apply(op, actor, 0, nil); err != nil || o.ID != id(1) {
 		t.Errorf("%v, %v", o.ID, err)

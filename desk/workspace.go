@@ -197,27 +197,6 @@ func NewSettings(w Workspace, version int64, attributes []Attribute, members []M
 // Member returns the member with this id, or nil.
 func (s *Settings) Member(id ID) *Member { return s.members[id] }
 
-// ResolveMember finds a member by id or by e-mail in any case, or returns nil. If
-// members share an e-mail since an older release, it finds the one with exactly this
-// spelling.
-func (s *Settings) ResolveMember(ref string) *Member {
-	ref = strings.TrimSpace(ref)
-	if id, ok := ParseID(ref); ok {
-		return s.members[id]
-	}
-	holders := s.byEmail[CanonicalEmail(ref)]
-	if len(holders) == 1 {
-		return holders[0]
-	}
-	lower := strings.ToLower(ref)
-	for _, m := range holders {
-		if strings.ToLower(m.Email) == lower { // as the older release compared them
-			return m
-		}
-	}
-	return nil
-}
-
 // Members lists the members by name, then id.
 func (s *Settings) Members() []*Member {
 	return slices.SortedFunc(maps.Values(s.members), func(a, b *Member) int {

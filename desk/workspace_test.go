@@ -126,7 +126,7 @@ func TestSettings_finds(t *testing.T) {
 		strings.Repeat("0", 31) + "3":        {},
 		"zoe@desk.example,anna@desk.example": {},
 	} {
-		got := s.ResolveMember(ref)
+		got := s.ResolveMember(desk.ReferTo(ref))
 		if (got == nil) != want.IsZero() || got != nil && got.ID != want {
 			t.Errorf("%q leads to %+v, want %s", ref, got, want)
 		}
@@ -162,7 +162,7 @@ func TestSettings_finds(t *testing.T) {
 	}
 
 	empty := desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, nil)
-	if len(empty.Members())+len(empty.SortedAttributes())+len(empty.Keys()) != 0 || empty.ResolveMember("") != nil {
+	if len(empty.Members())+len(empty.SortedAttributes())+len(empty.Keys()) != 0 || empty.ResolveMember(desk.Reference{}) != nil {
 		t.Error("an empty workspace holds something")
 	}
 }

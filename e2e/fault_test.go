@@ -327,7 +327,7 @@ func (n *node) send(ctx context.Context, p app.Principal, call faultCall) (app.S
 		Template: "order_ready", Language: "en_US", Variables: desk.TemplateValues{List: []string{"A-17"}}, OptInConfirmed: true,
 	}
 	if call.Assignee != "" {
-		r.Assignee = desk.Field[string]{Set: true, Value: call.Assignee}
+		r.Assignee = desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(call.Assignee)}
 	}
 	answer, err := n.app.Send(ctx, p, r, n.app.NewID())
 	if desk.IsType(err, desk.InvalidRequest) && call.Assignee != "" { // the free key meets the removed assignee

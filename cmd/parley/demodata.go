@@ -162,7 +162,7 @@ func demoPerson(i int) *desk.Op {
 		w.Identities = set(further)
 	}
 	if i%4 < len(demoMembers) {
-		w.Owner = set(demoMembers[i%4].email)
+		w.Owner = set(desk.ReferTo(demoMembers[i%4].email))
 	}
 	if i%13 == 2 {
 		w.Note = set("Prefers a call in the morning.")

@@ -353,9 +353,9 @@ func newestOf(ctx context.Context, a *app.App, p app.Principal, c *desk.Conversa
 }
 
 // speaker is who answers in a conversation: to whom it is given, or the contact's owner.
-func (t *demoTalk) speaker() desk.Field[string] {
+func (t *demoTalk) speaker() desk.Field[desk.Reference] {
 	if t.given != "" {
-		return set(t.given)
+		return set(desk.ReferTo(t.given))
 	}
 	return demoPerson(t.person).Write.Owner
 }

@@ -437,7 +437,7 @@ func TestRemovedMemberOwnsNothing(t *testing.T) {
 		for n := range 4 {
 			group.Go(func() {
 				op := upsertOf(identity("x", 10*round+n))
-				op.Write.Owner = desk.Field[string]{Set: true, Value: m.ID.String()}
+				op.Write.Owner = desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(m.ID.String())}
 				if _, err := update(stores[0], ws, op); err != nil { // a refusal is fine
 					t.Error(err)
 				}

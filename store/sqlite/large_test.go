@@ -225,7 +225,7 @@ func TestFurtherIdentitiesAreLeftUnread(t *testing.T) {
 		{0, []*desk.Op{name(anchor, "c", true), other, name(anchor, "d", true)}},
 		{1, []*desk.Op{name(anchor, "e", true), name(desk.Identity{Kind: "anchor", Value: "a"}, "f", true)}},
 		{1, []*desk.Op{name(anchor, "g", true), name(anchor, "h", false)}},
-		{0, []*desk.Op{{Kind: desk.OpAssign, Brief: true, Find: []desk.Identity{anchor}, Owner: desk.Field[string]{Set: true, Null: true}}}},
+		{0, []*desk.Op{{Kind: desk.OpAssign, Brief: true, Find: []desk.Identity{anchor}, Owner: desk.Field[desk.Reference]{Set: true, Null: true}}}},
 		{1, []*desk.Op{{Kind: desk.OpDelete, Brief: true, Find: []desk.Identity{anchor}}}},
 	} {
 		runs(s.writer, largeQuery)

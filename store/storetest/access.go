@@ -263,7 +263,7 @@ func held(t *testing.T, s app.Store) {
 	count(100, 0, 0)
 	for n := range 3 {
 		op := upsert(fmt.Sprint(n, "@example.com"), "")
-		op.Write.Owner = text(ada.ID.String())
+		op.Write.Owner = refer(ada.ID.String())
 		put(t, s, ws, op)
 		c := newConversation(newID(), newID())
 		c.AssignedMember, c.AssignedVia = ada.ID, desk.ViaMember

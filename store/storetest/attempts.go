@@ -39,7 +39,7 @@ func putAttempts(t *testing.T, s app.Store, ws desk.ID, list ...*desk.Attempt) {
 // fullProfile has fields in every state and values of every kind.
 func fullProfile() *desk.ContactWrite {
 	return &desk.ContactWrite{
-		ExternalID: text("x'\"\\"), Name: null(), Phone: text(""), Owner: text("ada@example.com"), // e-mail and note are absent
+		ExternalID: text("x'\"\\"), Name: null(), Phone: text(""), Owner: refer("ada@example.com"), // e-mail and note are absent
 		Identities: desk.Field[[]desk.Identity]{Set: true, Value: []desk.Identity{{Kind: "twitter", Value: "😀\n"}}},
 		Attributes: desk.Field[[]desk.AttributeWrite]{Set: true, Value: []desk.AttributeWrite{
 			{Key: "null"},

@@ -17,7 +17,7 @@ func contactFieldsSurvive(t *testing.T, s app.Store) {
 	nasty := "a'b\"c\\d\te\nf ,{}[]:%_é İı 😀 " + strings.Repeat("x", 5000)
 	op := upsert("Ada@Example.com", "905321112233")
 	op.Write.ExternalID, op.Write.Name, op.Write.Note = text("x-1"), text("A'd\"a\\ İ"), text(nasty)
-	op.Write.Owner = text("ADA@example.com")
+	op.Write.Owner = refer("ADA@example.com")
 	op.Write.Identities = desk.Field[[]desk.Identity]{Set: true, Value: []desk.Identity{
 		{Kind: "twitter", Value: nasty[:200]}, {Kind: desk.KindWhatsApp, Value: "905321112233"}, {Kind: "a", Value: ":"},
 	}}
@@ -139,7 +139,7 @@ func briefOperations(t *testing.T, s app.Store) {
 	a := put(t, s, ws, person("a", "", append(crms("a"), chat)...)).ID
 	put(t, s, ws, patch(a, upsert("", phone.Value).Write)) // one claim for phone and chat account
 	b := put(t, s, ws, person("b", "", crms("b")...)).ID
-	unassign := func(of ...desk.Identity) *desk.Op { return &desk.Op{Kind: desk.OpAssign, Find: of, Owner: null()} }
+	unassign := func(of ...desk.Identity) *desk.Op { return &desk.Op{Kind: desk.OpAssign, Find: of, Owner: nobody()} }
 	drop := func(of desk.ID, i desk.Identity) *desk.Op {
 		return &desk.Op{Kind: desk.OpRemoveIdentity, ByID: true, Target: of, Remove: []desk.Identity{i}}
 	}

@@ -62,7 +62,7 @@ func newestContacts(t *testing.T, s app.Store) {
 	for i := range 25 {
 		op := upsert(fmt.Sprintf("p%d@example.com", i), "")
 		if i%3 == 0 {
-			op.Write.Owner = text(member.ID.String())
+			op.Write.Owner = refer(member.ID.String())
 		}
 		ops = append(ops, op)
 	}
@@ -101,7 +101,7 @@ func listFilters(t *testing.T, s app.Store) {
 	ws, member := newWorkspace(t, s)
 	a := put(t, s, ws, upsert("a@example.com", "905321112233"))
 	w := upsert("b@example.com", "")
-	w.Write.Owner = text(member.ID.String())
+	w.Write.Owner = refer(member.ID.String())
 	b := put(t, s, ws, w)
 	c := put(t, s, ws, upsert("c@example.com", ""))
 	for name, tc := range map[string]struct {

@@ -83,7 +83,7 @@ func memberSettings(t *testing.T, s app.Store) {
 	}
 	// A member who owns contacts can't be removed; one who owns none can.
 	op := upsert("a@example.com", "")
-	op.Write.Owner = text(ada.ID.String())
+	op.Write.Owner = refer(ada.ID.String())
 	c := put(t, s, ws, op)
 	gone := func() error {
 		return s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{RemoveMember: ada}, nil })
@@ -91,7 +91,7 @@ func memberSettings(t *testing.T, s app.Store) {
 	if err := gone(); !errors.Is(err, app.ErrOwns) {
 		t.Errorf("error = %v, want ErrOwns", err)
 	}
-	put(t, s, ws, patch(c.ID, desk.ContactWrite{Owner: null()}))
+	put(t, s, ws, patch(c.ID, desk.ContactWrite{Owner: nobody()}))
 	must(t, gone())
 	settings, err = s.Settings(t.Context(), ws)
 	must(t, err)

@@ -273,6 +273,13 @@ func upsert(email, phone string) *desk.Op {
 
 func text(s string) desk.Field[string] { return desk.Field[string]{Set: true, Value: s} }
 
+// refer names the member as whom a contact is to be owned.
+func refer(s string) desk.Field[desk.Reference] {
+	return desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(s)}
+}
+
+func nobody() desk.Field[desk.Reference] { return desk.Field[desk.Reference]{Set: true, Null: true} }
+
 func null() desk.Field[string] { return desk.Field[string]{Set: true, Null: true} }
 
 func patch(id desk.ID, w desk.ContactWrite) *desk.Op {

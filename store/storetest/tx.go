@@ -17,7 +17,7 @@ func ownWrites(t *testing.T, s app.Store) {
 	_, err := s.Book(t.Context(), newID(), desk.Lookup{})
 	wantType(t, err, desk.NotFound)
 	op := upsert("a@example.com", "905321112233")
-	op.Write.Owner = text(member.ID.String())
+	op.Write.Owner = refer(member.ID.String())
 	var contact *desk.Contact
 	store(t, s, ws, func(tx app.Tx) error {
 		if tx.Settings().ID != ws || tx.Settings().Member(member.ID) == nil {

@@ -36,7 +36,7 @@ func workspaceDeletion(t *testing.T, s app.Store) {
 			must(t, s.UpdateSettings(ctx, ws, func(*desk.Settings) (desk.Change, error) { return change, nil }))
 		}
 		op := upsert("a@example.com", "905321112233")
-		op.Write.Owner = text(member.ID.String())
+		op.Write.Owner = refer(member.ID.String())
 		at.contact = put(t, s, ws, op).ID
 		for range 5 {
 			put(t, s, ws, upsert(newID().String()+"@example.com", ""))
@@ -155,7 +155,7 @@ func memberRemoval(t *testing.T, s app.Store) {
 		var ops []*desk.Op
 		for n := from; n < min(*removed, from+desk.MaxOperations); n++ {
 			op := upsert(fmt.Sprintf("p%d@example.com", n), "")
-			op.Write.Owner = text(member.ID.String())
+			op.Write.Owner = refer(member.ID.String())
 			ops = append(ops, op)
 		}
 		must(t, s.UpdateContacts(ctx, ws, ops, func(b *desk.Book, from, to int) {
