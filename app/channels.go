@@ -31,9 +31,9 @@ type NewChannel struct {
 	Secrets    Secrets      // an empty VerifyToken is replaced by a new one
 }
 
-// OwnAddresses tells whether members may name an address for a provider's API. They could
-// make the server ask any address of its own network, so they may only where the operator
-// has opened some of it to webhooks.
+// OwnAddresses tells whether members may name an address for a provider's API: where the
+// operator has opened some addresses to webhooks. Connects to it are guarded as those to
+// webhooks are (desk.Account.Guarded).
 func (a *App) OwnAddresses() bool { return a.hookRules.PlainHTTP }
 
 // AddChannel adds a channel, subscribes to callbacks, and fetches the templates. First
@@ -46,8 +46,16 @@ func (a *App) AddChannel(ctx context.Context, p Principal, n NewChannel) (at Acc
 	if err := p.Allow(desk.Administer); err != nil {
 		return at, nil, err
 	}
-	if n.Account.BaseURL != "" && p.Member != nil && !a.OwnAddresses() {
-		return at, nil, desk.InvalidAt("/graph_url", "only whoever runs this server can set another address")
+	if c.Account.BaseOf = ""; n.Account.BaseURL != "" {
+		c.Account.BaseOf = desk.SetByTenant
+		if p.Actor.Kind == desk.ByCLI {
+			c.Account.BaseOf = desk.SetByOperator
+		}
+	}
+	if c.Account.BaseOf == desk.SetByTenant {
+		if err := a.hookRules.CheckBase(n.Account.BaseURL); err != nil {
+			return at, nil, err
+		}
 	}
 	if c.Name, err = channelName(n.Name); err != nil {
 		return at, nil, err

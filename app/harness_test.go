@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -33,6 +34,7 @@ type world struct {
 	provider *provider
 	meta     *meta
 	others   map[desk.ChannelKind]app.Provider // from the next start on
+	opened   bool                              // from the next start on: webhooks may go to 127.0.0.1 beside public addresses
 	secret   []byte                            // the installation's
 	clock    *clock
 	log      *logbook
@@ -156,7 +158,11 @@ func (w *world) start(b app.Bounds) {
 func (w *world) node(s app.Store, b app.Bounds) *app.App {
 	providers := map[desk.ChannelKind]app.Provider{desk.SandboxChannel: w.provider, desk.WhatsAppChannel: w.meta}
 	maps.Copy(providers, w.others)
+	refuses := func(at netip.Addr) bool {
+		return at.Unmap().IsLoopback() && at.Unmap() != netip.MustParseAddr("127.0.0.1")
+	}
 	return app.New(app.Deps{
+		PlainHTTP: w.opened, AddressRefused: refuses,
 		Store: s, Providers: providers,
 		Answer: func(m *desk.SentMessage) []byte {
 			body, err := json.Marshal(m)

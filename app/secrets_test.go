@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -437,5 +438,44 @@ func TestCheckChannel_signs_of_life(t *testing.T) {
 	says(old, silent)
 	if problems, err := w.CheckChannel(t.Context(), w.operator(), w.channel); err != nil || len(problems) != 0 {
 		t.Errorf("of a sandbox: %+v, %v", problems, err)
+	}
+}
+
+// TestAddChannel_address: it is stored who set the address of the API, and an address that is
+// refused to webhooks is refused to members, though not to the operator.
+func TestAddChannel_address(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.stop()
+	w.opened = true
+	w.start(app.Bounds{})
+	admin := "admin"
+	_, err := w.EditMember(t.Context(), w.operator(), w.ada.ID, app.MemberEdit{Role: &admin})
+	must(t, err)
+	member, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	must(t, err)
+	add := func(p app.Principal, number, base string) (desk.ID, error) {
+		n := account(number, metaBusiness)
+		n.Account.BaseURL = base
+		at, _, err := w.AddChannel(t.Context(), p, n)
+		return at.Channel.ID, err
+	}
+	for _, base := range []string{"http://127.0.0.2", "https://127.0.0.2:8080/x", "http://[::ffff:127.0.0.2]/"} {
+		_, err := add(member, "200300400500611", base)
+		if e := refusalOf(t, err, desk.InvalidRequest); e.At != "/graph_url" {
+			t.Errorf("%s: %v", base, err)
+		}
+	}
+	for _, c := range []struct {
+		by   app.Principal
+		base string
+		want desk.Setter
+	}{{member, "http://127.0.0.1", desk.SetByTenant}, {member, "https://graph.example.com", desk.SetByTenant}, {member, "", ""}, {w.operator(), "http://127.0.0.2", desk.SetByOperator}, {w.operator(), "", ""}} {
+		member.Settings = w.operator().Settings
+		id, err := add(c.by, "2003004005006"+strconv.Itoa(20+len(w.operator().Settings.Channels())), c.base)
+		must(t, err)
+		if got := w.operator().Settings.Channel(id).Account.BaseOf; got != c.want {
+			t.Errorf("%+v: set by %q", c, got)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http/httptest"
+	"net/netip"
 	"parley/app"
 	"regexp"
 	"strings"
@@ -40,6 +41,13 @@ func TestChannels_address(t *testing.T) {
 	nora.get("/settings/channels/new").want(200).lacks("graph_url")
 	nora.post("/settings/channels/new", "phone_number_id", "200300400500600", "waba_id", "100200300400500", "token", "EAA", "app_secret", "x", "graph_url", "http://127.0.0.1:9").
 		want(422, "Only whoever runs this server")
+
+	// Where it has opened some of it, the rest stays shut.
+	some := newWorldWith(t, func(d *app.Deps) {
+		d.PlainHTTP, d.AddressRefused = true, func(a netip.Addr) bool { return a != netip.MustParseAddr("127.0.0.1") }
+	})
+	some.signedIn(some.nora).post("/settings/channels/new", "phone_number_id", "200300400500600", "waba_id", "100200300400500", "token", "EAA", "app_secret", "x", "graph_url", "http://127.0.0.2:9").
+		want(422, "is not a public one")
 }
 
 func TestChannels(t *testing.T) {

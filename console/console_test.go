@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -115,8 +116,10 @@ func newWorldWith(t testing.TB, change func(*app.Deps)) *world {
 	deps := app.Deps{
 		Store: w.store,
 		Providers: map[desk.ChannelKind]app.Provider{
-			desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: w.store, Now: now, NewID: w.newID}),
-			desk.WhatsAppChannel: whatsapp.New(whatsapp.Config{Now: now}),
+			desk.SandboxChannel: sandbox.New(sandbox.Config{Library: w.store, Now: now, NewID: w.newID}),
+			desk.WhatsAppChannel: whatsapp.New(whatsapp.Config{Now: now, Dial: func(ctx context.Context, address string, _ bool) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", address)
+			}}),
 		},
 		Answer: func(*desk.SentMessage) []byte { return []byte("{}") },
 		Now:    now,

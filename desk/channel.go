@@ -48,9 +48,27 @@ func ParseChannelName(s string) (string, error) {
 type Account struct {
 	BusinessID string // the business account's id (WABA), which owns templates and numbers
 	BaseURL    string // of the provider's API; "": the provider's own
+	BaseOf     Setter // who set BaseURL
 	Version    string // of the provider's API, such as v26.0
 	PerSecond  int    // how many messages a second the number may send; 0: the provider's default
 	Sealed     []byte // its secrets, encrypted
+}
+
+// A Setter says who set an address.
+type Setter string
+
+// The setters of an address; "" is unknown: a release before stored it.
+const (
+	SetByOperator Setter = "operator" // who runs the server, by its command line
+	SetByTenant   Setter = "tenant"   // a member of the workspace
+)
+
+// Guarded tells whether the address of a channel's API is a tenant's. Then parley connects
+// to it, and to whatever it names, only where a webhook may go: otherwise the tenant could
+// read what is inside the server's own network. opened says that the operator has opened
+// addresses to webhooks: a release before took an address from tenants only then.
+func (a *Account) Guarded(opened bool) bool {
+	return a.BaseURL != "" && (a.BaseOf == SetByTenant || a.BaseOf == "" && opened)
 }
 
 // An AccountStatus says whether the provider lets a channel's account send. It is

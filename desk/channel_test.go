@@ -265,3 +265,24 @@ func TestChannel_Up(t *testing.T) {
 		}
 	}
 }
+
+// TestAccount_Guarded: connects to what a tenant set are guarded; what was set before it was
+// stored by whom counts as a tenant's exactly where addresses are opened to webhooks.
+func TestAccount_Guarded(t *testing.T) {
+	t.Parallel()
+	const base = "https://graph.example.com"
+	for _, c := range []struct {
+		account      desk.Account
+		shut, opened bool
+	}{
+		{desk.Account{}, false, false},
+		{desk.Account{BaseOf: desk.SetByTenant}, false, false},
+		{desk.Account{BaseURL: base}, false, true},
+		{desk.Account{BaseURL: base, BaseOf: desk.SetByOperator}, false, false},
+		{desk.Account{BaseURL: base, BaseOf: desk.SetByTenant}, true, true},
+	} {
+		if shut, opened := c.account.Guarded(false), c.account.Guarded(true); shut != c.shut || opened != c.opened {
+			t.Errorf("%+v: %v, %v", c.account, shut, opened)
+		}
+	}
+}

@@ -156,8 +156,34 @@ func (r WebhookRules) checkURL(text string) error {
 			return wrong("a port is a number from 1 to 65535")
 		}
 	}
-	if address, err := netip.ParseAddr(u.Hostname()); err == nil && r.Refused != nil && r.Refused(address) {
+	if address, refused := r.refusedHost(u); refused {
 		return wrong("nothing is delivered to the address %s: it is not a public one, and the operator has not allowed it", address).Advise(AllowAddress)
+	}
+	return nil
+}
+
+// refusedHost returns the address in a URL's place of a host, if it is refused. A name is
+// judged at each connect.
+func (r WebhookRules) refusedHost(u *url.URL) (netip.Addr, bool) {
+	address, err := netip.ParseAddr(u.Hostname())
+	return address, err == nil && r.Refused != nil && r.Refused(address)
+}
+
+// CheckBase refuses an address that a tenant sets for a provider's API, if no connect to it
+// would be let through.
+func (r WebhookRules) CheckBase(base string) error {
+	if base == "" {
+		return nil
+	}
+	if !r.PlainHTTP {
+		return InvalidAt("/graph_url", "only whoever runs this server can set another address")
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return InvalidAt("/graph_url", "this is no URL")
+	}
+	if address, refused := r.refusedHost(u); refused {
+		return InvalidAt("/graph_url", "the address %s is not a public one, and the operator has not allowed it", address).Advise(AllowAddress)
 	}
 	return nil
 }

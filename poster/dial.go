@@ -44,6 +44,12 @@ func (p *Poster) Refused(addr netip.Addr) bool {
 	return p.config.Proxy == nil && p.refuses(addr, false)
 }
 
+// Dial connects to HOST:PORT as for a webhook: the guard and the proxy decide. plain says
+// that http will be spoken, not TLS.
+func (p *Poster) Dial(ctx context.Context, address string, plain bool) (net.Conn, error) {
+	return p.dial(ctx, address, plain)
+}
+
 // dialPlain connects for an http URL.
 func (p *Poster) dialPlain(ctx context.Context, _, address string) (net.Conn, error) {
 	return p.dial(ctx, address, true)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -36,28 +37,82 @@ const (
 // prove that the server ignored it. Redirects are not followed. Never add a header
 // Idempotency-Key or X-Idempotency-Key: with it, net/http repeats a POST whose
 // connection died.
-func newClient() *http.Client {
-	dialer := &net.Dialer{Timeout: connectTimeout}
+//
+// With a guard, all connections are made by it, and the environment's proxy is not used.
+func newClient(guarded guard) *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	t := &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dial,
+		Protocols:              protocols,
+		TLSHandshakeTimeout:    connectTimeout,
+		MaxIdleConnsPerHost:    100,
+		IdleConnTimeout:        30 * time.Second, // if a connection has just died, a request on it is in doubt
+		MaxResponseHeaderBytes: 256 << 10,
+	}
+	if guarded != nil {
+		t.Proxy, t.DialContext = nil, guarded.dialPlain
+		t.DialTLSContext = func(ctx context.Context, _, address string) (net.Conn, error) {
+			return guarded.dialTLS(ctx, address, t.TLSClientConfig)
+		}
+	}
 	return &http.Client{
-		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment,
-			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				c, err := dialer.DialContext(ctx, network, address)
-				if err != nil {
-					return nil, err
-				}
-				return &conn{Conn: c}, nil
-			},
-			Protocols:              protocols,
-			TLSHandshakeTimeout:    connectTimeout,
-			MaxIdleConnsPerHost:    100,
-			IdleConnTimeout:        30 * time.Second, // if a connection has just died, a request on it is in doubt
-			MaxResponseHeaderBytes: 256 << 10,
-		},
+		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: c}, nil
+}
+
+// A guard connects to addresses that tenants set; see Config.Dial.
+type guard func(ctx context.Context, address string, plain bool) (net.Conn, error)
+
+func (g guard) dialPlain(ctx context.Context, _, address string) (net.Conn, error) {
+	return g.connect(ctx, address, true)
+}
+
+func (g guard) dialTLS(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	c, err := g.connect(ctx, address, false)
+	if err != nil {
+		return nil, err
+	}
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config = config.Clone()
+	config.ServerName = host
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	secure := tls.Client(c, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+func (g guard) connect(ctx context.Context, address string, plain bool) (net.Conn, error) {
+	c, err := g(ctx, address, plain)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: c}, nil
+}
+
+// shutGuard is a guard that lets nothing through.
+func shutGuard(context.Context, string, bool) (net.Conn, error) {
+	return nil, errors.New("no address of a tenant can be reached")
 }
 
 // A flight is a request under way. It records whether a byte of it was sent, and decides
@@ -214,7 +269,7 @@ func (p *Provider) do(ctx context.Context, c call) (answer, error) {
 	if err != nil {
 		return answer{}, &failure{certain: true, err: err}
 	}
-	response, err := p.client.Do(request)
+	response, err := p.clients(c.at).api.Do(request)
 	if err != nil {
 		var of *url.Error // it shows the URL, and a URL can hold a secret
 		if errors.As(err, &of) {

@@ -14,14 +14,14 @@ func (p *Provider) Pause(wait func(context.Context, time.Duration) error) { p.pa
 
 // Trust has the provider trust a test server.
 func (p *Provider) Trust(c *tls.Config) {
-	for _, client := range []*http.Client{p.client, p.media} {
+	for _, client := range []*http.Client{p.free.api, p.free.files, p.tenant.api, p.tenant.files} {
 		client.Transport.(*http.Transport).TLSClientConfig = c
 	}
 }
 
 // Dial has the provider reach all hosts that have files at one address.
 func (p *Provider) Dial(address string) {
-	p.media.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+	p.free.files.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}
 }

@@ -29,8 +29,8 @@ const (
 
 // newMediaClient returns a client for files. Each has a connection of its own, because a
 // request with a stream can't be repeated when a used connection turns out to be dead.
-func newMediaClient() *http.Client {
-	c := newClient()
+func newMediaClient(guarded guard) *http.Client {
+	c := newClient(guarded)
 	transport, _ := c.Transport.(*http.Transport)
 	transport.DisableKeepAlives = true
 	transport.DisableCompression = true // the length and the hash are those of the file
@@ -54,7 +54,7 @@ func (p *Provider) Upload(ctx context.Context, at app.Access, kind, name string,
 	if err != nil {
 		return "", notUploaded(at, nil)
 	}
-	response, err := p.media.Do(request)
+	response, err := p.clients(at).files.Do(request)
 	if err != nil {
 		if ours := file.close(); ours != nil {
 			return "", ours
@@ -222,7 +222,7 @@ func (p *Provider) download(ctx context.Context, at app.Access, address string, 
 	}
 	request.URL, request.Host = file, ""
 	request.Header.Set("User-Agent", "parley")
-	response, err := p.media.Do(request)
+	response, err := p.clients(at).files.Do(request)
 	if err != nil {
 		return shown(ctx, err)
 	}

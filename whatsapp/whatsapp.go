@@ -17,22 +17,33 @@ package whatsapp
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
+
+	"parley/app"
 )
 
 // Config is what a Provider is built from. Now is required.
 type Config struct {
 	Now func() time.Time
 	Log *slog.Logger // of failed sends, with the ids that the provider's support needs; default: none
+
+	// Dial connects to HOST:PORT for channels whose address a tenant set; nil: they reach
+	// nothing. plain says that http will be spoken, not TLS.
+	Dial func(ctx context.Context, address string, plain bool) (net.Conn, error)
+	// Opened says that tenants could set an address in releases before: see
+	// desk.Account.Guarded.
+	Opened bool
 }
 
 // A Provider speaks to the WhatsApp Cloud API; see app.Provider.
 type Provider struct {
 	now    func() time.Time
 	log    *slog.Logger
-	client *http.Client
-	media  *http.Client
+	opened bool
+	free   clients                                    // for the provider's own address, and for one that the operator set
+	tenant clients                                    // for addresses that tenants set
 	pause  func(context.Context, time.Duration) error // between two pages, when reads are short
 }
 
@@ -41,5 +52,23 @@ func New(c Config) *Provider {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Provider{now: c.Now, log: c.Log, client: newClient(), media: newMediaClient(), pause: pause}
+	guarded := guard(c.Dial)
+	if guarded == nil {
+		guarded = shutGuard
+	}
+	return &Provider{
+		now: c.Now, log: c.Log, opened: c.Opened, pause: pause,
+		free: clients{newClient(nil), newMediaClient(nil)}, tenant: clients{newClient(guarded), newMediaClient(guarded)},
+	}
+}
+
+// clients make requests: those of the API, and those of files.
+type clients struct{ api, files *http.Client }
+
+// clients are those that may make requests for a channel.
+func (p *Provider) clients(at app.Access) clients {
+	if at.Channel.Account.Guarded(p.opened) {
+		return p.tenant
+	}
+	return p.free
 }

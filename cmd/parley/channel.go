@@ -314,12 +314,13 @@ func (c *channelListCmd) Run(ctx context.Context, s *session) error {
 }
 
 type channelEditCmd struct {
-	Channel     string  `arg:"" help:"The channel's id."`
-	Enabled     *bool   `help:"Whether messages are sent on it: --enabled=true or --enabled=false."`
-	Name        *string `help:"What people call the channel, to tell it from others; at most 100 characters, '' for no name." placeholder:"NAME"`
-	PerSecond   *int    `help:"How many messages a second a WhatsApp number may send; 0 for the default, 80." name:"per-second" placeholder:"N"`
-	secretFlags `embed:""`
-	Bind        []binding `help:"What fills a variable: ${bindings}, or guess to guess it from the variable's name. ADDRESS is the variable's name; in a title, header. and its name. May be repeated." placeholder:"TEMPLATE/LANGUAGE/ADDRESS=BINDING" sep:"none"`
+	Channel      string  `arg:"" help:"The channel's id."`
+	Enabled      *bool   `help:"Whether messages are sent on it: --enabled=true or --enabled=false."`
+	Name         *string `help:"What people call the channel, to tell it from others; at most 100 characters, '' for no name." placeholder:"NAME"`
+	PerSecond    *int    `help:"How many messages a second a WhatsApp number may send; 0 for the default, 80." name:"per-second" placeholder:"N"`
+	secretFlags  `embed:""`
+	webhookFlags `embed:""`
+	Bind         []binding `help:"What fills a variable: ${bindings}, or guess to guess it from the variable's name. ADDRESS is the variable's name; in a title, header. and its name. May be repeated." placeholder:"TEMPLATE/LANGUAGE/ADDRESS=BINDING" sep:"none"`
 }
 
 // Help says what disabling means, and shows examples.
@@ -345,6 +346,7 @@ func (c *channelEditCmd) Validate() error {
 
 // Run changes the channel.
 func (c *channelEditCmd) Run(ctx context.Context, s *session) error {
+	s.webhooks = c.config()
 	secrets, err := c.read()
 	if err != nil {
 		return err
@@ -368,7 +370,8 @@ func (c *channelEditCmd) Run(ctx context.Context, s *session) error {
 }
 
 type channelCheckCmd struct {
-	Channel string `arg:"" help:"The channel's id."`
+	Channel      string `arg:"" help:"The channel's id."`
+	webhookFlags `embed:""`
 }
 
 // Help shows examples.
@@ -382,6 +385,7 @@ func (*channelCheckCmd) Help() string {
 // Run checks the channel. A problem is a failure, so a script needs only the exit code.
 // With --json the problems are answered as well.
 func (c *channelCheckCmd) Run(ctx context.Context, s *session) error {
+	s.webhooks = c.config()
 	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
 		problems, err := a.CheckChannel(ctx, p, idOf(c.Channel))
 		if err != nil {
@@ -408,7 +412,8 @@ func (c *channelCheckCmd) Run(ctx context.Context, s *session) error {
 }
 
 type channelSyncCmd struct {
-	Channel string `arg:"" help:"The channel's id."`
+	Channel      string `arg:"" help:"The channel's id."`
+	webhookFlags `embed:""`
 }
 
 // Help shows examples.
@@ -421,6 +426,7 @@ func (*channelSyncCmd) Help() string {
 
 // Run fetches the templates.
 func (c *channelSyncCmd) Run(ctx context.Context, s *session) error {
+	s.webhooks = c.config()
 	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
 		count, unreadable, err := a.SyncChannel(ctx, p, idOf(c.Channel))
 		if err != nil {

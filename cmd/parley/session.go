@@ -269,7 +269,7 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 			Store: store,
 			Providers: map[desk.ChannelKind]app.Provider{
 				desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: store, Files: store, Now: now, NewID: newID}),
-				desk.WhatsAppChannel: whatsapp.New(whatsapp.Config{Now: now, Log: log}),
+				desk.WhatsAppChannel: newWhatsApp(now, log, posts, webhooks),
 			},
 			Answer: api.SendAnswer,
 			Now:    now,
@@ -292,6 +292,12 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 		return installation{}, errors.Join(err, store.Close())
 	}
 	return installation{storage, store, a, at, secret.Fingerprint()}, nil
+}
+
+// newWhatsApp makes the provider of WhatsApp channels. Where a tenant set the address of the
+// API, it connects only where webhooks may go.
+func newWhatsApp(now func() time.Time, log *slog.Logger, posts *poster.Poster, webhooks poster.Config) *whatsapp.Provider {
+	return whatsapp.New(whatsapp.Config{Now: now, Log: log, Dial: posts.Dial, Opened: len(webhooks.Allow) > 0})
 }
 
 // exists returns fs.ErrNotExist when the place holds no installation.

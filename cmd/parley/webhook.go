@@ -28,9 +28,10 @@ type webhookCmd struct {
 	Redeliver  webhookRedeliverCmd  `cmd:"" help:"Deliver an event again."`
 }
 
-// webhookFlags say how endpoints are reached.
+// webhookFlags say how endpoints are reached, and the addresses that tenants set for a
+// provider's API.
 type webhookFlags struct {
-	Allow []prefix  `help:"Private networks that webhooks may reach, separated by commas, such as 10.1.0.0/16; http is allowed there, too. The same as the server's." name:"webhook-allow" placeholder:"CIDR"`
+	Allow []prefix  `help:"Private networks that webhooks may reach, and channels whose address a member set, separated by commas, such as 10.1.0.0/16; http is allowed there, too. The same as the server's." name:"webhook-allow" placeholder:"CIDR"`
 	Proxy *proxyURL `help:"An HTTP proxy for all requests to webhooks, which then decides which addresses they may reach. The same as the server's." name:"webhook-proxy" placeholder:"URL"`
 }
 

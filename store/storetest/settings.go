@@ -300,13 +300,13 @@ func channelSettings(t *testing.T, s app.Store) {
 func channelAccounts(t *testing.T, s app.Store) {
 	ws, _ := newWorkspace(t, s)
 	full := desk.Account{
-		BusinessID: "1020", BaseURL: "https://example.com/\"x\"?ü", Version: "v26.0", PerSecond: 80,
+		BusinessID: "1020", BaseURL: "https://example.com/\"x\"?ü", BaseOf: desk.SetByTenant, Version: "v26.0", PerSecond: 80,
 		Sealed: []byte("\x00\xff sealed"),
 	}
 	want := newChannel()
 	for _, account := range []desk.Account{{}, full, {Sealed: []byte{}}, {PerSecond: 1}, {}, full} {
 		want.Account = account
-		want.Status = desk.AccountStatus{Blocked: "no \x00 'payment'", Code: 190, Trace: "x", Token: true, Until: 5, Since: 4, ByCall: true}
+		want.Status = desk.AccountStatus{Blocked: "no \x00 'payment'", Replies: true, Code: 190, Trace: "x", Token: true, Until: 5, Since: 4, ByCall: true}
 		if account.PerSecond == 1 {
 			want.Status = desk.AccountStatus{}
 		}
