@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"parley/desk"
@@ -120,9 +119,11 @@ const (
 	maxAutoReplying   = 8
 	maxAutoReplyingOf = 4
 
-	// autoReplyLease is how long a process has one: longer than sending takes, and waiting
-	// for another process that sends the same.
-	autoReplyLease = 2 * time.Minute
+	// autoReplyLease is how long a process has one without extending its lease, which it does
+	// in every autoReplyHold-th part of that time while it sends. So what a killed process
+	// had is soon sent by another. Should two send one, its key is for one send.
+	autoReplyLease = 20 * time.Second
+	autoReplyHold  = 4
 
 	// longestAutoReply is longer than any of them waits.
 	longestAutoReply = 10 * time.Minute
@@ -147,13 +148,17 @@ var errSilent = errors.New("a person replied meanwhile, or the customer opted ou
 // answers: whichever process sends it again gets the first one's answer.
 func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err error) {
 	defer caught("automatic reply", &err)
-	job, err := a.store.TakeAutoReply(ctx, ws, autoReplyLease, longestAutoReply)
+	lease := a.bounds.AutoReply
+	job, err := a.store.TakeAutoReply(ctx, ws, lease, longestAutoReply)
 	if err != nil || job == nil {
 		return false, err
 	}
 	refused := error(nil)
-	if taken := job.Due - desk.Time(autoReplyLease.Milliseconds()); !job.Late(taken) {
+	held := job.Due
+	if taken := job.Due - desk.Time(lease.Milliseconds()); !job.Late(taken) {
+		end := a.holdAutoReply(ctx, ws, job, lease)
 		refused = a.replyByRule(ctx, ws, job)
+		held = end()
 	}
 	if refused != nil && ctx.Err() != nil && desk.IsType(refused, desk.SendInProgress) {
 		return false, nil // the process stops; the lease ends
@@ -162,6 +167,9 @@ func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err erro
 		next, err := tx.AutoReply(job.Contact, job.Message)
 		if err != nil || next == nil {
 			return err // the person was erased, or another process was faster
+		}
+		if forNow(refused) && next.Due != held {
+			return nil // another process has it now
 		}
 		if forNow(refused) && next.Again(tx.Now()) {
 			return tx.PutAutoReply(*next)
@@ -172,6 +180,45 @@ func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err erro
 		a.log.InfoContext(ctx, "an automatic reply was not sent", "workspace_id", ws, "conversation_id", job.Conversation, "message_id", job.Message, "err", refused)
 	}
 	return true, err
+}
+
+// holdAutoReply extends the lease of an automatic reply that this process sends, until end is
+// called, which returns when the lease ends. If another process has the job meanwhile, it is
+// left to that one.
+func (a *App) holdAutoReply(ctx context.Context, ws desk.ID, job *desk.AutoReplyJob, lease time.Duration) (end func() desk.Time) {
+	ctx, stop := context.WithCancel(ctx)
+	until, ended := job.Due, make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(lease / autoReplyHold)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			extended := until
+			err := a.store.InTx(ctx, ws, func(tx Tx) error {
+				extended = until
+				now, err := tx.AutoReply(job.Contact, job.Message)
+				if err != nil || now == nil || now.Due != until {
+					return err
+				}
+				now.Due = tx.Now() + desk.Time(lease.Milliseconds())
+				extended = now.Due
+				return tx.PutAutoReply(*now)
+			})
+			if err == nil {
+				until = extended
+			}
+		}
+	}()
+	return func() desk.Time {
+		stop()
+		<-ended
+		return until
+	}
 }
 
 // forNow tells whether a send that was refused may be taken later.
@@ -193,91 +240,4 @@ func (a *App) replyByRule(ctx context.Context, ws desk.ID, job *desk.AutoReplyJo
 	r := &desk.ReplyRequest{Key: key, Hash: a.BodyHash([]byte(key)), Conversation: job.Conversation, Text: job.Text, Rule: job.Kind}
 	_, err = a.Reply(ctx, Principal{Actor: bySystem(), Settings: settings}, r, desk.ID{}, nil)
 	return err
-}
-
-const (
-	// poolEvery is how often a process looks for conversations that wait for somebody to
-	// be eligible: they are assigned within 10 seconds.
-	poolEvery = 2 * time.Second
-
-	// poolStep is how many are assigned in one transaction, which others wait for.
-	poolStep = 50
-
-	maxPools = 4 // workspaces at a time
-)
-
-// longest is the order in which conversations are assigned.
-var longest = desk.ConversationFilter{Longest: true}
-
-// AssignWaiting assigns what waits and nobody holds, until ctx ends: capacity was freed,
-// somebody came back, the hours have begun, or the policy was changed.
-func (a *App) AssignWaiting(ctx context.Context) {
-	a.runCrew(ctx, crew{work: "assign waiting conversations", every: poolEvery, most: maxPools, mostOf: 1, due: a.store.Pools, next: a.assignSome})
-}
-
-// assignSome assigns waiting conversations of a workspace, those who have waited longest
-// first, and tells whether there may be more.
-func (a *App) assignSome(ctx context.Context, ws desk.ID) (more bool, err error) {
-	defer caught("waiting conversations", &err)
-	now, _, err := a.store.Clock(ctx)
-	if err != nil {
-		return false, err
-	}
-	settings, err := a.store.Settings(ctx, ws)
-	if err != nil || len(assigning(settings, now)) == 0 {
-		return false, err
-	}
-	err = a.store.InTx(ctx, ws, func(tx Tx) error {
-		more = false
-		if err := tx.LockAssignment(); err != nil {
-			return err
-		}
-		var pool []*desk.Conversation
-		for _, channel := range assigning(tx.Settings(), tx.Now()) {
-			list, err := tx.Pool(channel, poolStep)
-			if err != nil {
-				return err
-			}
-			pool = append(pool, list...)
-		}
-		slices.SortFunc(pool, func(v, w *desk.Conversation) int { return v.PlaceIn(longest).Compare(w.PlaceIn(longest)) })
-		nobody := map[desk.ID]bool{} // is eligible, by the policy's channel
-		assigned := 0
-		for _, c := range pool {
-			p := tx.Settings().Policy(c.ChannelID)
-			if nobody[p.Channel] || assigned == poolStep {
-				continue
-			}
-			before := *c
-			ok, err := a.assignByRule(tx, p, c)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				nobody[p.Channel] = true
-				continue
-			}
-			if err := tx.PutConversation(c); err != nil {
-				return err
-			}
-			if err := tx.Append(conversationEvents(c, &before, bySystem(), a.now())...); err != nil {
-				return err
-			}
-			assigned++
-		}
-		more = assigned > 0
-		return nil
-	})
-	return more, err
-}
-
-// assigning returns the channels whose policy assigns now: the hours are open, and
-// somebody of its list is there.
-func assigning(s *desk.Settings, now desk.Time) (list []desk.ID) {
-	for _, c := range s.Channels() {
-		if p := s.Policy(c.ID); p != nil && len(p.Assign.Here(s)) > 0 && p.Hours.Open(now) {
-			list = append(list, c.ID)
-		}
-	}
-	return list
 }

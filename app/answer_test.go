@@ -400,6 +400,70 @@ func TestAutoReply_twice(t *testing.T) {
 	}
 }
 
+// TestAutoReply_killed: what a killed process was about to send is sent by another one after
+// 20 seconds.
+func TestAutoReply_killed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.policy(closed, says("We are closed.", ""))
+	w.opens(number)
+	w.store.down.Store(true) // it has the job, and does nothing any more
+	if had, err := w.SendAutoReply(t.Context(), w.ws); !had || err == nil {
+		t.Fatalf("had %v: %v", had, err)
+	}
+	w.store.down.Store(false)
+	w.clock.advance(19 * time.Second)
+	if got := w.autoReplies(); len(got) != 0 {
+		t.Errorf("it was taken from a process that may be alive: %q", got)
+	}
+	w.clock.advance(2 * time.Second)
+	if got := w.autoReplies(); len(got) != 1 {
+		t.Errorf("after the lease: %q", got)
+	}
+}
+
+// TestAutoReply_slow: while a process sends, it extends its lease, so that nobody else waits
+// for the same.
+func TestAutoReply_slow(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, app.Bounds{AutoReply: 400 * time.Millisecond})
+	w.policy(closed, says("We are closed.", ""))
+	calls, goOn := make(chan struct{}, 1), make(chan struct{})
+	w.provider.plays(func(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+		calls <- struct{}{}
+		<-goOn
+		return takes(ctx, d)
+	})
+	c := w.opens(number)
+	m := w.messages(c.ID)[0]
+	sent := make(chan error, 1)
+	go func() {
+		_, err := w.SendAutoReply(t.Context(), w.ws)
+		sent <- err
+	}()
+	<-calls
+	due := func() (at desk.Time) {
+		must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error {
+			j, err := tx.AutoReply(c.ContactID, m.ID)
+			if j != nil {
+				at = j.Due
+			}
+			return err
+		}))
+		return at
+	}
+	first := due()
+	waitFor(t, "the lease is extended", func() bool { return due() > first })
+	close(goOn)
+	must(t, <-sent)
+	if at := due(); at != 0 {
+		t.Errorf("the job is left, due at %s", at)
+	}
+	if got := w.autoReplies(); len(got) != 1 {
+		t.Errorf("%d replies", len(got))
+	}
+}
+
 // TestAssignWaiting: what waits is assigned once somebody is eligible, whatever the cause,
 // the longest wait first, and never beyond the limit.
 func TestAssignWaiting(t *testing.T) {

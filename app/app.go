@@ -89,6 +89,7 @@ type App struct {
 	drained    chan struct{} // closed by Drain
 	drain      sync.Once
 	receipts   receipts
+	pools      pools
 	retries    sync.WaitGroup // retries in the background until something is stored
 	stopped    chan struct{}  // closed by Close
 }

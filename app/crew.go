@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -34,7 +35,9 @@ func dueNow(waits map[desk.ID]time.Duration) (list []desk.ID) {
 	return list
 }
 
-// runCrew does the jobs until ctx ends, and returns when none is under way.
+// runCrew does the jobs until ctx ends, and returns when none is under way. It looks for
+// work every while, and at once when it has done all that it found. A workspace that had no
+// job after all is not asked again before the next look, and keeps nobody waiting.
 func (a *App) runCrew(ctx context.Context, c crew) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
@@ -53,36 +56,37 @@ func (a *App) runCrew(ctx context.Context, c crew) {
 	for ctx.Err() == nil {
 		due, err := c.due(ctx)
 		failed(err)
-		for total < c.most {
-			// The workspace with the fewest under way comes first, and of these the one
-			// that has waited longest.
-			best, found := desk.ID{}, false
-			for _, ws := range due {
-				switch n := running[ws]; {
-				case n >= c.mostOf:
-				case !found || n < running[best] || n == running[best] && served[ws] < served[best]:
-					best, found = ws, true
-				}
-			}
-			if !found {
-				break
-			}
-			turn++
-			served[best] = turn
-			running[best]++
-			total++
-			jobs.Go(func() {
-				had, err := c.next(ctx, best)
-				if desk.IsType(err, desk.NotFound) { // the workspace was deleted
-					err = nil
-				}
-				failed(err, "workspace_id", best)
-				ended <- ending{best, had && err == nil}
-			})
+		// Of those with as many under way, the one that has waited longest comes first.
+		slices.SortStableFunc(due, func(v, w desk.ID) int { return cmp.Compare(served[v], served[w]) })
+		found := make(map[desk.ID]bool, len(due))
+		for _, ws := range due {
+			found[ws] = true
 		}
-		// After a job it asks for more at once, otherwise when some time has passed.
-		timer := time.NewTimer(c.every)
+		done, timer := false, time.NewTimer(c.every)
 		for again := false; !again; {
+			next := -1
+			for total < c.most {
+				if next = c.pick(due, running); next < 0 {
+					break
+				}
+				ws := due[next]
+				due = append(slices.Delete(due, next, next+1), ws)
+				turn++
+				served[ws] = turn
+				running[ws]++
+				total++
+				jobs.Go(func() {
+					had, err := c.next(ctx, ws)
+					if desk.IsType(err, desk.NotFound) { // the workspace was deleted
+						err = nil
+					}
+					failed(err, "workspace_id", ws)
+					ended <- ending{ws, had && err == nil}
+				})
+			}
+			if done && next < 0 && total < c.most {
+				break // what it had found is done or under way
+			}
 			select {
 			case <-ctx.Done():
 				again = true
@@ -93,14 +97,32 @@ func (a *App) runCrew(ctx context.Context, c crew) {
 				if running[e.ws]--; running[e.ws] == 0 {
 					delete(running, e.ws)
 				}
-				again = e.had
+				if done = done || e.had; !e.had {
+					due = slices.DeleteFunc(due, func(ws desk.ID) bool { return ws == e.ws })
+				}
 			}
 		}
 		timer.Stop()
 		for ws := range served {
-			if running[ws] == 0 && !slices.Contains(due, ws) {
+			if running[ws] == 0 && !found[ws] {
 				delete(served, ws)
 			}
 		}
 	}
+}
+
+// pick returns the place of the workspace whose job is next: the first of those with the
+// fewest under way; less than 0: there is none. No more than c.most have any.
+func (c crew) pick(due []desk.ID, running map[desk.ID]int) int {
+	best := -1
+	for i, ws := range due {
+		n := running[ws]
+		if n < c.mostOf && (best < 0 || n < running[due[best]]) {
+			best = i
+		}
+		if n == 0 {
+			break
+		}
+	}
+	return best
 }

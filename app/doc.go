@@ -20,6 +20,7 @@
 //	templates.go      template libraries and hints
 //	policy.go         the reply policy: reading and changing it, and hours
 //	answer.go         the reply policy at work: who gets a conversation, automatic replies
+//	pools.go          what waits for somebody to be eligible, and is assigned then
 //	crew.go           jobs of workspaces in the background, so many of each at a time
 //	snippets.go       saved replies
 //	conversations.go  conversations and messages, also inbound ones

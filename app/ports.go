@@ -617,8 +617,16 @@ type PolicyStore interface {
 	TakeAutoReply(ctx context.Context, ws desk.ID, lease, longest time.Duration) (*desk.AutoReplyJob, error)
 
 	// Pools returns the workspaces that have a reply policy, and open conversations that
-	// wait and that nobody holds.
-	Pools(ctx context.Context) ([]desk.ID, error)
+	// wait and that nobody holds. It is one statement over all workspaces.
+	Pools(ctx context.Context) ([]Pool, error)
+}
+
+// A Pool is a workspace in which somebody waits whom nobody has. Whatever may make somebody
+// eligible, but the time, changes one of the numbers.
+type Pool struct {
+	Workspace desk.ID
+	Settings  int64 // their version
+	Event     int64 // the number of the newest
 }
 
 // A Draft is content that is being stored. Its errors are Unavailable if the machine

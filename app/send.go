@@ -16,6 +16,7 @@ type Bounds struct {
 	Provider  time.Duration // of the call to the provider; default 20 s
 	Margin    time.Duration // added to leases, for inexact clocks and schedulers; default 5 s
 	Fetch     time.Duration // of the lease with which a process fetches a file; default 1 min
+	AutoReply time.Duration // of the lease with which a process sends an automatic reply; default 20 s
 	Wait      time.Duration // how long to wait for another call with the same key; default 25 s
 }
 
@@ -23,7 +24,7 @@ func (b Bounds) orDefaults() Bounds {
 	for _, d := range []struct {
 		bound *time.Duration
 		value time.Duration
-	}{{&b.FirstByte, 5 * time.Second}, {&b.Provider, 20 * time.Second}, {&b.Margin, 5 * time.Second}, {&b.Wait, 25 * time.Second}, {&b.Fetch, fetchLease}} {
+	}{{&b.FirstByte, 5 * time.Second}, {&b.Provider, 20 * time.Second}, {&b.Margin, 5 * time.Second}, {&b.Wait, 25 * time.Second}, {&b.Fetch, fetchLease}, {&b.AutoReply, autoReplyLease}} {
 		if *d.bound == 0 {
 			*d.bound = d.value
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -298,3 +299,21 @@ func (s *Settings) Policies() iter.Seq[*Policy] { return maps.Values(s.policies)
 // OwnPolicy is the policy that a channel, or, with the zero id, the workspace has of its
 // own; nil if it has none.
 func (s *Settings) OwnPolicy(channel ID) *Policy { return s.policies[channel] }
+
+// Assigning returns the channels whose policy assigns at an instant, because their hours
+// are open and somebody of the list is available; and when hours of another one begin.
+func (s *Settings) Assigning(now Time) (channels []ID, opening Time) {
+	opening = math.MaxInt64
+	for _, c := range s.Channels() {
+		p := s.Policy(c.ID)
+		if p == nil || len(p.Assign.Here(s)) == 0 {
+			continue
+		}
+		if p.Hours.Open(now) {
+			channels = append(channels, c.ID)
+		} else if at, changes := p.Hours.Until(now); changes {
+			opening = min(opening, at)
+		}
+	}
+	return channels, opening
+}

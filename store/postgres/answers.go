@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"parley/app"
 	"parley/desk"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +29,8 @@ const (
 	// These two leave the planner only the index of the pool, see contactsQuery.
 	poolQuery = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND channel_id >= $2 AND channel_id <= $2 AND` + waitsInPool + `
 		ORDER BY channel_id, waiting_since, created_at, id LIMIT $3 FOR UPDATE`
-	poolsQuery = `SELECT p.workspace_id FROM (SELECT DISTINCT workspace_id FROM policies) p CROSS JOIN LATERAL
+	poolsQuery = `SELECT p.workspace_id, w.settings_version, coalesce(e.seq, 0) FROM (SELECT DISTINCT workspace_id FROM policies) p
+		JOIN workspaces w ON w.id = p.workspace_id AND NOT w.deleted LEFT JOIN event_counters e ON e.workspace_id = p.workspace_id CROSS JOIN LATERAL
 		(SELECT FROM conversations v WHERE v.workspace_id = p.workspace_id AND` + waitsInPool + ` ORDER BY workspace_id, channel_id, waiting_since, created_at, id LIMIT 1) v`
 
 	autoReplyColumns    = `contact_id, message_id, channel_id, conversation_id, kind, text, decided_at, due_at, tries`
@@ -119,9 +121,12 @@ func (s *Store) TakeAutoReply(ctx context.Context, ws desk.ID, lease, longest ti
 }
 
 // Pools returns the workspaces with a policy in which somebody waits whom nobody has.
-func (s *Store) Pools(ctx context.Context) (list []desk.ID, err error) {
+func (s *Store) Pools(ctx context.Context) (list []app.Pool, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "pools", func(row pgx.Row) (id desk.ID, err error) { return id, row.Scan(into(&id)) }, poolsQuery)
+		list, err = all(p, "pools", func(row pgx.Row) (v app.Pool, err error) {
+			err = row.Scan(into(&v.Workspace), &v.Settings, &v.Event)
+			return v, err
+		}, poolsQuery)
 		return err
 	})
 	return list, err

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"parley/app"
 	"parley/desk"
 )
 
@@ -15,7 +16,10 @@ const (
 	SELECT ?1, ?2, ?3, coalesce(max(number), 0) + 1 FROM turns WHERE workspace_id = ?1 AND channel_id = ?2`
 	poolQuery = `SELECT ` + conversationColumns + ` FROM conversations INDEXED BY conversations_pool WHERE workspace_id = ?1 AND channel_id = ?2
 	AND assigned_member_id IS NULL AND status = 'open' AND waiting_since > 0 ORDER BY waiting_since, created_at, id LIMIT +?3`
-	poolsQuery = `SELECT DISTINCT p.workspace_id FROM policies p WHERE EXISTS (SELECT 1 FROM conversations v INDEXED BY conversations_pool
+	poolsQuery = `SELECT p.workspace_id, w.settings_version, coalesce((SELECT seq FROM events e WHERE e.workspace_id = p.workspace_id ORDER BY seq DESC LIMIT 1),
+	(SELECT seq FROM event_floors f WHERE f.workspace_id = p.workspace_id), 0)
+	FROM (SELECT DISTINCT workspace_id FROM policies) p CROSS JOIN workspaces w ON w.id = p.workspace_id AND NOT w.deleted
+	WHERE EXISTS (SELECT 1 FROM conversations v INDEXED BY conversations_pool
 	WHERE v.workspace_id = p.workspace_id AND v.assigned_member_id IS NULL AND v.status = 'open' AND v.waiting_since > 0)`
 
 	autoReplyColumns   = `contact_id, message_id, channel_id, conversation_id, kind, text, decided_at, due_at, tries`
@@ -106,9 +110,11 @@ func (s *Store) TakeAutoReply(_ context.Context, ws desk.ID, lease, longest time
 }
 
 // Pools returns the workspaces with a policy in which somebody waits whom nobody has.
-func (s *Store) Pools(ctx context.Context) (list []desk.ID, err error) {
+func (s *Store) Pools(ctx context.Context) (list []app.Pool, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		list, err = all("pools", c.stmt(poolsQuery), (*stmt).readID)
+		list, err = all("pools", c.stmt(poolsQuery), func(s *stmt) app.Pool {
+			return app.Pool{Workspace: s.readID(), Settings: s.readInt(), Event: s.readInt()}
+		})
 		return err
 	})
 	return list, err

@@ -91,18 +91,35 @@ func pool(t *testing.T, s app.Store) {
 		equal(t, "pool", got, want[:2])
 		return err
 	})
-	pools := func(want ...desk.ID) {
+	pools := func(want ...desk.ID) (list []app.Pool) {
 		t.Helper()
-		got, err := s.Pools(t.Context())
+		list, err := s.Pools(t.Context())
 		must(t, err)
+		var got []desk.ID
+		for _, p := range list {
+			got = append(got, p.Workspace)
+		}
 		equal(t, "pools", got, want)
+		return list
 	}
 	pools()
 	other, _ := newWorkspace(t, s)
 	for _, ws := range []desk.ID{ws, other} {
 		edit(t, s, ws, desk.Change{Policies: []*desk.Policy{{}, {Channel: channel}}})
 	}
-	pools(ws)
+	before := pools(ws)[0]
+	equal(t, "a pool that has not changed", pools(ws)[0], before)
+	put(t, s, ws, upsert("a@example.com", ""))
+	after := pools(ws)[0]
+	if after.Event != before.Event+1 || after.Settings != before.Settings {
+		t.Errorf("after an event: %+v, then %+v", before, after)
+	}
+	edit(t, s, ws, desk.Change{Policies: []*desk.Policy{{Assign: &desk.Assign{Mode: desk.AssignNone}}}})
+	if last := pools(ws)[0]; last.Settings <= after.Settings {
+		t.Errorf("after a change of the settings: %+v, then %+v", after, last)
+	}
+	must(t, s.DeleteWorkspace(t.Context(), ws, func(string) error { return nil }))
+	pools()
 }
 
 // autoReplies: each is taken by one caller until its lease ends, the oldest first, and goes

@@ -21,6 +21,7 @@
 //	access.go         sessions, sign-in links, passwords
 //	policies.go       reply policies
 //	answers.go        turns, who waits in the pool, automatic replies
+//	pools.go          many who wait for somebody, while others are assigned
 //	snippets.go       saved replies
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
@@ -82,6 +83,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"answer/loads_and_turns":              loadsAndTurns,
 		"answer/pool":                         pool,
 		"answer/auto_replies":                 autoReplies,
+		"answer/limbo":                        limbo,
 		"answer/one_assigns_at_a_time":        oneAssigns,
 		"conversation/counts":                 conversationCounts,
 		"conversation/loads":                  conversationLoads,

@@ -1,0 +1,164 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/desk"
+)
+
+const (
+	// poolEvery is how often a process looks for conversations that wait for somebody to
+	// be eligible: they are assigned within 10 seconds.
+	poolEvery = 2 * time.Second
+
+	// poolStep is how many are assigned in one transaction, which others wait for.
+	poolStep = 50
+
+	maxPools = 4 // workspaces at a time
+)
+
+// longest is the order in which conversations are assigned.
+var longest = desk.ConversationFilter{Longest: true}
+
+// AssignWaiting assigns what waits and nobody holds, until ctx ends: capacity was freed,
+// somebody came back, the hours have begun, or the policy was changed.
+func (a *App) AssignWaiting(ctx context.Context) {
+	a.runCrew(ctx, crew{work: "assign waiting conversations", every: poolEvery, most: maxPools, mostOf: 1, due: a.poolsDue, next: a.assignSome})
+}
+
+// pools are the workspaces in which somebody waits whom nobody has.
+type pools struct {
+	mu    sync.Mutex
+	found map[desk.ID]Pool     // by the last look
+	vain  map[desk.ID]vainLook // in which nobody was eligible
+}
+
+// A vainLook is a look at a workspace in which nobody was eligible. It need not be repeated
+// while the workspace is as it was, and none of its hours have begun.
+type vainLook struct {
+	pool        Pool
+	from, until desk.Time
+}
+
+// poolAnyway is after what time it is repeated in any case: a database that was restored
+// may have another present with the same numbers.
+const poolAnyway = desk.Time(60 * 60 * 1000)
+
+// poolsDue returns the workspaces in which somebody may be eligible for those who wait. For
+// the others it costs no query, however many they are.
+func (a *App) poolsDue(ctx context.Context) (due []desk.ID, err error) {
+	list, err := a.store.Pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := desk.Time(0)
+	if len(list) > 0 {
+		if now, _, err = a.store.Clock(ctx); err != nil {
+			return nil, err
+		}
+	}
+	p := &a.pools
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.found = make(map[desk.ID]Pool, len(list))
+	vain := make(map[desk.ID]vainLook, len(p.vain))
+	for _, pool := range list {
+		p.found[pool.Workspace] = pool
+		if v, known := p.vain[pool.Workspace]; known && v.pool == pool && v.from <= now && now < v.until {
+			vain[pool.Workspace] = v
+		} else {
+			due = append(due, pool.Workspace)
+		}
+	}
+	p.vain = vain
+	return due, nil
+}
+
+// look returns a workspace as it was before a look at it begins.
+func (p *pools) look(ws desk.ID) Pool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.found[ws]
+}
+
+// wasVain notes that nobody was eligible.
+func (p *pools) wasVain(v vainLook) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.vain != nil {
+		p.vain[v.pool.Workspace] = v
+	}
+}
+
+// assignSome assigns waiting conversations of a workspace, those who have waited longest
+// first, and tells whether there may be more.
+func (a *App) assignSome(ctx context.Context, ws desk.ID) (more bool, err error) {
+	defer caught("waiting conversations", &err)
+	pool := a.pools.look(ws)
+	now, _, err := a.store.Clock(ctx)
+	if err != nil {
+		return false, err
+	}
+	settings, err := a.store.Settings(ctx, ws)
+	if err != nil {
+		return false, err
+	}
+	channels, opening := settings.Assigning(now)
+	if len(channels) > 0 {
+		more, err = a.assignPool(ctx, ws)
+	}
+	if err == nil && !more {
+		a.pools.wasVain(vainLook{pool, now, min(opening, now+poolAnyway)})
+	}
+	return more, err
+}
+
+// assignPool assigns up to poolStep waiting conversations, and tells whether there was one.
+func (a *App) assignPool(ctx context.Context, ws desk.ID) (more bool, err error) {
+	err = a.store.InTx(ctx, ws, func(tx Tx) error {
+		more = false
+		if err := tx.LockAssignment(); err != nil {
+			return err
+		}
+		var pool []*desk.Conversation
+		channels, _ := tx.Settings().Assigning(tx.Now())
+		for _, channel := range channels {
+			list, err := tx.Pool(channel, poolStep)
+			if err != nil {
+				return err
+			}
+			pool = append(pool, list...)
+		}
+		slices.SortFunc(pool, func(v, w *desk.Conversation) int { return v.PlaceIn(longest).Compare(w.PlaceIn(longest)) })
+		nobody := map[desk.ID]bool{} // is eligible, by the policy's channel
+		assigned := 0
+		for _, c := range pool {
+			p := tx.Settings().Policy(c.ChannelID)
+			if nobody[p.Channel] || assigned == poolStep {
+				continue
+			}
+			before := *c
+			ok, err := a.assignByRule(tx, p, c)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				nobody[p.Channel] = true
+				continue
+			}
+			if err := tx.PutConversation(c); err != nil {
+				return err
+			}
+			if err := tx.Append(conversationEvents(c, &before, bySystem(), a.now())...); err != nil {
+				return err
+			}
+			assigned++
+		}
+		more = assigned > 0
+		return nil
+	})
+	return more, err
+}

@@ -1,0 +1,205 @@
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"flag"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+var (
+	waitingWorkspaces = flag.Int("waiting-workspaces", 60, "in how many workspaces somebody waits outside of the hours, or while all have enough")
+	freeRounds        = flag.Int("free-rounds", 4, "how often somebody becomes free beside them")
+	idleFor           = flag.Duration("idle-for", 0, "for how long the process's use of the processor is measured while nothing changes")
+)
+
+// assignedWithin is what contract-talk §5 promises.
+const assignedWithin = 10 * time.Second
+
+// A lookedAt counts how often each workspace is looked at by itself.
+type lookedAt struct {
+	app.Store
+	mu    sync.Mutex
+	looks map[desk.ID]int
+	pools int // looks at all of them
+}
+
+func (l *lookedAt) count(ws desk.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.looks[ws]++
+}
+
+func (l *lookedAt) Settings(ctx context.Context, ws desk.ID) (*desk.Settings, error) {
+	l.count(ws)
+	return l.Store.Settings(ctx, ws)
+}
+
+func (l *lookedAt) Pools(ctx context.Context) ([]app.Pool, error) {
+	l.mu.Lock()
+	l.pools++
+	l.mu.Unlock()
+	return l.Store.Pools(ctx)
+}
+
+func (l *lookedAt) looked() (pools int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pools
+}
+
+// limbo: however many workspaces wait for their hours or for room, who waits in another one
+// is assigned soon after somebody is free there, whatever the cause, which another node
+// brought about; and those that wait are not looked at again and again.
+func limbo(t *testing.T, s app.Store) {
+	ctx := t.Context()
+	on := func(s app.Store) *app.App {
+		return app.New(app.Deps{
+			Store: s, Now: time.Now, NewID: newID, Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler),
+			Random: func(b []byte) { _, _ = rand.Read(b) },
+		})
+	}
+	seen := &lookedAt{Store: s, looks: map[desk.ID]int{}}
+	node, other := on(seen), on(s)
+
+	// assigns makes a workspace whose policy gives conversations to its member.
+	assigns := func(most int, hours *desk.Hours) (desk.ID, *desk.Member, *desk.Channel) {
+		ws, ada := newWorkspace(t, s)
+		channel := &desk.Channel{ID: newID(), Kind: "sandbox", ExternalID: newID().String(), Enabled: true}
+		edit(t, s, ws, desk.Change{Channel: channel})
+		edit(t, s, ws, desk.Change{Policies: []*desk.Policy{{Assign: &desk.Assign{Mode: desk.AssignRoundRobin, Members: []desk.ID{ada.ID}, MaxOpen: most}, Hours: hours}}})
+		return ws, ada, channel
+	}
+	waits := func(ws desk.ID, channel *desk.Channel) desk.ID {
+		c := newConversation(channel.ID, newID())
+		c.Talk.WaitingSince = now()
+		must(t, s.InTx(ctx, ws, func(tx app.Tx) error { return tx.PutConversation(c) }))
+		return c.ID
+	}
+	holds := func(ws desk.ID, channel *desk.Channel, member desk.ID) desk.ID {
+		c := newConversation(channel.ID, newID())
+		c.AssignByRule(member)
+		must(t, s.InTx(ctx, ws, func(tx app.Tx) error { return tx.PutConversation(c) }))
+		return c.ID
+	}
+	closed := &desk.Hours{TimeZone: "UTC", Week: map[string][]desk.Span{}}
+	var inVain []desk.ID
+	for i := range *waitingWorkspaces {
+		ws, ada, channel := assigns(1, []*desk.Hours{closed, nil}[i%2])
+		if i%2 == 1 {
+			holds(ws, channel, ada.ID)
+		}
+		waits(ws, channel)
+		inVain = append(inVain, ws)
+	}
+	ws, ada, channel := assigns(1, nil)
+	operator := func() app.Principal {
+		p, err := other.Operator(ctx, ws)
+		must(t, err)
+		return p
+	}
+	available := func(is bool) {
+		_, err := other.SetAvailable(ctx, operator(), ada.ID, is)
+		must(t, err)
+	}
+	closes := func(c desk.ID) {
+		_, err := other.SetStatus(ctx, operator(), c, desk.StatusClosed, nil)
+		must(t, err)
+	}
+	policy := func(week map[string][][]string) {
+		mode, one, utc := string(desk.AssignLeastOpen), int64(1), "UTC"
+		in := desk.PolicyInput{Assign: &desk.AssignInput{Mode: &mode, Members: []string{ada.ID.String()}, MaxOpen: &one}, Hours: &desk.HoursInput{TimeZone: &utc, Week: week}}
+		if _, err := other.SetPolicy(ctx, operator(), desk.ID{}, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	always := map[string][][]string{}
+	for _, day := range desk.Weekdays {
+		always[day] = [][]string{{"00:00", "24:00"}}
+	}
+
+	running, stop := context.WithCancel(ctx)
+	var crew sync.WaitGroup
+	crew.Go(func() { node.AssignWaiting(running) })
+	defer crew.Wait()
+	defer stop()
+	until := func(what string, most time.Duration, is func() bool) time.Duration {
+		t.Helper()
+		for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+			switch took := time.Since(began); {
+			case is():
+				return took
+			case took > most:
+				t.Fatalf("%s: not within %v", what, most)
+			}
+		}
+	}
+	looks := func(n int) { // after which nothing has changed that the node has not seen
+		from := seen.looked()
+		until("looks at all", time.Minute, func() bool { return seen.looked() >= from+n })
+	}
+	looks(2)
+	if *idleFor > 0 {
+		looks(3)
+		before, began := cpu(), time.Now()
+		time.Sleep(*idleFor)
+		used, took := cpu()-before, time.Since(began)
+		t.Logf("with %d workspaces that wait: %.2f %% of a core, over %v", *waitingWorkspaces, 100*used.Seconds()/took.Seconds(), took.Round(time.Second))
+		if used.Seconds() > 0.02*took.Seconds() {
+			t.Errorf("it used the processor for %v of %v", used, took)
+		}
+	}
+	longest := time.Duration(0)
+	for round := range *freeRounds {
+		var cause string
+		var free func()
+		var held, waiting desk.ID
+		switch round % 4 {
+		case 0:
+			cause, free = "a member is back", func() { available(true) }
+			available(false)
+		case 1:
+			cause = "capacity was freed"
+			held = holds(ws, channel, ada.ID)
+			free = func() { closes(held) }
+		case 2:
+			cause, free = "the hours were changed", func() { policy(always) }
+			policy(nil)
+		case 3:
+			cause = "a conversation was unassigned and closed"
+			held = holds(ws, channel, ada.ID)
+			free = func() {
+				_, err := other.Unassign(ctx, operator(), held, nil)
+				must(t, err)
+				closes(held)
+			}
+		}
+		waiting = waits(ws, channel)
+		looks(2)
+		assigned := func() bool {
+			c, err := s.Conversation(ctx, ws, waiting)
+			must(t, err)
+			return c.AssignedMember == ada.ID
+		}
+		if assigned() {
+			t.Fatalf("%s: it was assigned before", cause)
+		}
+		free()
+		longest = max(longest, until(cause, assignedWithin, assigned))
+		closes(waiting)
+	}
+	t.Logf("%d rounds beside %d workspaces: the longest wait was %v", *freeRounds, *waitingWorkspaces, longest.Round(time.Millisecond))
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	for _, ws := range inVain {
+		if n := seen.looks[ws]; n != 1 {
+			t.Fatalf("a workspace in which nothing changed was looked at %d times, in %d looks at all", n, seen.pools)
+		}
+	}
+}
