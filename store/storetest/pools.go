@@ -114,7 +114,7 @@ func limbo(t *testing.T, s app.Store) {
 	}
 	policy := func(week map[string][][]string) {
 		mode, one, utc := string(desk.AssignLeastOpen), int64(1), "UTC"
-		in := desk.PolicyInput{Assign: &desk.AssignInput{Mode: &mode, Members: []string{ada.ID.String()}, MaxOpen: &one}, Hours: &desk.HoursInput{TimeZone: &utc, Week: week}}
+		in := desk.PolicyInput{Assign: &desk.AssignInput{Mode: &mode, Members: []desk.Reference{desk.ReferTo(ada.ID.String())}, MaxOpen: &one}, Hours: &desk.HoursInput{TimeZone: &utc, Week: week}}
 		if _, err := other.SetPolicy(ctx, operator(), desk.ID{}, in); err != nil {
 			t.Fatal(err)
 		}

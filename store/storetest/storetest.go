@@ -22,6 +22,8 @@
 //	policies.go       reply policies
 //	answers.go        turns, who waits in the pool, automatic replies
 //	pools.go          many who wait for somebody, while others are assigned
+//	cpu_unix.go       how long the process has used the processor
+//	cpu_other.go      where that is not known
 //	snippets.go       saved replies
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
