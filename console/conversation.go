@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 
 	"parley/app"
@@ -34,6 +35,7 @@ type thread struct {
 	News                      *news
 	OptedOut                  moment
 	MayChange, MaySend        bool
+	Send                      string // the form that sends a template from here
 	Sandbox                   bool
 	Composer                  composer
 }
@@ -105,6 +107,7 @@ func (c *call) readThread(id desk.ID) (*thread, error) {
 	}
 	t.Path, t.Back, t.Standing = "/inbox/"+id.String()+t.Query, "/inbox"+t.Query, standing(conv, t.Holder)
 	t.Notes = notesPath(id, t.Query)
+	t.Send = "/send?" + url.Values{"contact": {conv.ContactID.String()}, "channel": {conv.ChannelID.String()}, "conversation": {id.String()}, "list": {t.Query}}.Encode()
 	if t.List, err = c.listing(id); err != nil {
 		return nil, err
 	}
@@ -204,9 +207,12 @@ func (c *call) seen() *app.Seen {
 func (s *Server) assign(c *call) error {
 	id, to := c.id("id"), c.form.text("to")
 	var err error
-	if to == thePool {
+	switch to {
+	case "":
+		err = desk.Invalidf("choose who gets it")
+	case thePool:
 		_, err = s.app.Unassign(c.r.Context(), c.p, id, c.seen())
-	} else {
+	default:
 		_, err = s.app.Assign(c.r.Context(), c.p, id, to, c.seen())
 	}
 	if desk.IsType(err, desk.Changed) {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ type form struct {
 	values  url.Values
 	file    *sentFile         // nil: none
 	errors  map[string]string // by field
+	called  map[string]string // what fields are called in the summary of errors, if labels does not say it
 	Message string            // what is wrong in general
 	Advice  string
 }
@@ -55,6 +57,14 @@ func (f *form) wrong(name, text string) {
 	f.errors[name] = text
 }
 
+// call says what a field is called in the summary of errors.
+func (f *form) call(name, label string) {
+	if f.called == nil {
+		f.called = map[string]string{}
+	}
+	f.called[name] = label
+}
+
 // fieldOf is the name of the field of an error's place: /email is email, and
 // /attributes/plan is attributes.plan.
 func fieldOf(at string) string {
@@ -67,7 +77,7 @@ func (f *form) Refused() bool { return f.Message != "" || len(f.errors) > 0 }
 // Errors lists the errors of fields, for the summary.
 func (f *form) Errors() (list []fieldError) {
 	for _, name := range slices.Sorted(maps.Keys(f.errors)) {
-		list = append(list, fieldError{ID: idOf(name), Label: labelOf(name), Text: f.errors[name]})
+		list = append(list, fieldError{ID: idOf(name), Label: cmp.Or(f.called[name], labelOf(name)), Text: f.errors[name]})
 	}
 	return list
 }

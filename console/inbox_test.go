@@ -17,7 +17,7 @@ func TestInbox(t *testing.T) {
 	nora.get("/inbox").want(200, "2 are unassigned")
 	nora.get("/inbox?view=unassigned").want(200, "Lucía Fernández", "سارة").golden("inbox/unassigned")
 	path := "/inbox/" + c.ID.String()
-	nora.get(path+"?view=unassigned").want(200, "Take it").golden("inbox/conversation")
+	nora.get(path+"?view=unassigned").want(200, "Take it", `<option dir="auto" value="`+w.mei.ID.String()+`">Mei Tanaka</option>`).golden("inbox/conversation")
 
 	page := nora.get(path).body
 	seen := func(page string) (message, assignee string) {
@@ -37,6 +37,8 @@ func TestInbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	nora.get("/inbox?unread=true").want(200, "Nothing unread")
+
+	mei.post(path+"/assign", "to", "", "seen_message", message, "seen_assignee", assignee).want(422, "Choose who gets it")
 
 	// Mei saw it unassigned: she learns of it, and may take over.
 	mei.post(path+"/assign", "to", w.mei.ID.String(), "seen_message", message, "seen_assignee", assignee).

@@ -21,7 +21,7 @@ func TestAvailability(t *testing.T) {
 	mei.get("/inbox").want(200, `<span class="pill warn">Away</span>`)
 	// Who assigns a conversation sees who is away, and who answers another's sees whose it is.
 	held := "/inbox/" + w.writes("+34 612 34 56 70", "Sofia", "Hello").ID.String()
-	g := nora.get(held).want(200, `<bdi>Mei Tanaka</bdi> <span class="soft">away</span>`, `placeholder="Reply to Sofia"`)
+	g := nora.get(held).want(200, "Mei Tanaka (away)</option>", `placeholder="Reply to Sofia"`)
 	nora.post(held+"/assign", "to", w.mei.ID.String(), "seen_message", value(t, g.body, "seen_message"), "seen_status", "open")
 	nora.get(held).want(200, `placeholder="Reply to Sofia (held by Mei Tanaka)"`)
 	nora.get("/inbox").want(200).lacks(`<span class="pill warn">Away</span>`)

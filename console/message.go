@@ -306,7 +306,7 @@ func failureOf(t *thread, m *desk.Message) *failure {
 		f.Button = "Send again"
 	}
 	if f.Button != "" && t.MaySend {
-		f.Again = "/send?contact=" + t.Person.ID.String() + "&channel=" + m.ChannelID.String()
+		f.Again = t.Send
 	}
 	return f
 }

@@ -2,35 +2,61 @@ package console
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"parley/app"
 	"parley/desk"
 )
 
-// A sendPage is the form that sends a template.
+// A sendPage is the form that sends a template: a page of its own, or a panel in the
+// conversation from which it was opened.
 type sendPage struct {
-	Contact                    desk.ID
-	Name, Address              string
-	Back                       string
-	Find                       string
-	Found                      []foundContact
-	Searched                   bool
-	Channels                   []choice
-	Templates                  []choice
-	Channel, Template, Library string
-	Key                        string
-	Fields                     []*field
-	Sender                     *field
-	OptIn                      *field
-	Shown                      *shownTemplate
-	OptedOut                   moment
-	Problem                    string // why nothing can be sent
-	Doubt                      bool   // the outcome of the send is unknown: no second one
+	Contact       desk.ID
+	Name, Address string
+	Back          string
+	Close         bool // Back is the conversation
+	Find          string
+	Found         []foundContact
+	Searched      bool
+
+	Channels         []choice
+	Channel, Library string
+	Hidden           []hiddenField // of the forms: for whom, and where it was opened
+	Words            string        // of the search for a template
+	Templates        []foundTemplate
+	More             bool   // there are other templates
+	None             string // why there are none
+
+	Template, Title, Other string // the one that was chosen, its name and the link to the others
+	Key                    string
+	Fields                 []*valueField
+	Sender                 *field
+	OptIn                  *field
+	Shown                  *shownTemplate
+	OptedOut               moment
+	Problem                string // why nothing can be sent
+	Doubt                  bool   // the outcome of the send is unknown: no second one
 }
 
 // A foundContact is a person to choose.
 type foundContact struct{ Href, Name, Address string }
+
+// A foundTemplate is a template to choose, as it would be filled.
+type foundTemplate struct {
+	ID, Href, Name, Language string
+	Marketing                bool
+	Shown                    *shownTemplate
+}
+
+// foundRows is how many templates a search lists.
+const foundRows = 20
+
+// A valueField is the field of a variable, with the words around it in the template.
+type valueField struct {
+	*field
+	Before, After string
+}
 
 func (s *Server) sendForm(c *call) error {
 	d, err := c.sendPage(c.r.URL.Query())
@@ -52,7 +78,7 @@ func (d *sendPage) view() view {
 // were chosen.
 func (c *call) sendPage(q url.Values) (*sendPage, error) {
 	ctx := c.r.Context()
-	d := &sendPage{Back: "/inbox", Find: q.Get("find"), Channel: q.Get("channel"), Template: q.Get("template")}
+	d := &sendPage{Back: "/inbox", Find: q.Get("find"), Channel: q.Get("channel"), Template: q.Get("template"), Words: q.Get("words")}
 	id, _ := desk.ParseID(q.Get("contact"))
 	if id.IsZero() {
 		return d, c.findRecipient(d, q)
@@ -62,6 +88,12 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 		return nil, err
 	}
 	d.Contact, d.Name, d.Address, d.Back = id, nameOf(contact), phone(contact.Address()), "/contacts/"+id.String()
+	d.Hidden = []hiddenField{{"contact", id.String()}}
+	if conversation, ok := desk.ParseID(q.Get("conversation")); ok {
+		list := sameList(q.Get("list"))
+		d.Back, d.Close = "/inbox/"+conversation.String()+list, true
+		d.Hidden = append(d.Hidden, hiddenField{"conversation", conversation.String()}, hiddenField{"list", list})
+	}
 	if d.Address == "" {
 		d.Problem = "This person has no phone number and no chat account, so nothing can be sent."
 		return d, nil
@@ -86,22 +118,63 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 		return nil, err
 	}
 	d.Library = "/templates?channel=" + v.ID.String()
-	d.Templates = []choice{{Label: "Choose a template"}}
-	for _, t := range l.Library.Templates {
-		if t.Sendable() {
-			d.Templates = append(d.Templates, choice{Value: t.Name + "/" + t.Language, Label: t.Name + " · " + languageName(t.Language), Selected: t.Name+"/"+t.Language == d.Template})
+	name, language, _ := strings.Cut(d.Template, "/")
+	if t := l.Library.Find(name, language); t != nil && t.Sendable() {
+		d.Title, d.Other = t.Name+" · "+languageName(t.Language), c.sendHref(d, "")
+		return d, c.fillSend(d, l, t, contact)
+	}
+	d.Template = ""
+	c.findTemplates(d, l)
+	return d, nil
+}
+
+// sameList is the query of an inbox list as a form has it, without anything else.
+func sameList(query string) string {
+	given, _ := url.ParseQuery(strings.TrimPrefix(query, "?"))
+	kept := url.Values{}
+	for _, name := range []string{"view", "channel", "order", "unread"} {
+		if v := given.Get(name); v != "" && len(v) < 64 {
+			kept.Set(name, v)
 		}
 	}
-	if len(d.Templates) == 1 && d.Problem == "" {
-		d.Problem = "This channel has no template that can be sent."
+	if len(kept) == 0 {
+		return ""
 	}
-	name, language, _ := strings.Cut(d.Template, "/")
-	t := l.Library.Find(name, language)
-	if t == nil || !t.Sendable() {
-		d.Template = ""
-		return d, nil
+	return "?" + kept.Encode()
+}
+
+// sendHref is the page with another template, "" for the list of them.
+func (c *call) sendHref(d *sendPage, template string) string {
+	q := url.Values{"channel": {d.Channel}}
+	for _, f := range d.Hidden {
+		q.Set(f.Name, f.Value)
 	}
-	return d, c.fillSend(d, l, t, contact)
+	if template != "" {
+		q.Set("template", template)
+	}
+	return "/send?" + q.Encode()
+}
+
+// findTemplates lists the templates that a search finds, each as it would be filled.
+func (c *call) findTemplates(d *sendPage, l app.TemplateList) {
+	found := l.Library.Search(d.Words)
+	d.More = len(found) > foundRows
+	for i, t := range found[:min(len(found), foundRows)] {
+		values := map[string]string{}
+		bindings := l.Channel.Binds(t)
+		for i, v := range t.Variables {
+			values[v.Address()] = l.Values[bindings[i]].Value
+		}
+		d.Templates = append(d.Templates, foundTemplate{
+			ID: "found-" + strconv.Itoa(i), Href: c.sendHref(d, t.Name+"/"+t.Language), Name: t.Name, Language: languageName(t.Language), Marketing: t.Marketing(), Shown: shown(t, values),
+		})
+	}
+	if len(found) == 0 {
+		d.None = "No template has that in its name or its text."
+		if strings.TrimSpace(d.Words) == "" {
+			d.None = "This channel has no template that can be sent."
+		}
+	}
 }
 
 // findRecipient lists the people whom a search finds.
@@ -157,7 +230,9 @@ func (c *call) fillSend(d *sendPage, l app.TemplateList, t *desk.Template, conta
 		} else if sample := t.Look.Samples[v.Address()]; sample != "" {
 			words = "For example: " + sample
 		}
-		f := c.form.Field("value."+v.Address(), variableName(v.Address()), words, hint.Value).Need()
+		f := &valueField{field: c.form.Field("value."+v.Address(), variableName(v.Address()), words, hint.Value).Need()}
+		f.Before, f.After = t.Around(v)
+		c.form.call(f.Name, strings.TrimSpace(f.Before+"["+f.Label+"]"+f.After))
 		values[v.Address()] = f.Value
 		d.Fields = append(d.Fields, f)
 	}
@@ -214,7 +289,7 @@ func (s *Server) send(c *call) error {
 	if _, err := s.app.Send(c.r.Context(), c.p, request, id); err != nil {
 		return c.notSent(err)
 	}
-	return c.afterSend(d.Contact, channel)
+	return c.afterSend(d, channel)
 }
 
 // incomplete notes everything that is missing, so that nobody learns of it in turns.
@@ -238,7 +313,7 @@ func (c *call) ownKeys() string { return "console-" + c.p.Actor.ID.String() + "-
 func (c *call) sendBody() string {
 	body := url.Values{}
 	for name, values := range c.form.values {
-		if name != "member" && name != "key" {
+		if name != "member" && name != "key" && name != "list" {
 			body[name] = values
 		}
 	}
@@ -274,15 +349,22 @@ func (c *call) notSent(err error) error {
 }
 
 // afterSend shows the conversation that the message opened, or went to.
-func (c *call) afterSend(contact, channel desk.ID) error {
-	list, _, err := c.s.app.ContactConversations(c.r.Context(), c.p, contact, desk.StatusOpen, "", pageRows)
+func (c *call) afterSend(d *sendPage, channel desk.ID) error {
+	list, _, err := c.s.app.ContactConversations(c.r.Context(), c.p, d.Contact, desk.StatusOpen, "", pageRows)
 	if err != nil {
 		return err
 	}
+	query := "?view=open"
+	if d.Close {
+		query = sameList(c.form.text("list"))
+	}
 	for _, v := range list {
 		if v.ChannelID == channel {
-			return c.see("/inbox/"+v.ID.String()+"?view=open", "sent")
+			return c.see("/inbox/"+v.ID.String()+query, "sent")
 		}
 	}
-	return c.see("/contacts/"+contact.String(), "sent") // it was closed already
+	if d.Close { // it was closed already
+		return c.see(d.Back, "sent")
+	}
+	return c.see("/contacts/"+d.Contact.String(), "sent")
 }

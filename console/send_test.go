@@ -1,6 +1,9 @@
 package console
 
 import (
+	"fmt"
+	"html"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -69,12 +72,12 @@ func TestSend(t *testing.T) {
 	mei.get("/send?find=612+34+56+78").want(200, "Lucía Fernández", "/send?contact="+lucia.ID.String())
 	mei.get("/send?find=nobody@example.com").want(200, "Nobody has exactly that", "Names are not searched")
 	path := "/send?contact=" + lucia.ID.String()
-	mei.get(path).want(200, "Choose a template", "pickup_ready · English (en)").golden("send/choose")
-	page := mei.get(path+"&template=pickup_ready/en").want(200, "For example: A-17", "agreed to get messages").golden("send/form")
+	mei.get(path).want(200, "Find a template", "<b>pickup_ready</b>", "English (en)", "your order is ready").golden("send/choose")
+	page := mei.get(path+"&template=pickup_ready/en").want(200, "For example: A-17", "agreed to get messages", "pickup_ready · English (en)", `Hi </span><mark>Value 1</mark><span class="soft">, your order is ready. Ask for …</span>`, `Order </span><mark>Value 1 (title)</mark>`).golden("send/form")
 	key := value(t, page.body, "key")
 	fields := []string{"contact", lucia.ID.String(), "channel", w.channel.String(), "template", "pickup_ready/en", "key", key, "value.header.1", "A-99", "value.1", "Lucía", "value.2", ""}
 	mei.post("/send", append(fields, "preview", "yes")...).want(200, "A-99")
-	mei.post("/send", fields...).want(422, "Nothing was sent yet", "Tick this if it is so", "Fill this in").golden("send/refused")
+	mei.post("/send", fields...).want(422, "Nothing was sent yet", "Tick this if it is so", "Fill this in", `<a href="#f-value-2">…, your order is ready. Ask for [Value 2] at`).golden("send/refused")
 	fields = append(fields, "opt_in", "yes")
 	mei.post("/send", fields...).want(422, "Fill this in")
 	fields[13] = "Mei"
@@ -120,4 +123,66 @@ func TestSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	mei.get(path).want(200, "There is no channel that is turned on")
+}
+
+// TestSend_search: templates are found by words of their names and texts; a list is bounded.
+func TestSend_search(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	for i := range foundRows + 1 {
+		w.template(fmt.Sprintf(`{"name":"notice_%02d","language":"de","status":"APPROVED","category":"MARKETING","components":[{"type":"BODY","text":"Ihre Lieferung https://harbour.example/%d kommt."}]}`, i, i))
+	}
+	lucia := w.contact("Lucía Fernández", "34612345678")
+	mei := w.as(w.mei)
+	path := "/send?contact=" + lucia.ID.String()
+	rows := func(g got) int { return strings.Count(g.body, `<li><a id="found-`) }
+	if g := mei.get(path).want(200, "There are more: type to find them", "marketing"); rows(g) != foundRows {
+		t.Errorf("%d templates", rows(g))
+	}
+	if g := mei.get(path+"&words=YOUR+order").want(200, "<b>pickup_ready</b>", `value="YOUR order"`).lacks("There are more"); rows(g) != 1 {
+		t.Errorf("%d templates", rows(g))
+	}
+	if g := mei.get(path+"&words=notice_07").want(200, "<b>notice_07</b>").lacks(`<a href="https://harbour.example`); rows(g) != 1 {
+		t.Errorf("%d templates", rows(g))
+	}
+	mei.get(path+"&words=%3Cb%3E").want(200, "No template has that in its name or its text", `value="&lt;b&gt;"`)
+	mei.header.Set("Parley-Part", "found")
+	mei.get(path+"&words=lieferung").want(200, `<div id="found">`, "<b>notice_00</b>").lacks("pickup_ready", "<html")
+}
+
+// TestSend_panel: a template that is sent from a conversation leads back to it.
+func TestSend_panel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	c := w.writes("+34 612 34 56 78", "Lucía Fernández", "Is it there?")
+	mei := w.as(w.mei)
+	here := "/inbox/" + c.ID.String()
+	page := mei.get(here+"?view=open").want(200, "data-panel", `id="panel"`)
+	link := html.UnescapeString(regexp.MustCompile(`href="(/send\?[^"]*)"`).FindStringSubmatch(page.body)[1])
+	mei.header.Set("Parley-Part", "sending")
+	list := mei.get(link).want(200, `<div id="sending">`, "Send a template", `href="`+here+`?view=open" data-close`, `name="conversation"`).lacks("<html").golden("send/panel")
+	form := mei.get(html.UnescapeString(regexp.MustCompile(`<a id="found-0" href="([^"]*)"`).FindStringSubmatch(list.body)[1])).want(200, "Another template", "Who gets the answer")
+	var fields []string
+	for _, name := range []string{"contact", "conversation", "list", "channel", "template", "key"} {
+		fields = append(fields, name, value(t, form.body, name))
+	}
+	fields = append(fields, "value.header.1", "A-99", "value.1", "Lucía", "value.2", "Mei")
+	mei.post("/send", fields...).want(422, `<div id="sending">`, "Tick this if it is so", `value="A-99"`).lacks("<html")
+	fields = append(fields, "opt_in", "yes")
+	mei.post("/send", fields...).sends(here + "?view=open&done=sent")
+	mei.post("/send", fields...).sends(here + "?view=open&done=sent")
+	mei.header.Del("Parley-Part")
+	mei.get(here).want(200, "Order A-99", "Ask for Mei")
+	if n := len(w.messages(c)); n != 2 {
+		t.Errorf("%d messages", n)
+	}
+	// The list is that of the inbox, and nothing else.
+	for i, name := range fields {
+		if name == "list" {
+			fields[i+1] = "?view=closed&done=deleted&next=https://evil.example"
+		}
+	}
+	mei.post("/send", fields...).sends(here + "?view=closed&done=sent")
 }

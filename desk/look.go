@@ -1,5 +1,11 @@
 package desk
 
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
 // A Look is what a template shows besides its title and message, and samples for its
 // variables. The provider's reviewers saw it; a send needs none of it.
 type Look struct {
@@ -101,4 +107,103 @@ func (t *Template) Pieces(part Part) (list []Piece) {
 		list = append(list, Piece{Text: text[from:]})
 	}
 	return list
+}
+
+// MostAround is how many characters of a template's text Around returns on each side of a
+// variable.
+const MostAround = 32
+
+// Around returns the words before and after the first place of a variable, so that people
+// can tell the variables apart: short, on one line, up to the next variable, with … for
+// what is left out.
+func (t *Template) Around(v Variable) (before, after string) {
+	pieces := t.Pieces(v.Part)
+	at := slices.IndexFunc(pieces, func(p Piece) bool { return p.Address == v.Address() })
+	if at < 0 {
+		return "", ""
+	}
+	var head, tail []rune
+	begins, ends := at == 0, at == len(pieces)-1 // with the part
+	if at > 0 && pieces[at-1].Address == "" {
+		head, begins = []rune(spaced(pieces[at-1].Text)), at == 1
+	}
+	if at+1 < len(pieces) && pieces[at+1].Address == "" {
+		tail, ends = []rune(spaced(pieces[at+1].Text)), at+2 == len(pieces)
+	}
+	if from := len(head) - MostAround; from > 0 {
+		for begins = false; from < len(head) && head[from] != ' '; from++ {
+		}
+		head = head[from:]
+	}
+	if end := MostAround; end < len(tail) {
+		for ends = false; end > 0 && tail[end] != ' '; end-- {
+		}
+		tail = tail[:end]
+	}
+	before, after = string(head), string(tail)
+	if begins {
+		before = strings.TrimLeft(before, " ")
+	} else {
+		before = "…" + before
+	}
+	if ends {
+		after = strings.TrimRight(after, " ")
+	} else {
+		after += "…"
+	}
+	return before, after
+}
+
+// spaced is a text with one space in place of each run of white space.
+func spaced(text string) string {
+	var b strings.Builder
+	space := false
+	for _, r := range text {
+		if unicode.IsSpace(r) {
+			if !space {
+				b.WriteByte(' ')
+			}
+			space = true
+			continue
+		}
+		space = false
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// How much of a search for templates counts.
+const (
+	maxSearch      = 200 // bytes
+	maxSearchWords = 10
+)
+
+// Search returns the templates that can be sent and have all the words of a search, in
+// any order and in any case: first those that have them in their name, then those that
+// have them in the name or the text. Without words it returns all that can be sent.
+func (l *Library) Search(find string) []*Template {
+	words := strings.Fields(strings.ToLower(strings.ToValidUTF8(find[:min(len(find), maxSearch)], " ")))
+	words = words[:min(len(words), maxSearchWords)]
+	var named, others []*Template
+	for _, t := range l.Templates {
+		if !t.Sendable() {
+			continue
+		}
+		name := t.Name + " " + strings.ReplaceAll(t.Name, "_", " ") + " " + strings.ToLower(t.Language)
+		if hasAll(name, words) {
+			named = append(named, t)
+		} else if hasAll(strings.Join([]string{name, strings.ToLower(t.Header), strings.ToLower(t.Body), strings.ToLower(t.Look.Footer)}, "\n"), words) {
+			others = append(others, t)
+		}
+	}
+	return append(named, others...)
+}
+
+func hasAll(text string, words []string) bool {
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
 }

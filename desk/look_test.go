@@ -2,6 +2,7 @@ package desk_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"parley/desk"
@@ -54,4 +55,53 @@ func pieces(t *desk.Template, part desk.Part) (s string) {
 		}
 	}
 	return s
+}
+
+func TestTemplate_Around(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("word ", 20)
+	for _, c := range []struct {
+		text, key, before, after string
+	}{
+		{"Hi {{1}}, your order is ready.", "1", "Hi ", ", your order is ready."},
+		{"Hi {{1}},\n\n  order {{2}} is ready", "1", "Hi ", ", order …"},
+		{"Hi {{1}},\n\n  order {{2}} is ready", "2", "…, order ", " is ready"},
+		{"{{1}}", "1", "", ""},
+		{"{{1}} and {{1}} again", "1", "", " and …"},
+		{"{{1}}{{2}}{{3}}", "2", "…", "…"},
+		{long + "{{1}} " + long, "1", "… word word word word word word ", " word word word word word word…"},
+		{strings.Repeat("ü", 100) + "{{1}}" + strings.Repeat("ü", 100), "1", "…", "…"},
+		{"no variable", "1", "", ""},
+	} {
+		tpl := &desk.Template{Body: c.text, Variables: []desk.Variable{{Part: desk.PartBody, Key: c.key}}}
+		if before, after := tpl.Around(tpl.Variables[0]); before != c.before || after != c.after {
+			t.Errorf("%q: %q, %q; want %q, %q", c.text, before, after, c.before, c.after)
+		}
+	}
+	// The same key in the title is another variable.
+	tpl := &desk.Template{Header: "Order {{1}}", Body: "Hi {{1}}!"}
+	if before, after := tpl.Around(desk.Variable{Part: desk.PartHeader, Key: "1"}); before != "Order " || after != "" {
+		t.Errorf("in the title: %q, %q", before, after)
+	}
+}
+
+func TestLibrary_Search(t *testing.T) {
+	t.Parallel()
+	l := desk.NewLibrary(1, []*desk.Template{
+		{Name: "pickup_ready", Language: "en", Body: "Hi {{1}}, your ORDER is ready"}, {Name: "order_late", Language: "de", Body: "Das dauert"},
+		{Name: "thanks", Language: "en", Header: "Order {{1}}", Look: desk.Look{Footer: "Harbour Books"}}, {Name: "order_held", Language: "en", Reasons: []string{desk.ReasonNotApproved}},
+	})
+	for find, want := range map[string]string{
+		"": "order_late pickup_ready thanks", "order": "order_late pickup_ready thanks", "  Order  READY ": "pickup_ready", "pickup_ready": "pickup_ready", "late order": "order_late",
+		"harbour": "thanks", "late de": "order_late", "nothing": "", "\xff": "order_late pickup_ready thanks",
+		strings.Repeat("order ", 1000): "order_late pickup_ready thanks", // only its beginning counts
+	} {
+		var names []string
+		for _, found := range l.Search(find) {
+			names = append(names, found.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%.20q: %q, want %q", find, got, want)
+		}
+	}
 }

@@ -477,7 +477,7 @@ func TestPagesLive(t *testing.T) {
 
 	// Keys open a menu and leave it without losing the focus; closing leads to the next.
 	b.press("a")
-	b.wait(`document.activeElement.matches("details[open] > summary")`)
+	b.wait(`document.activeElement.matches("details[open] #f-assign[role=combobox]")`)
 	b.press("\x1b")
 	b.wait(`!document.querySelector("details[data-menu][open]") && document.activeElement.matches("summary")`)
 	next := look[string](b, rows+`.find((row) => row.pathname !== location.pathname).pathname`)

@@ -220,13 +220,13 @@ func (st *stage) shots(t *testing.T) []shot {
 	contact := at("/contacts/" + st.people["off"])
 	send := func(b *tab) {
 		b.open("/send?contact=" + st.people["off"])
-		b.open(look[string](b, `location.href + "&template=" + document.querySelector("#f-template option:nth-child(3)").value`))
+		b.open(look[string](b, `document.querySelector("#templates li:nth-child(2) a").href`))
 	}
 	changed := func(b *tab) { // by somebody else, after the page was opened
 		through(talk, "[data-row]")(b)
 		look[bool](b, `(async () => { const form = document.querySelector("#head details form"), data = new URLSearchParams(new FormData(form)), now = document.querySelector("#head [name=seen_assignee]").value;
 			document.querySelector("#head").removeAttribute("data-live"); // as if the stream were late
-			data.set("to", [...form.querySelectorAll("button")].map((el) => el.value).find((id) => id !== now)); await fetch(form.action, { method: "POST", body: data }); return true; })()`)
+			data.set("to", [...form.querySelectorAll("option")].map((el) => el.value).find((id) => id && id !== now)); await fetch(form.action, { method: "POST", body: data }); return true; })()`)
 	}
 	return []shot{
 		{"welcome", first, at("/")},
@@ -274,7 +274,10 @@ func (st *stage) shots(t *testing.T) []shot {
 		})},
 		{"conversation-saved", admin, acting(until(talk, "#reply-do .main"), pushing("#snippets summary", "#snippets[open]"))},
 		{"conversation-shut", admin, until(talk, ".reply.shut")},
-		{"conversation-assign", admin, acting(through(talk, "[data-row]"), pushing("#head summary", "#head details[open]"))},
+		{"conversation-assign", admin, acting(through(talk, "[data-row]"), pushing("#assign summary", "#assign-list button"))},
+		{"conversation-panel", admin, acting(until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"))},
+		{"conversation-panel-form", admin, acting(until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"), pushing("#templates li:nth-child(2) a", "#panel #preview"))},
+		{"conversation-panel-wrong", admin, acting(until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"), pushing("#templates li:nth-child(2) a", "#panel #preview"), pushing("#panel .btn.main", "#panel #summary"))},
 		{"conversation-customer", admin, acting(through(talk, "[data-row]"), pushing(".customer summary", ".customer[open]"))},
 		{"conversation-changed", admin, acting(changed, sending("#head [value=closed]"), func(b *tab) { b.wait("document.querySelector('#news')") })},
 		{"conversation-kinds", admin, until(talk, ".picture")},

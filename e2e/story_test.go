@@ -276,10 +276,7 @@ func story(t *testing.T, d runningDemo, b *tab, h hand) {
 	h.until(`document.querySelector("#thread").textContent.includes("Could it be Monday?") && document.querySelector("#list .here").textContent.includes("Monday")`)
 
 	// Assign it to a colleague, take it back, close it.
-	h.push(`#head details > summary`)
-	b.wait(`document.querySelector("#head details").open`)
-	mei := look[string](b, `[...document.querySelectorAll("#head details button")].find((el) => el.textContent.includes("Mei")).value`)
-	h.follow(fmt.Sprintf("#head details button[value=%q]", mei))
+	assign(b, h, "Mei")
 	b.shows("held by Mei Tanaka")
 	h.follow(`#head form[action*="/assign"] > .btn.main`)
 	b.shows("yours")
@@ -321,25 +318,54 @@ func story(t *testing.T, d runningDemo, b *tab, h hand) {
 	d.want(t, 401, key, "GET", "/contacts", "")
 }
 
+// assign gives the open conversation to a member, or back to the pool.
+func assign(b *tab, h hand, to string) {
+	b.t.Helper()
+	b.wait(`document.querySelector("#f-holder")`)
+	value := look[string](b, fmt.Sprintf(`[...document.querySelector("#f-holder").options].find((o) => o.text.includes(%q)).value`, to))
+	h.push("#assign > summary")
+	b.wait(`document.querySelector("#assign").open`)
+	switch h := h.(type) {
+	case plainHand:
+		h.choose("#f-holder", value)
+		h.follow("#assign .btn:not(summary)")
+	case mouseHand:
+		h.follow(fmt.Sprintf("[id='pick-%s']", value))
+	case keyHand:
+		b.wait(`document.activeElement.id === "f-assign"`)
+		h.press(to)
+		b.wait(fmt.Sprintf(`document.activeElement.getAttribute("aria-activedescendant") === "pick-%s"`, value))
+		look[bool](b, "window.before = true")
+		b.enter()
+		b.wait("!window.before && document.readyState === 'complete'")
+	}
+}
+
+// enter is Enter in a field that uses it: the key of press is typed even then.
+func (b *tab) enter() {
+	b.t.Helper()
+	look[bool](b, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true })) || true`)
+}
+
 // chooseTemplate chooses a template, which the page then shows.
 func chooseTemplate(b *tab, h hand, template string) {
 	b.t.Helper()
-	const list = "#f-template"
-	switch h := h.(type) {
-	case plainHand:
-		h.choose(list, template)
-		h.follow("form:has(#f-template) button")
-	case mouseHand:
-		look[bool](b, "window.before = true")
-		h.choose(list, template)
-		b.wait("!window.before && document.readyState === 'complete'")
-	case keyHand:
-		for h.reach(list); look[string](b, "document.querySelector('#f-template').value") != template; {
-			look[bool](b, "window.before = true")
-			h.press(kb.ArrowDown)
-			b.wait("!window.before && document.readyState === 'complete'")
-			b.wait("document.activeElement.id === 'f-template'") // it goes on from there
+	name, language, _ := strings.Cut(template, "/")
+	link := fmt.Sprintf(`#templates a[href*="template=%s%%2F%s"]`, name, language)
+	if k, ok := h.(keyHand); ok {
+		k.write("#f-words", name)
+		b.wait(fmt.Sprintf(`document.querySelector(%q) && document.querySelectorAll("#templates a").length < 4`, link))
+		for range 3 {
+			if look[bool](b, fmt.Sprintf(`document.querySelector(%q).ariaSelected === "true"`, link)) {
+				break
+			}
+			k.press(kb.ArrowDown)
 		}
+		look[bool](b, "window.before = true")
+		b.enter()
+		b.wait("!window.before && document.readyState === 'complete'")
+	} else {
+		h.follow(link)
 	}
 	b.wait("document.querySelector('#send')")
 }

@@ -124,9 +124,9 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 		h.push("#snippets > summary")
 		b.wait(`document.querySelector("#snippets").open`)
 		if plain {
-			h.follow("#s-there a")
+			h.follow("#s-there")
 		} else {
-			h.push("#s-there a")
+			h.push("#s-there")
 		}
 	}
 	b.wait(`document.querySelector("#f-reply").value === "Yes Rosa, it is. Nora"`)
@@ -167,9 +167,7 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 
 	// Back to the pool.
 	b.press(kb.Escape)
-	h.push("#head details > summary")
-	b.wait(`document.querySelector("#head details").open`)
-	h.follow("#head button[value=pool]")
+	assign(b, h, "pool")
 	b.wait(`document.querySelector("#head").innerText.includes("Take it")`)
 
 	closingWindow(t, b, h, c)

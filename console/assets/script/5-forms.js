@@ -24,7 +24,7 @@ async function send(form, button) {
 		all(".messages").pop()?.append(bubble);
 		toEnd(find("[data-thread]"));
 	}
-	const sent = post(form, "main", button);
+	const box = form.closest("#panel"), sent = post(form, box ? "sending" : "main", button);
 	for (const el of form.elements) el.inert = el !== button; // the key stands for what is in them
 	try {
 		const answer = await sent;
@@ -32,9 +32,10 @@ async function send(form, button) {
 			drop(draft);
 			return (location = answer.url);
 		}
-		const fresh = find("#main", await read(answer));
+		const fresh = await read(answer);
 		if (answer.status > 501 && !find("[data-send]", fresh)) throw answer;
-		find("#main").replaceChildren(...fresh.childNodes);
+		if (box) return fillPanel(fresh);
+		find("#main").replaceChildren(...find("#main", fresh).childNodes);
 		if (find("#reply[data-keep]")) drop(draft); // it is in doubt
 		threads();
 		focusOn(find("#news, #summary") ?? undefined);
@@ -57,7 +58,7 @@ when("input", ({ target }) => {
 		const part = form.dataset.preview, what = "#" + part;
 		const answer = await (form.method === "get" ? ask(form.action + "?" + new URLSearchParams(new FormData(form)), part) : post(form, part, null, "preview")).catch(() => 0);
 		if (answer.ok) show(find(what), find(what, await read(answer)));
-		options(0);
+		options(target, 0);
 	}, 250);
 });
 
@@ -90,21 +91,6 @@ function markRead() {
 markRead();
 when("visibilitychange", () => markRead(renew([])));
 addEventListener("scroll", markRead, true);
-
-// The saved replies are a combobox. options moves in its list.
-function options(step) {
-	const list = all("#saved li"), from = list.findIndex((el) => el.ariaSelected === "true");
-	if (!list.length) return;
-	const at = list.at((Math.max(from, 0) + step) % list.length);
-	find("#saved").role = "listbox";
-	for (const el of list) {
-		el.role = "option";
-		el.ariaSelected = el === at;
-	}
-	find("#f-snippets").setAttribute("aria-activedescendant", at.id);
-	at.scrollIntoView({ block: "nearest" });
-	return at;
-}
 
 // fill takes over the text of a saved reply.
 async function fill(href) {

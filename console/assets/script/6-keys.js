@@ -15,21 +15,21 @@ when("keydown", (e) => {
 		const form = e.target.closest("form[data-enter]");
 		return form?.requestSubmit(e.shiftKey ? find("[name=close]", form) : null);
 	}
-	if (e.target.id === "f-snippets" && /^(Arrow(Up|Down)|Enter)$/.test(e.key)) {
+	if (e.target.dataset.combo && /^(Arrow(Up|Down)|Enter)$/.test(e.key)) {
 		e.preventDefault();
-		const to = options({ ArrowUp: -1, ArrowDown: 1 }[e.key] ?? 0);
-		return e.key === "Enter" && to && find("a", to).click();
+		const to = options(e.target, { ArrowUp: -1, ArrowDown: 1 }[e.key] ?? 0);
+		return e.key === "Enter" && to?.click();
 	}
 	const saved = find("#snippets"), off = field || e.ctrlKey || e.metaKey || e.altKey || page.keys === "off" || find("dialog[open]");
 	if (e.key === "/" && saved && (e.target.id === "f-reply" ? !e.target.value : !off)) {
 		e.preventDefault();
 		saved.open = true;
-		find("#f-snippets").focus();
-		return options(0);
+		return find("#f-snippets").focus();
 	}
 	if (e.key === "Escape" && !find("dialog[open]")) {
 		const menu = e.target.closest("[data-menu]");
 		shut();
+		if (!menu && e.target.closest("#panel")) return closePanel();
 		if (menu || field) focusOn(menu?.firstElementChild);
 	}
 	if (off) return;
