@@ -16,7 +16,7 @@ type WebhookDelivery struct {
 	CreatedAt Time
 	DueAt     Time // of the next attempt by the schedule
 	TriedAt   Time // when the newest attempt began; 0: none was stored
-	Steps     int  // of the schedule that are used; Redelivered: it was asked for
+	Steps     int  // of the schedule that are used; below 0: it was asked for, see Asked
 	SettledAt Time // 0 while it is pending
 	Attempts  []WebhookAttempt
 	Trying    bool // an attempt is under way, in this process
@@ -44,10 +44,6 @@ func ParseDeliveryStatus(text string) (DeliveryStatus, error) {
 	return "", InvalidAt("/status", "send pending, delivered or failed")
 }
 
-// Redelivered are the steps of a delivery whose repetition was asked for: its next
-// attempt begins even while the endpoint is failing, and then a new schedule does.
-const Redelivered = -1
-
 // A WebhookAttempt is one request to an endpoint, and what came of it.
 type WebhookAttempt struct {
 	At         Time
@@ -74,6 +70,7 @@ type WebhookResult struct {
 	WebhookAttempt
 	RetryAfter time.Duration // 0: the answer did not say
 	Probe      bool          // it tried a failing endpoint
+	Steps      int           // of the delivery when the attempt began
 	Jitter     float64       // from 0 to 1, chosen at random
 }
 
@@ -126,15 +123,19 @@ type Verdict struct {
 	Recovered bool           // it was failing: all pending deliveries are due
 }
 
-// Attempted applies the result of an attempt to the delivery and to its endpoint.
+// Attempted applies the result of an attempt to the delivery and to its endpoint. If
+// somebody has asked for the delivery since the attempt began, it stays due.
 func (rules DeliveryRules) Attempted(s *WebhookState, d *WebhookDelivery, r *WebhookResult) Verdict {
 	d.record(r.WebhookAttempt)
+	askedSince := d.Asked() && d.Steps < r.Steps
 	if r.Error == "" {
-		d.settle(DeliveryDelivered, r.ended())
+		if !askedSince {
+			d.settle(DeliveryDelivered, r.ended())
+		}
 		return Verdict{Recovered: s.succeed()}
 	}
 	switch {
-	case d.Status != DeliveryPending || r.Probe:
+	case d.Status != DeliveryPending || r.Probe || askedSince:
 	case max(d.Steps, 0) >= len(rules.Schedule):
 		d.settle(DeliveryFailed, r.ended())
 	default:
@@ -213,7 +214,7 @@ func (rules DeliveryRules) Next(s *WebhookState, pending []*WebhookDelivery, now
 			continue
 		}
 		isDue := d.DueAt <= now || d.DueAt > now+rules.longest(d) // then it is void, as a hold is
-		if d.Steps == Redelivered && isDue && before(d.DueAt, asked, (*WebhookDelivery).due) {
+		if d.Asked() && isDue && before(d.DueAt, asked, (*WebhookDelivery).due) {
 			asked = d
 		}
 		if isDue && before(d.DueAt, due, (*WebhookDelivery).due) {
@@ -260,7 +261,7 @@ func (d *WebhookDelivery) NextAttempt(w *Webhook, s *WebhookState, probed bool) 
 	switch {
 	case d.Status != DeliveryPending || !w.Enabled:
 		return 0
-	case s.Failing() && d.Steps == Redelivered:
+	case s.Failing() && d.Asked():
 		return d.DueAt
 	case s.Failing() && !probed:
 		return 0
@@ -270,10 +271,15 @@ func (d *WebhookDelivery) NextAttempt(w *Webhook, s *WebhookState, probed bool) 
 	return max(d.DueAt, s.HeldUntil)
 }
 
-// Redeliver makes the delivery due now, with a new schedule.
+// Redeliver makes the delivery due now: its next attempt begins even while the endpoint is
+// failing, and then a new schedule does. An attempt that is under way is not the one that
+// was asked for. So each time that somebody asks has its own number, the next one below 0.
 func (d *WebhookDelivery) Redeliver(now Time) {
-	d.Status, d.SettledAt, d.DueAt, d.Steps = DeliveryPending, 0, now, Redelivered
+	d.Status, d.SettledAt, d.DueAt, d.Steps = DeliveryPending, 0, now, min(d.Steps, 0)-1
 }
+
+// Asked tells whether somebody asked for the delivery's next attempt.
+func (d *WebhookDelivery) Asked() bool { return d.Status == DeliveryPending && d.Steps < 0 }
 
 // Expire ends the delivery, because its event has left the feed.
 func (d *WebhookDelivery) Expire(now Time) {

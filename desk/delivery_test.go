@@ -9,6 +9,7 @@ import (
 
 // tried applies an attempt that takes no time.
 func tried(rules DeliveryRules, s *WebhookState, d *WebhookDelivery, r WebhookResult) Verdict {
+	r.Steps = d.Steps
 	return rules.Attempted(s, d, &r)
 }
 
@@ -193,6 +194,40 @@ func TestFailingEndpoint(t *testing.T) {
 	}
 	if v := tried(rules, s, a, answeredAt(now)); !v.Recovered || *s != (WebhookState{}) || a.Status != DeliveryDelivered {
 		t.Errorf("a success: %+v, %+v", v, s)
+	}
+}
+
+// TestRedeliver_while_trying: who asks for a delivery while an attempt is under way gets
+// another attempt, whatever comes of the first, also if it was asked for itself. The result
+// of the attempt that was asked for ends the wish.
+func TestRedeliver_while_trying(t *testing.T) {
+	t.Parallel()
+	rules := DefaultDeliveryRules()
+	const asked = Time(2e9)
+	for name, result := range map[string]WebhookResult{"success": answeredAt(asked - 10), "failure": failedAt(asked - 10), "late": failedAt(asked + 10)} {
+		for before, d := range map[string]*WebhookDelivery{
+			"first attempt": {Status: DeliveryPending}, "last attempt": {Status: DeliveryPending, Steps: len(rules.Schedule)}, "asked for": {Status: DeliveryDelivered, Steps: -3},
+		} {
+			s := &WebhookState{}
+			if before == "asked for" {
+				d.Redeliver(asked - 100)
+			}
+			r := result
+			r.Steps = d.Steps
+			d.Redeliver(asked)
+			rules.Attempted(s, d, &r)
+			if d.Status != DeliveryPending || d.DueAt != asked || d.SettledAt != 0 || !d.Asked() || len(d.Attempts) != 1 {
+				t.Errorf("%s, %s: %+v", before, name, d)
+			}
+			if next, _ := rules.Next(s, []*WebhookDelivery{d}, asked); next != d {
+				t.Errorf("%s, %s: it does not begin", before, name)
+			}
+			r = answeredAt(asked + 20)
+			r.Steps = d.Steps
+			if rules.Attempted(s, d, &r); d.Status != DeliveryDelivered || d.Asked() {
+				t.Errorf("%s, %s: after what was asked for: %+v", before, name, d)
+			}
+		}
 	}
 }
 
