@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"parley/desk"
@@ -36,7 +37,9 @@ func (s announcing) committed(ws desk.ID, events []desk.Event, err error) {
 			}
 		}
 	}
-	s.followers.wake(ws) // also after an error: the answer to a commit may have been lost
+	if err == nil || errors.Is(err, ErrCommitLost) { // then it may be stored
+		s.followers.wake(ws)
+	}
 }
 
 func (s announcing) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book, int, int)) error {

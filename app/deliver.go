@@ -44,10 +44,13 @@ const (
 	holdEvery = 3 * time.Second
 	holdLeast = 2 * time.Second
 
-	// freshFor is how old the data of an attempt may be when it begins. An attempt reads an
-	// event slowReads times to have it so.
-	freshFor  = 500 * time.Millisecond
-	slowReads = 10
+	// freshFor is how old the data of an attempt may be when it begins: no attempt with a
+	// person's data begins over a second after the person's deletion (contract-events §4).
+	// What the settings have of an event may be older. An attempt reads an event slowReads
+	// times to have it so.
+	freshFor      = 900 * time.Millisecond
+	freshSettings = 10 * time.Second
+	slowReads     = 3
 
 	// Results are stored in groups of storeGroup, or storeEvery after the first. If they
 	// can't be stored, no attempt begins once there are storeMost.
@@ -230,7 +233,7 @@ var errSlow = errors.New("the database is too slow to deliver what it has")
 func (a *App) deliverOne(ctx context.Context, ref WebhookRef, hook *desk.Webhook, d *desk.WebhookDelivery, event *desk.FeedEvent, page *EventPage, readAt time.Time, probe bool) (r *attempted) {
 	r = &attempted{delivery: d}
 	defer caught("attempt of a webhook", &r.err)
-	for n := 0; page == nil || time.Since(readAt) > freshFor; n++ {
+	for n := 0; page == nil || time.Since(readAt) > freshOf(event.Type); n++ {
 		if n == slowReads {
 			r.err = errSlow
 			return r
@@ -256,9 +259,17 @@ func (a *App) deliverOne(ctx context.Context, ref WebhookRef, hook *desk.Webhook
 	return r
 }
 
+// freshOf is how old the data of an event of a type may be when an attempt begins.
+func freshOf(t desk.EventType) time.Duration {
+	if t.OfSettings() {
+		return freshSettings
+	}
+	return freshFor
+}
+
 // eventAt reads one event with its record as it stands now.
 func (a *App) eventAt(ctx context.Context, ref WebhookRef, place desk.EventPlace) (*EventPage, error) {
-	page, err := a.store.Events(ctx, ref.Workspace, EventQuery{From: AtPlace, After: place}, func(*desk.Settings) ([]desk.EventType, error) {
+	page, err := a.store.Events(ctx, ref.Workspace, EventQuery{From: AtPlace, After: place, AtOnce: true}, func(*desk.Settings) ([]desk.EventType, error) {
 		return desk.EventTypes, nil
 	})
 	if err != nil {

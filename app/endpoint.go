@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -27,12 +28,15 @@ type endpoint struct {
 	// The rest belongs to the loop. What it knows of state and pending is as the store
 	// has it, with the results that are not stored yet.
 	calls     int64
+	version   int64         // of the settings
 	hook      *desk.Webhook // nil: nothing is loaded
 	state     desk.WebhookState
 	pending   []*desk.WebhookDelivery
 	inFlight  int
 	unstored  []*attempted
 	begun     []*desk.WebhookDelivery // not stored yet, as they began
+	changed   []*desk.WebhookDelivery // not stored yet, as they are: those that have begun or been tried
+	mixed     bool                    // something else is to be stored, so the store must be read first
 	since     time.Time               // of the first that is not stored; zero: all is stored
 	cursorAt  time.Time               // when the cursor was last stored
 	stored    desk.EventPlace         // the cursor that is stored
@@ -41,7 +45,11 @@ type endpoint struct {
 	readAt    time.Time
 	next      desk.EventPlace // after the queue
 	more      bool            // there are events after next
-	news      bool            // there may be
+	limit     int             // of the next page: as many as can begin while they are fresh
+	used      bool            // something has begun from the page
+	news      bool            // there may be events after next
+	newsAt    desk.Time       // since when; 0: there are none
+	lost      desk.EventPlace // the place that the database does not have any more; zero: none
 	retryLast bool            // the last attempt that began was a repetition
 	disable   disabling
 	added     int // deliveries stored since old ones were last deleted
@@ -61,6 +69,7 @@ type attempted struct {
 	url      string // to which it went
 	result   desk.WebhookResult
 	expired  bool  // the event is gone
+	dropped  bool  // the delivery is, by a replay
 	err      error // it did not begin
 }
 
@@ -69,12 +78,11 @@ func (e *endpoint) extend(from time.Duration, calls int64) {
 	e.call(calls)
 }
 
-// call notes how often the holder of the lease was called.
+// call notes how often the holder of the lease was called. It may be less than before: of
+// two reads the older one may come last, and a database may lose commits.
 func (e *endpoint) call(calls int64) {
-	for seen := e.called.Load(); calls > seen; seen = e.called.Load() {
-		if e.called.CompareAndSwap(seen, calls) {
-			e.wake()
-		}
+	if e.called.Swap(calls) != calls {
+		e.wake()
 	}
 }
 
@@ -98,7 +106,8 @@ func (e *endpoint) serve(ctx context.Context) {
 	end := context.AfterFunc(ctx, e.quit)
 	defer end()
 	_ = a.followers.add(e.ref.Workspace, desk.ID{}, e.woken) // the zero id has no limits
-	e.news, e.cursorAt = true, time.Now()
+	e.cursorAt, e.limit = time.Now(), deliveryPage
+	e.tellNews()
 	ctx = context.WithoutCancel(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -108,7 +117,8 @@ func (e *endpoint) serve(ctx context.Context) {
 		switch {
 		case errors.Is(err, errNotOurs):
 			e.quit()
-			e.unstored, e.begun, e.since = nil, nil, time.Time{}
+			e.drop()
+			failed = 0
 		case err != nil:
 			a.log.WarnContext(ctx, "background work failed; it will be tried again", "work", "deliver", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", err)
 			failed++
@@ -116,15 +126,24 @@ func (e *endpoint) serve(ctx context.Context) {
 			failed = 0
 		}
 		e.tellOldest()
-		timer.Reset(e.patience(err != nil))
-		select {
-		case <-timer.C:
-		case <-e.woken:
-			e.news = true
-		case r := <-e.results:
-			e.ended(ctx, r)
-		case <-stopped:
-			stopped = nil
+		if failed > 0 {
+			timer.Reset(idleStep << min(failed-1, 2)) // whatever happens meanwhile, it does not try again sooner
+		} else {
+			timer.Reset(e.patience())
+		}
+		for waiting := true; waiting; {
+			select {
+			case <-timer.C:
+				waiting = false
+			case <-e.woken:
+				e.tellNews()
+				waiting = failed > 0
+			case r := <-e.results:
+				e.ended(ctx, r)
+				waiting = failed > 0
+			case <-stopped:
+				stopped, waiting = nil, failed > 0
+			}
 		}
 		for more := true; more; { // what else has ended
 			select {
@@ -145,13 +164,25 @@ func (e *endpoint) serve(ctx context.Context) {
 	a.delivering.note()
 }
 
+// tellNews notes that there may be new events.
+func (e *endpoint) tellNews() {
+	if e.news = true; e.newsAt == 0 {
+		e.newsAt = e.app.now()
+	}
+}
+
+// drop forgets what is not stored.
+func (e *endpoint) drop() {
+	e.unstored, e.begun, e.changed, e.mixed, e.since = nil, nil, nil, false, time.Time{}
+}
+
 // errNotOurs says that another process has the lease now, or the webhook is gone.
 var errNotOurs = errors.New("the webhook is not ours")
 
 // step does all that can be done now.
 func (e *endpoint) step(ctx context.Context) error {
 	if e.page != nil && time.Since(e.readAt) > freshFor {
-		e.page = nil // it may be large
+		e.stale()
 	}
 	if e.stored != e.state.Cursor && time.Since(e.cursorAt) >= cursorEvery {
 		e.toStore()
@@ -199,11 +230,9 @@ func (e *endpoint) blocked() bool {
 }
 
 // patience is how long nothing is to be done, unless something happens.
-func (e *endpoint) patience(failed bool) time.Duration {
+func (e *endpoint) patience() time.Duration {
 	wait, now := time.Hour, e.app.now()
 	switch {
-	case failed:
-		return idleStep
 	case e.blocked():
 		wait = idleStep
 	case e.more && e.wantsMore(now):
@@ -258,7 +287,7 @@ func (e *endpoint) load(ctx context.Context) error {
 		switch old := known[d.ID]; {
 		case old == nil:
 		case old.Trying:
-			old.DueAt, old.TriedAt, old.Steps = d.DueAt, d.TriedAt, d.Steps
+			old.DueAt, old.TriedAt, old.Steps, old.Attempts = d.DueAt, d.TriedAt, d.Steps, d.Attempts
 			pending[i] = old
 		default:
 			d.EventAt = old.EventAt
@@ -267,9 +296,13 @@ func (e *endpoint) load(ctx context.Context) error {
 	if err := e.dateOldest(ctx, pending); err != nil {
 		return err
 	}
-	e.calls, e.hook, e.state, e.pending = calls, hook, states[id], pending
+	e.calls, e.version, e.hook, e.state, e.pending = calls, s.Version, hook, states[id], pending
 	e.stored, e.next = e.state.Cursor, e.state.Cursor
 	e.queue, e.page, e.more = nil, nil, true
+	if e.lost != (desk.EventPlace{}) {
+		a.log.WarnContext(ctx, "the database has lost commits: deliveries to a webhook go on from the cursor that it has; what was delivered since comes again",
+			"workspace_id", ws, "webhook_id", id, "was_at", a.EventID(ws, e.lost), "cursor", a.EventID(ws, e.state.Cursor))
+	}
 	if !hook.Enabled {
 		e.quit()
 	}
@@ -305,7 +338,7 @@ func (e *endpoint) begin(ctx context.Context) (bool, error) {
 			ID: a.newID(), Event: event.Place, EventAt: event.At, Type: event.Type, Contact: contact, Status: desk.DeliveryPending, CreatedAt: now, DueAt: now,
 		}
 		began := *d
-		e.begun, e.pending = append(e.begun, &began), append(e.pending, d)
+		e.begun, e.changed, e.pending, e.used = append(e.begun, &began), append(e.changed, d), append(e.pending, d), true
 		if e.state.Cursor = event.Place; len(e.queue) == 0 {
 			e.state.Cursor = e.next
 		}
@@ -313,13 +346,15 @@ func (e *endpoint) begin(ctx context.Context) (bool, error) {
 	}
 	d.Trying = true
 	e.inFlight++
-	hook, page, readAt := e.hook, e.page, e.readAt
+	hook, page, readAt, steps := e.hook, e.page, e.readAt, d.Steps
 	if event == nil {
 		page = nil
 	}
 	go func() {
 		defer func() { <-a.delivering.posts }()
-		e.results <- a.deliverOne(ctx, e.ref, hook, d, event, page, readAt, probe)
+		r := a.deliverOne(ctx, e.ref, hook, d, event, page, readAt, probe)
+		r.result.Steps = steps
+		e.results <- r
 	}()
 	return true, nil
 }
@@ -338,9 +373,12 @@ func (e *endpoint) toStore() {
 // read reads the next events.
 func (e *endpoint) read(ctx context.Context) error {
 	a := e.app
+	if e.page != nil { // all of it has begun
+		e.limit = min(2*e.limit, deliveryPage)
+	}
 	e.readAt = time.Now()
 	hook := e.hook
-	page, err := a.store.Events(ctx, e.ref.Workspace, EventQuery{From: FromPlace, After: e.next, Limit: deliveryPage}, func(s *desk.Settings) ([]desk.EventType, error) {
+	page, err := a.store.Events(ctx, e.ref.Workspace, EventQuery{From: FromPlace, After: e.next, Limit: e.limit, AtOnce: true}, func(s *desk.Settings) ([]desk.EventType, error) {
 		if hook = s.Webhook(e.ref.ID); hook == nil {
 			return nil, errNotOurs
 		}
@@ -362,14 +400,46 @@ func (e *endpoint) read(ctx context.Context) error {
 		e.hook = nil // it is another one now; step loads it
 		e.wake()
 		return nil
+	case page.Expired == ExpiredByHistory && e.lost != e.next:
+		e.lose(e.next)
+		return nil
 	case page.Expired != "":
 		return e.skipExpired(ctx, page)
 	}
-	e.queue, e.page, e.next, e.more, e.news = page.Events, page, page.Next, page.More, false
+	e.queue, e.page, e.used, e.next, e.more = page.Events, page, false, page.Next, page.More
+	e.news, e.newsAt, e.lost, e.version = false, 0, desk.EventPlace{}, page.Settings.Version
 	if len(page.Events) == 0 {
 		e.state.Cursor, e.page = page.Next, nil
 	}
+	if e.more {
+		e.newsAt = a.now()
+		if n := len(page.Events); n > 0 {
+			e.newsAt = page.Events[n-1].At
+		}
+	}
 	return nil
+}
+
+// stale drops a page that is too old for attempts to begin from it. If it was used, what is
+// left is read again, with as many events as two such pages. If none could begin from it,
+// the database is slow: then each event is read by its own attempt.
+func (e *endpoint) stale() {
+	began := len(e.page.Events) - len(e.queue)
+	e.page = nil // it may be large
+	if !e.used || len(e.queue) == 0 {
+		return
+	}
+	e.limit = min(max(2*began, desk.MaxInFlight), deliveryPage)
+	e.newsAt, e.queue, e.next, e.more = e.queue[0].At, nil, e.state.Cursor, true
+}
+
+// lose prepares the endpoint to go on from the cursor that the database has: the one that
+// this process has reached was lost with commits, when a backup was restored or another
+// server took over. If the database's own cursor is lost, too, skipExpired follows.
+func (e *endpoint) lose(at desk.EventPlace) {
+	e.lost, e.hook = at, nil
+	e.drop()
+	e.wake()
 }
 
 // skipExpired moves the cursor to the oldest event that is left.
@@ -397,8 +467,12 @@ func (e *endpoint) skipExpired(ctx context.Context, page *EventPage) error {
 		return err
 	}
 	if ours {
-		a.log.WarnContext(ctx, "events expired before they were delivered to a webhook", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID,
-			"events", page.Oldest.Seq-e.next.Seq)
+		if page.Expired == ExpiredByHistory {
+			a.log.WarnContext(ctx, "the database does not have the event at a webhook's cursor: deliveries go on from the oldest event that it has", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID)
+		} else {
+			a.log.WarnContext(ctx, "events expired before they were delivered to a webhook", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID,
+				"events", page.Oldest.Seq-e.next.Seq)
+		}
 		e.state.Cursor, e.stored, e.next = page.Oldest, page.Oldest, page.Oldest
 		return nil
 	}
@@ -420,14 +494,19 @@ func (e *endpoint) ended(ctx context.Context, r *attempted) {
 		}
 		return
 	}
+	r.dropped = !slices.Contains(e.pending, d)
 	e.unstored = append(e.unstored, r)
 	e.toStore()
 	e.take(&e.state, d, r, func(at desk.Time) {
+		e.mixed = true
 		for _, other := range e.pending {
 			other.DueAt = at
 		}
 	})
-	if d.Attempts = nil; d.Status != desk.DeliveryPending {
+	if !r.dropped && !slices.Contains(e.changed, d) {
+		e.changed = append(e.changed, d)
+	}
+	if d.Status != desk.DeliveryPending {
 		e.pending = slices.DeleteFunc(e.pending, func(p *desk.WebhookDelivery) bool { return p == d })
 	}
 }
@@ -448,16 +527,47 @@ func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *attemp
 }
 
 // store stores what has ended and what has begun, with the cursor, unless this process
-// no longer has the lease: it applies the results to what the store has. If another has
-// changed that meanwhile (a replay, an edit, a ping), the cursor stays as the other set
-// it, and all is loaded anew.
+// no longer has the lease.
 func (e *endpoint) store(ctx context.Context) error {
+	a := e.app
+	if e.disable.reason == "" && !e.mixed {
+		hold := DeliveryHold{e.ref, taskOf(e.ref.ID), a.delivering.holder, e.calls, e.version}
+		if stored, err := a.store.StoreDeliveries(ctx, hold, e.state, e.changed); err != nil {
+			return err
+		} else if stored {
+			e.isStored(ctx, &e.state)
+			return e.forget(ctx)
+		}
+	}
+	return e.reconcile(ctx)
+}
+
+// isStored notes that all is stored, with a state.
+func (e *endpoint) isStored(ctx context.Context, s *desk.WebhookState) {
+	e.tellFailing(ctx, s, e.unstored)
+	e.added += len(e.begun)
+	for _, d := range e.changed {
+		for i := range d.Attempts {
+			d.Attempts[i].Response = ""
+		}
+	}
+	e.drop()
+	e.stored, e.cursorAt = s.Cursor, time.Now()
+}
+
+// errLost says that the database has lost commits, with events that this process has read.
+var errLost = errors.New("the database has lost commits")
+
+// reconcile is store when something has changed, or may have: it reads what the store has,
+// and applies the results to that. If another has changed it meanwhile (a replay, an edit,
+// a ping), the cursor stays as the other set it, and all is loaded anew.
+func (e *endpoint) reconcile(ctx context.Context) error {
 	a, id := e.app, e.ref.ID
-	var byID map[desk.ID]*desk.WebhookDelivery
 	var state desk.WebhookState
+	var version int64
 	var ours, changed bool
 	err := a.store.InTx(ctx, e.ref.Workspace, func(tx Tx) error {
-		byID, e.disable = map[desk.ID]*desk.WebhookDelivery{}, disabling{} // what is stored decides
+		e.disable = disabling{} // what is stored decides
 		calls, held, err := tx.Leased(taskOf(id), a.delivering.holder)
 		if err != nil {
 			return err
@@ -470,45 +580,22 @@ func (e *endpoint) store(ctx context.Context) error {
 		if state, err = tx.WebhookState(id); err != nil {
 			return err
 		}
+		version = tx.Settings().Version
 		changed = calls != e.calls || e.hook == nil || hook.UpdatedAt != e.hook.UpdatedAt
 		moved := changed && state.Cursor != e.stored
-		var put []*desk.WebhookDelivery
-		for _, began := range e.begun {
-			d := *began
-			byID[d.ID] = &d
-			put = append(put, &d)
+		passed := calls >= e.calls
+		if passed && !moved {
+			passed, err = tx.Passed(e.state.Cursor)
 		}
-		var ids []desk.ID
-		for _, r := range e.unstored {
-			if _, known := byID[r.delivery.ID]; !known {
-				byID[r.delivery.ID] = nil
-				ids = append(ids, r.delivery.ID)
-			}
+		switch {
+		case err != nil:
+			return err
+		case !passed:
+			return errLost
 		}
-		if ids != nil {
-			rows, err := tx.DeliveriesOf(id, ids)
-			if err != nil {
-				return err
-			}
-			for _, d := range rows {
-				byID[d.ID] = d
-			}
-			put = append(put, rows...)
-		}
-		due := desk.Time(0)
-		for _, r := range e.unstored {
-			d := byID[r.delivery.ID]
-			if d == nil { // a replay has dropped it
-				d = &desk.WebhookDelivery{Status: desk.DeliveryPending}
-			}
-			e.take(&state, d, r, func(at desk.Time) {
-				due = at
-				for _, other := range put {
-					if other.Status == desk.DeliveryPending {
-						other.DueAt = at
-					}
-				}
-			})
+		put, due, err := e.reapply(tx, &state)
+		if err != nil {
+			return err
 		}
 		if due != 0 {
 			if err := tx.DuePending(id, due); err != nil {
@@ -528,27 +615,70 @@ func (e *endpoint) store(ctx context.Context) error {
 		return tx.PutDeliveries(id, put)
 	})
 	switch {
+	case errors.Is(err, errLost):
+		e.lose(e.state.Cursor)
+		return nil
 	case desk.IsType(err, desk.NotFound) || err == nil && !ours:
 		return errNotOurs
 	case err != nil:
 		return err
 	}
-	e.tellFailing(ctx, &state, e.unstored)
-	e.added += len(e.begun)
-	e.unstored, e.begun, e.since = nil, nil, time.Time{}
-	e.stored, e.cursorAt = state.Cursor, time.Now()
+	e.isStored(ctx, &state)
 	if changed {
 		e.hook = nil
 		return e.forget(ctx)
 	}
-	e.state = state
-	for _, d := range e.pending {
-		if row := byID[d.ID]; row != nil && !d.Trying {
-			d.DueAt, d.TriedAt, d.Steps = row.DueAt, row.TriedAt, row.Steps
-		}
-	}
+	e.state, e.version = state, version
 	return e.forget(ctx)
 }
+
+// reapply applies what is not stored yet to what the store has. It returns the deliveries
+// to be stored, and the time at which all pending ones are due, 0 if they are not. What an
+// earlier try has stored, whose answer was lost, is not applied again.
+func (e *endpoint) reapply(tx Tx, state *desk.WebhookState) (put []*desk.WebhookDelivery, due desk.Time, err error) {
+	byID, ids := map[desk.ID]*desk.WebhookDelivery{}, []desk.ID(nil)
+	for _, d := range e.begun {
+		ids = append(ids, d.ID)
+	}
+	for _, r := range e.unstored {
+		ids = append(ids, r.delivery.ID)
+	}
+	if ids != nil {
+		if put, err = tx.DeliveriesOf(e.ref.ID, slices.CompactFunc(slices.SortedFunc(slices.Values(ids), compareIDs), func(a, b desk.ID) bool { return a == b })); err != nil {
+			return nil, 0, err
+		}
+	}
+	for _, d := range put {
+		byID[d.ID] = d
+	}
+	for _, began := range e.begun {
+		if byID[began.ID] == nil {
+			d := *began
+			byID[d.ID] = &d
+			put = append(put, &d)
+		}
+	}
+	for _, r := range e.unstored {
+		d := byID[r.delivery.ID]
+		if d == nil { // a replay has dropped it
+			d = &desk.WebhookDelivery{Status: desk.DeliveryPending}
+		}
+		if !r.expired && slices.ContainsFunc(d.Attempts, func(a desk.WebhookAttempt) bool { return a.At == r.result.At }) {
+			continue
+		}
+		e.take(state, d, r, func(at desk.Time) {
+			due = at
+			for _, other := range put {
+				if other.Status == desk.DeliveryPending {
+					other.DueAt = at
+				}
+			}
+		})
+	}
+	return put, due, nil
+}
+
+func compareIDs(a, b desk.ID) int { return bytes.Compare(a[:], b[:]) }
 
 // tellFailing logs when the endpoint begins or ends to fail.
 func (e *endpoint) tellFailing(ctx context.Context, s *desk.WebhookState, results []*attempted) {
@@ -603,13 +733,18 @@ func oldestOf(pending []*desk.WebhookDelivery) *desk.WebhookDelivery {
 // tellOldest notes since when something is not delivered. Of a delivery that another
 // process began, perhaps only the beginning is known.
 func (e *endpoint) tellOldest() {
-	oldest := desk.Time(0)
-	switch {
-	case len(e.pending) > 0:
+	oldest := e.newsAt
+	earlier := func(at desk.Time) {
+		if oldest == 0 || at < oldest {
+			oldest = at
+		}
+	}
+	if len(e.pending) > 0 {
 		d := oldestOf(e.pending)
-		oldest = cmp.Or(d.EventAt, d.CreatedAt)
-	case len(e.queue) > 0:
-		oldest = e.queue[0].At
+		earlier(cmp.Or(d.EventAt, d.CreatedAt))
+	}
+	if len(e.queue) > 0 {
+		earlier(e.queue[0].At)
 	}
 	e.oldest.Store(int64(oldest))
 }

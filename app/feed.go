@@ -249,9 +249,9 @@ type followers struct {
 
 // A followed is a workspace with followers.
 type followed struct {
-	head  Head // at the last look
-	woken map[chan struct{}]bool
-	count int // of them, without parley's own
+	head  Head                   // at the last look
+	woken map[chan struct{}]bool // true: one of parley's own
+	count int                    // of them, without parley's own
 }
 
 // add lets woken know when the workspace may have new events. by is whose the follower
@@ -269,7 +269,7 @@ func (f *followers) add(ws, by desk.ID, woken chan struct{}) error {
 	if f.of[ws] == nil {
 		f.of[ws] = &followed{woken: map[chan struct{}]bool{}}
 	}
-	f.of[ws].woken[woken] = true
+	f.of[ws].woken[woken] = by.IsZero()
 	if !by.IsZero() {
 		f.of[ws].count++
 	}
@@ -324,13 +324,17 @@ func (f *followers) wake(ws desk.ID) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.wakeLocked(ws)
+	f.wakeLocked(ws, false)
 }
 
-func (f *followers) wakeLocked(ws desk.ID) {
+// wakeLocked wakes the followers of a workspace. If they can only learn that the database
+// is away, it leaves out parley's own, who notice that by themselves.
+func (f *followers) wakeLocked(ws desk.ID, away bool) {
 	if of := f.of[ws]; of != nil {
-		for woken := range of.woken {
-			wakeOne(woken)
+		for woken, own := range of.woken {
+			if !away || !own {
+				wakeOne(woken)
+			}
 		}
 	}
 }
@@ -352,7 +356,7 @@ func (f *followers) workspaces() (list []desk.ID) {
 }
 
 // LookForEvents wakes the followers of workspaces in which another process has stored
-// something. If the database is away, it wakes all: what they read then fails.
+// something. If the database is away, it wakes all streams: what they read then fails.
 func (a *App) LookForEvents(ctx context.Context) error {
 	list := a.followers.workspaces()
 	if len(list) == 0 {
@@ -363,8 +367,10 @@ func (a *App) LookForEvents(ctx context.Context) error {
 	defer a.followers.mu.Unlock()
 	for _, ws := range list {
 		if of := a.followers.of[ws]; of != nil && (err != nil || of.head != heads[ws]) {
-			of.head = heads[ws]
-			a.followers.wakeLocked(ws)
+			if err == nil {
+				of.head = heads[ws]
+			}
+			a.followers.wakeLocked(ws, err != nil)
 		}
 	}
 	return err

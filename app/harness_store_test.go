@@ -121,6 +121,22 @@ func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error
 	}
 }
 
+// StoreDeliveries is a transaction, too.
+func (s *faultyStore) StoreDeliveries(ctx context.Context, hold app.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (bool, error) {
+	if s.down.Load() {
+		return false, lost()
+	}
+	reach := s.next()
+	if err := reach(begin); err != nil {
+		return false, err
+	}
+	stored, err := s.Store.StoreDeliveries(ctx, hold, state, list)
+	if err == nil && stored {
+		err = reach(answer)
+	}
+	return stored && err == nil, err
+}
+
 func (s *faultyStore) AttemptOfKey(ctx context.Context, ws desk.ID, key string) (*desk.Attempt, error) {
 	defer s.claimed.Add(1)
 	return s.Store.AttemptOfKey(ctx, ws, key)

@@ -34,7 +34,7 @@ func TestPatience(t *testing.T) {
 			e := &endpoint{app: &App{clock: time.Now, uptime: func() time.Duration { return up }}, stopped: make(chan struct{}), more: more, news: true}
 			e.until.Store(int64(up + 10*time.Second))
 			c.change(e)
-			if got := e.patience(false); got < c.least || got > c.most {
+			if got := e.patience(); got < c.least || got > c.most {
 				t.Errorf("%s: it waits %v, want %v to %v", name, got, c.least, c.most)
 			}
 		}
@@ -53,7 +53,7 @@ func TestPatience_cursor(t *testing.T) {
 		if err := e.step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := e.patience(false); e.since.IsZero() != (ago == 0) || got > most || got < most/2 {
+		if got := e.patience(); e.since.IsZero() != (ago == 0) || got > most || got < most/2 {
 			t.Errorf("%v after it was stored, it waits %v, and is to be stored: %t", ago, got, !e.since.IsZero())
 		}
 		e.since = time.Time{}

@@ -351,8 +351,14 @@ type DeliveryStore interface {
 	// Delivery returns a delivery of a webhook, nil if there is none.
 	Delivery(ctx context.Context, ws, webhook, id desk.ID) (*desk.WebhookDelivery, error)
 
-	// PendingDeliveries returns all pending deliveries of a webhook, without their
-	// attempts.
+	// StoreDeliveries stores deliveries of a webhook, as DeliveryTx.PutDeliveries does, and
+	// the webhook's state, all in one round trip. It returns false, and nothing is stored,
+	// unless all is still as the hold says, and the feed has the state's cursor or had it
+	// before it expired.
+	StoreDeliveries(ctx context.Context, hold DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (bool, error)
+
+	// PendingDeliveries returns all pending deliveries of a webhook, without the responses
+	// of their attempts.
 	PendingDeliveries(ctx context.Context, ws, webhook desk.ID) ([]*desk.WebhookDelivery, error)
 
 	// DeliveredWebhooks lists the webhooks that have deliveries, also those that were
@@ -367,6 +373,16 @@ type DeliveryStore interface {
 
 // A WebhookRef identifies a webhook and its workspace.
 type WebhookRef struct{ Workspace, ID desk.ID }
+
+// A DeliveryHold is on what a process relies that knows the deliveries of a webhook without
+// reading them.
+type DeliveryHold struct {
+	WebhookRef
+	Task     string
+	Holder   desk.ID // has the task
+	Calls    int64   // and was called so often
+	Settings int64   // version
+}
 
 // A LeaseRef identifies a task of a workspace.
 type LeaseRef struct {
@@ -390,6 +406,11 @@ type EventQuery struct {
 	After desk.EventPlace // for FromPlace
 	Limit int             // 0: only the positions are asked for
 	Bare  bool            // without the records
+
+	// AtOnce asks for one round trip, for FromPlace and AtPlace with records: what was read
+	// long ago is of no use to the caller. Otherwise the database is spared what may not be
+	// needed.
+	AtOnce bool
 }
 
 // An EventStart says where a page of the feed begins.
@@ -814,6 +835,10 @@ type DeliveryTx interface {
 	// of the holder.
 	Leased(task string, holder desk.ID) (calls int64, ours bool, err error)
 	CallHolder(task string) error
+
+	// Passed tells whether the workspace's feed has the event of a place, or had it before
+	// it expired. A database that has lost commits does not have all.
+	Passed(place desk.EventPlace) (bool, error)
 
 	// DeliveriesOf returns deliveries of a webhook by their ids, those that exist, with
 	// attempts but without responses.

@@ -3,12 +3,14 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"parley/app"
 	"parley/desk"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -147,10 +149,11 @@ func (s *Store) Delivery(ctx context.Context, ws, webhook, id desk.ID) (d *desk.
 	return d, err
 }
 
-// PendingDeliveries returns all pending deliveries of a webhook, without their attempts.
+// PendingDeliveries returns all pending deliveries of a webhook, without the
+// responses of their attempts.
 func (s *Store) PendingDeliveries(ctx context.Context, ws, webhook desk.ID) (list []*desk.WebhookDelivery, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "pending deliveries", readDelivery, `SELECT id, seq, tag, type, contact_id, status, created_at, due_at, tried_at, steps, settled_at, ''
+		list, err = all(p, "pending deliveries", readDelivery, `SELECT `+deliveryColumns+`
 			FROM deliveries WHERE workspace_id = $1 AND webhook_id = $2 AND status = 'pending' ORDER BY id`, uuid(ws), uuid(webhook))
 		return err
 	})
@@ -219,6 +222,50 @@ func (t *tx) Leased(task string, holder desk.ID) (calls int64, ours bool, err er
 	return calls, ours, t.send("lease")
 }
 
+// passedExpr is true for a place ($2, $3) of an event that the feed has, or that has
+// expired. Its tag is desk.Event.Tag.
+const passedExpr = `(EXISTS (SELECT 1 FROM events WHERE workspace_id = $1 AND seq = $2
+		AND (at # ('x' || right(translate(subject_id::text, '-', ''), 16))::bit(64)::bigint) & 281474976710655 = $3)
+	OR $2 <= coalesce((SELECT seq FROM event_floors WHERE workspace_id = $1), 0))`
+
+func (t *tx) Passed(place desk.EventPlace) (bool, error) {
+	return one(t.pipe, "place of an event", func(row pgx.Row) (passed bool, err error) { return passed, row.Scan(&passed) },
+		`SELECT `+passedExpr, uuid(t.ws), place.Seq, place.Tag)
+}
+
+// Each of these fails, and with it all that was sent, if something is not as it was.
+const (
+	stillHeld     = `SELECT 1 / count(*) FROM (SELECT 1 FROM leases WHERE workspace_id = $1 AND task = $2 AND holder = $3 AND calls = $4 FOR SHARE) l`
+	stillSettings = `SELECT 1 / count(*) FROM workspaces WHERE id = $1 AND NOT deleted AND settings_version = $2`
+	stillPassed   = `SELECT 1 / ` + passedExpr + `::integer`
+)
+
+// StoreDeliveries stores deliveries and the webhook's state.
+func (s *Store) StoreDeliveries(ctx context.Context, hold app.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (bool, error) {
+	if err := s.rules.Check(); err != nil {
+		return false, err
+	}
+	ws, changed := hold.Workspace, false
+	err := s.atOnce(ctx, "store deliveries", func(p *pipe) {
+		p.put(lockShared, lockOf(ws))
+		p.put(stillHeld, uuid(ws), hold.Task, uuid(hold.Holder), hold.Calls)
+		p.put(stillSettings, uuid(ws), hold.Settings)
+		p.put(stillPassed, uuid(ws), state.Cursor.Seq, state.Cursor.Tag)
+		putWebhookState(p, ws, hold.ID, state)
+		putDeliveries(p, ws, hold.ID, list)
+	})
+	var failure *pgconn.PgError
+	if errors.As(err, &failure) {
+		switch changed = failure.Code == divisionByZero || conflicts(err); {
+		case changed:
+			return false, nil
+		case failure.Code == readOnlyTransaction:
+			s.pool.Reset() // see transact
+		}
+	}
+	return err == nil, err
+}
+
 func (t *tx) CallHolder(task string) error {
 	t.put(`INSERT INTO leases (workspace_id, task, until, calls) VALUES ($1, $2, 0, 1)
 		ON CONFLICT (workspace_id, task) DO UPDATE SET calls = leases.calls + 1`, uuid(t.ws), task)
@@ -247,12 +294,17 @@ const (
 		(SELECT` + contactByID + ` FOR KEY SHARE) c` + putAnyResponse
 )
 
-// PutDeliveries locks the contacts in the order of their ids, as all do.
 func (t *tx) PutDeliveries(webhook desk.ID, list []*desk.WebhookDelivery) error {
+	putDeliveries(t.pipe, t.ws, webhook, list)
+	return t.fail
+}
+
+// putDeliveries locks the contacts in the order of their ids, as all do.
+func putDeliveries(p *pipe, ws, webhook desk.ID, list []*desk.WebhookDelivery) {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b *desk.WebhookDelivery) int { return bytes.Compare(a.Contact[:], b.Contact[:]) })
 	for _, d := range list {
-		t.put(putDeliveryQuery, uuid(t.ws), uuid(webhook), uuid(d.ID), d.Event.Seq, d.Event.Tag, string(d.Type), orNull(d.Contact), string(d.Status),
+		p.put(putDeliveryQuery, uuid(ws), uuid(webhook), uuid(d.ID), d.Event.Seq, d.Event.Tag, string(d.Type), orNull(d.Contact), string(d.Status),
 			int64(d.CreatedAt), int64(d.DueAt), int64(d.TriedAt), d.Steps, int64(d.SettledAt), asJSON(d.Attempts))
 		query := putContactsResponse
 		if d.Contact.IsZero() {
@@ -260,15 +312,14 @@ func (t *tx) PutDeliveries(webhook desk.ID, list []*desk.WebhookDelivery) error 
 		}
 		for _, a := range d.Attempts {
 			if a.Response != "" {
-				t.put(query, uuid(t.ws), uuid(d.Contact), uuid(d.ID), int64(a.At), a.Response)
+				p.put(query, uuid(ws), uuid(d.Contact), uuid(d.ID), int64(a.At), a.Response)
 			}
 		}
 		if d.Dropped() {
-			t.put(`DELETE FROM delivery_responses WHERE workspace_id = $1 AND contact_id = $2 AND delivery_id = $3 AND at < $4`,
-				uuid(t.ws), uuid(d.Contact), uuid(d.ID), int64(d.Attempts[0].At))
+			p.put(`DELETE FROM delivery_responses WHERE workspace_id = $1 AND contact_id = $2 AND delivery_id = $3 AND at < $4`,
+				uuid(ws), uuid(d.Contact), uuid(d.ID), int64(d.Attempts[0].At))
 		}
 	}
-	return t.fail
 }
 
 func (t *tx) DropPending(webhook desk.ID, after int64) error {

@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 
 	"parley/app"
@@ -73,36 +71,7 @@ const (
 	eventQuery      = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = $1 AND seq = $2`
 	eventsQuery     = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = $1 AND seq > $2 AND seq <= $3
 		AND subject_key IS NOT NULL AND kind = ANY($4) ORDER BY seq LIMIT $5`
-	eventConversationsQuery = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND id = ANY($2)`
 )
-
-// The records of a page of events are read in the order of the events, up to the size of
-// a page.
-var (
-	eventContactsQuery = `SELECT ` + contactColumns + `, c.n, c.there FROM (` +
-		upToPage(`SELECT c.*, u.n, octet_length(note) + octet_length(attributes) + octet_length(further) AS bytes
-			FROM unnest($2::uuid[]) WITH ORDINALITY u (id, n) JOIN contacts c ON c.workspace_id = $1 AND c.id = u.id`, `n`) +
-		`) c JOIN workspaces w ON w.id = $1`
-	eventMessagesQuery = `SELECT ` + messageColumns + `, n, there FROM (` +
-		upToPage(`SELECT m.*, u.n, octet_length(text) + octet_length(failure) AS bytes
-			FROM unnest($2::uuid[], $3::bigint[], $4::uuid[]) WITH ORDINALITY u (conversation_id, ts, id, n)
-			JOIN messages m ON m.workspace_id = $1 AND m.conversation_id = u.conversation_id AND m.ts = u.ts AND m.id = u.id`, `n`) + `) m`
-)
-
-// Events returns a page of the feed.
-func (s *Store) Events(ctx context.Context, ws desk.ID, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (page *app.EventPage, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		f := &feed{s: s, pipe: p, ws: ws}
-		p.put(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
-		page, err = stored.ReadFeed(f, q, which)
-		p.put(`ROLLBACK`)
-		if e := p.send("end reading"); err == nil {
-			err = e
-		}
-		return err
-	})
-	return page, err
-}
 
 // ofSettings is the condition of the index events_settings. It means the types of
 // desk.EventType.OfSettings.
@@ -130,152 +99,6 @@ func (s *Store) EventLog(ctx context.Context, ws desk.ID, types []desk.EventType
 		return err
 	})
 	return found, next, err
-}
-
-// A feed reads the events of a workspace in one snapshot.
-type feed struct {
-	*pipe
-	s        *Store
-	ws       desk.ID
-	settings *desk.Settings
-	floor    desk.EventPlace
-	newest   desk.EventPlace
-}
-
-// Settings also reads the ends of the feed, in the same round trip.
-func (f *feed) Settings() (settings *desk.Settings, err error) {
-	var version int64
-	f.each(func(row pgx.Row) error { return row.Scan(&version) }, `SELECT settings_version FROM workspaces WHERE id = $1 AND NOT deleted`, uuid(f.ws))
-	f.each(func(row pgx.Row) error { return row.Scan(&f.floor.Seq, &f.floor.Tag) }, eventFloorQuery, uuid(f.ws))
-	f.each(func(row pgx.Row) error {
-		e, err := readEvent(row)
-		f.newest = e.Place
-		return err
-	}, lastEventQuery, uuid(f.ws))
-	if err := f.send("events"); err != nil {
-		return nil, err
-	}
-	if version == 0 {
-		return nil, stored.NoWorkspace()
-	}
-	if f.newest.Seq == 0 {
-		f.newest = f.floor
-	}
-	f.settings, err = f.s.settingsAt(f.pipe, f.ws, version)
-	return f.settings, err
-}
-
-func (f *feed) Ends() (floor, newest desk.EventPlace, err error) { return f.floor, f.newest, nil }
-
-func (f *feed) At(seq int64) (desk.EventPlace, error) {
-	e, err := one(f.pipe, "event", readEvent, eventQuery, uuid(f.ws), seq)
-	return e.Place, err
-}
-
-func (f *feed) Scan(after, upTo int64, types []desk.EventType, limit int) ([]desk.FeedEvent, error) {
-	return all(f.pipe, "events", readEvent, eventsQuery, uuid(f.ws), after, upTo, types, limit)
-}
-
-// Records reads all records in one round trip. Those that are more than a page are not
-// read, and the page ends before their events.
-func (f *feed) Records(page *app.EventPage) error {
-	var contacts, conversations, in, messages, noted, notes, attempts []uuid
-	var at []int64
-	add := func(list *[]uuid, known map[uuid]bool, id desk.ID) bool {
-		if known[uuid(id)] {
-			return false
-		}
-		known[uuid(id)] = true
-		*list = append(*list, uuid(id))
-		return true
-	}
-	known := map[uuid]bool{}
-	for i := range page.Events {
-		e := &page.Events[i]
-		conversation, contact := e.Of()
-		switch e.Type.Kind() {
-		case "contact":
-			add(&contacts, known, contact)
-		case "conversation":
-			add(&conversations, known, conversation)
-		case "message":
-			if add(&messages, known, e.Subject) {
-				in, at = append(in, uuid(conversation)), append(at, int64(e.TS))
-			}
-		case "send":
-			add(&attempts, known, e.Subject)
-		case "note":
-			if add(&notes, known, e.Subject) {
-				noted = append(noted, uuid(conversation))
-			}
-		}
-	}
-	var lastContact, lastMessage, there int64
-	var readContacts, readMessages, thereContacts, thereMessages int64
-	f.each(func(row pgx.Row) error {
-		c, err := readContact(row, &there, &thereContacts)
-		if err != nil {
-			return err
-		}
-		readContacts, lastContact = readContacts+1, max(lastContact, there)
-		page.Contacts[c.ID] = c.of(f.settings)
-		return nil
-	}, eventContactsQuery, uuid(f.ws), contacts)
-	f.each(func(row pgx.Row) error {
-		c, err := readConversation(row)
-		if err == nil {
-			page.Conversations[c.ID] = c
-		}
-		return err
-	}, eventConversationsQuery, uuid(f.ws), conversations)
-	f.each(func(row pgx.Row) error {
-		m, err := readMessage(row, &there, &thereMessages)
-		if err != nil {
-			return err
-		}
-		readMessages, lastMessage = readMessages+1, max(lastMessage, there)
-		page.Messages[m.ID] = m
-		return nil
-	}, eventMessagesQuery, uuid(f.ws), in, at, messages)
-	f.each(func(row pgx.Row) error {
-		n, err := readNote(row)
-		if err == nil {
-			page.Notes[n.ID] = n
-		}
-		return err
-	}, eventNotesQuery, uuid(f.ws), noted, notes)
-	f.each(func(row pgx.Row) error {
-		at, err := readAttempt(row)
-		if err == nil {
-			page.Attempts[at.ID] = stored.Listed(at)
-		}
-		return err
-	}, attemptsByIDQuery, uuid(f.ws), attempts)
-	if err := f.send("records of events"); err != nil {
-		return err
-	}
-	if err := attach(f.pipe, f.ws, slices.Collect(maps.Values(page.Messages))); err != nil {
-		return err
-	}
-	unread := map[uuid]bool{}
-	if readContacts < thereContacts {
-		for _, id := range contacts[lastContact:] {
-			unread[id] = true
-		}
-	}
-	if readMessages < thereMessages {
-		for _, id := range messages[lastMessage:] {
-			unread[id] = true
-		}
-	}
-	for i := range page.Events {
-		if unread[uuid(page.Events[i].Subject)] {
-			page.Cut(i)
-			break
-		}
-	}
-	page.Trim()
-	return nil
 }
 
 // Heads returns how far each of the workspaces is.

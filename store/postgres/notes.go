@@ -17,8 +17,7 @@ func readNote(row pgx.Row) (*desk.Note, error) {
 }
 
 const (
-	notesQuery      = `SELECT ` + noteColumns + ` FROM notes WHERE workspace_id = $1 AND conversation_id = $2 AND id < $3 ORDER BY id DESC LIMIT $4`
-	eventNotesQuery = `SELECT ` + noteColumns + ` FROM unnest($2::uuid[], $3::uuid[]) u (c, i) JOIN notes ON workspace_id = $1 AND conversation_id = u.c AND id = u.i`
+	notesQuery = `SELECT ` + noteColumns + ` FROM notes WHERE workspace_id = $1 AND conversation_id = $2 AND id < $3 ORDER BY id DESC LIMIT $4`
 )
 
 // Notes returns up to limit notes of a conversation before the given one, newest first, and

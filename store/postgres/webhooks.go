@@ -83,8 +83,12 @@ func (t *tx) WebhookState(id desk.ID) (desk.WebhookState, error) {
 }
 
 func (t *tx) PutWebhookState(id desk.ID, state desk.WebhookState) error {
-	t.put(`UPDATE webhook_states SET seq = $3, tag = $4, failing_since = $5, failures = $6, probes = $7, held_until = $8
-		WHERE workspace_id = $1 AND webhook_id = $2`, uuid(t.ws), uuid(id), state.Cursor.Seq, state.Cursor.Tag,
-		int64(state.FailingSince), state.Failures, state.Probes, int64(state.HeldUntil))
+	putWebhookState(t.pipe, t.ws, id, state)
 	return t.fail
+}
+
+func putWebhookState(p *pipe, ws, id desk.ID, state desk.WebhookState) {
+	p.put(`UPDATE webhook_states SET seq = $3, tag = $4, failing_since = $5, failures = $6, probes = $7, held_until = $8
+		WHERE workspace_id = $1 AND webhook_id = $2`, uuid(ws), uuid(id), state.Cursor.Seq, state.Cursor.Tag,
+		int64(state.FailingSince), state.Failures, state.Probes, int64(state.HeldUntil))
 }

@@ -140,10 +140,11 @@ func (s *Store) Delivery(ctx context.Context, ws, webhook, id desk.ID) (d *desk.
 	return d, err
 }
 
-// PendingDeliveries returns all pending deliveries of a webhook, without their attempts.
+// PendingDeliveries returns all pending deliveries of a webhook, without the
+// responses of their attempts.
 func (s *Store) PendingDeliveries(ctx context.Context, ws, webhook desk.ID) (list []*desk.WebhookDelivery, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		list, err = all("pending deliveries", c.stmt(`SELECT id, seq, tag, type, contact_id, status, created_at, due_at, tried_at, steps, settled_at, ''
+		list, err = all("pending deliveries", c.stmt(`SELECT `+deliveryColumns+`
 			FROM deliveries INDEXED BY deliveries_status WHERE workspace_id = ? AND webhook_id = ? AND status = 'pending' ORDER BY id`).id(ws).id(webhook), readDelivery)
 		return err
 	})
@@ -211,6 +212,41 @@ func (t *tx) Leased(task string, holder desk.ID) (calls int64, ours bool, err er
 		calls = row.readInt()
 	}
 	return calls, ours, failed("lease", row.done())
+}
+
+func (t *tx) Passed(place desk.EventPlace) (bool, error) {
+	f := &feed{s: t.s, c: t.c, ws: t.ws}
+	floor, _, err := f.Ends()
+	if err != nil || place.Seq <= floor.Seq {
+		return err == nil, err
+	}
+	there, err := f.At(place.Seq)
+	return there == place, err
+}
+
+// StoreDeliveries stores deliveries and the webhook's state.
+func (s *Store) StoreDeliveries(_ context.Context, hold app.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (stored bool, err error) {
+	err = s.write(func(c conn) error {
+		stored = false
+		settings, err := s.toWrite(c, hold.Workspace)
+		if err != nil {
+			return err
+		}
+		t := &tx{s: s, c: c, ws: hold.Workspace, settings: settings}
+		calls, held, err := t.Leased(hold.Task, hold.Holder)
+		if err != nil || !held || calls != hold.Calls || settings.Version != hold.Settings {
+			return err
+		}
+		if passed, err := t.Passed(state.Cursor); err != nil || !passed {
+			return err
+		}
+		stored = true
+		if err := t.PutWebhookState(hold.ID, state); err != nil {
+			return err
+		}
+		return t.PutDeliveries(hold.ID, list)
+	})
+	return stored && err == nil, err
 }
 
 func (t *tx) CallHolder(task string) error {

@@ -97,7 +97,10 @@ func deliveryFields(t *testing.T, s app.Store) {
 	slices.Reverse(pending)
 	for i, d := range pending {
 		bare := *d
-		bare.Attempts = nil
+		bare.Attempts = slices.Clone(d.Attempts)
+		for n := range bare.Attempts {
+			bare.Attempts[n].Response = ""
+		}
 		equal(t, "waiting", waiting[i], &bare)
 	}
 	store(t, s, ws, func(tx app.Tx) error { return tx.DuePending(hook, 77) })
@@ -111,6 +114,84 @@ func deliveryFields(t *testing.T, s app.Store) {
 	}
 	if left := deliveries(t, s, ws, hook, desk.DeliveryFilter{}, 9); len(waiting) == 0 || len(left) != len(waiting)+len(all)-len(pending) {
 		t.Errorf("%d are waiting, %d are left", len(waiting), len(left))
+	}
+}
+
+// deliveriesHeld: who holds the deliveries of a webhook stores them without reading, until
+// something has changed: another has the task or has called, the settings are others, or
+// the feed does not have the cursor.
+func deliveriesHeld(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	contact := put(t, s, ws, upsert("ada@example.com", ""))
+	webhook := &desk.Webhook{ID: newID(), URL: "https://a.example", Types: []string{"*"}, Enabled: true, Sealed: []byte("sealed"), CreatedAt: now(), UpdatedAt: now()}
+	edit(t, s, ws, desk.Change{Webhook: webhook, Events: []desk.Event{{Type: desk.WebhookCreated, Subject: webhook.ID, At: now()}}})
+	settings, err := s.Settings(t.Context(), ws)
+	must(t, err)
+	const task = "deliver"
+	me, other := newID(), newID()
+	ref := app.LeaseRef{Workspace: ws, Task: task}
+	calls, err := s.HoldLeases(t.Context(), []app.LeaseRef{ref}, me, 10_000)
+	must(t, err)
+	put(t, s, ws, upsert("grace@example.com", ""))
+	newest := feed(t, s, ws, app.EventQuery{From: app.FromNewest}).Next
+	hold := app.DeliveryHold{WebhookRef: app.WebhookRef{Workspace: ws, ID: webhook.ID}, Task: task, Holder: me, Calls: calls[ref], Settings: settings.Version}
+	state := desk.WebhookState{Cursor: newest, FailingSince: now(), Failures: 3, Probes: 1, HeldUntil: now() + 5}
+	d := newDelivery(newest.Seq, contact.ID)
+	d.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, "no")}
+	try := func(hold app.DeliveryHold, state desk.WebhookState, d *desk.WebhookDelivery) bool {
+		t.Helper()
+		stored, err := s.StoreDeliveries(t.Context(), hold, state, []*desk.WebhookDelivery{d})
+		must(t, err)
+		found, err := s.Delivery(t.Context(), ws, webhook.ID, d.ID)
+		must(t, err)
+		states, err := s.WebhookStates(t.Context(), ws)
+		must(t, err)
+		if stored {
+			equal(t, "delivery", found, d)
+			equal(t, "state", states[webhook.ID], state)
+		} else if found != nil {
+			t.Errorf("it is stored: %+v", found)
+		}
+		return stored
+	}
+	if !try(hold, state, d) {
+		t.Fatal("it is not stored")
+	}
+	d.Status, d.SettledAt, d.Attempts = desk.DeliveryDelivered, now(), append(d.Attempts, desk.WebhookAttempt{At: now(), StatusCode: 200})
+	if !try(hold, state, d) {
+		t.Error("it is not stored again")
+	}
+	for name, change := range map[string]func(*app.DeliveryHold, *desk.WebhookState){
+		"another holder":    func(h *app.DeliveryHold, _ *desk.WebhookState) { h.Holder = other },
+		"a call":            func(h *app.DeliveryHold, _ *desk.WebhookState) { h.Calls-- },
+		"other settings":    func(h *app.DeliveryHold, _ *desk.WebhookState) { h.Settings-- },
+		"no such event yet": func(_ *app.DeliveryHold, s *desk.WebhookState) { s.Cursor.Seq++ },
+		"another event":     func(_ *app.DeliveryHold, s *desk.WebhookState) { s.Cursor.Tag++ },
+	} {
+		h, s := hold, state
+		change(&h, &s)
+		if try(h, s, newDelivery(newest.Seq, contact.ID)) {
+			t.Errorf("%s: it is stored", name)
+		}
+	}
+	store(t, s, ws, func(tx app.Tx) error {
+		for place, want := range map[desk.EventPlace]bool{newest: true, {Seq: newest.Seq, Tag: newest.Tag + 1}: false, {Seq: newest.Seq + 1}: false} {
+			if passed, err := tx.Passed(place); err != nil || passed != want {
+				t.Errorf("passed %v: %t, %v", place, passed, err)
+			}
+		}
+		return nil
+	})
+	for more := 1; more > 0; {
+		more, err = s.DropEvents(t.Context(), ws, desk.Expired{Before: now() + 60_000, Now: now() + 60_000}, 100)
+		must(t, err)
+	}
+	if !try(hold, state, newDelivery(newest.Seq, contact.ID)) {
+		t.Error("the cursor's event has expired, and it is not stored")
+	}
+	must(t, s.EndLease(t.Context(), ref, me))
+	if try(hold, state, newDelivery(newest.Seq, contact.ID)) {
+		t.Error("it is stored without the lease")
 	}
 }
 

@@ -16,10 +16,24 @@ import (
 // everyType passes all events.
 func everyType(*desk.Settings) ([]desk.EventType, error) { return desk.EventTypes, nil }
 
+// feed reads a page, and wants the same at once.
 func feed(t *testing.T, s app.Store, ws desk.ID, q app.EventQuery) *app.EventPage {
 	t.Helper()
-	page, err := s.Events(t.Context(), ws, q, everyType)
+	return feedOf(t, s, ws, q, everyType)
+}
+
+func feedOf(t *testing.T, s app.Store, ws desk.ID, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) *app.EventPage {
+	t.Helper()
+	page, err := s.Events(t.Context(), ws, q, which)
 	must(t, err)
+	if q.From == app.AtPlace || q.From == app.FromPlace && q.Limit > 0 && !q.Bare {
+		q.AtOnce = true
+		atOnce, err := s.Events(t.Context(), ws, q, which)
+		must(t, err)
+		if atOnce.Newest == page.Newest { // else somebody has written meanwhile
+			equal(t, "the page at once", atOnce, page)
+		}
+	}
 	return page
 }
 
@@ -136,13 +150,11 @@ func eventPages(t *testing.T, s app.Store) {
 		return tx.Append(list...)
 	})
 	keys := func(*desk.Settings) ([]desk.EventType, error) { return []desk.EventType{desk.KeyUpdated}, nil }
-	page, err := s.Events(t.Context(), ws, app.EventQuery{From: app.FromPlace, After: end, Limit: 5}, keys)
-	must(t, err)
+	page := feedOf(t, s, ws, app.EventQuery{From: app.FromPlace, After: end, Limit: 5}, keys)
 	if len(page.Events) != 0 || !page.More || page.Next.Seq != end.Seq+app.MaxEventsLooked {
 		t.Errorf("the first page = %+v", page)
 	}
-	page, err = s.Events(t.Context(), ws, app.EventQuery{From: app.FromPlace, After: page.Next, Limit: 5}, keys)
-	must(t, err)
+	page = feedOf(t, s, ws, app.EventQuery{From: app.FromPlace, After: page.Next, Limit: 5}, keys)
 	if len(page.Events) != 1 || page.More || page.Next != page.Newest {
 		t.Errorf("the second page = %+v", page)
 	}

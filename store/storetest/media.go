@@ -527,8 +527,9 @@ func mediaOfMessages(t *testing.T, s app.Store) {
 	must(t, err)
 	alone.ContactID = m.ContactID // lists have none
 	equal(t, "message", alone, m)
-	page, err := s.Events(ctx, ws, app.EventQuery{Limit: 100}, func(*desk.Settings) ([]desk.EventType, error) { return desk.EventTypes, nil })
-	must(t, err)
+	page := feed(t, s, ws, app.EventQuery{Limit: 100})
+	equal(t, "message of an event", page.Messages[m.ID], m)
+	page = feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: page.Oldest, Limit: 100})
 	equal(t, "message of an event", page.Messages[m.ID], m)
 	store(t, s, ws, func(tx app.Tx) error {
 		with, err := tx.MessagesOf(shared.ID, 10)

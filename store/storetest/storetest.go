@@ -121,6 +121,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"events/expire":                       eventsExpire,
 		"deliveries/fields_and_lists":         deliveryFields,
 		"deliveries/attempts":                 deliveryAttempts,
+		"deliveries/held":                     deliveriesHeld,
 		"deliveries/erased_with_its_contact":  deleteErasesResponses,
 		"deliveries/forgotten":                deliveriesAreForgotten,
 		"deliveries/leases":                   heldLeases,

@@ -1,0 +1,153 @@
+package pgtest
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A Proxy leads to a database, and may be slow, or lead nowhere. What a client sends at
+// once arrives at once: statements that are sent together cost one round trip.
+type Proxy struct {
+	URL string // of the database, through the proxy
+
+	trip     atomic.Int64 // a round trip takes so much longer
+	requests atomic.Int64
+	away     atomic.Bool
+	listener net.Listener
+	server   string
+	mu       sync.Mutex
+	open     map[net.Conn]bool
+}
+
+// NewProxy returns a proxy for the database at a URL, which ends with the test.
+func NewProxy(t testing.TB, database string) *Proxy {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal("the database's URL is none") // it may contain a password
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: listener, server: u.Host, open: map[net.Conn]bool{}}
+	u.Host = listener.Addr().String()
+	p.URL = u.String()
+	go p.serve()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.Cut()
+	})
+	return p
+}
+
+// Slow makes every round trip take longer from now on.
+func (p *Proxy) Slow(by time.Duration) { p.trip.Store(int64(by)) }
+
+// Requests is how often a client has sent something after it had waited for an answer, so
+// about the number of round trips.
+func (p *Proxy) Requests() int { return int(p.requests.Load()) }
+
+// Away lets the database go away, or come back. While it is away, connections are closed
+// at once.
+func (p *Proxy) Away(away bool) {
+	p.away.Store(away)
+	if away {
+		p.Cut()
+	}
+}
+
+// Cut breaks all connections.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.open {
+		_ = c.Close()
+	}
+	clear(p.open)
+}
+
+func (p *Proxy) serve() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		go p.lead(client)
+	}
+}
+
+func (p *Proxy) lead(client net.Conn) {
+	defer client.Close()
+	if p.away.Load() {
+		return
+	}
+	server, err := net.Dial("tcp", p.server)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	p.mu.Lock()
+	p.open[client] = true
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.open, client)
+	}()
+	var answered atomic.Bool
+	answered.Store(true)
+	var both sync.WaitGroup
+	both.Go(func() {
+		p.pass(server, client, func() {
+			if answered.Swap(false) {
+				p.requests.Add(1)
+			}
+		})
+	})
+	both.Go(func() { p.pass(client, server, func() { answered.Store(true) }) })
+	both.Wait()
+}
+
+// pass copies what comes, each part half a round trip after it came.
+func (p *Proxy) pass(to, from net.Conn, came func()) {
+	type part struct {
+		bytes []byte
+		due   time.Time
+	}
+	parts := make(chan part, 1<<16)
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		defer to.Close()
+		failed := false
+		for next := range parts {
+			if failed {
+				continue
+			}
+			time.Sleep(time.Until(next.due))
+			_, err := to.Write(next.bytes)
+			failed = err != nil
+		}
+	})
+	for {
+		buffer := make([]byte, 32<<10)
+		n, err := from.Read(buffer)
+		if n > 0 {
+			came()
+			parts <- part{buffer[:n], time.Now().Add(time.Duration(p.trip.Load()) / 2)}
+		}
+		if err != nil {
+			if err != io.EOF {
+				_ = to.Close()
+			}
+			break
+		}
+	}
+	close(parts)
+	writing.Wait()
+}
