@@ -41,9 +41,10 @@ var rooms = map[string][]string{
 	"console":               {"app", "desk", "web"},
 	"mcp":                   {"desk"},
 	"config":                {},
+	"logs":                  {},
 
 	// The one place that knows everybody.
-	"cmd/parley": {"api", "app", "config", "console", "desk", "mcp", "poster", "sandbox", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
+	"cmd/parley": {"api", "app", "config", "console", "desk", "logs", "mcp", "poster", "sandbox", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
 
 	// What only tests link.
 	"store/postgres/pgtest":                        {},

@@ -17,6 +17,7 @@ import (
 	"parley/api"
 	"parley/config"
 	"parley/console"
+	"parley/logs"
 	"parley/mcp"
 	"parley/web"
 	"parley/work"
@@ -129,7 +130,9 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
+	handler := logs.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
+	defer handler.Flush()
+	log := slog.New(handler)
 	// First of all, so that an address that can't be had leaves no installation behind.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Listen))
 	if err != nil {

@@ -14,7 +14,8 @@
 //	attempts.go       sends and their keys
 //	inbound.go        inbound items, early statuses, opt-outs
 //	callbacks.go      bodies of callbacks, and the people whom they name
-//	events.go         events, and the pages of their feed
+//	events.go         events: storing them, their log, dropping them
+//	feed.go           pages of the feed, with the records of their events
 //	uses.go           when keys were last used
 //	snippets.go       saved replies
 //	policies.go       reply policies

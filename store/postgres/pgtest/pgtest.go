@@ -4,6 +4,12 @@
 // TEST_POSTGRES_URL may name a server on which the tests can create databases. Without
 // it, the first test of a process starts a private server from the installed programs.
 // The private server ends when the process ends, even if the process is killed.
+//
+//	pgtest.go      databases for tests
+//	server.go      a private server
+//	proxy.go       a way to a database that can be slow, or lead nowhere
+//	user_unix.go   as whom the server runs, and
+//	user_other.go  the same elsewhere
 package pgtest
 
 import (

@@ -1,0 +1,190 @@
+// Package logs keeps the log short while the same warning comes again and again, for
+// example because the database is away.
+//
+//	logs.go  a handler that counts equal warnings
+package logs
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The bounds of a Handler.
+const (
+	// tellEvery is how often equal warnings make a line at most.
+	tellEvery = time.Minute
+
+	// maxSubjects is how many subjects of one message have lines of their own, and
+	// maxMessages how many messages are known.
+	maxSubjects = 16
+	maxMessages = 256
+)
+
+// A Handler passes the first of equal warnings on at once. Those that follow are counted,
+// and a minute later the newest one is passed on with their number, as repeated.
+//
+// Two warnings are equal if they have the same message, the same work, and are about the
+// same records: their attributes whose names end in _id have the same values. Other values
+// may differ: an error may name a port, or a time. If a message comes of more than sixteen
+// subjects in a minute, the others count as one. Records below Warn or above Error, and
+// those of a request (with a request_id), are passed on as they are. So are errors of more
+// subjects, since each may be of interest.
+type Handler struct {
+	next   slog.Handler
+	tables *tables
+	with   []slog.Attr
+	group  bool
+}
+
+// tables are what the handlers share that come from one.
+type tables struct {
+	mu       sync.Mutex
+	messages map[string]*message
+}
+
+// A message is what is known of a message and its work.
+type message struct {
+	subjects map[string]*line
+}
+
+// A line is what is known of equal warnings.
+type line struct {
+	count  int // of those that were not passed on
+	newest slog.Record
+	to     slog.Handler // with the attributes of the newest
+	timer  *time.Timer
+}
+
+// New returns a handler that passes records on to another one.
+func New(next slog.Handler) *Handler {
+	return &Handler{next: next, tables: &tables{messages: map[string]*message{}}}
+}
+
+// Enabled asks the other handler.
+func (h *Handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+// WithAttrs returns a handler whose records have the attributes.
+func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := append(h.with[:len(h.with):len(h.with)], attrs...)
+	return &Handler{h.next.WithAttrs(attrs), h.tables, with, h.group}
+}
+
+// WithGroup returns a handler whose records are passed on as they are.
+func (h *Handler) WithGroup(name string) slog.Handler {
+	return &Handler{h.next.WithGroup(name), h.tables, h.with, true}
+}
+
+// Handle passes a record on, or counts it.
+func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
+	if h.group || r.Level < slog.LevelWarn || r.Level > slog.LevelError {
+		return h.next.Handle(ctx, r)
+	}
+	what, subject := r.Level.String()+" "+r.Message, ""
+	ofRequest := false
+	look := func(a slog.Attr) bool {
+		switch {
+		case a.Key == "request_id":
+			ofRequest = true
+		case a.Key == "work":
+			what += " " + a.Value.String()
+		case strings.HasSuffix(a.Key, "_id"):
+			subject += " " + a.Value.String()
+		}
+		return !ofRequest
+	}
+	for _, a := range h.with {
+		look(a)
+	}
+	r.Attrs(look)
+	if ofRequest || !h.tables.count(h.next, what, subject, r) {
+		return h.next.Handle(ctx, r)
+	}
+	return nil
+}
+
+// count counts a record, and tells whether that was all.
+func (t *tables) count(to slog.Handler, what, subject string, r slog.Record) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.messages[what]
+	if m == nil {
+		if len(t.messages) == maxMessages {
+			return false
+		}
+		m = &message{map[string]*line{}}
+		t.messages[what] = m
+	}
+	l := m.subjects[subject]
+	if l == nil && len(m.subjects) >= maxSubjects {
+		if r.Level == slog.LevelError {
+			return false
+		}
+		subject = "others"
+		l = m.subjects[subject]
+	}
+	if l == nil {
+		l = &line{}
+		l.timer = time.AfterFunc(tellEvery, func() { t.tell(what, subject) })
+		m.subjects[subject] = l
+		return false
+	}
+	l.count++
+	l.newest, l.to = r.Clone(), to
+	return true
+}
+
+// tell passes the newest record of a line on with the number of those that were counted.
+// If there are none, the line is forgotten.
+func (t *tables) tell(what, subject string) {
+	t.mu.Lock()
+	m := t.messages[what]
+	if m == nil || m.subjects[subject] == nil {
+		t.mu.Unlock()
+		return
+	}
+	l := m.subjects[subject]
+	counted := *l
+	if l.count == 0 {
+		if delete(m.subjects, subject); len(m.subjects) == 0 {
+			delete(t.messages, what)
+		}
+	} else {
+		*l = line{timer: l.timer}
+		l.timer.Reset(tellEvery)
+	}
+	t.mu.Unlock()
+	counted.pass()
+}
+
+func (l *line) pass() {
+	if l.count == 0 {
+		return
+	}
+	if l.count > 1 {
+		l.newest.AddAttrs(slog.Int("repeated", l.count))
+	}
+	_ = l.to.Handle(context.Background(), l.newest) // there is nobody to be told
+}
+
+// Flush passes on what was counted, now.
+func (h *Handler) Flush() {
+	t := h.tables
+	t.mu.Lock()
+	var left []*line
+	for _, m := range t.messages {
+		for _, l := range m.subjects {
+			l.timer.Stop()
+			left = append(left, l)
+		}
+	}
+	clear(t.messages)
+	t.mu.Unlock()
+	for _, l := range left {
+		l.pass()
+	}
+}

@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"testing"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/postgres/pgtest"
+)
+
+// TestOneRoundTrip: a page of events with their records, and an event alone, are read in
+// one round trip, and the deliveries of events are stored in one.
+func TestOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	p := pgtest.NewProxy(t, pgtest.Database(t))
+	s, err := Open(t.Context(), Config{URL: p.URL, MaxConns: 1})
+	check(t, err)
+	t.Cleanup(func() { check(t, s.Close()) })
+	ws := newID()
+	check(t, s.CreateWorkspace(t.Context(), desk.Workspace{ID: ws, Name: "Acme", Country: "TR"}))
+	contact, conversation, message := newID(), newID(), newID()
+	check(t, s.InTx(t.Context(), ws, func(tx app.Tx) error {
+		return tx.Append(
+			desk.Event{Type: desk.ContactUpdated, Subject: contact, Contact: contact, At: 1000},
+			desk.Event{Type: desk.MessageReceived, Subject: message, Conversation: conversation, Contact: contact, TS: 999, At: 1001},
+		)
+	}))
+	every := func(*desk.Settings) ([]desk.EventType, error) { return desk.EventTypes, nil }
+	read := func(q app.EventQuery) *app.EventPage {
+		t.Helper()
+		page, err := s.Events(t.Context(), ws, q, every)
+		check(t, err)
+		return page
+	}
+	trips := func(what string, do func()) {
+		t.Helper()
+		do() // so that the statements are prepared
+		before := p.Requests()
+		do()
+		if n := p.Requests() - before; n != 1 {
+			t.Errorf("%s: %d round trips", what, n)
+		}
+	}
+	oldest := read(app.EventQuery{Limit: 1}).Oldest
+	var page *app.EventPage
+	trips("a page", func() { page = read(app.EventQuery{From: app.FromPlace, After: oldest, Limit: 50, AtOnce: true}) })
+	if len(page.Events) != 2 {
+		t.Fatalf("%d events", len(page.Events))
+	}
+	trips("an event", func() { page = read(app.EventQuery{From: app.AtPlace, After: page.Newest, AtOnce: true}) })
+	if len(page.Events) != 1 {
+		t.Fatalf("%d events", len(page.Events))
+	}
+	me, hook := newID(), newID()
+	ref := app.LeaseRef{Workspace: ws, Task: "deliver"}
+	calls, err := s.HoldLeases(t.Context(), []app.LeaseRef{ref}, me, 10_000)
+	check(t, err)
+	hold := app.DeliveryHold{WebhookRef: app.WebhookRef{Workspace: ws, ID: hook}, Task: ref.Task, Holder: me, Calls: calls[ref], Settings: 1}
+	var list []*desk.WebhookDelivery
+	for range 100 {
+		list = append(list, &desk.WebhookDelivery{ID: newID(), Event: page.Newest, Type: desk.MessageReceived, Contact: contact, Status: desk.DeliveryPending,
+			Attempts: []desk.WebhookAttempt{{At: 5, StatusCode: 500, Error: "status", Response: "no"}}})
+	}
+	trips("deliveries", func() {
+		stored, err := s.StoreDeliveries(t.Context(), hold, desk.WebhookState{Cursor: page.Newest}, list)
+		if err != nil || !stored {
+			t.Errorf("stored: %t, %v", stored, err)
+		}
+	})
+}
