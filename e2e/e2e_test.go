@@ -60,6 +60,7 @@
 //	bodies_test.go       bodies that are announced and not sent, or that stop
 //	neighbours_test.go   batches and single requests together, revocations, slow clients
 //	proxies_test.go      the samples for nginx and Caddy in front of a server
+//	slowbase_test.go     webhooks while the database is away, slow, or has lost commits
 //	start_test.go        from start to ready
 //	speed_test.go        the speed of sends and templates
 //	audience_test.go     tabs of the console that show what customers write
