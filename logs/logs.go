@@ -7,6 +7,7 @@ package logs
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -70,8 +71,7 @@ func (h *Handler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // WithAttrs returns a handler whose records have the attributes.
 func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	with := append(h.with[:len(h.with):len(h.with)], attrs...)
-	return &Handler{h.next.WithAttrs(attrs), h.tables, with, h.group}
+	return &Handler{h.next.WithAttrs(attrs), h.tables, slices.Concat(h.with, attrs), h.group}
 }
 
 // WithGroup returns a handler whose records are passed on as they are.

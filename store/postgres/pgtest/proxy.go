@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/url"
@@ -142,7 +143,7 @@ func (p *Proxy) pass(to, from net.Conn, came func()) {
 			parts <- part{buffer[:n], time.Now().Add(time.Duration(p.trip.Load()) / 2)}
 		}
 		if err != nil {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				_ = to.Close()
 			}
 			break
