@@ -26,7 +26,7 @@ import (
 var (
 	databaseAway = flag.Duration("database-away", 5*time.Second, "how long the database is away in TestDatabaseAway")
 	slowRounds   = flag.String("slow-rounds", "200ms", "the round trips of TestSlowDatabase, separated by commas")
-	slowWriting      = flag.Duration("slow-writing", 3*time.Second, "how long TestSlowDatabase writes events by each of them")
+	slowWriting  = flag.Duration("slow-writing", 3*time.Second, "how long TestSlowDatabase writes events by each of them")
 )
 
 // cpu is the processor time that a process has used.
