@@ -32,3 +32,6 @@ func Worded(pattern string, e *desk.Error) string {
 
 // Canonical is the one form of a JSON text's value.
 func Canonical(text []byte) ([]byte, error) { return canonical(text) }
+
+// Describe is the description as a server with a public URL serves it.
+func Describe(publicURL string) []byte { return describe(publicURL) }

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"bytes"
 	_ "embed"
+	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"parley/desk"
@@ -14,8 +17,25 @@ import (
 //go:embed openapi.json
 var openapi []byte
 
-// Description is the API description, as OpenAPI.
+// Description is the API description, as OpenAPI. Its only server is /v1, of the host that
+// has the description.
 func Description() []byte { return openapi }
+
+// relativeServer is the server in the description.
+var relativeServer = []byte(`{"url": "/v1"}`)
+
+// describe returns the description for the readers of a public URL. Many generators take
+// the server as the address to call, so it is absolute. "" leaves it relative.
+func describe(publicURL string) []byte {
+	if publicURL == "" {
+		return openapi
+	}
+	url, err := json.Marshal(publicURL + "/v1")
+	if err != nil {
+		return openapi
+	}
+	return bytes.Replace(openapi, relativeServer, slices.Concat([]byte(`{"url": `), url, []byte(`}`)), 1)
+}
 
 //go:embed docs.html
 var docs []byte
@@ -49,9 +69,9 @@ func static(contentType, may string, body []byte) web.Handler {
 }
 
 // pages adds the paths outside of /v1 that need no key.
-func (s *Server) pages() {
+func (s *Server) pages(publicURL string) {
 	const html = "text/html; charset=utf-8"
-	s.web.Handle("GET /openapi.json", static(web.JSON, assetsMay, openapi), fail(inQuery))
+	s.web.Handle("GET /openapi.json", static(web.JSON, assetsMay, describe(publicURL)), fail(inQuery))
 	s.web.Handle("GET /docs", static(html, docsMay, docs), fail(inQuery))
 	s.web.Handle("GET /docs/{$}", static(html, docsMay, docs), fail(inQuery))
 	s.web.Handle("GET /docs/parley.js", static("text/javascript; charset=utf-8", assetsMay, docsScript), fail(inQuery))

@@ -2,7 +2,10 @@ package api_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +79,60 @@ func TestEveryErrorTypeHasAStatus(t *testing.T) {
 	for _, e := range desk.ErrorTypes {
 		if api.Status(e) == 0 {
 			t.Errorf("%s has no status", e)
+		}
+	}
+}
+
+// TestDescriptionNamesEveryErrorType: the schema of errors and the table for people have
+// every type of the wire.
+func TestDescriptionNamesEveryErrorType(t *testing.T) {
+	t.Parallel()
+	var described struct {
+		Info       struct{ Description string }
+		Components struct {
+			Schemas struct {
+				Error struct {
+					Properties struct {
+						Error struct {
+							Properties struct {
+								Type struct{ Enum []desk.ErrorType }
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(api.Description(), &described); err != nil {
+		t.Fatal(err)
+	}
+	enum := described.Components.Schemas.Error.Properties.Error.Properties.Type.Enum
+	for _, e := range desk.ErrorTypes {
+		if !slices.Contains(enum, e) {
+			t.Errorf("the schema Error lacks %s", e)
+		}
+		if row := fmt.Sprintf("| `%s` | %d |", e, api.Status(e)); !strings.Contains(described.Info.Description, row) {
+			t.Errorf("the table of errors lacks %s", row)
+		}
+	}
+	if len(enum) != len(desk.ErrorTypes) {
+		t.Errorf("the schema Error has %d types, there are %d", len(enum), len(desk.ErrorTypes))
+	}
+}
+
+// TestDescriptionOfAPublicURL: the server is absolute once the operator has said where.
+func TestDescriptionOfAPublicURL(t *testing.T) {
+	t.Parallel()
+	for public, want := range map[string]string{"": "/v1", "https://parley.example.com": "https://parley.example.com/v1"} {
+		var described struct {
+			Servers []struct{ URL string }
+			Paths   map[string]any
+		}
+		if err := json.Unmarshal(api.Describe(public), &described); err != nil {
+			t.Fatal(err)
+		}
+		if len(described.Servers) != 1 || described.Servers[0].URL != want || len(described.Paths) == 0 {
+			t.Errorf("%q: %+v, want %s", public, described.Servers, want)
 		}
 	}
 }

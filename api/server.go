@@ -27,7 +27,7 @@ type Config struct {
 	RateLimit int // requests a second for each key; 0: no limit
 
 	MCP       http.Handler // of POST /mcp, after the key was checked; nil: none
-	PublicURL string       // of the pages that may call it; "": none
+	PublicURL string       // of the pages that may call it, and of the description's server; "": none
 
 	Browser web.Handler // answers unknown paths that a browser asks for; nil: as for others
 }
@@ -50,7 +50,7 @@ func New(c Config) *Server {
 	for _, rt := range append(s.routes(), route{pattern: "/v1/", do: s.unknown}) {
 		s.web.Handle(rt.pattern, s.serve(rt), fail(inputOf(rt.pattern)))
 	}
-	s.pages()
+	s.pages(c.PublicURL)
 	s.hooks()
 	if c.MCP != nil {
 		s.assistants(c.MCP, c.PublicURL)

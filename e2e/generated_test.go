@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 // A generatedTemplate has two variables.
 const generatedTemplate = `{"name": "order_ready", "language": "en_US", "status": "APPROVED", "category": "UTILITY", "components": [
   {"type": "BODY", "text": "Hello {{1}}, your order {{2}} is ready."}]}`
+
+var alsoOgen = flag.Bool("ogen", false, "let TestGeneratedClients also generate a client with ogen, and use it")
 
 // TestGeneratedClients has other people's generators make clients from the API
 // description that the server serves, and programs do the main job with them: create an
@@ -58,6 +61,15 @@ func TestGeneratedClients(t *testing.T) {
 		t.Parallel()
 		run := prepare(t, "go")
 		run(t, "go", "tool", "oapi-codegen", "-config", "config.yaml", "openapi.json")
+		run(t, "go", "run", ".")
+	})
+	t.Run("ogen", func(t *testing.T) {
+		t.Parallel()
+		if !*alsoOgen {
+			return // it compiles for minutes
+		}
+		run := prepare(t, "ogen")
+		run(t, "go", "tool", "ogen", "--target", "generated", "--package", "generated", "openapi.json")
 		run(t, "go", "run", ".")
 	})
 	t.Run("node", func(t *testing.T) {

@@ -21,6 +21,7 @@ const (
 	eventStream = "text/event-stream"
 	anyBytes    = "*/*" // of a body that is no JSON
 	requestID   = "X-Request-Id"
+	dryRun      = "Dry-Run"
 	maxDepth    = 32 // the deepest nesting that a request body may have
 )
 
@@ -242,6 +243,9 @@ func (a *answer) check(header http.Header, body []byte, head, typed bool) error 
 	if err != nil {
 		return fmt.Errorf("the body of the answer: %w", err)
 	}
+	if a.tried != nil && header.Get(dryRun) == "true" {
+		return a.tried.Validate(value)
+	}
 	return a.schema.Validate(value)
 }
 
@@ -293,11 +297,13 @@ func (op *operation) checkRequest(path map[string]string, rawQuery string, heade
 	if depth(value) > maxDepth {
 		return fmt.Errorf("the server accepted this: the body is nested deeper than %d", maxDepth)
 	}
+	if op.rows != nil {
+		if value, err = op.rows.check(value, answer); err != nil {
+			return err
+		}
+	}
 	if err := fits(op.body, value); err != nil {
 		return fmt.Errorf("the server accepted this: %w", err)
-	}
-	if op.rows != nil {
-		return op.rows.check(value, answer)
 	}
 	if hasNUL(value) {
 		return errors.New("the server accepted this: a string holds U+0000")

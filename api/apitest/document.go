@@ -70,6 +70,7 @@ type parameter struct {
 
 type answer struct {
 	schema  *jsonschema.Schema // nil if the answer has no body
+	tried   *jsonschema.Schema // of a dry run's body, if it is another; in the description this is the extension x-dry-run
 	stream  bool               // it may also be an event stream
 	bytes   bool               // it is no JSON, but any bytes
 	headers []*parameter
@@ -254,6 +255,11 @@ func (d *Document) answer(at string) (*answer, error) {
 	}
 	if content != nil {
 		if a.schema, err = d.compile(pointer(at, "content", "application/json", "schema")); err != nil {
+			return nil, err
+		}
+	}
+	if ref, ok := source["x-dry-run"].(string); ok {
+		if a.tried, err = d.compile(strings.TrimPrefix(ref, "#")); err != nil {
 			return nil, err
 		}
 	}
