@@ -45,7 +45,17 @@ const (
 		kind = excluded.kind, text = excluded.text, decided_at = excluded.decided_at, due_at = excluded.due_at, tries = excluded.tries`
 )
 
+// LockAssignment queues in this process first, see shares.
 func (t *tx) LockAssignment() error {
+	if !t.assigns && t.fail == nil {
+		select {
+		case t.own.assigns <- struct{}{}:
+			t.assigns = true
+		default:
+			t.fail = errAssigning
+			return t.fail
+		}
+	}
 	t.put(assignmentLock, uuid(t.ws))
 	return t.fail
 }

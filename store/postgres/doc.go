@@ -28,6 +28,7 @@
 //	gauges.go         values for /metrics
 //	media.go          files: their records, their content, and those to fetch
 //	pace.go           the limits of providers, as shared buckets
+//	shares.go         how many connections the transactions on one workspace have
 //	tx.go             transactions that the caller composes
 //	import.go         writing everything, for parley migrate
 //	pipe.go           statements: sharing a round trip, binding and reading

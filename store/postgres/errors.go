@@ -18,6 +18,7 @@ const (
 	deadlockDetected     = "40P01"
 	lockNotAvailable     = "55P03" // lock_timeout
 	divisionByZero       = "22012" // rows were missed, see allDone
+	idleInTransaction    = "25P03" // idle_in_transaction_session_timeout
 	readOnlyTransaction  = "25006" // a standby, or a primary that has become a standby
 )
 
@@ -54,7 +55,7 @@ func byMachine(err error) bool {
 		var connect *pgconn.ConnectError
 		return errors.As(err, &lost) || errors.As(err, &connect) || errors.Is(err, errConflict) ||
 			errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-	case serializationFailure, deadlockDetected, divisionByZero, lockNotAvailable, readOnlyTransaction:
+	case serializationFailure, deadlockDetected, divisionByZero, lockNotAvailable, idleInTransaction, readOnlyTransaction:
 		return true
 	default:
 		return machineClasses[state[:2]]

@@ -84,7 +84,7 @@ func (s *Store) importing(ctx context.Context) (begun bool, err error) {
 // takeImportLock waits a short time: the server may not have noticed yet that an import
 // was killed.
 func takeImportLock(ctx context.Context, c *pgxpool.Conn) error {
-	_, err := c.Exec(ctx, `SET lock_timeout = '3s'; SET statement_timeout = 0`) // a page of callbacks may have gigabytes
+	_, err := c.Exec(ctx, `SET lock_timeout = '3s'; SET statement_timeout = 0; SET `+idleParameter+` = '`+longIdle+`'`) // a page of callbacks may have gigabytes
 	if err == nil {
 		_, err = c.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(importLock))
 	}

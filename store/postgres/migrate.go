@@ -27,6 +27,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, rules string, log *slo
 	for _, bound := range []string{"statement_timeout", "lock_timeout"} { // an index may take hours
 		config.RuntimeParams[bound] = "0"
 	}
+	config.RuntimeParams[idleParameter] = longIdle // claims are computed between two statements
 	lock, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err

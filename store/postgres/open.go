@@ -22,14 +22,24 @@ import (
 // another limit.
 const connectTimeout = 5 * time.Second
 
+// idleBound is after what time the server ends the session of a process that does nothing
+// in a transaction. Between two statements, none takes nearly as long.
+const idleBound = "5s"
+
+// longIdle is the bound of upgrades and imports, for which no request waits.
+const longIdle = "30s"
+
+const idleParameter = "idle_in_transaction_session_timeout"
+
 // parameters are set on every connection, in place of the server's own.
 var parameters = map[string]string{
 	"application_name":   "parley",
 	"synchronous_commit": "on", // the log is on the disk when COMMIT returns
-	// A node that hangs must not block the others for longer.
-	"statement_timeout":                   "15s",
-	"lock_timeout":                        "10s",
-	"idle_in_transaction_session_timeout": "30s",
+	// A node that hangs must not block the others for longer: what it has locked is free
+	// again after idleBound, and nobody waits for it for longer than lock_timeout.
+	"statement_timeout": "15s",
+	"lock_timeout":      "7s",
+	idleParameter:       idleBound,
 	// Every query has an index, and must use it from the first import on, when the
 	// server has no statistics yet.
 	"enable_seqscan":    "off",
@@ -54,6 +64,8 @@ type Store struct {
 	pool *pgxpool.Pool
 
 	files *stored.Files // of content; nil: it is in the database
+
+	shares shares
 
 	settings stored.Settings
 	rules    *stored.Rules
@@ -84,7 +96,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, err)
 	}
-	s := &Store{pool: pool, rules: stored.NewRules(rules, log)}
+	s := &Store{pool: pool, shares: shares{most: shareOf(config.MaxConns)}, rules: stored.NewRules(rules, log)}
 	if c.Media != "" {
 		s.files = &stored.Files{Dir: c.Media}
 	}

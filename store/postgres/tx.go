@@ -28,6 +28,9 @@ type tx struct {
 	webhook    *desk.Webhook           // perhaps a new one
 	unheard    map[app.NumberHash]bool // numbers of which nothing was known
 	committing bool
+
+	own     *share // of the workspace
+	assigns bool   // this transaction may lock the assignment
 }
 
 // begin makes the transaction begin with the next round trip.

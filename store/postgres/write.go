@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -46,8 +47,19 @@ func lockOf(ws desk.ID) int64 {
 func (s *Store) write(ctx context.Context, ws desk.ID, alone bool, do func(*tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBound)
 	defer cancel()
+	own, done := s.shares.use(ws)
+	defer done()
+	assigns := false
 	for try := 1; ; try++ {
-		again, err := s.transact(ctx, ws, alone || try >= aloneFrom, do)
+		again, err := s.transact(ctx, ws, own, assigns, alone || try >= aloneFrom, do)
+		if errors.Is(err, errAssigning) && !assigns { // this try has done nothing
+			if err := takePlace(ctx, own.assigns); err != nil {
+				return err
+			}
+			defer func() { <-own.assigns }()
+			assigns, try = true, try-1
+			continue
+		}
 		if !again || try == writeTries {
 			return err
 		}
@@ -59,14 +71,27 @@ func (s *Store) write(ctx context.Context, ws desk.ID, alone bool, do func(*tx) 
 	}
 }
 
-// transact runs do in one transaction, and tells whether to run it again in another.
-func (s *Store) transact(ctx context.Context, ws desk.ID, alone bool, do func(*tx) error) (again bool, err error) {
+// transact runs do in one transaction, and tells whether to run it again in another. If the
+// caller does not assign yet, and do wants to while another transaction does, it returns
+// errAssigning.
+func (s *Store) transact(ctx context.Context, ws desk.ID, own *share, assigns, alone bool, do func(*tx) error) (again bool, err error) {
+	if err := takePlace(ctx, own.slots); err != nil {
+		return false, err
+	}
+	defer func() { <-own.slots }()
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return false, stored.Unavailable(err)
 	}
 	defer c.Release() // closes it if its transaction is still open, for example after a panic
-	t := &tx{pipe: newPipe(ctx, c), s: s, ws: ws}
+	t := &tx{pipe: newPipe(ctx, c), s: s, ws: ws, own: own, assigns: assigns}
+	if !assigns {
+		defer func() {
+			if t.assigns {
+				<-own.assigns
+			}
+		}()
+	}
 	t.begin(alone)
 	if err = do(t); err == nil && t.fail == nil {
 		err = t.commit()
@@ -74,11 +99,14 @@ func (s *Store) transact(ctx context.Context, ws desk.ID, alone bool, do func(*t
 	if t.fail != nil && c.Conn().IsClosed() {
 		return t.lost()
 	}
-	if t.fail != nil || err != nil {
+	if (t.fail != nil || err != nil) && c.Conn().PgConn().TxStatus() != 'I' {
 		_, _ = c.Exec(ctx, `ROLLBACK`) // or Release does it
 	}
 	if t.fail == nil { // done, or refused by do
 		return false, err
+	}
+	if errors.Is(t.fail, errAssigning) {
+		return false, t.fail
 	}
 	if err == nil { // do did not return the error that it met
 		err = failed("transaction", t.fail)

@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"parley/desk"
+	"parley/store/internal/stored"
+)
+
+// A workspace whose rows are locked by a process that hangs must not have all connections
+// of the others wait for it. So the transactions on one workspace have a share of a node's
+// connections; and those that assign by policy, which exclude each other, have one: they
+// queue before they have a connection.
+
+// shares are those of the workspaces with transactions under way.
+type shares struct {
+	mu   sync.Mutex
+	most int
+	byID map[desk.ID]*share
+}
+
+// A share is that of a workspace.
+type share struct {
+	users   int           // under mu of shares
+	slots   chan struct{} // has an element for each transaction that has a connection
+	assigns chan struct{} // has an element while a transaction assigns
+}
+
+// shareOf is how many of a pool's connections one workspace has: three quarters.
+func shareOf(connections int32) int { return max(1, int(connections)-max(1, int(connections)/4)) }
+
+// use returns the share of a workspace, until done is called.
+func (s *shares) use(ws desk.ID) (v *share, done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v = s.byID[ws]; v == nil {
+		v = &share{slots: make(chan struct{}, s.most), assigns: make(chan struct{}, 1)}
+		if s.byID == nil {
+			s.byID = map[desk.ID]*share{}
+		}
+		s.byID[ws] = v
+	}
+	v.users++
+	return v, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if v.users--; v.users == 0 {
+			delete(s.byID, ws)
+		}
+	}
+}
+
+// errAssigning means that another transaction of this process assigns in the workspace.
+var errAssigning = errors.New("another transaction assigns")
+
+// takePlace takes a place in a channel that has one for each who may be there.
+func takePlace(ctx context.Context, places chan struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return stored.Unavailable(ctx.Err())
+	}
+}

@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/postgres/pgtest"
+)
+
+var stoppedWaiters = flag.Int("stopped-waiters", 40, "how many transactions wait for a process that was stopped")
+
+// TestStoppedProcess: a process that is stopped in a transaction, as by SIGSTOP, has locked a
+// workspace's assignment and some rows. All who wait for them go on once PostgreSQL has ended
+// its session; another workspace does not wait at all, since they do not have all connections;
+// and the stopped process learns that its commit may be lost.
+func TestStoppedProcess(t *testing.T) {
+	t.Parallel()
+	for _, assigns := range []bool{true, false} {
+		t.Run(fmt.Sprintf("assigns=%v", assigns), func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.Database(t) + "?pool_max_conns=8"
+			s, stopped := openAt(t, url), openAt(t, url)
+			ctx := t.Context()
+			ws, other := newTestID(1), newTestID(2)
+			for _, id := range []desk.ID{ws, other} {
+				if err := s.CreateWorkspace(ctx, desk.Workspace{ID: id, Name: "Acme"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			now := desk.TimeOf(time.Now())
+			c := desk.Conversation{ID: newTestID(3), ChannelID: newTestID(4), ContactID: newTestID(5), Status: desk.StatusOpen, CreatedAt: now, LastMessageAt: now}
+			// touch locks what the stopped process has locked, too.
+			touch := func(ws desk.ID) func(app.Tx) error {
+				return func(tx app.Tx) error {
+					if assigns {
+						if err := tx.LockAssignment(); err != nil {
+							return err
+						}
+					}
+					own, err := tx.Conversation(c.ID)
+					if err != nil {
+						return err
+					}
+					if own == nil {
+						own = &desk.Conversation{}
+						*own = c
+					}
+					return tx.PutConversation(own)
+				}
+			}
+			if err := s.InTx(ctx, ws, touch(ws)); err != nil {
+				t.Fatal(err)
+			}
+			locked, resume, runs := make(chan struct{}), make(chan struct{}), 0
+			resumed := make(chan error, 1)
+			go func() {
+				resumed <- stopped.InTx(context.WithoutCancel(ctx), ws, func(tx app.Tx) error {
+					if err := touch(ws)(tx); err != nil {
+						return err
+					}
+					if tx.Now() == 0 { // it sends what is queued
+						return nil
+					}
+					if runs++; runs == 1 {
+						close(locked)
+						<-resume
+					}
+					return nil
+				})
+			}()
+			<-locked
+			began := time.Now()
+			var waiters sync.WaitGroup
+			begun := make(chan struct{}, *stoppedWaiters)
+			for range *stoppedWaiters {
+				waiters.Go(func() {
+					begun <- struct{}{}
+					if err := s.InTx(context.WithoutCancel(ctx), ws, touch(ws)); err != nil {
+						t.Errorf("a write, after %v: %v", time.Since(began), err)
+					}
+				})
+			}
+			for range *stoppedWaiters {
+				<-begun
+			}
+			for s.pool.Stat().AcquiredConns() == 0 { // they have the connections that they may have
+				time.Sleep(time.Millisecond)
+			}
+			slowest := time.Duration(0)
+			for range 20 {
+				from := time.Now()
+				if err := s.InTx(ctx, other, touch(other)); err != nil {
+					t.Errorf("a write of another workspace: %v", err)
+				}
+				if _, err := s.Settings(ctx, other); err != nil {
+					t.Errorf("a read: %v", err)
+				}
+				slowest = max(slowest, time.Since(from))
+			}
+			if slowest > 2*time.Second {
+				t.Errorf("another workspace waited %v", slowest)
+			}
+			waiters.Wait()
+			if took := time.Since(began); took > 8*time.Second {
+				t.Errorf("they waited %v", took)
+			} else {
+				t.Logf("they waited %v, another workspace %v", took, slowest)
+			}
+			close(resume)
+			if err := <-resumed; !errors.Is(err, app.ErrCommitLost) || !desk.IsType(err, desk.Unavailable) || runs != 1 {
+				t.Errorf("the stopped process: %d runs, %v", runs, err)
+			}
+		})
+	}
+}
+
+func newTestID(n byte) desk.ID { return desk.ID{0: 1, 6: 0x70, 8: 0x80, 15: n} }
