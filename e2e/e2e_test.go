@@ -51,6 +51,7 @@
 //	fuzz_test.go         requests made from the API description, then damaged
 //	disk_test.go         a disk that is full, failing, read-only or locked
 //	whatsapp_test.go     a WhatsApp number, with a simulator as the provider
+//	stopped_test.go      a node that is stopped under load, beside two that run
 //	outage_test.go       a PostgreSQL that stops under load
 //	durable_test.go      the syncs behind an answer, counted
 //	media_test.go        files: hostile ones in a browser, large ones, memory
