@@ -50,6 +50,7 @@ type Store struct {
 	touched atomic.Int64 // approximate number of pages that readers touched since the caches were last emptied
 
 	turn    *flock.Flock
+	gave    time.Time   // when this process last let go of its turn
 	serving atomic.Bool // this process writes steadily: it lets others write in between
 	looked  time.Time   // when it last looked whether another process waits
 
