@@ -82,6 +82,7 @@ func TestStoppedNode(t *testing.T) {
 		return r.status, err
 	}
 	sends := func(c *client, n int64) (int, error) {
+		time.Sleep(250 * time.Millisecond) // each has several statuses, and an inbound message would wait for theirs
 		r, err := c.send("POST", "/conversations/outbound", outbound(fmt.Sprintf("+9054%08d", n), "Ada"), "Idempotency-Key", fmt.Sprint("k", n))
 		return r.status, err
 	}
