@@ -105,7 +105,7 @@ func (c *call) readThread(id desk.ID) (*thread, error) {
 		Holder: c.memberName(conv.AssignedMember), Mine: conv.AssignedMember == c.p.Actor.ID, SeenAssignee: conv.AssignedMember.String(),
 		MayChange: c.may(desk.ConversationsWrite), MaySend: c.may(desk.MessagesSend) && contact != nil,
 	}
-	t.Path, t.Back, t.Standing = "/inbox/"+id.String()+t.Query, "/inbox"+t.Query, standing(conv, t.Holder)
+	t.Path, t.Back, t.Standing = "/inbox/"+id.String()+t.Query, "/inbox"+t.Query+rowMark(id), standing(conv, t.Holder)
 	t.Notes = notesPath(id, t.Query)
 	t.Send = "/send?" + url.Values{"contact": {conv.ContactID.String()}, "channel": {conv.ChannelID.String()}, "conversation": {id.String()}, "list": {t.Query}}.Encode()
 	if t.List, err = c.listing(id); err != nil {

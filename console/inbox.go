@@ -11,11 +11,15 @@ import (
 )
 
 // pageRows is how many rows a list of the console shows. Beside an open conversation, the
-// inbox shows those around it.
+// inbox shows those around it; the script then asks for the rest of the list.
 const (
 	pageRows   = 50
-	besideRows = 30
+	besideRows = 24
 )
+
+// maxAfter is the most of a cursor that links of the inbox carry on, in bytes; parley's own
+// are shorter.
+const maxAfter = 200
 
 // rowText is how many characters of the newest message a row has: no more are seen.
 const rowText = 80
@@ -40,6 +44,7 @@ type listing struct {
 	Renew       int64 // when a row says another time, in milliseconds; 0 for never
 	First, Next string
 	Whole       string // the list, if only a part of it is shown
+	Place       string // the list's own URL, by which the script keeps the place in it
 	Empty       nothing
 }
 
@@ -104,11 +109,18 @@ func (c *call) inboxView() (name string, channel desk.ID, f desk.ConversationFil
 	return name, channel, f
 }
 
-// listQuery is the query of the URLs of the view that the URL names.
+// listQuery is the query of the URLs of the view and the page that the URL names.
 func (c *call) listQuery() string {
 	name, channel, f := c.inboxView()
-	return inboxQuery(name, channel, f.Longest, f.Unread)
+	query := inboxQuery(name, channel, f.Longest, f.Unread)
+	if after := c.query("after"); after != "" && len(after) <= maxAfter {
+		query = with(query, "after", after)
+	}
+	return query
 }
+
+// rowMark is the fragment by which a browser without the script scrolls to a row.
+func rowMark(id desk.ID) string { return "#c-" + id.String() }
 
 // inboxQuery is the query of the URLs of a view.
 func inboxQuery(name string, channel desk.ID, longest, unread bool) string {
@@ -147,7 +159,7 @@ func (c *call) listing(open desk.ID) (l listing, err error) {
 	}
 	after := c.query("after")
 	page, next, err := c.s.app.Inbox(c.r.Context(), c.p, f, after, pageRows)
-	if desk.IsType(err, desk.InvalidRequest) { // a place in another view's list
+	if desk.IsType(err, desk.InvalidRequest) || err == nil && after != "" && len(page) == 0 { // a place in another view's list, or nothing is left there
 		after = ""
 		page, next, err = c.s.app.Inbox(c.r.Context(), c.p, f, "", pageRows)
 	}
@@ -155,16 +167,17 @@ func (c *call) listing(open desk.ID) (l listing, err error) {
 		return l, err
 	}
 	l.Rows = c.conversationRows(page, name, query, open)
+	first := "/inbox" + inboxQuery(name, channel, f.Longest, f.Unread)
 	if after != "" {
-		l.First = "/inbox" + query
+		l.First = first
 	}
 	if next != "" {
-		l.Next = "/inbox" + with(query, "after", next)
+		l.Next = with(first, "after", next)
 	}
-	if !open.IsZero() && len(l.Rows) > besideRows {
+	if l.Place = "/inbox" + query; !open.IsZero() && len(l.Rows) > besideRows && !c.asks("list") {
 		at := max(0, slices.IndexFunc(l.Rows, func(r conversationRow) bool { return r.Here }))
 		from := min(max(0, at-besideRows/2), len(l.Rows)-besideRows)
-		l.Rows, l.Next, l.Whole = l.Rows[from:from+besideRows], "", "/inbox"+query
+		l.Rows, l.Next, l.Whole = l.Rows[from:from+besideRows], "", l.Place+rowMark(open)
 	}
 	for _, r := range l.Rows {
 		if at := int64(r.renew); at > 0 && (l.Renew == 0 || at < l.Renew) {
@@ -196,7 +209,7 @@ func (c *call) conversationRows(page []app.InboxItem, view, query string, open d
 	for i, item := range page {
 		v, talk := item.Conversation, item.State.Talk
 		r := conversationRow{
-			ID: v.ID, Href: "/inbox/" + v.ID.String() + query, Name: nameOf(item.Contact), Preview: beginning(glimpse(v.Preview), rowText),
+			ID: v.ID, Href: "/inbox/" + v.ID.String() + query + rowMark(v.ID), Name: nameOf(item.Contact), Preview: beginning(glimpse(v.Preview), rowText),
 			At: c.when(v.LastMessageAt), Holder: c.holderOf(v, view), Here: v.ID == open,
 		}
 		if v.Status == desk.StatusOpen { // nobody waits in one that has ended, read or not

@@ -27,7 +27,7 @@ func TestInbox(t *testing.T) {
 	nora.post(path+"/assign", "to", w.nora.ID.String(), "seen_message", message, "seen_assignee", assignee).sends(path + "?done=taken")
 	nora.get(path+"?done=taken").want(200, "yours", "It is yours.", ">(1) Lucía Fernández · ").lacks("Take it</button>")
 	nora.get("/inbox").want(200, `<title id="title" data-live="conversation">(1) Inbox · `, `data-status="of yours waiting">1<`, "waiting 1 min", `<ol class="rows" data-until="`, `1<span class="hidden"> unread`, "23 h left").golden("inbox/mine")
-	nora.get("/inbox?order=waiting&unread=true").want(200, "Lucía Fernández", `href="/inbox/`+c.ID.String()+`?order=waiting&amp;unread=true"`).golden("inbox/waiting")
+	nora.get("/inbox?order=waiting&unread=true").want(200, "Lucía Fernández", `href="/inbox/`+c.ID.String()+`?order=waiting&amp;unread=true#c-`+c.ID.String()+`"`).golden("inbox/waiting")
 	nora.header.Set("Parley-Part", "title")
 	nora.get("/inbox").want(200, `<div id="title">(1) Inbox · Harbour Books · parley</div>`)
 	nora.header.Del("Parley-Part")

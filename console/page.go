@@ -320,6 +320,11 @@ func (c *call) waiting(status int) string {
 	return upTo99(counts.Waiting)
 }
 
+// asks tells whether the script asks for a part.
+func (c *call) asks(name string) bool {
+	return slices.Contains(strings.Fields(c.r.Header.Get("Parley-Part")), name)
+}
+
 // onlyParts tells whether the script asks for nothing but some of these parts.
 func (c *call) onlyParts(names ...string) bool {
 	parts := strings.Fields(c.r.Header.Get("Parley-Part"))

@@ -31,7 +31,7 @@ async function refresh() {
 			if (answer.status === 200) {
 				const fresh = await read(answer);
 				etags[names] = answer.headers.get("ETag");
-				for (const region of list) show(region, find("#" + region.id, fresh));
+				for (const region of list) show(region, find("#" + region.id, fresh), find("[data-whole]", region));
 			} else if (answer.status === 404) gone ||= !toast("This was deleted.", true);
 		} catch {
 			again.push(...list);
@@ -48,11 +48,13 @@ function show(region, fresh, must) {
 	const had = active();
 	const next = region.contains(had) ? neighbours(had) : [];
 	const log = region.closest("[data-thread]"), follows = log && atEnd(log);
+	const at = region === inbox() && scroller().scrollTop > 8 && place();
 	const waits = must ? null : { count: 0 }, held = find("[data-mine]", region);
 	children(region, fresh, waits);
 	if (held?.matches(":not([data-mine])")) toast("No longer yours: " + held.textContent, true);
 	region.waiting = waits?.order && fresh;
 	offer(region, waits?.count);
+	if (at) goTo(at);
 	if (follows) toEnd(log);
 	markRead();
 	if (next.length && !had.isConnected) focusOn(next.map((id) => document.getElementById(id)).find(Boolean));
@@ -150,6 +152,44 @@ function inPlace(list, to, ids, waits) {
 	}
 	if ([...rows.keys()].join() !== [...ids].join()) waits.order = true;
 }
+
+// ---- The place in the inbox's list
+
+// It is kept by the rows that are seen: from page to page, and when the list changes.
+const inbox = () => find("#list[data-place]"), pane = () => find(".list-pane");
+const scroller = () => (getComputedStyle(pane()).overflowY === "auto" ? pane() : document.scrollingElement);
+const top0 = () => Math.max(0, pane().getBoundingClientRect().top);
+const place = () => all("li", inbox()).map((row) => [row.id, row.getBoundingClientRect()])
+	.filter(([, { top, bottom }]) => bottom > top0() && top < innerHeight).map(([id, { top }]) => [id, top - top0()]);
+
+function goTo(rows) {
+	const at = rows.find(([id]) => document.getElementById(id));
+	if (at) scroller().scrollTop += document.getElementById(at[0]).getBoundingClientRect().top - top0() - at[1];
+}
+
+function keepPlace(list, { places = "[]", left, used } = sessionStorage) {
+	const of = list.dataset.place, known = JSON.parse(places), kept = known.find(([key]) => key === of)?.[1];
+	const here = find(".here", list);
+	const back = () => {
+		if (!visible(list)) return;
+		if (kept) goTo(kept);
+		here?.scrollIntoView({ block: "nearest" });
+	};
+	back();
+	addEventListener("load", back); // after what the browser does for a fragment
+	if (visible(list) && active() === document.body) {
+		const row = here ? used && here : document.getElementById(left);
+		if (row) find("a", row).focus({ preventScroll: true, focusVisible: false });
+	}
+	sessionStorage.left = here?.id ?? "";
+	addEventListener("pagehide", () => {
+		sessionStorage.used = inbox()?.contains(active()) ? "yes" : "";
+		if (!inbox() || !visible(inbox())) return;
+		sessionStorage.places = JSON.stringify([[of, scroller().scrollTop > 0 ? place() : []], ...known.filter(([key]) => key !== of)].slice(0, 20));
+	});
+	if (find("[data-whole]", list)) renew([list]);
+}
+if (inbox()) keepPlace(inbox());
 
 // ---- Focus
 

@@ -19,6 +19,7 @@ function passing(el) {
 all("#toasts > *").forEach(passing);
 const here = new URL(location);
 for (const name of ["done", "of"]) here.searchParams.delete(name);
+if (here.hash.startsWith("#c-")) here.hash = "";
 history.replaceState(null, "", here);
 
 // counts says what data-status shows, once in 10 seconds.
@@ -81,6 +82,7 @@ when("click", (e) => {
 	const on = (what) => e.target.closest(what);
 	if (on("[data-copy]")) return copy(on("[data-copy]"));
 	if (on("[data-chime]")) return chime();
+	if (on("a[href*='#c-']")) return void (on("a").hash = ""); // the script keeps the place itself
 	if (on("dialog [data-cancel]")) on("dialog").close();
 	else if (on("a[data-dialog]")) dialogOf(on("a").href);
 	else if (on("a[data-fill]")) fill(on("a").href).catch(() => (location = on("a").href));

@@ -2,7 +2,7 @@
 
 // row returns a row near the one in use.
 function row(step) {
-	const rows = all("[data-row]").filter(visible);
+	const rows = all("[data-row]").filter((r) => visible(r) || inbox()?.contains(r));
 	const used = rows.find((r) => r.contains(active())) ?? rows.find((r) => r.matches("[aria-current]"));
 	return rows[used ? rows.indexOf(used) + step : 0];
 }
