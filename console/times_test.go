@@ -183,7 +183,7 @@ func (v *visitor) timed(path string) (time.Duration, got) {
 	return time.Since(begun), got{v.w.t, rec.Code, rec.Header(), rec.Body.String()}
 }
 
-var nextLink = regexp.MustCompile(`href="([^"]*[?&](?:amp;)?(?:after|before)=[^"]*)"`)
+var nextLink = regexp.MustCompile(`class="btn plain" href="([^"]*[?&](?:amp;)?(?:after|before)=[^"]*)"`)
 
 // deep follows a list to a later page, and returns its path.
 func (w *crowd) deep(v *visitor, path string, pages int) string {
