@@ -33,6 +33,7 @@ type Posted struct {
 	Response   string        // what the endpoint answered, unless it was a success
 	RetryAfter time.Duration // 0: the answer did not say
 	Took       time.Duration
+	Err        error // no request was made, for want of something of this machine
 }
 
 // The times of delivering.
@@ -86,12 +87,13 @@ type delivering struct {
 	noted     chan struct{} // has an element if an endpoint may have been added
 	mu        sync.Mutex
 	endpoints map[WebhookRef]*endpoint
+	requests  map[WebhookRef]*requests
 	results   map[string]int64 // attempts by their error; "" is success
 }
 
 func (d *delivering) init() {
 	d.posts, d.noted = make(chan struct{}, maxPosts), make(chan struct{}, 1)
-	d.endpoints, d.results = map[WebhookRef]*endpoint{}, map[string]int64{"": 0}
+	d.endpoints, d.requests, d.results = map[WebhookRef]*endpoint{}, map[WebhookRef]*requests{}, map[string]int64{"": 0}
 	for _, result := range desk.AttemptErrors {
 		d.results[result] = 0
 	}
@@ -208,7 +210,7 @@ func (a *App) holdEndpoints(ctx context.Context, begin func(*endpoint)) error {
 	for ref := range enabled {
 		calls, ours := held[LeaseRef{ref.Workspace, taskOf(ref.ID)}]
 		if e := d.endpoints[ref]; e == nil && ours {
-			e = &endpoint{app: a, ref: ref, woken: make(chan struct{}, 1), results: make(chan *attempted, desk.MaxInFlight), stopped: make(chan struct{})}
+			e = &endpoint{app: a, ref: ref, woken: make(chan struct{}, 1), places: d.useRequests(ref).places, results: make(chan *attempted, desk.MaxInFlight), stopped: make(chan struct{})}
 			e.extend(before, calls)
 			d.endpoints[ref] = e
 			begin(e)
@@ -286,6 +288,12 @@ func (a *App) post(ctx context.Context, ws desk.ID, hook *desk.Webhook, id strin
 		return r, err
 	}
 	p := a.poster.Post(ctx, Post{URL: hook.URL, ID: id, Body: body, Secrets: secrets, At: at})
+	switch {
+	case p.Err != nil:
+		return r, &desk.Error{Type: desk.Unavailable, Message: "this server can't open a connection now: try again", RetryAfter: 1, Err: p.Err}
+	case ctx.Err() != nil: // who pinged has left
+		return r, &desk.Error{Type: desk.Unavailable, Message: "the request was given up", Err: ctx.Err()}
+	}
 	a.delivering.count(p.Error)
 	return desk.WebhookResult{
 		WebhookAttempt: desk.WebhookAttempt{

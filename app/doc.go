@@ -41,7 +41,8 @@
 //	webhooks.go       webhooks, their secrets
 //	deliver.go        deliveries to webhooks: who makes them, and single attempts
 //	endpoint.go       the loop of an endpoint: what begins, and storing what came of it
-//	deliveries.go     what callers do with deliveries: list, repeat, replay, ping
+//	deliveries.go     what callers do with deliveries: list, repeat, replay
+//	ping.go           a ping of an endpoint, and its limits
 //	feed.go           the feed of events, and those who wait for its next ones
 //	daily.go          messages counted by day, from the feed
 //	clock.go          the counter of hours, which a wrong clock does not change

@@ -18,6 +18,7 @@ type endpoint struct {
 	app     *App
 	ref     WebhookRef
 	woken   chan struct{}
+	places  chan struct{} // has an element for each request under way
 	results chan *attempted
 	until   atomic.Int64 // how long the lease lasts, by the monotonic clock
 	called  atomic.Int64 // the calls, as the lease last said
@@ -160,6 +161,7 @@ func (e *endpoint) serve(ctx context.Context) {
 	}
 	a.delivering.mu.Lock()
 	delete(a.delivering.endpoints, e.ref)
+	a.delivering.leaveRequests(e.ref)
 	a.delivering.mu.Unlock()
 	a.delivering.note()
 }
@@ -329,6 +331,12 @@ func (e *endpoint) begin(ctx context.Context) (bool, error) {
 	default:
 		return false, nil
 	}
+	select {
+	case e.places <- struct{}{}:
+	default: // by pings
+		<-a.delivering.posts
+		return false, nil
+	}
 	var event *desk.FeedEvent
 	if e.retryLast = d != nil; !e.retryLast {
 		event = &e.queue[0]
@@ -351,7 +359,10 @@ func (e *endpoint) begin(ctx context.Context) (bool, error) {
 		page = nil
 	}
 	go func() {
-		defer func() { <-a.delivering.posts }()
+		defer func() {
+			<-e.places
+			<-a.delivering.posts
+		}()
 		r := a.deliverOne(ctx, e.ref, hook, d, event, page, readAt, probe)
 		r.result.Steps = steps
 		e.results <- r

@@ -43,11 +43,12 @@ type receiver struct {
 type posted struct {
 	app.Post
 	toldEvent
-	n int // how often the event has come to this URL, with this time
+	ctx context.Context //nolint:containedctx // of the attempt
+	n   int             // how often the event has come to this URL, with this time
 }
 
-func (r *receiver) Post(_ context.Context, p app.Post) app.Posted {
-	got := posted{Post: p, n: 1}
+func (r *receiver) Post(ctx context.Context, p app.Post) app.Posted {
+	got := posted{Post: p, ctx: ctx, n: 1}
 	if err := json.Unmarshal(p.Body, &got.toldEvent); err != nil {
 		panic(err)
 	}

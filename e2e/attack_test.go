@@ -55,6 +55,7 @@ var attacks = []attack{
 		const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_attributes","arguments":{}}}`
 		return a.unread(a.of(400), fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: parley\r\nAccept: application/json, text/event-stream\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", a.key, len(call), call))
 	}},
+	{name: "pings", serve: []string{"--webhook-allow", "127.0.0.0/8"}, handles: 1024, begin: pings},
 	{name: "streams_of_events", begin: func(a *attacked) func() {
 		const ofKey = 16
 		var stops []func()
@@ -71,6 +72,27 @@ var attacks = []attack{
 		answer := a.stream(a.t, a.neighbour.key, "?cursor=latest")
 		_ = answer.Body.Close()
 	}},
+}
+
+// pings has clients ping an endpoint that never answers, and leave after a tenth of a second:
+// at strength 2 about 500 a second.
+func pings(a *attacked) (stop func()) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody accepts
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	hook := a.webhook(a.t, a.key, "http://"+silent.Addr().String())
+	end := a.connections(a.of(50), 4<<10, "POST /v1/webhooks/"+hook+"/ping HTTP/1.1\r\nHost: parley\r\nAuthorization: Bearer "+a.key+"\r\nContent-Length: 0\r\n\r\n",
+		func(ctx context.Context, _ net.Conn) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		})
+	return func() {
+		end()
+		_ = silent.Close()
+	}
 }
 
 // TestAttacks: beside each attack, a neighbour in another workspace is answered, and the

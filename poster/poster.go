@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -124,6 +125,7 @@ type Result struct {
 	Response   string        // of a non-2xx: how its body begins, if it is text
 	RetryAfter time.Duration // of a failure: what the receiver asks for; 0: nothing
 	Took       time.Duration
+	Err        error // no request was made, for want of something of this machine; of no address
 }
 
 // Post makes one attempt. If ctx ends first, the attempt ends with the error Timeout.
@@ -144,7 +146,7 @@ func (p *Poster) post(ctx context.Context, r Request) Result {
 	// Not an http.Client: that would follow redirects.
 	resp, err := p.transport.RoundTrip(req)
 	if err != nil {
-		return Result{Error: outcome(ctx, err)}
+		return Result{Error: outcome(ctx, err), Err: missing(err)}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 {
@@ -223,6 +225,16 @@ func outcome(ctx context.Context, err error) string {
 		return Timeout
 	}
 	return Protocol
+}
+
+// missing is what this machine has no more of, nil if that is not why a request failed.
+func missing(err error) error {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS} {
+		if errors.Is(err, errno) {
+			return errno
+		}
+	}
+	return nil
 }
 
 // retryAfter reads the header Retry-After, seconds or a date. A date counts from the

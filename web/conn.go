@@ -2,10 +2,12 @@ package web
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -14,10 +16,14 @@ type listener struct {
 	net.Listener
 	bound time.Duration
 	open  *sync.Map // of *conn
+	log   *slog.Logger
 }
 
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // http.Server tries again
+		l.log.Warn("connections can't be accepted: this process has no file handles left", "err", err)
+	}
 	if err != nil {
 		return nil, err
 	}

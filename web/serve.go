@@ -51,7 +51,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drainWait time.Durat
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
-	bounded := listener{l, s.bounds.Write, new(sync.Map)}
+	bounded := listener{l, s.bounds.Write, new(sync.Map), s.log}
 	go func() { failed <- server.Serve(bounded) }()
 	select {
 	case err := <-failed:

@@ -1,0 +1,187 @@
+package app
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"parley/desk"
+)
+
+// WebhookPing is the type of the event that a ping sends. No feed has it.
+const WebhookPing desk.EventType = "webhook.ping"
+
+// How often an endpoint may be pinged, on all nodes together: ten times, and then once more
+// for each tenth of a minute.
+const (
+	pingEvery = 6 * time.Second
+	pingBurst = 10
+)
+
+// pingWait is how long a ping waits at most for a place among the requests to its endpoint,
+// and to all: as long as one of them takes.
+const pingWait = 15 * time.Second
+
+// requests are those of this process to one endpoint, of deliveries and of pings. They are
+// forgotten when nobody makes any.
+type requests struct {
+	places chan struct{} // has an element for each that is under way
+	users  int
+	pings  int           // under way, or waiting for that
+	until  time.Duration // no ping is allowed before, by the monotonic clock
+}
+
+// maxIdleRequests is how many endpoints are remembered because they were pinged too often.
+const maxIdleRequests = 1000
+
+// useRequests returns the requests to an endpoint, which leaveRequests must follow. The
+// caller holds the lock.
+func (d *delivering) useRequests(ref WebhookRef) *requests {
+	r := d.requests[ref]
+	if r == nil {
+		r = &requests{places: make(chan struct{}, desk.MaxInFlight)}
+		d.requests[ref] = r
+	}
+	r.users++
+	return r
+}
+
+func (d *delivering) leaveRequests(ref WebhookRef) {
+	r := d.requests[ref]
+	if r.users--; r.users == 0 && (r.until == 0 || len(d.requests) > maxIdleRequests) {
+		delete(d.requests, ref)
+	}
+}
+
+func pingedTooOften(wait time.Duration, format string, args ...any) error {
+	e := desk.Errorf(desk.RateLimited, format, args...)
+	e.RetryAfter = max(1, int(math.Ceil(wait.Seconds())))
+	return e
+}
+
+// pingPlace waits for a place among the requests to an endpoint, and returns what gives it
+// back. It returns RateLimited or Unavailable if there is none.
+func (a *App) pingPlace(ctx context.Context, ref WebhookRef) (end func(), err error) {
+	d := &a.delivering
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.useRequests(ref)
+	if left := r.until - a.uptime(); left > 0 && left <= pingBurst*pingEvery {
+		d.leaveRequests(ref)
+		return nil, pingedTooOften(left, "this webhook was pinged %d times in a minute: wait a little", pingBurst)
+	}
+	if r.pings >= desk.MaxInFlight {
+		d.leaveRequests(ref)
+		return nil, pingedTooOften(time.Second, "%d pings of this webhook are under way", r.pings)
+	}
+	r.pings++
+	var taken []chan struct{}
+	leave := func() {
+		for _, places := range taken {
+			<-places
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		r.pings--
+		d.leaveRequests(ref)
+	}
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	defer func() {
+		if err != nil {
+			leave()
+		}
+	}()
+	wait, ok, err := a.store.Pace(ctx, ref.Workspace, []Bucket{{Name: "ping " + ref.ID.String(), Interval: pingEvery, Burst: pingBurst}}, 0)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		d.mu.Lock()
+		r.until = a.uptime() + wait
+		d.mu.Unlock()
+		return nil, pingedTooOften(wait, "this webhook was pinged %d times in a minute: wait a little", pingBurst)
+	}
+	patience := time.NewTimer(pingWait)
+	defer patience.Stop()
+	for _, places := range []chan struct{}{r.places, d.posts} {
+		select {
+		case places <- struct{}{}:
+			taken = append(taken, places)
+		case <-patience.C:
+			e := desk.Errorf(desk.Unavailable, "too many requests to endpoints are under way: try again")
+			e.RetryAfter = 1
+			return nil, e
+		case <-ctx.Done():
+			return nil, &desk.Error{Type: desk.Unavailable, Message: "the request was given up", Err: ctx.Err()}
+		}
+	}
+	return leave, nil
+}
+
+// Ping makes one attempt now, even if the webhook is disabled, and returns what came of
+// it. It counts among the requests under way, and ends when its caller leaves. It returns
+// NotFound, Forbidden, RateLimited, and Unavailable.
+func (a *App) Ping(ctx context.Context, p Principal, id desk.ID) (desk.WebhookAttempt, error) {
+	w, err := p.directed(id)
+	if err != nil {
+		return desk.WebhookAttempt{}, err
+	}
+	ws := p.Workspace()
+	end, err := a.pingPlace(ctx, WebhookRef{ws, id})
+	if err != nil {
+		return desk.WebhookAttempt{}, err
+	}
+	defer end()
+	shown, err := a.oneWebhook(ctx, p.Settings, w)
+	if err != nil {
+		return desk.WebhookAttempt{}, err
+	}
+	event := desk.FeedEvent{ID: "ping_" + a.newID().String(), Event: desk.Event{Type: WebhookPing, Subject: id, Actor: p.Actor, At: a.now()}}
+	page := &EventPage{Settings: p.Settings, Webhooks: map[desk.ID]*Webhook{id: &shown}}
+	r, err := a.post(ctx, ws, w, event.ID, a.event(page, &event))
+	if err != nil {
+		return desk.WebhookAttempt{}, err
+	}
+	// What follows from it is not the caller's: the attempt was made.
+	ctx = context.WithoutCancel(ctx)
+	if err := a.pinged(ctx, WebhookRef{ws, id}, w.URL, &r); err != nil {
+		a.log.WarnContext(ctx, "what a ping showed is not stored", "workspace_id", ws, "webhook_id", id, "err", err)
+	}
+	return r.WebhookAttempt, nil
+}
+
+// pinged stores what follows from a ping to a URL.
+func (a *App) pinged(ctx context.Context, ref WebhookRef, url string, r *desk.WebhookResult) error {
+	states, err := a.store.WebhookStates(ctx, ref.Workspace)
+	if err != nil {
+		return err
+	}
+	state := states[ref.ID]
+	before := state
+	if verdict := state.Pinged(r); verdict.Disable != "" {
+		return a.disableWebhook(ctx, ref, disabling{verdict.Disable, url})
+	}
+	if state == before {
+		return nil
+	}
+	err = a.store.InTx(ctx, ref.Workspace, func(tx Tx) error {
+		if err := tx.CallHolder(taskOf(ref.ID)); err != nil {
+			return err
+		}
+		state, err := tx.WebhookState(ref.ID)
+		if err != nil {
+			return err
+		}
+		if state.Pinged(r).Recovered {
+			if err := tx.DuePending(ref.ID, a.now()); err != nil {
+				return err
+			}
+		}
+		return tx.PutWebhookState(ref.ID, state)
+	})
+	if err == nil {
+		a.delivering.note()
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// TestPing_pace: an endpoint is pinged ten times a minute, on all nodes together, and not
+// by the way of another endpoint.
+func TestPing_pace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook, other := w.webhook("https://a.example/in", "contact.created"), w.webhook("https://b.example/in", "contact.created")
+	nodes := []*app.App{w.App, w.node(w.file, app.Bounds{})}
+	for n := range 10 {
+		_, err := nodes[n%2].Ping(t.Context(), w.operator(), hook)
+		must(t, err)
+	}
+	for range 100 {
+		for _, node := range nodes {
+			_, err := node.Ping(t.Context(), w.operator(), hook)
+			if e := refusalOf(t, err, desk.RateLimited); e.RetryAfter < 1 || e.RetryAfter > 6 {
+				t.Fatalf("Retry-After: %d", e.RetryAfter)
+			}
+		}
+	}
+	_, err := w.Ping(t.Context(), w.operator(), other)
+	must(t, err)
+	w.clock.advance(6 * time.Second)
+	w.clock.up.Add(int64(6 * time.Second))
+	_, err = w.Ping(t.Context(), w.operator(), hook)
+	must(t, err)
+	if got := len(w.receiver.got()); got != 12 {
+		t.Errorf("%d requests", got)
+	}
+}
+
+// TestPing_places: pings and deliveries share the places of an endpoint. A ping gets the
+// next one, and a delivery what pings leave.
+func TestPing_places(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.created")
+	release := make(chan struct{})
+	w.receiver.plays(func(posted) app.Posted { <-release; return app.Posted{StatusCode: 200} })
+	var paced atomic.Int64
+	w.store.pace = func(buckets []app.Bucket, most time.Duration) (time.Duration, bool, error) {
+		defer paced.Add(1)
+		return w.file.Pace(t.Context(), w.ws, buckets, most)
+	}
+	w.deliver(w.App)
+	for n := range 20 {
+		w.put(mailed(string(rune('a'+n)) + "@example.com"))
+	}
+	waitFor(t, "eight deliveries", func() bool { return len(w.receiver.got()) == 8 })
+	pinged := make(chan error, 10)
+	ping := func() {
+		_, err := w.Ping(t.Context(), w.operator(), hook)
+		pinged <- err
+	}
+	for range 8 {
+		go ping()
+	}
+	waitFor(t, "eight pings that wait", func() bool { return paced.Load() == 8 })
+	_, err := w.Ping(t.Context(), w.operator(), hook)
+	refused(t, err, desk.RateLimited)
+	if got := w.receiver.got(); len(got) != 8 {
+		t.Fatalf("%d requests at once", len(got))
+	}
+	close(release)
+	for range 8 {
+		must(t, <-pinged)
+	}
+	w.settled(hook, 20)
+	w.receiver.mu.Lock()
+	defer w.receiver.mu.Unlock()
+	if w.receiver.most != 8 {
+		t.Errorf("%d requests at once", w.receiver.most)
+	}
+}
+
+// TestPing_caller: a ping ends when its caller leaves, and gives its place back. Nothing
+// follows from it.
+func TestPing_caller(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.created")
+	w.receiver.plays(func(p posted) app.Posted {
+		<-p.ctx.Done()
+		return app.Posted{Error: "timeout"}
+	})
+	before := w.WebhookAttempts()
+	for range 10 {
+		ctx, leave := context.WithCancel(t.Context())
+		n := len(w.receiver.got())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := w.Ping(ctx, w.operator(), hook)
+			ended <- err
+		}()
+		waitFor(t, "the request", func() bool { return len(w.receiver.got()) > n })
+		leave()
+		refused(t, <-ended, desk.Unavailable)
+	}
+	if after := w.WebhookAttempts(); after["timeout"] != before["timeout"] {
+		t.Errorf("%v are counted", after)
+	}
+}
+
+// TestPing_machine: if this machine can't open a connection, that is no failure of the
+// endpoint, of a ping or of a delivery. The delivery comes as soon as it can be made.
+func TestPing_machine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("https://a.example/in", "contact.created")
+	w.receiver.plays(func(posted) app.Posted { return app.Posted{Error: "connect", Err: errors.New("too many open files")} })
+	_, err := w.Ping(t.Context(), w.operator(), hook)
+	refused(t, err, desk.Unavailable)
+	w.deliver(w.App)
+	w.put(mailed("0@example.com"))
+	waitFor(t, "a warning", func() bool { return len(w.log.find("did not begin")) > 0 })
+	w.receiver.plays(nil)
+	waitFor(t, "the delivery", func() bool {
+		w.clock.advance(time.Second)
+		list := w.deliveries(hook)
+		return len(list) == 1 && list[0].Status == desk.DeliveryDelivered && len(list[0].Attempts) == 1
+	})
+	if s := w.state(hook); s.FailingSince != 0 {
+		t.Errorf("state: %+v", s)
+	}
+}
