@@ -33,15 +33,16 @@ func (a *App) Session(ctx context.Context, token string) (*Session, error) {
 	return s, nil
 }
 
+// void tells whether a session may not be begun, or does not hold. To end sessions is to
+// delete their rows, so one that is stored holds, whichever server's clock it began by.
 func (s *Session) void(settings *desk.Settings) bool {
 	m := settings.Member(s.Member)
-	return m == nil || s.BegunAt < m.SessionsFrom || !s.stored && s.from != m.SessionsFrom
+	return m == nil || !s.stored && s.from != m.SessionsFrom
 }
 
 // NewSession returns a session of a member, to be stored by PutSession: which refuses it
 // if the member's sessions were ended since p was read, by which the member proved who it
-// is. It begins not before those that were ended, even if they were ended by a server
-// whose clock is ahead.
+// is. Nodes of an older release take one for ended that began before SessionsFrom.
 func (a *App) NewSession(p Principal) *Session {
 	from := p.Member.SessionsFrom
 	return &Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: max(a.now(), from), from: from}

@@ -101,6 +101,14 @@ func TestSessions(t *testing.T) {
 	must(t, w.EndSessions(ctx, w.operator(), w.grace.ID))
 	want("all are ended")
 
+	// Also those that began on a server whose clock is ahead.
+	ahead := w.NewSession(w.asMember(w.ada.ID, desk.RoleAgent))
+	ahead.BegunAt, ahead.ExpiresAt = ahead.BegunAt+45_000, ahead.BegunAt+1_000_000
+	must(t, w.PutSession(ctx, "a", *ahead))
+	want("by a clock that is ahead", "a")
+	must(t, w.EndSessions(ctx, w.operator(), w.ada.ID))
+	want("ended by a clock that is behind")
+
 	// Removed, expired.
 	w.signIn("a", w.asMember(w.ada.ID, desk.RoleAgent))
 	w.signIn("boss", w.asMember(w.grace.ID, desk.RoleAdmin))

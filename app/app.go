@@ -86,6 +86,9 @@ type App struct {
 	clockAhead atomic.Int64  // of the database's clock, in nanoseconds
 	trial      sync.Mutex    // of dry runs of batches
 	hashing    chan struct{} // has room for one who hashes a password
+	hashed     atomic.Int64  // how many hashes were made
+	changes    turns         // of changes of passwords
+	spread     spread        // of the recipes of one e-mail
 	drained    chan struct{} // closed by Drain
 	drain      sync.Once
 	receipts   receipts
@@ -99,7 +102,7 @@ func New(d Deps) *App {
 	a := &App{
 		providers: d.Providers, answer: d.Answer, clock: d.Now, uptime: d.Uptime, newID: d.NewID, random: d.Random,
 		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), maxMedia: cmp.Or(d.MaxMedia, DefaultMaxMedia), hookRules: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
-		hashing: make(chan struct{}, 1), drained: make(chan struct{}), stopped: make(chan struct{}),
+		hashing: make(chan struct{}, 1), changes: turns{one: make(chan struct{}, 1), each: map[desk.ID]*turn{}}, drained: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if a.uptime == nil {
 		a.uptime = monotonic()

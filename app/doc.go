@@ -5,7 +5,8 @@
 //	ports.go          Store, Tx and Provider: what app needs from outside
 //	principal.go      who is calling: from a key to a principal
 //	access.go         what members sign in with: sessions, links
-//	password.go       passwords: hashing, signing in, the throttle
+//	password.go       passwords: signing in, setting one, the throttle
+//	hashing.go        how passwords are hashed, and whose turn it is
 //	contacts.go       reads and writes of contacts
 //	writer.go         the contact writer: concurrent writes share one flush
 //	parts.go          how a store takes a large group in parts

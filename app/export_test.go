@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/base64"
 
 	"parley/desk"
 )
@@ -12,6 +13,19 @@ const FailedLooked = failedLooked
 // InGroups is inGroups.
 func InGroups(ctx context.Context, group int, step func(limit int) (int, error)) error {
 	return inGroups(ctx, group, step)
+}
+
+// Hashed is how many hashes of passwords were made.
+func (a *App) Hashed() int64 { return a.hashed.Load() }
+
+// HashOf is the hash of a password with a salt, as an older release stored it.
+func HashOf(password, salt string) string {
+	r := newRecipe([]byte(salt))
+	key, err := r.hash(password)
+	if err != nil {
+		panic(err)
+	}
+	return string(r) + "$" + base64.RawStdEncoding.EncodeToString(key)
 }
 
 // HoldFollowers adds followers of parley itself to a workspace.

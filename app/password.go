@@ -5,38 +5,32 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"net/netip"
-	"strings"
+	"slices"
 	"time"
 
 	"parley/desk"
-
-	"golang.org/x/crypto/argon2"
 )
 
-// How passwords are hashed: argon2id, as OWASP recommends it. A hash takes about 20 MB and
-// 40 ms.
-const (
-	argonMemory  = 19456 // KiB
-	argonTime    = 2
-	argonThreads = 1
-	argonSalt    = 16
-	argonKey     = 32
-)
-
-// longestHashing is how long a sign-in waits for others', since one password is hashed at
-// a time.
+// longestHashing is how long somebody waits until their password is hashed, since one
+// password is hashed at a time.
 const longestHashing = 5 * time.Second
 
-// maxSignIns is of how many workspaces' members one sign-in tries the passwords.
+// maxSignIns is of how many workspaces' members one sign-in opens.
 const maxSignIns = 20
 
-// The throttle of sign-ins, which all nodes share. E-mails and addresses are hashed, and
-// only so many of their hashes are told apart, so their number takes no space.
+// maxHolders is how many members with one e-mail a sign-in looks at.
+const maxHolders = 1000
+
+// maxPassword is how many bytes of a password are looked at. One with more has more than
+// desk.MaxPassword characters, however it is composed.
+const maxPassword = 16 << 10
+
+// The throttle of sign-ins, which all nodes share. E-mails, members and addresses are
+// hashed, and only so many of their hashes are told apart, so their number takes no space.
 const (
 	emailTries, emailEvery     = 5, 30 * time.Second
 	emailBuckets               = 4096
@@ -50,45 +44,53 @@ var errSignIn = desk.Errorf(desk.Unauthorized, "the e-mail or the password is wr
 // SignIn returns the members, of several workspaces, whom an e-mail and a password are
 // right for. from is the address of the caller. It returns Unauthorized if there is none,
 // whatever the reason; RateLimited after too many tries; and Unavailable if too many sign
-// in at once.
+// in at once. It makes as many hashes for any e-mail (docs/adr/0037).
 func (a *App) SignIn(ctx context.Context, email, password, from string) (list []Principal, err error) {
-	canonical := desk.CanonicalEmail(strings.TrimSpace(email))
-	if err := a.throttle(ctx, canonical, from); err != nil {
+	canonical := desk.ReferTo(email).Email()
+	if err := a.throttle(ctx, a.emailBucket("e-mail", canonical), from); err != nil {
 		return nil, err
 	}
-	refs, err := a.store.MembersByEmail(ctx, canonical)
+	holders, err := a.store.MembersByEmail(ctx, canonical, maxHolders)
 	if err != nil {
 		return nil, err
 	}
-	if len(refs) == 0 { // the same work, so that the time does not tell who is a member
-		refs = []MemberRef{{}}
+	recipes := recipesOf(holders)
+	if len(recipes) == 0 {
+		recipes = []recipe{a.recipeFor(canonical)}
 	}
-	password = desk.NormalPassword(password)
-	hashed := 0
-	for _, ref := range refs {
-		p, err := a.Member(ctx, ref.Workspace, ref.ID) // before the password: NewSession sees that it was replaced
-		if err != nil && !desk.IsType(err, desk.Unauthorized) {
-			return nil, err
-		}
-		stored, e := a.store.Password(ctx, ref.Workspace, ref.ID)
-		if e != nil {
-			return nil, e
-		}
-		if err != nil || stored == "" || hashed == maxSignIns {
+	recipes = recipes[:min(len(recipes), maxSignIns)]
+	most, err := a.mostRecipes(ctx, len(recipes))
+	if err != nil {
+		return nil, err
+	}
+	own := len(recipes)
+	for n := own; n < most; n++ { // the time does not tell who is a member, nor of how much
+		recipes = append(recipes, a.recipeFor(fmt.Sprint(canonical, " ", n)))
+	}
+	hashes, err := a.hashes(ctx, readPassword(password), recipes)
+	if err != nil {
+		return nil, err
+	}
+	var proved, others []MemberAccess
+	for _, h := range holders {
+		if h.Password == "" {
 			continue
 		}
-		hashed++
-		right, err := a.proves(ctx, password, stored)
-		if err != nil {
-			return nil, err
-		}
-		if right {
-			list = append(list, p)
+		if at := slices.Index(recipes[:own], recipeOf(h.Password)); at >= 0 && subtle.ConstantTimeCompare([]byte(hashes[at]), []byte(h.Password)) == 1 {
+			proved = append(proved, h)
+		} else {
+			others = append(others, h)
 		}
 	}
-	if hashed == 0 {
-		if _, err := a.hash(ctx, password, make([]byte, argonSalt)); err != nil {
+	a.gather(ctx, proved, others, recipes[:own], hashes)
+	for _, h := range proved[:min(len(proved), maxSignIns)] {
+		p, err := a.Member(ctx, h.Workspace, h.ID)
+		switch {
+		case desk.IsType(err, desk.Unauthorized): // removed meanwhile
+		case err != nil:
 			return nil, err
+		case p.Member.SessionsFrom == h.SessionsFrom: // else the password was replaced meanwhile
+			list = append(list, p)
 		}
 	}
 	if len(list) == 0 {
@@ -97,52 +99,96 @@ func (a *App) SignIn(ctx context.Context, email, password, from string) (list []
 	return list, nil
 }
 
+// gather stores the hashes of members who have just proved their passwords by the recipe
+// that most other members with the e-mail have, so that one hash answers for all of them.
+func (a *App) gather(ctx context.Context, proved, others []MemberAccess, recipes []recipe, hashes []string) {
+	if len(proved) == 0 || len(recipes) < 2 {
+		return
+	}
+	common := recipesOf(others)
+	if len(common) == 0 {
+		common = recipesOf(proved)
+	}
+	to := slices.Index(recipes, common[0])
+	if to < 0 {
+		return
+	}
+	for _, h := range proved {
+		if recipeOf(h.Password) == recipes[to] {
+			continue
+		}
+		if err := a.store.MovePassword(ctx, h.Workspace, h.ID, h.Password, hashes[to]); err != nil {
+			a.log.WarnContext(ctx, "the hash of a password can not be stored in its new form", "workspace_id", h.Workspace.String(), "member_id", h.ID.String(), "err", err)
+		}
+	}
+}
+
 // SetPassword sets the member's own password, and ends the member's sessions. The caller
 // has proved who it is by the old password, or by a link: byLink is set shortly after the
-// member signed in by one.
-func (a *App) SetPassword(ctx context.Context, p Principal, old string, byLink bool, password string) error {
+// member signed in by one. It returns the member as it is now, who may begin a session.
+func (a *App) SetPassword(ctx context.Context, p Principal, old string, byLink bool, password string) (Principal, error) {
 	if p.Member == nil {
-		return desk.Errorf(desk.Forbidden, "only members have passwords")
+		return p, desk.Errorf(desk.Forbidden, "only members have passwords")
 	}
 	ws, id := p.Workspace(), p.Member.ID
 	password, err := desk.ParsePassword(password, p.Member.Email)
 	if err != nil {
-		return desk.InvalidAt("/password", "%v", err)
+		return p, desk.InvalidAt("/password", "%v", err)
 	}
+	leave, err := a.changes.enter(ctx, ws)
+	if err != nil {
+		return p, err
+	}
+	defer leave()
+	now, err := a.Member(ctx, ws, id)
+	if err == nil && now.Member.SessionsFrom != p.Member.SessionsFrom {
+		err = errSignedOut
+	}
+	if err != nil {
+		return p, err
+	}
+	stored := ""
 	if !byLink {
-		stored, err := a.store.Password(ctx, ws, id)
-		if err != nil {
-			return err
+		if stored, err = a.store.Password(ctx, ws, id); err != nil {
+			return p, err
 		}
 		if stored == "" {
-			return desk.InvalidAt("/old", "sign in by a new link to set a first password")
+			return p, desk.InvalidAt("/old", "sign in by a new link to set a first password")
 		}
-		if err := a.throttle(ctx, desk.CanonicalEmail(p.Member.Email), ""); err != nil {
-			return err
-		}
-		right, err := a.proves(ctx, desk.NormalPassword(old), stored)
+	}
+	if err := a.throttle(ctx, a.emailBucket("member", id.String()), ""); err != nil {
+		return p, err
+	}
+	if !byLink {
+		hashes, err := a.hashes(ctx, readPassword(old), []recipe{recipeOf(stored)})
 		if err != nil {
-			return err
+			return p, err
 		}
-		if !right {
-			return desk.InvalidAt("/old", "this is not your password")
+		if subtle.ConstantTimeCompare([]byte(hashes[0]), []byte(stored)) != 1 {
+			return p, desk.InvalidAt("/old", "this is not your password")
 		}
 	}
-	salt := make([]byte, argonSalt)
-	a.random(salt)
-	hash, err := a.hash(ctx, password, salt)
+	made, err := a.recipeOfEmail(ctx, p)
 	if err != nil {
-		return err
+		return p, err
 	}
-	return a.updateSettings(ctx, ws, p.Actor, func(s *desk.Settings) (desk.Change, error) {
+	hashes, err := a.hashes(ctx, password, []recipe{made})
+	if err != nil {
+		return p, err
+	}
+	var m desk.Member
+	err = a.updateSettings(ctx, ws, p.Actor, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(id)
 		if stored == nil || stored.SessionsFrom != p.Member.SessionsFrom { // signed out while the hash was made
 			return desk.Change{}, errSignedOut
 		}
-		m := *stored
+		m = *stored
 		m.EndSessions(a.now())
-		return desk.Change{Member: &m, Password: hash}, nil
+		changed := m
+		return desk.Change{Member: &changed, Password: hashes[0]}, nil
 	})
+	p.Member = &m
+	return p, err
 }
 
 // HasPassword tells whether the member has a password.
@@ -154,16 +200,21 @@ func (a *App) HasPassword(ctx context.Context, p Principal) (bool, error) {
 	return hash != "", err
 }
 
-// throttle takes a place for a try with this e-mail, and for one from this address, if it
-// is not "". It returns RateLimited if there is none.
-func (a *App) throttle(ctx context.Context, canonical, from string) error {
-	buckets := []Bucket{{a.throttled("e-mail", canonical, emailBuckets), emailEvery, emailTries}}
+// emailBucket limits the tries with an e-mail, or the changes of a member's password.
+func (a *App) emailBucket(kind, text string) Bucket {
+	return Bucket{a.throttled(kind, text, emailBuckets), emailEvery, emailTries}
+}
+
+// throttle takes a place in a bucket, and for a try from this address, if it is not "". It
+// returns RateLimited if there is none.
+func (a *App) throttle(ctx context.Context, bucket Bucket, from string) error {
+	buckets := []Bucket{bucket}
 	if from != "" {
 		buckets = append(buckets, Bucket{a.throttled("address", network(from), addressBuckets), addressEvery, addressTries})
 	}
 	wait, ok, err := a.store.Pace(ctx, desk.ID{}, buckets, 0)
 	if err == nil && !ok {
-		e := desk.Errorf(desk.RateLimited, "too many tries to sign in")
+		e := desk.Errorf(desk.RateLimited, "too many tries")
 		e.RetryAfter = max(1, int(math.Ceil(wait.Seconds())))
 		return e
 	}
@@ -190,53 +241,4 @@ func network(from string) string {
 	}
 	prefix, _ := ip.Prefix(64)
 	return prefix.String()
-}
-
-// hash returns the text of a password's hash in the usual form, PHC.
-func (a *App) hash(ctx context.Context, password string, salt []byte) (string, error) {
-	key, err := a.argon(ctx, password, salt, argonTime, argonMemory, argonThreads, argonKey)
-	if err != nil {
-		return "", err
-	}
-	encode := base64.RawStdEncoding.EncodeToString
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads, encode(salt), encode(key)), nil
-}
-
-// proves tells whether a password has this hash.
-func (a *App) proves(ctx context.Context, password, hash string) (bool, error) {
-	var version int
-	var memory, times uint32
-	var threads uint8
-	parts := strings.Split(hash, "$")
-	if len(parts) != 6 || parts[1] != "argon2id" {
-		return false, fmt.Errorf("the hash of a password has an unknown form")
-	}
-	if _, err := fmt.Sscanf(parts[2]+" "+parts[3], "v=%d m=%d,t=%d,p=%d", &version, &memory, &times, &threads); err != nil || version != argon2.Version {
-		return false, fmt.Errorf("the hash of a password has unknown parameters")
-	}
-	salt, err := base64.RawStdEncoding.DecodeString(parts[4])
-	if err != nil {
-		return false, fmt.Errorf("the salt of a password: %w", err)
-	}
-	key, err := base64.RawStdEncoding.DecodeString(parts[5])
-	if err != nil {
-		return false, fmt.Errorf("the hash of a password: %w", err)
-	}
-	got, err := a.argon(ctx, password, salt, times, memory, threads, uint32(len(key)))
-	return err == nil && subtle.ConstantTimeCompare(got, key) == 1, err
-}
-
-// argon hashes one password at a time. It returns Unavailable if others take too long.
-func (a *App) argon(ctx context.Context, password string, salt []byte, times, memory uint32, threads uint8, length uint32) ([]byte, error) {
-	timer := time.NewTimer(longestHashing)
-	defer timer.Stop()
-	select {
-	case a.hashing <- struct{}{}:
-	case <-timer.C:
-		return nil, desk.Errorf(desk.Unavailable, "too many people sign in at this moment: try again shortly")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-a.hashing }()
-	return argon2.IDKey([]byte(password), salt, times, memory, threads, length), nil
 }

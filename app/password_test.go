@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +15,17 @@ import (
 )
 
 const password, password2 = "correct horse battery", "another horse battery"
+
+// must2 is must for what returns a member, too.
+func must2(t *testing.T) func(app.Principal, error) {
+	t.Helper()
+	return func(_ app.Principal, err error) {
+		t.Helper()
+		must(t, err)
+	}
+}
+
+func second(_ app.Principal, err error) error { return err }
 
 // signsIn tries a password and returns who is signed in.
 func (w *world) signsIn(email, password, from string) (names []string, err error) {
@@ -44,11 +57,11 @@ func TestPasswords(t *testing.T) {
 		}
 	}
 	try("ada@example.com", "")
-	refused("/old", w.SetPassword(ctx, ada, "", false, password))
-	refused("/password", w.SetPassword(ctx, ada, "", true, "short"))
-	refused("/password", w.SetPassword(ctx, ada, "", true, "  ADA@Example.com   "))
+	refused("/old", second(w.SetPassword(ctx, ada, "", false, password)))
+	refused("/password", second(w.SetPassword(ctx, ada, "", true, "short")))
+	refused("/password", second(w.SetPassword(ctx, ada, "", true, "  ADA@Example.com   ")))
 	w.signIn("a", ada)
-	must(t, w.SetPassword(ctx, ada, "", true, password))
+	must2(t)(w.SetPassword(ctx, ada, "", true, password))
 	if got := w.signedIn("a"); got != nil {
 		t.Error("a session outlives the password")
 	}
@@ -62,13 +75,13 @@ func TestPasswords(t *testing.T) {
 	try("ada@example.com", "")
 	try("nobody@example.com", password)
 	try("", "")
-	refused("/old", w.SetPassword(ctx, ada, password2, false, password2))
-	if err := w.SetPassword(ctx, ada, password, false, password2); !desk.IsType(err, desk.Unauthorized) {
+	if _, err := w.SetPassword(ctx, ada, password, false, password2); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("a session from before the password set another: %v", err)
 	}
 	ada, err = w.Member(ctx, ada.Workspace(), ada.Member.ID)
 	must(t, err)
-	must(t, w.SetPassword(ctx, ada, password, false, password2))
+	refused("/old", second(w.SetPassword(ctx, ada, password2, false, password2)))
+	must2(t)(w.SetPassword(ctx, ada, password, false, password2))
 	try("ada@example.com", password)
 	try("ada@example.com", password2, "Acme/Ada Lovelace")
 
@@ -82,11 +95,11 @@ func TestPasswords(t *testing.T) {
 	twin, err := w.Member(ctx, other.ID, m.ID)
 	must(t, err)
 	try("ada@example.com", password2, "Acme/Ada Lovelace")
-	must(t, w.SetPassword(ctx, twin, "", true, password))
+	must2(t)(w.SetPassword(ctx, twin, "", true, password))
 	try("ada@example.com", password, "Other/Ada Too")
 	twin, err = w.Member(ctx, other.ID, m.ID)
 	must(t, err)
-	must(t, w.SetPassword(ctx, twin, "", true, password2))
+	must2(t)(w.SetPassword(ctx, twin, "", true, password2))
 	got, err := w.signsIn("ada@example.com", password2, "192.0.2.1")
 	must(t, err)
 	if slices.Sort(got); !slices.Equal(got, []string{"Acme/Ada Lovelace", "Other/Ada Too"}) {
@@ -101,10 +114,10 @@ func TestPasswords(t *testing.T) {
 	try("ada@example.com", password2, "Other/Ada Too")
 	must(t, w.RemoveMember(ctx, w.operator(), w.ada.ID))
 	try(email, password2)
-	if err := w.SetPassword(ctx, ada, "", true, password); !desk.IsType(err, desk.Unauthorized) {
+	if _, err := w.SetPassword(ctx, ada, "", true, password); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("a removed member set a password: %v", err)
 	}
-	if err := w.SetPassword(ctx, w.operator(), "", true, password); !desk.IsType(err, desk.Forbidden) {
+	if _, err := w.SetPassword(ctx, w.operator(), "", true, password); !desk.IsType(err, desk.Forbidden) {
 		t.Errorf("the operator set a password: %v", err)
 	}
 }
@@ -115,12 +128,12 @@ func TestSignIn_overtaken(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	ada := w.asMember(w.ada.ID, desk.RoleAgent)
-	must(t, w.SetPassword(ctx, ada, "", true, password))
+	must2(t)(w.SetPassword(ctx, ada, "", true, password))
 	list, err := w.SignIn(ctx, "ada@example.com", password, "")
 	must(t, err)
 	ada, err = w.Member(ctx, w.ws, w.ada.ID)
 	must(t, err)
-	must(t, w.SetPassword(ctx, ada, password, false, password2))
+	must2(t)(w.SetPassword(ctx, ada, password, false, password2))
 	w.clock.advance(time.Second)
 	if err := w.PutSession(ctx, "a", *w.NewSession(list[0])); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("a session by a password that was replaced: %v", err)
@@ -133,7 +146,7 @@ func TestSignInThrottle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ada := w.asMember(w.ada.ID, desk.RoleAgent)
-	must(t, w.SetPassword(t.Context(), ada, "", true, password))
+	must2(t)(w.SetPassword(t.Context(), ada, "", true, password))
 	tries := func(n int, email func(int) string, from func(int) string) (allowed, after int) {
 		t.Helper()
 		for i := range n {
@@ -182,7 +195,7 @@ func TestSignInThrottle(t *testing.T) {
 func TestSignInsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	must(t, w.SetPassword(t.Context(), w.asMember(w.ada.ID, desk.RoleAgent), "", true, password))
+	must2(t)(w.SetPassword(t.Context(), w.asMember(w.ada.ID, desk.RoleAgent), "", true, password))
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
@@ -197,6 +210,134 @@ func TestSignInsAtOnce(t *testing.T) {
 	if _, err := w.SignIn(ended, "grace@example.com", password, ""); err == nil {
 		t.Error("a caller who has left is signed in")
 	}
+}
+
+// TestHashes: a sign-in makes as many hashes whatever its e-mail opens, also while passwords
+// are stored as an older release hashed them. Those move at their next use.
+func TestHashes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	// Ada is in twenty workspaces, Grace in one.
+	const workspaces = 20
+	var adas []app.Principal
+	for n := range workspaces {
+		ws, err := w.CreateWorkspace(ctx, fmt.Sprint("W", n), "")
+		must(t, err)
+		operator, err := w.Operator(ctx, ws.ID)
+		must(t, err)
+		m, err := w.AddMember(ctx, operator, "Ada", "ada@many.example", "agent")
+		must(t, err)
+		p, err := w.Member(ctx, ws.ID, m.ID)
+		must(t, err)
+		p, err = w.SetPassword(ctx, p, "", true, password)
+		must(t, err)
+		adas = append(adas, p)
+	}
+	must2(t)(w.SetPassword(ctx, w.asMember(w.grace.ID, desk.RoleAgent), "", true, password))
+	count := func(what string, want int64) {
+		t.Helper()
+		for _, c := range []struct {
+			email, password string
+			opens           int
+		}{
+			{"nobody@example.com", password, 0}, {"grace@example.com", password2, 0}, {"ada@many.example", "nobody's password", 0}, {"", password, 0},
+			{"a@" + strings.Repeat("中", 1000) + ".com", password, 0}, {"nobody@example.com", strings.Repeat("x", 100_000), 0}, {"grace@example.com", password, 1},
+		} {
+			w.clock.advance(time.Minute)
+			before := w.Hashed()
+			got, err := w.signsIn(c.email, c.password, "192.0.2.1")
+			if n := w.Hashed() - before; n != want || len(got) != c.opens || (err == nil) != (c.opens > 0) {
+				t.Errorf("%s: %.30q opens %d members (%v), by %d hashes, want %d by %d", what, c.email, len(got), err, n, c.opens, want)
+			}
+		}
+	}
+	opens := func(what, password string, members int, want int64) {
+		t.Helper()
+		w.clock.advance(time.Minute)
+		before := w.Hashed()
+		got, err := w.signsIn("ada@many.example", password, "192.0.2.1")
+		if n := w.Hashed() - before; err != nil || len(got) != members || n != want {
+			t.Errorf("%s: Ada signs in as %d members (%v), by %d hashes, want %d by %d", what, len(got), err, n, members, want)
+		}
+	}
+	count("one salt for an e-mail", 1)
+	opens("one salt for an e-mail", password, workspaces, 1)
+
+	// As an older release stored them: a random salt each. Three have another password.
+	for n, p := range adas {
+		text := password
+		if n < 3 {
+			text = password2
+		}
+		old, err := w.file.Password(ctx, p.Workspace(), p.Member.ID)
+		must(t, err)
+		must(t, w.file.MovePassword(ctx, p.Workspace(), p.Member.ID, old, app.HashOf(text, fmt.Sprintf("salt %11d", n))))
+	}
+	w.clock.up.Add(int64(10 * time.Minute))
+	count("twenty salts", workspaces)
+	opens("twenty salts", password, workspaces-3, workspaces)
+	w.clock.up.Add(int64(10 * time.Minute))
+	count("one password has moved", 3)
+	opens("one password has moved", password, workspaces-3, 3)
+	opens("one password has moved", password2, 3, 3)
+	w.clock.up.Add(int64(10 * time.Minute))
+	count("all have moved", 1)
+	opens("all have moved", password, workspaces-3, 1)
+	opens("all have moved", password2, 3, 1)
+}
+
+// TestPasswordChanges: a member has five changes of a password, and then one in half a
+// minute, which are refused before a hash is made. A session that was ended is refused
+// before that, and the changes of one member hold up nobody's sign-in.
+func TestPasswordChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	ada := w.asMember(w.ada.ID, desk.RoleAgent)
+	grace, err := w.SetPassword(ctx, w.asMember(w.grace.ID, desk.RoleAgent), "", true, password)
+	must(t, err)
+	before := w.Hashed()
+	var all sync.WaitGroup
+	var set, ended, limited atomic.Int64
+	for range 400 {
+		all.Go(func() {
+			_, err := w.SetPassword(context.WithoutCancel(ctx), ada, "", true, password)
+			switch {
+			case err == nil:
+				set.Add(1)
+			case desk.IsType(err, desk.Unauthorized):
+				ended.Add(1)
+			case desk.IsType(err, desk.RateLimited):
+				limited.Add(1)
+			case !desk.IsType(err, desk.Unavailable):
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if set.Load() != 1 || ended.Load() == 0 || w.Hashed()-before != 1 {
+		t.Errorf("of 400 changes by one session %d were made, %d came after its end, %d hashes", set.Load(), ended.Load(), w.Hashed()-before)
+	}
+	// With a right session each, of the old password.
+	before = w.Hashed()
+	for range 20 {
+		_, err := w.SetPassword(ctx, grace, "a wrong password!", false, password2)
+		if desk.IsType(err, desk.RateLimited) {
+			limited.Add(1)
+		} else if !desk.IsType(err, desk.InvalidRequest) {
+			t.Error(err)
+		}
+	}
+	if n := w.Hashed() - before; n > 5 || limited.Load() < 15 {
+		t.Errorf("20 changes of a member made %d hashes, %d were refused", n, limited.Load())
+	}
+	// Grace's sign-ins count apart.
+	if _, err := w.signsIn("grace@example.com", password, "192.0.2.1"); err != nil {
+		t.Errorf("a sign-in beside too many changes: %v", err)
+	}
+	w.clock.advance(31 * time.Second)
+	must2(t)(w.SetPassword(ctx, grace, password, false, password2))
 }
 
 // TestLastAdmin: members can't leave their workspace without an admin.

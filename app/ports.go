@@ -547,7 +547,7 @@ type ClockStore interface {
 
 // An AccessStore keeps what members sign in with. Sessions and links are found by hashes
 // of what the browser has. Removing a member removes all of this, and storing a member
-// removes the sessions from before its SessionsFrom, and all links if that has grown.
+// whose SessionsFrom has grown removes all sessions and links of the member.
 type AccessStore interface {
 	// Session returns a session, also an expired one, and the settings of its workspace.
 	// It returns nil if there is none.
@@ -557,9 +557,17 @@ type AccessStore interface {
 	// It returns nil if there is none.
 	LoginLink(ctx context.Context, hash string) (*LoginLink, *desk.Settings, error)
 
-	// MembersByEmail returns the members of all workspaces who have an e-mail, given in
-	// its canonical form, by their ids.
-	MembersByEmail(ctx context.Context, canonical string) ([]MemberRef, error)
+	// MembersByEmail returns up to most members of all workspaces who have an e-mail,
+	// given in its canonical form, by their ids, with what their passwords are proved by.
+	// All is as it was at one moment.
+	MembersByEmail(ctx context.Context, canonical string, most int) ([]MemberAccess, error)
+
+	// MostRecipes returns how many different beginnings the hashes of passwords of one
+	// e-mail have at most, without the last bytes of each, of which there are tail.
+	MostRecipes(ctx context.Context, tail int) (int, error)
+
+	// MovePassword stores another hash of the same password, unless it was replaced.
+	MovePassword(ctx context.Context, ws, member desk.ID, from, to string) error
 
 	// Password returns the hash of a member's password, "" if there is none.
 	Password(ctx context.Context, ws, member desk.ID) (string, error)
@@ -892,6 +900,13 @@ type LoginLink struct {
 
 // A MemberRef identifies a member.
 type MemberRef struct{ Workspace, ID desk.ID }
+
+// A MemberAccess is what a member's password is proved by.
+type MemberAccess struct {
+	MemberRef
+	SessionsFrom desk.Time
+	Password     string // its hash; "": none
+}
 
 // A DailyTx writes the counts of messages by day.
 type DailyTx interface {

@@ -6,6 +6,7 @@
 //	page.go          Server: one request from its session to its page; the one render, the one error exit
 //	session.go       sessions: the cookie, when one is stored again
 //	signin.go        signing in and out
+//	address.go       the address by which tries to sign in are limited
 //	me.go            one's own name, look, password
 //	settings.go      settings: the workspace, the members, pages that ask before something is destroyed
 //	keys.go          settings: the keys

@@ -152,7 +152,8 @@ func (s *Server) setPassword(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.app.SetPassword(c.r.Context(), c.p, old, byLink, password); err != nil {
+	p, err := s.app.SetPassword(c.r.Context(), c.p, old, byLink, password)
+	if err != nil {
 		data, e := c.meData()
 		if e != nil {
 			return e
@@ -163,12 +164,8 @@ func (s *Server) setPassword(c *call) error {
 		data.Password = c.form
 		return c.again("me", view{Title: "You", Data: data}, signInError(err))
 	}
-	// All sessions have ended; this browser gets a new one.
-	p, err := s.app.Member(c.r.Context(), c.p.Workspace(), c.p.Actor.ID)
-	if err == nil {
-		err = c.begin(p, nil)
-	}
-	if err != nil {
+	// All sessions have ended; this browser gets a new one, unless that was ended meanwhile.
+	if err := c.begin(p, nil); err != nil {
 		return err
 	}
 	return c.see("/me", "password")

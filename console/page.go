@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -23,22 +24,24 @@ import (
 	"github.com/alexedwards/scs/v2"
 )
 
-// Config has the parts of a Server. All but PublicURL are required.
+// Config has the parts of a Server. All but PublicURL and Trusted are required.
 type Config struct {
 	App         *app.App
 	Web         *web.Server
 	PublicURL   string           // the address at which browsers reach the console; "": unknown
 	Fingerprint string           // of the installation: two on one host have different cookies
 	Now         func() time.Time // the clock
+	Trusted     []netip.Prefix   // the proxies whose X-Forwarded-For tells the caller's address, for the throttle of sign-ins
 }
 
 // A Server answers the pages of the console.
 type Server struct {
-	app   *app.App
-	web   *web.Server
-	now   func() time.Time
-	cross *http.CrossOriginProtection
-	files assets
+	app     *app.App
+	web     *web.Server
+	now     func() time.Time
+	trusted []netip.Prefix
+	cross   *http.CrossOriginProtection
+	files   assets
 
 	publicURL string
 	sessions  *scs.SessionManager
@@ -54,7 +57,7 @@ type Server struct {
 // New builds a Server and registers its pages.
 func New(c Config) (*Server, error) {
 	secure := strings.HasPrefix(c.PublicURL, "https://")
-	s := &Server{publicURL: c.PublicURL, sessions: newSessions(c, secure), app: c.App, web: c.Web, now: c.Now, cross: http.NewCrossOriginProtection(), files: loadAssets(), hubs: hubs{app: c.App}}
+	s := &Server{publicURL: c.PublicURL, sessions: newSessions(c, secure), app: c.App, web: c.Web, now: c.Now, trusted: unmappedAll(c.Trusted), cross: http.NewCrossOriginProtection(), files: loadAssets(), hubs: hubs{app: c.App}}
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)
 		if err != nil {

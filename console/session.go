@@ -27,6 +27,7 @@ const (
 const (
 	byLinkAt = "by_link_at" // when the member signed in by a link
 	mayBe    = "may_be"     // the other members whom the same password opens: WORKSPACE/MEMBER, with spaces between
+	provedAt = "proved_at"  // the SessionsFrom of each of them when the password was given
 )
 
 // A session is the caller's, as this request knows it.
@@ -221,7 +222,8 @@ func (c *call) others() (list []app.Principal, err error) {
 		return nil, err
 	}
 	text := c.s.sessions.GetString(se.ctx, mayBe)
-	for ref := range strings.FieldsSeq(text) {
+	proved := strings.Fields(c.s.sessions.GetString(se.ctx, provedAt))
+	for i, ref := range strings.Fields(text) {
 		w, m, _ := strings.Cut(ref, "/")
 		ws, _ := desk.ParseID(w)
 		id, _ := desk.ParseID(m)
@@ -232,12 +234,21 @@ func (c *call) others() (list []app.Principal, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if se.found.BegunAt < p.Member.SessionsFrom {
-			continue // signed out everywhere since the password was given
+		signedOut := se.found.BegunAt < p.Member.SessionsFrom // all that a session of an older release can tell
+		if len(proved) > 0 {
+			signedOut = i >= len(proved) || proved[i] != numberOf(p)
+		}
+		if signedOut { // everywhere, since the password was given
+			continue
 		}
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+// numberOf is the number that a member's proof must still match.
+func numberOf(p app.Principal) string {
+	return strconv.FormatInt(int64(p.Member.SessionsFrom), 10)
 }
 
 // remember gives the browser a cookie with a choice of how pages look.

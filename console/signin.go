@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -84,7 +83,7 @@ func (s *Server) signInPage(c *call) error {
 func (s *Server) signIn(c *call) error {
 	next, email, password := c.form.text("next"), c.form.text("email"), c.form.values.Get("password")
 	c.form.values.Set("password", "") // it is not shown again
-	list, err := s.app.SignIn(c.r.Context(), email, password, addressOf(c.r))
+	list, err := s.app.SignIn(c.r.Context(), email, password, s.addressOf(c.r))
 	if err != nil {
 		return c.again("sign-in", view{Title: "Sign in", Data: signInData{Next: s.safe(next)}}, signInError(err))
 	}
@@ -95,11 +94,11 @@ func (s *Server) signIn(c *call) error {
 		}
 		return c.see(c.next(next), "")
 	}
-	refs := make([]string, len(list))
+	refs, proved := make([]string, len(list)), make([]string, len(list))
 	for i, p := range list {
-		refs[i] = refOf(p)
+		refs[i], proved[i] = refOf(p), numberOf(p)
 	}
-	if err := c.begin(list[0], map[string]string{mayBe: strings.Join(refs, " ")}); err != nil {
+	if err := c.begin(list[0], map[string]string{mayBe: strings.Join(refs, " "), provedAt: strings.Join(proved, " ")}); err != nil {
 		return err
 	}
 	return c.see("/choose?next="+url.QueryEscape(s.safe(next)), "")
@@ -112,22 +111,13 @@ func signInError(err error) error {
 	e := desk.AsError(err)
 	switch e.Type {
 	case desk.Unauthorized:
-		return desk.Invalidf("%s", e.Message)
+		return desk.InvalidAt("/password", "%s", e.Message) // which is the field to fill again
 	case desk.RateLimited:
 		wait := *e
 		wait.Message = fmt.Sprintf("too many tries: wait %d seconds, or ask an admin for a sign-in link", max(e.RetryAfter, 1))
 		return &wait
 	}
 	return err
-}
-
-// addressOf is the address of the caller. Behind a proxy it is the proxy's.
-func addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 func (s *Server) choosePage(c *call) error {

@@ -195,7 +195,7 @@ func TestSignIn_choice(t *testing.T) {
 	for ws, id := range map[desk.ID]desk.ID{w.ws: w.nora.ID, other.ID: m.ID} {
 		p, err := w.app.Member(t.Context(), ws, id)
 		if err == nil {
-			err = w.app.SetPassword(t.Context(), p, "", true, words)
+			_, err = w.app.SetPassword(t.Context(), p, "", true, words)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -474,7 +474,7 @@ func (w *world) twice(t *testing.T) (other desk.Workspace, m desk.Member) {
 	for ws, id := range map[desk.ID]desk.ID{w.ws: w.nora.ID, other.ID: m.ID} {
 		p, err := w.app.Member(t.Context(), ws, id)
 		if err == nil {
-			err = w.app.SetPassword(t.Context(), p, "", true, words)
+			_, err = w.app.SetPassword(t.Context(), p, "", true, words)
 		}
 		if err != nil {
 			t.Fatal(err)

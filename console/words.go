@@ -191,7 +191,7 @@ var labels = map[string]string{
 	"key":         "Key",
 	"label":       "Name",
 	"old":         "Password now",
-	"password":    "New password",
+	"password":    "Password",
 	"to":          "Person",
 	"url":         "URL",
 	"waba_id":     "WhatsApp Business Account ID",

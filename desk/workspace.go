@@ -36,11 +36,14 @@ type Member struct {
 	Role  Role
 	Away  bool // the reply policy gives them no conversations
 
-	SessionsFrom Time // sessions that began before are void; 0: none
+	// SessionsFrom is a number that grows when the member's sessions are ended. Who has
+	// proved to be the member before that begins no session any more.
+	SessionsFrom Time
 }
 
-// EndSessions makes all sessions void that have begun. Those begin later that begin at
-// SessionsFrom.
+// EndSessions raises SessionsFrom. Storing the member then ends all sessions that are
+// stored. Nodes of an older release compare SessionsFrom with when a session has begun, so
+// it is a time, too.
 func (m *Member) EndSessions(now Time) { m.SessionsFrom = max(now, m.SessionsFrom) + 1 }
 
 // A Permission is what a key or a member needs for an action.

@@ -194,7 +194,7 @@ func TestScannedLink(t *testing.T) {
 	scanner := newTab(t, m.nodes[0].url)
 	for range 2 {
 		scanner.open(link)
-		scanner.shows("Sign in as")
+		scanner.shows("Sign in to")
 		scanner.wait(`document.documentElement.classList.contains("js")`)
 		look[bool](scanner, `Promise.all([...document.querySelectorAll("[href], [src]")].map((el) => fetch(el.href || el.src))).then(() => true)`)
 	}

@@ -50,6 +50,7 @@ const defaultRetention = 720 * time.Hour
 type serveCmd struct {
 	Listen         address       `help:"Where to listen, by default ${default}; port 0 picks a free one." placeholder:"HOST:PORT" default:"127.0.0.1:8480" env:"PARLEY_LISTEN"`
 	PublicURL      publicURL     `help:"The address at which others reach this server." name:"public-url" placeholder:"URL"`
+	TrustedProxy   []prefix      `help:"The networks of proxies whose X-Forwarded-For tells the caller's address, separated by commas, such as 10.1.0.0/16. Only the limit of tries to sign in uses it." name:"trusted-proxy" placeholder:"CIDR"`
 	DrainWait      time.Duration `help:"How long to go on serving after the signal to stop, while /readyz answers 503; by default ${default}." placeholder:"TIME" default:"0s"`
 	RateLimit      int           `help:"How many requests a second each key may make; by default ${default}, which means no limit." placeholder:"N" default:"0"`
 	MaxMedia       int64         `help:"The greatest size of a file in bytes; by default ${default}." name:"max-media" placeholder:"BYTES" default:"100000000"`
@@ -160,7 +161,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	if err != nil {
 		return err
 	}
-	pages, err := console.New(console.Config{App: in.app, Web: server, PublicURL: string(c.PublicURL), Fingerprint: in.fingerprint, Now: time.Now})
+	pages, err := console.New(console.Config{App: in.app, Web: server, PublicURL: string(c.PublicURL), Fingerprint: in.fingerprint, Now: time.Now, Trusted: networks(c.TrustedProxy)})
 	if err != nil {
 		return err
 	}

@@ -67,6 +67,15 @@ func (p *prefix) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// networks are the networks of a flag.
+func networks(list []prefix) []netip.Prefix {
+	plain := make([]netip.Prefix, len(list))
+	for i, p := range list {
+		plain[i] = netip.Prefix(p)
+	}
+	return plain
+}
+
 // A proxyURL is a flag's URL of an HTTP proxy. It may hold a password, so errors don't
 // repeat it.
 type proxyURL url.URL

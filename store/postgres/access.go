@@ -15,8 +15,14 @@ const (
 	FROM directory d JOIN sessions s ON s.workspace_id = d.workspace_id AND s.hash = d.ref WHERE d.kind = 'session' AND d.ref = $1`
 	loginLinkQuery = `SELECT l.workspace_id, l.member_id, l.expires_at
 	FROM directory d JOIN login_links l ON l.workspace_id = d.workspace_id AND l.hash = d.ref WHERE d.kind = 'login_link' AND d.ref = $1`
-	membersByEmailQuery = `SELECT ref, workspace_id FROM directory WHERE kind = 'email' AND ref >= $1 AND ref < $2 ORDER BY ref`
-	heldQuery           = `SELECT (SELECT count(*) FROM (SELECT 1 FROM contacts WHERE workspace_id = $1 AND owner_id = $2 LIMIT $3) c),
+	membersByEmailQuery = `SELECT d.workspace_id, m.id, m.sessions_from, coalesce(a.password, '')
+	FROM directory d JOIN members m ON m.workspace_id = d.workspace_id AND m.id = right(d.ref, 36)::uuid
+	LEFT JOIN member_access a ON a.workspace_id = m.workspace_id AND a.member_id = m.id
+	WHERE d.kind = 'email' AND d.ref >= $1 AND d.ref < $2 ORDER BY d.ref LIMIT $3`
+	mostRecipesQuery = `SELECT coalesce(max(n), 0) FROM (SELECT count(DISTINCT left(a.password, -$1::int)) AS n
+	FROM directory d JOIN member_access a ON a.workspace_id = d.workspace_id AND a.member_id = right(d.ref, 36)::uuid
+	WHERE d.kind = 'email' AND a.password <> '' GROUP BY left(d.ref, -37)) spread`
+	heldQuery = `SELECT (SELECT count(*) FROM (SELECT 1 FROM contacts WHERE workspace_id = $1 AND owner_id = $2 LIMIT $3) c),
 	(SELECT count(*) FROM (SELECT 1 FROM conversations WHERE workspace_id = $1 AND assigned_member_id = $2 AND status = 'open' LIMIT $3) v)`
 )
 
@@ -71,18 +77,32 @@ func readLoginLink(row pgx.Row) (*app.LoginLink, error) {
 }
 
 // MembersByEmail returns the members of all workspaces who have an e-mail.
-func (s *Store) MembersByEmail(ctx context.Context, canonical string) (list []app.MemberRef, err error) {
+func (s *Store) MembersByEmail(ctx context.Context, canonical string, most int) (list []app.MemberAccess, err error) {
 	from, to := stored.EmailRange(canonical)
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "members by e-mail", func(row pgx.Row) (app.MemberRef, error) {
-			var ref string
-			var ws desk.ID
-			err := row.Scan(&ref, into(&ws))
-			return stored.MemberOf(ref, ws), err
-		}, membersByEmailQuery, from, to)
+		list, err = all(p, "members by e-mail", func(row pgx.Row) (m app.MemberAccess, err error) {
+			err = row.Scan(into(&m.Workspace), into(&m.ID), (*int64)(&m.SessionsFrom), &m.Password)
+			return m, err
+		}, membersByEmailQuery, from, to, most)
 		return err
 	})
 	return list, err
+}
+
+// MostRecipes returns how many recipes the passwords of one e-mail have at most.
+func (s *Store) MostRecipes(ctx context.Context, tail int) (most int, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		p.each(func(row pgx.Row) error { return row.Scan(&most) }, mostRecipesQuery, tail)
+		return p.send("most recipes")
+	})
+	return most, err
+}
+
+// MovePassword stores another hash of the same password, unless it was replaced.
+func (s *Store) MovePassword(ctx context.Context, ws, member desk.ID, from, to string) error {
+	return s.atOnce(ctx, "move password", func(p *pipe) {
+		p.put(`UPDATE member_access SET password = $4 WHERE workspace_id = $1 AND member_id = $2 AND password = $3`, uuid(ws), uuid(member), from, to)
+	})
 }
 
 // Password returns the hash of a member's password, "" if there is none.
@@ -146,10 +166,8 @@ func putAccess(p *pipe, ws desk.ID, old, m *desk.Member, password string) {
 		leave(p, stored.Email, stored.EmailRef(old))
 	}
 	enter(p, stored.Email, stored.EmailRef(m), ws)
-	if m.SessionsFrom > 0 {
-		p.put(dropListed(stored.Session, "sessions", theirs+` AND begun_at < $3`), uuid(ws), uuid(m.ID), int64(m.SessionsFrom))
-	}
 	if old != nil && m.SessionsFrom > old.SessionsFrom {
+		p.put(dropListed(stored.Session, "sessions", theirs), uuid(ws), uuid(m.ID))
 		p.put(dropListed(stored.LoginLink, "login_links", theirs), uuid(ws), uuid(m.ID))
 	}
 	if password != "" {

@@ -12,7 +12,6 @@ import (
 // Where these conditions on sessions hold, the directory and the table change together.
 const (
 	oneSession     = `workspace_id = ?1 AND hash = ?2`
-	sessionsBefore = `workspace_id = ?1 AND member_id = ?2 AND begun_at < ?3`
 	sessionsBeyond = `workspace_id = ?1 AND hash IN (SELECT hash FROM sessions WHERE workspace_id = ?1 AND member_id = ?2 ORDER BY begun_at DESC, hash LIMIT -1 OFFSET ?3)`
 	theirs         = `workspace_id = ?1 AND member_id = ?2`
 	expired        = `workspace_id = ?1 AND expires_at <= ?2`
@@ -23,8 +22,14 @@ const (
 	FROM directory d JOIN sessions s ON s.workspace_id = d.workspace_id AND s.hash = d.ref WHERE d.kind = 'session' AND d.ref = ?`
 	loginLinkQuery = `SELECT l.workspace_id, l.member_id, l.expires_at
 	FROM directory d JOIN login_links l ON l.workspace_id = d.workspace_id AND l.hash = d.ref WHERE d.kind = 'login_link' AND d.ref = ?`
-	membersByEmailQuery = `SELECT ref, workspace_id FROM directory WHERE kind = 'email' AND ref >= ? AND ref < ? ORDER BY ref`
-	heldQuery           = `SELECT (SELECT count(*) FROM (SELECT 1 FROM contacts WHERE workspace_id = ?1 AND owner_id = ?2 LIMIT +?3)),
+	membersByEmailQuery = `SELECT d.workspace_id, m.id, m.sessions_from, coalesce(a.password, '')
+	FROM directory d JOIN members m ON m.workspace_id = d.workspace_id AND m.id = unhex(substr(d.ref, -36), '-')
+	LEFT JOIN member_access a ON a.workspace_id = m.workspace_id AND a.member_id = m.id
+	WHERE d.kind = 'email' AND d.ref >= ? AND d.ref < ? ORDER BY d.ref LIMIT +?`
+	mostRecipesQuery = `SELECT coalesce(max(n), 0) FROM (SELECT count(DISTINCT substr(a.password, 1, length(a.password) - ?1)) AS n
+	FROM directory d JOIN member_access a ON a.workspace_id = d.workspace_id AND a.member_id = unhex(substr(d.ref, -36), '-')
+	WHERE d.kind = 'email' AND a.password <> '' GROUP BY substr(d.ref, 1, length(d.ref) - 37))`
+	heldQuery = `SELECT (SELECT count(*) FROM (SELECT 1 FROM contacts WHERE workspace_id = ?1 AND owner_id = ?2 LIMIT +?3)),
 	(SELECT count(*) FROM (SELECT 1 FROM conversations WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open' LIMIT +?3))`
 )
 
@@ -75,15 +80,32 @@ func readLoginLink(s *stmt) *app.LoginLink {
 }
 
 // MembersByEmail returns the members of all workspaces who have an e-mail.
-func (s *Store) MembersByEmail(ctx context.Context, canonical string) (list []app.MemberRef, err error) {
+func (s *Store) MembersByEmail(ctx context.Context, canonical string, most int) (list []app.MemberAccess, err error) {
 	from, to := stored.EmailRange(canonical)
 	err = s.read(ctx, pointRead, func(c conn) error {
-		list, err = all("members by e-mail", c.stmt(membersByEmailQuery).text(from).text(to), func(s *stmt) app.MemberRef {
-			return stored.MemberOf(s.readText(), s.readID())
+		list, err = all("members by e-mail", c.stmt(membersByEmailQuery).text(from).text(to).int(int64(most)), func(s *stmt) app.MemberAccess {
+			return app.MemberAccess{MemberRef: app.MemberRef{Workspace: s.readID(), ID: s.readID()}, SessionsFrom: s.readTime(), Password: s.readText()}
 		})
 		return err
 	})
 	return list, err
+}
+
+// MostRecipes returns how many recipes the passwords of one e-mail have at most.
+func (s *Store) MostRecipes(ctx context.Context, tail int) (most int, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		n, err := one("most recipes", c.stmt(mostRecipesQuery).int(int64(tail)), (*stmt).readInt)
+		most = int(n)
+		return err
+	})
+	return most, err
+}
+
+// MovePassword stores another hash of the same password, unless it was replaced.
+func (s *Store) MovePassword(_ context.Context, ws, member desk.ID, from, to string) error {
+	return s.write(func(c conn) error {
+		return failed("move password", c.stmt(`UPDATE member_access SET password = ? WHERE workspace_id = ? AND member_id = ? AND password = ?`).text(to).id(ws).id(member).text(from).run())
+	})
 }
 
 // Password returns the hash of a member's password, "" if there is none.
@@ -149,11 +171,9 @@ func putAccess(c conn, ws desk.ID, old, m *desk.Member, password string) error {
 		}
 	}
 	err := enter(c, stored.Email, stored.EmailRef(m), ws)
-	if err == nil && m.SessionsFrom > 0 {
-		err = dropListed(stored.Session, "sessions", sessionsBefore, func(query string) error { return c.stmt(query).id(ws).id(m.ID).time(m.SessionsFrom).run() })
-	}
 	if err == nil && old != nil && m.SessionsFrom > old.SessionsFrom {
-		err = dropListed(stored.LoginLink, "login_links", theirs, func(query string) error { return c.stmt(query).id(ws).id(m.ID).run() })
+		of := func(query string) error { return c.stmt(query).id(ws).id(m.ID).run() }
+		err = errors.Join(dropListed(stored.Session, "sessions", theirs, of), dropListed(stored.LoginLink, "login_links", theirs, of))
 	}
 	if err == nil && password != "" {
 		err = c.stmt(`INSERT INTO member_access (workspace_id, member_id, password) VALUES (?, ?, ?)

@@ -76,13 +76,17 @@ func sessions(t *testing.T, s app.Store) {
 	must(t, s.ForgetAccess(t.Context(), ws, 98))
 	must(t, s.ForgetAccess(t.Context(), ws, 98))
 	equal(t, "sessions", there(all...), []string{"more2", "eve"})
-	// Storing a member ends those from before.
-	beginSession(t, s, "late", app.Session{Workspace: ws, Member: ada.ID, BegunAt: 50, ExpiresAt: 99}, 3)
+	// Storing a member whose SessionsFrom has grown ends all, whichever clock they began by.
+	beginSession(t, s, "ahead", app.Session{Workspace: ws, Member: ada.ID, BegunAt: 95, ExpiresAt: 99}, 3)
 	ada.SessionsFrom = 50
 	if m := edit(t, s, ws, desk.Change{Member: ada}).Member(ada.ID); *m != *ada {
 		t.Errorf("member = %+v, want %+v", m, ada)
 	}
-	equal(t, "sessions", there("more2", "late", "eve"), []string{"late", "eve"})
+	equal(t, "sessions", there("more2", "ahead", "eve"), []string{"eve"})
+	beginSession(t, s, "late", app.Session{Workspace: ws, Member: ada.ID, BegunAt: 40, ExpiresAt: 99}, 3)
+	ada.Name = "Ada L."
+	edit(t, s, ws, desk.Change{Member: ada})
+	equal(t, "sessions", there("late", "eve"), []string{"late", "eve"})
 	edit(t, s, ws, desk.Change{RemoveMember: ada})
 	must(t, s.DeleteWorkspace(t.Context(), other, func(string) error { return nil }))
 	equal(t, "sessions", there("late", "eve"), []string(nil))
@@ -193,8 +197,12 @@ func memberAccess(t *testing.T, s app.Store) {
 	other, eve := newWorkspace(t, s)
 	find := func(email string, want ...app.MemberRef) {
 		t.Helper()
-		got, err := s.MembersByEmail(ctx, email)
+		list, err := s.MembersByEmail(ctx, email, 5)
 		must(t, err)
+		var got []app.MemberRef
+		for _, m := range list {
+			got = append(got, m.MemberRef)
+		}
 		slices.SortFunc(want, func(a, b app.MemberRef) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 		if !slices.Equal(got, want) {
 			t.Errorf("members with %s: %v, want %v", email, got, want)
@@ -247,6 +255,53 @@ func memberAccess(t *testing.T, s app.Store) {
 	find("ada@example.com")
 	must(t, s.DeleteWorkspace(ctx, other, func(string) error { return nil }))
 	find(desk.CanonicalEmail("évé@example.com"))
+}
+
+// recipes: how the passwords of one e-mail are hashed, in all workspaces.
+func recipes(t *testing.T, s app.Store) {
+	ctx := t.Context()
+	const tail = len("#12")
+	most := func(want int) {
+		t.Helper()
+		if got, err := s.MostRecipes(ctx, tail); err != nil || got != want {
+			t.Errorf("one e-mail has %d recipes (%v), want %d", got, err, want)
+		}
+	}
+	most(0)
+	var holders []app.MemberAccess
+	for i, password := range []string{"a#12", "b#12", "a#34", ""} {
+		ws, ada := newWorkspace(t, s)
+		ada.SessionsFrom = desk.Time(10 + i)
+		edit(t, s, ws, desk.Change{Member: ada, Password: password})
+		holders = append(holders, app.MemberAccess{MemberRef: app.MemberRef{Workspace: ws, ID: ada.ID}, SessionsFrom: ada.SessionsFrom, Password: password})
+		ada.ID, ada.Name, ada.Email = newID(), "Eve", fmt.Sprint("eve", i, "@example.com")
+		edit(t, s, ws, desk.Change{Member: ada, Password: fmt.Sprint("c", i, "#12")})
+	}
+	most(2)
+	slices.SortFunc(holders, func(a, b app.MemberAccess) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	for limit, want := range map[int][]app.MemberAccess{5: holders, 2: holders[:2]} {
+		got, err := s.MembersByEmail(ctx, "ada@example.com", limit)
+		must(t, err)
+		if !slices.Equal(got, want) {
+			t.Errorf("up to %d members with the e-mail: %+v, want %+v", limit, got, want)
+		}
+	}
+	for _, m := range holders {
+		must(t, s.MovePassword(ctx, m.Workspace, m.ID, "b#12", "a#56"))
+		must(t, s.MovePassword(ctx, m.Workspace, m.ID, "replaced#12", "d#56"))
+	}
+	most(1)
+	got, err := s.MembersByEmail(ctx, "ada@example.com", 5)
+	must(t, err)
+	for i, m := range got {
+		want := holders[i].Password
+		if want == "b#12" {
+			want = "a#56"
+		}
+		if m.Password != want {
+			t.Errorf("the password %q has become %q", holders[i].Password, m.Password)
+		}
+	}
 }
 
 // held: what a member has is counted up to a bound.

@@ -162,6 +162,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"access/login_links":                  loginLinks,
 		"access/a_link_is_spent_once":         spentOnce,
 		"access/members":                      memberAccess,
+		"access/recipes":                      recipes,
 		"access/held":                         held,
 		"settings/channel_accounts":           channelAccounts,
 		"settings/channel_signs":              channelSigns,

@@ -14,7 +14,6 @@ package stored
 import (
 	"sync"
 
-	"parley/app"
 	"parley/desk"
 
 	"github.com/go-json-experiment/json"
@@ -42,12 +41,6 @@ func EmailRef(m *desk.Member) string {
 
 // EmailRange is the range, without its end, of the entries of an e-mail.
 func EmailRange(canonical string) (from, to string) { return canonical + " ", canonical + "!" }
-
-// MemberOf is the member of an entry.
-func MemberOf(ref string, ws desk.ID) app.MemberRef {
-	id, _ := desk.ParseID(ref[max(0, len(ref)-36):])
-	return app.MemberRef{Workspace: ws, ID: id}
-}
 
 // Entries lists the directory's rows of a workspace, by kind.
 func Entries(s *desk.Settings) map[string][]string {

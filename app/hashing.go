@@ -1,0 +1,219 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/desk"
+
+	"golang.org/x/crypto/argon2"
+)
+
+// How passwords are hashed: argon2id, as OWASP recommends it. A hash takes about 20 MB and
+// 40 ms.
+const (
+	argonMemory  = 19456 // KiB
+	argonTime    = 2
+	argonThreads = 1
+	argonSalt    = 16
+	argonKey     = 32
+)
+
+// A recipe is how a password is hashed: the usual form of a hash, PHC, without what follows
+// the salt. Members with one e-mail have one recipe, so that one hash answers for all of
+// them (docs/adr/0037).
+type recipe string
+
+// newRecipe is today's recipe with a salt.
+func newRecipe(salt []byte) recipe {
+	return recipe(fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s", argon2.Version, argonMemory, argonTime, argonThreads, base64.RawStdEncoding.EncodeToString(salt)))
+}
+
+// recipeOf is the recipe of a stored hash.
+func recipeOf(hash string) recipe { return recipe(hash[:max(0, strings.LastIndexByte(hash, '$'))]) }
+
+// recipesOf lists the recipes of the passwords of members, those that most have first.
+func recipesOf(list []MemberAccess) []recipe {
+	count, recipes := map[recipe]int{}, []recipe(nil)
+	for _, h := range list {
+		if h.Password == "" {
+			continue
+		}
+		r := recipeOf(h.Password)
+		if count[r]++; count[r] == 1 {
+			recipes = append(recipes, r)
+		}
+	}
+	slices.SortFunc(recipes, func(a, b recipe) int { return cmp.Or(count[b]-count[a], strings.Compare(string(a), string(b))) })
+	return recipes
+}
+
+// recipeFor is the recipe of an e-mail with which nobody has a password yet.
+func (a *App) recipeFor(canonical string) recipe {
+	mac := hmac.New(sha256.New, a.derive("password salt"))
+	mac.Write([]byte(canonical))
+	return newRecipe(mac.Sum(nil)[:argonSalt])
+}
+
+// recipeOfEmail is the recipe for a new password of a member: that of other members with
+// the e-mail, if they have passwords.
+func (a *App) recipeOfEmail(ctx context.Context, p Principal) (recipe, error) {
+	canonical := desk.ReferTo(p.Member.Email).Email()
+	holders, err := a.store.MembersByEmail(ctx, canonical, maxHolders)
+	if err != nil {
+		return "", err
+	}
+	today := newRecipe(nil)
+	holders = slices.DeleteFunc(holders, func(h MemberAccess) bool {
+		return h.ID == p.Member.ID || !strings.HasPrefix(h.Password, string(today))
+	})
+	if list := recipesOf(holders); len(list) > 0 {
+		return list[0], nil
+	}
+	return a.recipeFor(canonical), nil
+}
+
+// spreadLife is how long it counts how many recipes one e-mail has at most.
+const spreadLife = 10 * time.Minute
+
+// A spread is how many recipes the passwords of one e-mail have at most. It is 1, unless
+// passwords of an older release, or members whose e-mail was changed, have not signed in
+// since.
+type spread struct {
+	mu    sync.Mutex
+	most  int // 0: not known yet
+	until time.Duration
+}
+
+// mostRecipes is how many hashes each sign-in makes. The caller has seen an e-mail with some
+// number of recipes.
+func (a *App) mostRecipes(ctx context.Context, seen int) (int, error) {
+	a.spread.mu.Lock()
+	defer a.spread.mu.Unlock()
+	if a.spread.most > 0 && a.uptime() < a.spread.until {
+		a.spread.most = max(a.spread.most, seen)
+		return a.spread.most, nil
+	}
+	most, err := a.store.MostRecipes(ctx, 1+base64.RawStdEncoding.EncodedLen(argonKey))
+	if err != nil {
+		return 0, err
+	}
+	a.spread.most, a.spread.until = min(max(most, seen, 1), maxSignIns), a.uptime()+spreadLife
+	return a.spread.most, nil
+}
+
+// readPassword is a password that was typed, as it is hashed. A text that is too long for a
+// password becomes one that no password is.
+func readPassword(text string) string {
+	if len(text) > maxPassword {
+		return ""
+	}
+	return desk.NormalPassword(text)
+}
+
+// hashes hashes a password by each recipe, one at a time, and returns the texts. It returns
+// Unavailable if others take too long.
+func (a *App) hashes(ctx context.Context, password string, recipes []recipe) ([]string, error) {
+	timer := time.NewTimer(longestHashing)
+	defer timer.Stop()
+	select {
+	case a.hashing <- struct{}{}:
+	case <-timer.C:
+		return nil, errManyHashes
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-a.hashing }()
+	list := make([]string, len(recipes))
+	for i, r := range recipes {
+		key, err := r.hash(password)
+		if err != nil {
+			return nil, err
+		}
+		a.hashed.Add(1)
+		list[i] = string(r) + "$" + base64.RawStdEncoding.EncodeToString(key)
+	}
+	return list, nil
+}
+
+var errManyHashes = desk.Errorf(desk.Unavailable, "too many people sign in at this moment: try again shortly")
+
+// hash hashes a password.
+func (r recipe) hash(password string) ([]byte, error) {
+	var version int
+	var memory, times uint32
+	var threads uint8
+	parts := strings.Split(string(r), "$")
+	if len(parts) != 5 || parts[1] != "argon2id" {
+		return nil, fmt.Errorf("the hash of a password has an unknown form")
+	}
+	if _, err := fmt.Sscanf(parts[2]+" "+parts[3], "v=%d m=%d,t=%d,p=%d", &version, &memory, &times, &threads); err != nil || version != argon2.Version {
+		return nil, fmt.Errorf("the hash of a password has unknown parameters")
+	}
+	salt, err := base64.RawStdEncoding.DecodeString(parts[4])
+	if err != nil {
+		return nil, fmt.Errorf("the salt of a password: %w", err)
+	}
+	return argon2.IDKey([]byte(password), salt, times, memory, threads, argonKey), nil
+}
+
+// turns lets changes of passwords through one at a time, and of each workspace one at a
+// time before that: so one change at most waits for its hash beside the sign-ins, and the
+// changes of one workspace do not stand before those of others.
+type turns struct {
+	one  chan struct{} // has room for one
+	mu   sync.Mutex
+	each map[desk.ID]*turn
+}
+
+type turn struct {
+	one   chan struct{}
+	users int
+}
+
+// enter waits for a turn, but not for long: then it returns Unavailable.
+func (t *turns) enter(ctx context.Context, ws desk.ID) (leave func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, longestHashing, errManyHashes)
+	defer cancel()
+	t.mu.Lock()
+	mine := t.each[ws]
+	if mine == nil {
+		mine = &turn{one: make(chan struct{}, 1)}
+		t.each[ws] = mine
+	}
+	mine.users++
+	t.mu.Unlock()
+	forget := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if mine.users--; mine.users == 0 {
+			delete(t.each, ws)
+		}
+	}
+	select {
+	case mine.one <- struct{}{}:
+	case <-ctx.Done():
+		forget()
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case t.one <- struct{}{}:
+	case <-ctx.Done():
+		<-mine.one
+		forget()
+		return nil, context.Cause(ctx)
+	}
+	return func() {
+		<-t.one
+		<-mine.one
+		forget()
+	}, nil
+}

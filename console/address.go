@@ -1,0 +1,86 @@
+package console
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// maxHops is how many entries of X-Forwarded-For are looked at, and maxHop how many bytes
+// one has at most: an IPv6 address with its zone, brackets and port is shorter.
+const (
+	maxHops = 32
+	maxHop  = 100
+)
+
+// addressOf is the address of the caller, by which tries to sign in are limited: that of
+// the connection, or, behind a trusted proxy, the last one in X-Forwarded-For that is no
+// trusted proxy's. Nothing else reads that header, because a caller can send one.
+func (s *Server) addressOf(r *http.Request) string {
+	connection, ok := parseHop(r.RemoteAddr)
+	if !ok {
+		return r.RemoteAddr
+	}
+	if !s.trusts(connection) {
+		return connection.String()
+	}
+	hops := 0
+	for _, line := range slices.Backward(r.Header.Values("X-Forwarded-For")) {
+		for more := true; more; hops++ {
+			if hops == maxHops {
+				return connection.String()
+			}
+			var hop string
+			at := strings.LastIndexByte(line, ',')
+			hop, more = line[at+1:], at >= 0
+			line = line[:max(at, 0)]
+			if len(hop) <= maxHop && strings.TrimSpace(hop) == "" {
+				continue
+			}
+			address, ok := parseHop(hop)
+			if !ok { // what a trusted proxy does not name stands for the proxy
+				return connection.String()
+			}
+			if !s.trusts(address) {
+				return address.String()
+			}
+		}
+	}
+	return connection.String()
+}
+
+// trusts tells whether an address is that of a trusted proxy.
+func (s *Server) trusts(address netip.Addr) bool {
+	return slices.ContainsFunc(s.trusted, func(p netip.Prefix) bool { return p.Contains(address) })
+}
+
+// parseHop reads an address with or without a port. An IPv4 address within IPv6 becomes
+// itself, and a zone is dropped.
+func parseHop(text string) (netip.Addr, bool) {
+	if len(text) > maxHop {
+		return netip.Addr{}, false
+	}
+	text = strings.TrimSpace(text)
+	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	if err != nil {
+		with, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		address = with.Addr()
+	}
+	return address.Unmap().WithZone(""), true
+}
+
+// unmappedAll are networks, with those of IPv4 addresses within IPv6 as what they mean.
+func unmappedAll(list []netip.Prefix) []netip.Prefix {
+	plain := make([]netip.Prefix, len(list))
+	for i, p := range list {
+		plain[i] = p.Masked()
+		if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
+			plain[i] = netip.PrefixFrom(a.Unmap(), p.Bits()-96).Masked()
+		}
+	}
+	return plain
+}
