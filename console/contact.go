@@ -80,7 +80,7 @@ func (c *call) contactPage(contact *desk.Contact) (*contactPage, error) {
 	values := attributesOf(contact)
 	for _, a := range c.p.Settings.SortedAttributes() {
 		if v, held := values[a.Key]; held && a.Archived {
-			p.Archived = append(p.Archived, fact{a.Label, c.attributeText(a, v)})
+			p.Archived = append(p.Archived, fact{Label: a.Label, Value: c.attributeText(a, v)})
 		}
 	}
 	for _, i := range contact.Further {

@@ -26,7 +26,8 @@ type thread struct {
 	Mine                      bool
 	SeenMessage, SeenAssignee string
 	Members                   []memberChoice
-	Team                      string // the workspace's name
+	Team                      string      // the workspace's name
+	Before                    *talkBefore // the person's last conversation, above the begin of this one
 	Days                      []dayOfMessages
 	Newest                    latest
 	MoreNotes                 bool   // the page of the notes has more of the time that is shown
@@ -48,10 +49,23 @@ type person struct {
 	Address string
 	Facts   []fact
 	Others  []conversationLink
+	Edit    *contactField // the field that is changed in the thread, one at a time
+	Rename  string        // where the name can be changed; "": it may not be
+	More    string        // where the fields are that are empty
+	Shown   bool          // below 1280 pixels: beside the thread
+	Open    string        // the thread with the person beside it
+	Shut    string        // the thread without
 }
 
-// A fact is a label and a value.
-type fact struct{ Label, Value string }
+// A fact is a label and a value. In a thread, Edit leads to the form that changes it.
+type fact struct {
+	Label, Value string
+	Mail         string // an e-mail address
+	Tel          string // a phone number, with +
+	Site         string // an http or https URL
+	Name         string // of its field
+	Edit         string
+}
 
 // A conversationLink is a conversation in a list beside something else.
 type conversationLink struct {
@@ -83,6 +97,11 @@ func (s *Server) conversation(c *call) error {
 		return err
 	}
 	return c.show("conversation", t.view())
+}
+
+// EditQuery is the query of the form of the field that is changed beside the thread.
+func (t *thread) EditQuery() string {
+	return with(with(t.Query, "person", "open"), "edit", t.Person.Edit.Name)
 }
 
 func (t *thread) view() view {
@@ -157,44 +176,6 @@ func nextOf(rows []conversationRow) string {
 		return rows[at-1].ID.String()
 	}
 	return ""
-}
-
-// otherConversations is how many conversations of a person are listed beside one.
-const otherConversations = 10
-
-func (c *call) readPerson(t *thread, contact *desk.Contact, conv *desk.Conversation) error {
-	if contact == nil {
-		return nil
-	}
-	t.Person.Address = phone(contact.Address())
-	add := func(label, value string) {
-		if value != "" {
-			t.Person.Facts = append(t.Person.Facts, fact{label, value})
-		}
-	}
-	add("Phone", phone(contact.Phone))
-	add("E-mail", contact.Email)
-	add("Own id", contact.ExternalID)
-	if contact.Owner != nil {
-		add("Owner", contact.Owner.Name)
-	}
-	for _, v := range c.attributeFacts(contact) {
-		add(v.Label, v.Value)
-	}
-	add("Note", contact.Note)
-	list, _, err := c.s.app.ContactConversations(c.r.Context(), c.p, contact.ID, "", "", otherConversations)
-	if err != nil {
-		return err
-	}
-	for _, v := range list {
-		if v.ID == conv.ID {
-			continue
-		}
-		t.Person.Others = append(t.Person.Others, conversationLink{
-			Href: "/inbox/" + v.ID.String(), Label: capital(standing(v, c.memberName(v.AssignedMember))), At: c.when(v.LastMessageAt),
-		})
-	}
-	return nil
 }
 
 // seen is what the member saw last of a conversation, as the form has it.

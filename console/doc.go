@@ -24,6 +24,7 @@
 //	home.go          /: the inbox, or what to run first
 //	inbox.go         the inbox: its views and the list of conversations
 //	conversation.go  a conversation: its messages, who holds it, its status
+//	beside.go        the person beside a conversation: links, changing one field, the end of the conversation before
 //	message.go       the messages of a conversation, as bubbles, and the notes between them
 //	media.go         files: how messages show them, and their bytes
 //	note.go          the notes of a conversation: adding, deleting

@@ -104,6 +104,7 @@ func (s *Server) routes() []route {
 		{"POST /inbox/{id}/assign", desk.ConversationsWrite, s.assign},
 		{"POST /inbox/{id}/status", desk.ConversationsWrite, s.setStatus},
 		{"POST /inbox/{id}/reply", desk.MessagesSend, s.reply},
+		{"POST /inbox/{id}/person", desk.ContactsWrite, s.editPerson},
 		{"POST /inbox/{id}/read", desk.ConversationsWrite, s.markRead},
 		{"POST /inbox/{id}/customer", desk.Simulate, s.writeAsCustomer},
 		{"GET /templates", desk.TemplatesRead, s.templates},

@@ -230,7 +230,11 @@ func (c *call) attributeFacts(contact *desk.Contact) (list []fact) {
 	values := attributesOf(contact)
 	for _, a := range c.p.Settings.SortedAttributes() {
 		if v, ok := values[a.Key]; ok && !a.Archived {
-			list = append(list, fact{a.Label, c.attributeText(a, v)})
+			f := fact{Label: a.Label, Value: c.attributeText(a, v), Name: attributeName(a.Key)}
+			if a.Type == desk.URLAttribute && (strings.HasPrefix(f.Value, "https://") || strings.HasPrefix(f.Value, "http://")) {
+				f.Site = f.Value
+			}
+			list = append(list, f)
 		}
 	}
 	return list

@@ -23,6 +23,7 @@
 //	talk_story_test.go a team that answers a customer, with and without script, and by keys
 //	composer_test.go drafts, files and windows that close, while somebody answers
 //	controls_test.go controls of every page: none under a toast, none too small to touch
+//	beside_test.go   the person beside a thread, at all widths
 //	place_test.go    the place in the list of the inbox
 //	notify_test.go   the notifications of the console, its title
 //	takeover_test.go a click on what a colleague has just changed

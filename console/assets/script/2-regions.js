@@ -31,7 +31,7 @@ async function refresh() {
 			if (answer.status === 200) {
 				const fresh = await read(answer);
 				etags[names] = answer.headers.get("ETag");
-				for (const region of list) show(region, find("#" + region.id, fresh), find("[data-whole]", region));
+				for (const region of list) region.set >= fetched ? stale.add(region) : show(region, find("#" + region.id, fresh), find("[data-whole]", region));
 			} else if (answer.status === 404) gone ||= !toast("This was deleted.", true);
 		} catch {
 			again.push(...list);
@@ -201,7 +201,7 @@ function neighbours(el) {
 }
 
 function focusOn(el = find("#main")) {
-	(el.matches("a, button, summary, [tabindex]") ? el : find("a, button", el) ?? find("#main")).focus();
+	(el.matches("a, button, summary, input, textarea, select, [tabindex]") ? el : find("a, button", el) ?? find("#main")).focus();
 }
 
 const atEnd = (el) => el.scrollHeight - el.scrollTop - el.clientHeight < 48;

@@ -82,6 +82,15 @@ when("click", (e) => {
 	const on = (what) => e.target.closest(what);
 	if (on("[data-copy]")) return copy(on("[data-copy]"));
 	if (on("[data-chime]")) return chime();
+	if (on("a[data-beside]")) {
+		e.preventDefault();
+		find(".inbox").classList.toggle("with-person");
+		return focusOn(all("[data-beside]").find(visible));
+	}
+	if (on("a[data-into]")) {
+		e.preventDefault();
+		return void into(on("a").dataset.into, on("a").href);
+	}
 	if (on("a[href*='#c-']")) return void (on("a").hash = ""); // the script keeps the place itself
 	if (on("dialog [data-cancel]")) on("dialog").close();
 	else if (on("a[data-dialog]")) dialogOf(on("a").href);

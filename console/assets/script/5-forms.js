@@ -1,10 +1,32 @@
 // ---- Forms
 
+// into shows a part of the page anew, from a link or a form in it.
+async function into(part, url, form) {
+	try {
+		const answer = await (form ? post(form, part) : ask(url, part));
+		if (answer.status > 499) throw answer;
+		const fresh = find("#" + part, await read(answer)), region = find("#" + part);
+		find("form[data-into]", region)?.remove(); // so that what is new is shown
+		show(region, fresh, true);
+		region.set = now(); // what was asked for before is old
+		if (!form) history.replaceState(null, "", url);
+		else if (answer.redirected) history.replaceState(null, "", answer.url.replace(/[?&]done=\w+/, ""));
+		focusOn(find("form[data-into] :is(input:not([type=hidden]), textarea, select)", region) ?? find(".edit", region) ?? undefined);
+		if (answer.redirected) toast("Saved.");
+	} catch {
+		form ? toast("No answer came, so nothing may be saved. Try again.", true) : (location = url);
+	}
+}
+
 addEventListener("pageshow", (e) => e.persisted && location.reload());
 
 when("submit", (e) => {
 	const form = e.target, sends = form.matches("[data-send]") && e.submitter?.name !== "preview";
 	if (form.method !== "post") return;
+	if (form.dataset.into) {
+		e.preventDefault();
+		return void into(form.dataset.into, "", form);
+	}
 	if (/^\/(me\/)?sign-out$/.test(new URL(form.action).pathname)) drafts(mine).forEach(drop);
 	if (sends || form.dataset.busy) e.preventDefault();
 	const button = e.submitter ?? find("button:not([name])", form);
