@@ -19,7 +19,11 @@ func (s *Server) uploadMedia(c *call) (answer, error) {
 		c.w.Header()["Connection"] = []string{"close"}
 		return answer{}, desk.Errorf(desk.PayloadTooLarge, "the file is larger than the %d bytes that this server takes", s.app.MaxMedia())
 	}
-	m, err := s.app.Upload(c.r.Context(), c.principal, q.Get("name"), c.r.Header.Get("Content-Type"), c.w.Upload(web.TransferTime, web.TransferStill))
+	content, err := c.w.Upload(c.principal.Workspace(), web.TransferTime, web.TransferStill)
+	if err != nil {
+		return answer{}, err
+	}
+	m, err := s.app.Upload(c.r.Context(), c.principal, q.Get("name"), c.r.Header.Get("Content-Type"), content)
 	if err != nil {
 		c.w.Header()["Connection"] = []string{"close"} // the rest of the body was not read
 		return answer{}, err

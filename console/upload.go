@@ -41,8 +41,11 @@ func (c *call) readFields() error {
 	if err != nil {
 		return errNoForm
 	}
-	c.w.Room(maxFields, c.p.Workspace())
-	body := &io.LimitedReader{R: c.w.Upload(web.TransferTime, web.TransferStill), N: maxFields}
+	content, err := c.w.Upload(c.p.Workspace(), web.TransferTime, web.TransferStill)
+	if err != nil {
+		return err
+	}
+	body := &io.LimitedReader{R: content, N: maxFields}
 	parts := multipart.NewReader(body, params["boundary"])
 	c.form.values = url.Values{}
 	for {
@@ -84,6 +87,7 @@ func (c *call) uploaded(err error) error {
 	if desk.IsType(err, desk.PayloadTooLarge) && c.r.ContentLength > 0 && c.r.ContentLength <= heard*c.s.app.MaxMedia() {
 		_, _ = io.Copy(io.Discard, c.form.file.Content) // the answer is the same if it breaks off
 	}
+	c.w.Uploaded()
 	c.form.file = nil
 	if errors.Is(err, io.ErrUnexpectedEOF) { // the form has no end
 		err = errNoForm

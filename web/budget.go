@@ -24,6 +24,9 @@ const (
 	// is apart from that of the others.
 	uncheckedBytes = 64 << 20
 	middling       = 1 << 20
+	// maxUploads is how many bodies are read as they come, beside the budgets of memory;
+	// one workspace can have half.
+	maxUploads = 24
 	// stillAfter is how long a body may move too few bytes before it may be dropped.
 	stillAfter = time.Second
 	// stir is how many bytes a body must move in stillAfter. With fewer it counts as
@@ -38,7 +41,9 @@ var (
 	errGaveWay = desk.Errorf(desk.Unavailable, "the body stood still while others needed its room; send the request again")
 )
 
-// A budget limits the memory of large bodies in flight, in all and for each owner.
+// A budget limits the memory of large bodies in flight, in all and for each owner. That of
+// uploads counts bodies instead of bytes.
+//
 // Bodies are read, processed, and written. Only while they are read or written do they
 // depend on a client, so only then can they be dropped.
 //
@@ -69,6 +74,7 @@ type hold struct {
 	want      int           // while it waits: the size it needs
 	granted   chan struct{} // closed when it no longer waits, because it has the size
 	moved     time.Time     // while it moves: when it last moved enough bytes
+	paused    time.Time     // while its client waits for us: since when
 	stirred   int           // bytes since then
 	cut       func()        // while it moves: ends the reading or writing
 	gone      bool          // it was dropped
@@ -193,6 +199,27 @@ func (h *hold) progress(n int) {
 	if h.stirred += n; h.stirred >= stir {
 		h.moved, h.stirred = time.Now(), 0
 	}
+}
+
+// pause says that the client waits for us: it does not stand still until resume. It tells
+// whether the body was dropped.
+func (h *hold) pause() (gone bool) {
+	h.budget.mu.Lock()
+	defer h.budget.mu.Unlock()
+	if h.phase == moving {
+		h.phase, h.paused = working, time.Now()
+	}
+	return h.gone
+}
+
+// resume ends a pause, and tells whether the body was dropped.
+func (h *hold) resume() (gone bool) {
+	h.budget.mu.Lock()
+	defer h.budget.mu.Unlock()
+	if !h.paused.IsZero() {
+		h.phase, h.moved, h.paused = moving, h.moved.Add(time.Since(h.paused)), time.Time{}
+	}
+	return h.gone
 }
 
 func (b *budget) bytes() int {

@@ -21,6 +21,7 @@ type Response struct {
 	status  int // 0 until the answer has begun
 	body    *buffer
 	hold    *hold // of the budget: the body, and then the answer
+	upload  *hold // the turn of a body that is read as it comes
 	actorID desk.ID
 	role    string // the kind of id in actorID
 	streams *conn  // if the answer is a stream
@@ -171,6 +172,7 @@ func (w *Response) end() {
 	if w.streams != nil {
 		w.streams.streams.Store(false)
 	}
+	w.Uploaded()
 	w.Release()
 }
 

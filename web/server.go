@@ -44,6 +44,7 @@ type Server struct {
 	bodies    *budget       // of authenticated callers, and of all answers
 	large     *budget       // the large ones among these
 	unchecked *budget       // of callers who are not authenticated yet
+	uploads   *budget       // of bodies that are read as they come
 	draining  atomic.Bool   // /readyz answers 503
 	stopping  chan struct{} // closed when no more requests are accepted
 }
@@ -54,6 +55,7 @@ func New(c Config) *Server {
 		log: c.Log, newID: c.NewID, ready: c.Ready, drain: c.Drain, bounds: c.Bounds.orDefaults(),
 		mux: http.NewServeMux(), unknown: map[string]http.Handler{}, metrics: newMetrics(c.Version), stopping: make(chan struct{}),
 		bodies: newBudget(budgetBytes-largeBytes, (budgetBytes-largeBytes)/2), large: newBudget(largeBytes, largeBytes/2), unchecked: newBudget(uncheckedBytes, uncheckedBytes),
+		uploads: newBudget(maxUploads, maxUploads/2),
 	}
 	s.metrics.budget("authenticated", s.bodies, s.large)
 	s.metrics.budget("unchecked", s.unchecked)

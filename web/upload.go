@@ -11,10 +11,36 @@ import (
 )
 
 // Upload returns the request's body for reading as it comes, in whatever memory the
-// caller has: it does not count in the budget of bodies. The body may take a time in all,
-// and stand still for another. Errors of its Read are those to answer.
-func (w *Response) Upload(total, still time.Duration) io.Reader {
-	return &upload{w: w, end: time.Now().Add(total), still: still}
+// caller has: it does not count in the budget of bodies. There are so many uploads at a
+// time, of a workspace half as many: Upload waits for its turn, and returns Unavailable if
+// none comes. The body may take a time in all, and stand still for another; while others
+// wait for their turn, for a second. Errors of Read are those to answer. The turn ends with
+// the body, with Uploaded, or with the answer.
+func (w *Response) Upload(ws desk.ID, total, still time.Duration) (io.Reader, error) {
+	h := w.server.uploads.enter(ws, 1, w.stopReading)
+	if err := h.grow(w.request.Context(), 1); err != nil {
+		h.leave()
+		w.Header()["Connection"] = []string{"close"} // the body was not read
+		return nil, err
+	}
+	h.pause()
+	w.upload = h
+	return &upload{w: w, end: time.Now().Add(total), still: still}, nil
+}
+
+// Uploaded ends the turn of an upload whose rest is not needed.
+func (w *Response) Uploaded() {
+	if w.upload != nil {
+		w.upload.leave()
+		w.upload = nil
+	}
+}
+
+// gaveWay ends the turn of an upload that was dropped.
+func (w *Response) gaveWay() error {
+	w.Header()["Connection"] = []string{"close"}
+	w.Uploaded()
+	return errGaveWay
 }
 
 type upload struct {
@@ -23,7 +49,7 @@ type upload struct {
 	still time.Duration
 }
 
-func (u *upload) Read(b []byte) (int, error) {
+func (u *upload) Read(b []byte) (n int, err error) {
 	w := u.w
 	until := time.Now().Add(u.still)
 	if u.end.Before(until) {
@@ -37,7 +63,20 @@ func (u *upload) Read(b []byte) (int, error) {
 		c.reading.Store(w)
 		defer c.reading.Store(nil)
 	}
-	n, err := w.request.Body.Read(b)
+	h := w.upload
+	if h != nil && h.resume() { // after the deadline was set, because dropping the body sets it, too
+		return 0, w.gaveWay()
+	}
+	n, err = w.request.Body.Read(b)
+	if h != nil {
+		h.progress(n)
+		if gone := h.pause(); gone && err != nil && err != io.EOF {
+			return 0, w.gaveWay()
+		}
+	}
+	if err != nil {
+		w.Uploaded()
+	}
 	if err == io.EOF {
 		if e := w.Patient(); e != nil { // or the time to handle it would be limited, too
 			return n, e

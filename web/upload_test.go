@@ -51,7 +51,11 @@ func TestUpload(t *testing.T) {
 				ended := make(chan end, 1)
 				s.Handle("POST /x", func(w *web.Response, _ *http.Request) error {
 					began := time.Now()
-					b, err := io.ReadAll(w.Upload(total, still))
+					content, err := w.Upload(desk.ID{1}, total, still)
+					var b []byte
+					if err == nil {
+						b, err = io.ReadAll(content)
+					}
 					ended <- end{b, err, time.Since(began)}
 					if err != nil {
 						return err
@@ -108,4 +112,101 @@ func TestUpload(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUploadTurns: a workspace has at most half of the uploads of a server. One that stands
+// still, or gets a byte now and then, gives way to others of its workspace after a second; to
+// a workspace with room it need not. One that moves, and one whose server is busy, does not.
+func TestUploadTurns(t *testing.T) {
+	t.Parallel()
+	const half = 12
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		read := make(chan string, 100) // who has read a byte
+		busy := make(chan struct{})
+		s.Handle("POST /{who}/{name}", func(w *web.Response, r *http.Request) error {
+			content, err := w.Upload(desk.ID{r.PathValue("who")[0]}, time.Hour, time.Hour)
+			if err != nil {
+				return err
+			}
+			if _, err := io.ReadFull(content, make([]byte, 1)); err != nil {
+				return err
+			}
+			read <- r.PathValue("name")
+			if r.PathValue("name") == "busy" {
+				<-busy
+			}
+			if _, err = io.Copy(io.Discard, content); err != nil {
+				return err
+			}
+			w.Reply(http.StatusCreated, "text/plain", nil)
+			return nil
+		}, fail)
+		s.start()
+		var clients sync.WaitGroup
+		defer clients.Wait()
+		answers := make(chan string, 100)
+		send := func(who, name string) net.Conn {
+			client, ours := net.Pipe()
+			s.pipes <- ours
+			clients.Go(func() {
+				_, _ = fmt.Fprintf(client, "POST /%s/%s HTTP/1.1\r\nHost: parley\r\nContent-Length: 100000\r\n\r\nx", who, name)
+			})
+			clients.Go(func() {
+				b, _ := io.ReadAll(io.LimitReader(client, 12))
+				answers <- name + " " + string(b)
+				_ = client.Close()
+			})
+			return client
+		}
+		send("a", "busy")
+		<-read
+		moves := send("a", "moves")
+		<-read
+		clients.Go(func() {
+			for n := 0; n < 99_999; n += 2000 {
+				<-time.After(300 * time.Millisecond)
+				_, _ = moves.Write(make([]byte, min(2000, 99_999-n)))
+			}
+		})
+		for range half - 2 {
+			slow := send("a", "slow")
+			<-read
+			clients.Go(func() {
+				for {
+					<-time.After(400 * time.Millisecond)
+					if _, err := slow.Write([]byte("x")); err != nil {
+						return
+					}
+				}
+			})
+		}
+		<-time.After(3 * time.Second)
+		if len(answers) > 0 {
+			t.Errorf("%s, though nobody waits", <-answers)
+		}
+		send("b", "b")
+		begun := time.Now()
+		if <-read; time.Since(begun) > 0 || len(answers) > 0 {
+			t.Errorf("another workspace waits %v", time.Since(begun))
+		}
+		for range 3 {
+			begun = time.Now()
+			send("a", "next")
+			for got := ""; got != "next"; {
+				select {
+				case got = <-read:
+				case answer := <-answers:
+					if answer != "slow HTTP/1.1 418" {
+						t.Error(answer)
+					}
+				}
+			}
+			if took := time.Since(begun); took > 2*time.Second {
+				t.Errorf("an upload of the same workspace waits %v", took)
+			}
+		}
+		close(busy)
+		_ = s.end()
+	})
 }
