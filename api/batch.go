@@ -20,10 +20,16 @@ type row struct {
 // the first entry of each row.
 const batchDetails = 4 << 20
 
+// rowsOfTurn is how many rows of a batch count as a write among those under way.
+const rowsOfTurn = 33 // so four batches of 1,000 rows are under way at a time
+
 func (s *Server) batch(c *call) (answer, error) {
 	var rows []row
 	dry := false
 	err := c.decode(maxBatchBody, func(d *decoder) error { return d.batch(&rows, &dry, c.principal.Settings.Country) })
+	if err == nil {
+		err = c.w.Turn(c.principal.Workspace(), 1+len(rows)/rowsOfTurn)
+	}
 	if err != nil {
 		return answer{}, err
 	}

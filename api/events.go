@@ -74,9 +74,6 @@ func (s *Server) listEvents(c *call) (answer, error) {
 			return answer{}, err
 		}
 	}
-	if c.from != "" { // it has waited already, and its answer was dropped: see makeRoom
-		f.Cursor, wait = c.from, 0
-	}
 	page, err := s.eventPage(c, f, time.Duration(wait)*time.Second)
 	if err != nil {
 		return answer{}, err
@@ -107,27 +104,46 @@ func number(text string, least, most int, at string) (int, error) {
 	return n, nil
 }
 
-// eventPage reads a page, and waits for its first event.
+// eventPage reads a page, and waits for its first event. While it waits, it has no memory
+// reserved, and reads no records.
 func (s *Server) eventPage(c *call, q app.FeedQuery, wait time.Duration) (*app.EventPage, error) {
-	ctx := c.r.Context()
-	if wait == 0 {
-		return s.app.Feed(ctx, c.principal, q)
+	if wait > 0 && c.from == "" {
+		if err := s.awaitEvents(c, q, wait); err != nil {
+			return nil, err
+		}
 	}
+	if c.from != "" { // it has waited already
+		q.Cursor = c.from
+	}
+	if !c.reserved {
+		if err := c.reserve(pageOf); err != nil {
+			return nil, err
+		}
+		c.reserved = true
+	}
+	return s.app.Feed(c.r.Context(), c.principal, q)
+}
+
+// awaitEvents waits until a page has an event, and notes where the page begins.
+func (s *Server) awaitEvents(c *call, q app.FeedQuery, wait time.Duration) error {
+	ctx := c.r.Context()
+	q.Bare = true
 	f, page, err := s.app.Follow(ctx, c.principal, q)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
-	if len(page.Events) == 0 && !page.More {
-		if err := c.w.Patient(); err != nil {
-			return nil, err
-		}
-		if page, err = f.Await(ctx, wait); err != nil {
-			return nil, err
-		}
+	if len(page.Events) > 0 || page.More {
+		return nil
+	}
+	if err := c.w.Patient(); err != nil {
+		return err
+	}
+	if page, err = f.Await(ctx, wait); err != nil {
+		return err
 	}
 	c.from = s.app.EventID(c.principal.Workspace(), page.Start)
-	return page, nil
+	return nil
 }
 
 func appendEventPage(b []byte, a *app.App, page *app.EventPage) []byte {
@@ -305,7 +321,7 @@ func (s *Server) stream(c *call, f *app.Follower, page *app.EventPage) error {
 		if n := len(b); !c.w.TryRoom(n, ws) {
 			// Neither b nor page is used any more, so many streams that wait don't hold
 			// what they wait for.
-			err := c.w.AwaitRoom(n, ws)
+			err := c.w.Reserve(n, ws)
 			if err == nil {
 				page, err = f.Again(ctx)
 			}
@@ -313,7 +329,6 @@ func (s *Server) stream(c *call, f *app.Follower, page *app.EventPage) error {
 				return streamEnd(err)
 			}
 			b = s.appendEvents(head, page)
-			c.w.Release()
 			c.w.Room(len(b), ws)
 		}
 		if n := len(page.Events); n > 0 {

@@ -23,6 +23,9 @@ func (s *Server) assistants(do http.Handler, publicURL string) {
 			return err
 		}
 		w.Actor("key_id", p.Key.ID)
+		if err := s.count(p); err != nil {
+			return err
+		}
 		if r.Method != http.MethodPost {
 			w.Header()["Allow"] = []string{http.MethodPost}
 			return desk.Errorf(desk.MethodNotAllowed, "this path takes POST, not %s", r.Method)
@@ -40,7 +43,8 @@ func (s *Server) assistants(do http.Handler, publicURL string) {
 		if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
 			return desk.Invalidf("send one message at a time: batches are not taken")
 		}
-		request := r.Clone(r.Context())
+		o := &outer{w: w, ws: p.Workspace()}
+		request := r.Clone(context.WithValue(r.Context(), outerKey{}, o))
 		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		if request.Header.Get("Content-Type") == "" { // as elsewhere, JSON need not be named
 			request.Header.Set("Content-Type", "application/json")
@@ -52,10 +56,57 @@ func (s *Server) assistants(do http.Handler, publicURL string) {
 			w.WriteHeader(cmp.Or(to.status, http.StatusOK))
 			return nil
 		}
-		w.Room(to.body.Len(), p.Workspace())
+		w.Room(to.body.Len(), o.ws)
 		w.Reply(cmp.Or(to.status, http.StatusOK), w.Header().Get("Content-Type"), to.body.Bytes())
 		return nil
 	}, fail(inBody))
+}
+
+// An outer is an assistant's call, whose tool makes requests of the API. Their answers are
+// a part of its own, so they take no memory of their own: they could wait for one another.
+type outer struct {
+	w        *web.Response
+	ws       desk.ID
+	reserved int
+}
+
+type outerKey struct{}
+
+// outerOf is the assistant's call that makes the request, nil if there is none.
+func outerOf(r *http.Request) *outer {
+	o, _ := r.Context().Value(outerKey{}).(*outer)
+	return o
+}
+
+// wrapped is how many times the size of an answer of the API the answer to an assistant has:
+// it is in there twice, once with escapes.
+const wrapped = 5 / 2.0
+
+// reserve takes memory for an answer with one of up to most bytes of the API. An answer with
+// several of them has their sizes, of which the first is much the largest.
+func (o *outer) reserve(most int) error {
+	if most <= o.reserved {
+		return nil
+	}
+	o.reserved = 0
+	if err := o.w.Reserve(int(wrapped*float64(most)), o.ws); err != nil {
+		return err
+	}
+	o.reserved = most
+	return nil
+}
+
+// fit takes memory for an answer with one of n bytes of the API, unless it is reserved. It
+// never refuses that for the answer to a write.
+func (o *outer) fit(n int, read bool) error {
+	if n <= o.reserved {
+		return nil
+	}
+	if read {
+		return o.reserve(n)
+	}
+	o.w.Room(int(wrapped*float64(n)), o.ws)
+	return nil
 }
 
 // originOf is the origin of a URL as browsers send it, "" for anything else.

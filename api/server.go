@@ -64,6 +64,7 @@ type route struct {
 	needs    desk.Permission
 	do       handler
 	rechecks bool // do checks the key in its own transaction: see app.Presume
+	most     int  // the memory to take before do makes the answer
 }
 
 // A handler reads a call and returns its answer.
@@ -76,9 +77,12 @@ type call struct {
 	principal app.Principal
 	out       []byte       // empty, with capacity for an answer
 	large     *[]byte      // the buffer that room lent
+	outer     *outer       // the assistant's call that it is a part of, if it is
+	turns     bool         // it writes a contact, and answers it
 	body      []byte       // after it was read
 	unread    error        // why it could not be read; then the request can't be tried twice
 	counted   bool         // whether the key's rate limit has counted it
+	reserved  bool         // the memory for its answer is reserved
 	from      string       // where its page of events began, if it waited for them
 	stream    func() error // sends the answer, if that is a stream
 }
@@ -91,20 +95,24 @@ type answer struct {
 
 // serve authenticates, checks the permission, runs the handler and answers.
 func (s *Server) serve(rt route) web.Handler {
+	read := strings.HasPrefix(rt.pattern, http.MethodGet)
 	return func(w *web.Response, r *http.Request) error {
 		out := buffers.Get().(*[]byte)
-		c := &call{r: r, w: w, out: (*out)[:0]}
+		c := &call{r: r, w: w, out: (*out)[:0], outer: outerOf(r), turns: rt.rechecks && !read && rt.pattern != batchRoute}
 		a, err := s.run(rt, c)
 		w.Release()
 		if err == nil && c.stream != nil {
 			buffers.Put(out) // a stream may be idle for hours
+			w.Unreserve()
 			return c.stream()
 		}
 		if err == nil {
-			a, err = s.makeRoom(rt, c, a)
+			a, err = s.makeRoom(rt, c, a, read)
 		}
 		if err == nil {
 			reply(w, a)
+		} else {
+			w.Unreserve()
 		}
 		switch {
 		case c.large != nil:
@@ -117,26 +125,44 @@ func (s *Server) serve(rt route) web.Handler {
 	}
 }
 
-// makeRoom reserves memory for an answer in the budget that all bodies share. While
-// there is none, it drops the answer that was read and reads it again afterwards;
+// reserve takes memory for an answer of up to most bytes before it is made.
+func (c *call) reserve(most int) error {
+	if c.outer != nil {
+		return c.outer.reserve(most)
+	}
+	return c.w.Reserve(most, c.principal.Workspace())
+}
+
+// makeRoom keeps as much of the reserved memory as the answer needs. If that is more than
+// was reserved, it drops the answer to a read, waits for memory, and reads it again;
 // otherwise many waiting callers would hold the memory that they wait for. It never
 // drops the answer to a write.
-func (s *Server) makeRoom(rt route, c *call, a answer) (answer, error) {
+func (s *Server) makeRoom(rt route, c *call, a answer, read bool) (answer, error) {
 	n, ws := len(a.body), c.principal.Workspace()
-	if !strings.HasPrefix(rt.pattern, http.MethodGet) {
+	if n <= web.Free {
+		c.w.Unreserve()
+		return a, nil
+	}
+	if c.outer != nil {
+		return a, c.outer.fit(n, read)
+	}
+	if !read {
 		c.w.Room(n, ws)
 		return a, nil
 	}
-	if c.w.TryRoom(n, ws) {
+	if c.w.Fit(n) || c.w.TryRoom(n, ws) {
 		return a, nil
 	}
 	c.out, c.large = nil, nil
-	if err := c.w.AwaitRoom(n, ws); err != nil {
+	if err := c.w.Reserve(n, ws); err != nil {
 		return answer{}, err
 	}
+	c.reserved = true
 	a, err := s.run(rt, c)
 	c.w.Release()
-	c.w.Room(len(a.body), ws) // its size may have changed
+	if err == nil {
+		c.w.Room(len(a.body), ws) // its size may have changed
+	}
 	return a, err
 }
 
@@ -173,8 +199,10 @@ func (s *Server) run(rt route, c *call) (a answer, err error) {
 // admit runs the handler if the principal has the permission now.
 func (s *Server) admit(rt route, c *call) (a answer, err error) {
 	c.w.Actor("key_id", c.principal.Key.ID)
-	if !c.counted && !s.rate.Allow(c.principal.Key.ID) {
-		return a, desk.Errorf(desk.RateLimited, "this key sends more requests than the %d a second it may; wait and send again", s.limit)
+	if !c.counted && c.outer == nil {
+		if err := s.count(c.principal); err != nil {
+			return a, err
+		}
 	}
 	c.counted = true
 	if rt.needs != "" {
@@ -182,7 +210,21 @@ func (s *Server) admit(rt route, c *call) (a answer, err error) {
 			return a, err
 		}
 	}
+	if rt.most > 0 && !c.reserved {
+		if err = c.reserve(rt.most); err != nil {
+			return a, err
+		}
+		c.reserved = true
+	}
 	return rt.do(c)
+}
+
+// count counts a request for the rate limit of its key.
+func (s *Server) count(p app.Principal) error {
+	if !s.rate.Allow(p.Key.ID) {
+		return desk.Errorf(desk.RateLimited, "this key sends more requests than the %d a second it may; wait and send again", s.limit)
+	}
+	return nil
 }
 
 // bearer returns the key of the request, or "" if it is absent or in another form.
@@ -255,6 +297,11 @@ func (c *call) decode(limit int, read func(*decoder) error) error {
 	}
 	if c.unread != nil {
 		return c.unread
+	}
+	if c.turns {
+		if err := c.w.Turn(c.principal.Workspace(), 1); err != nil {
+			return err
+		}
 	}
 	if len(c.body) > maxBody {
 		largeBodies <- struct{}{}

@@ -138,8 +138,20 @@ func (s *Server) run(rt route, c *call) (err error) {
 			return err
 		}
 	}
+	if c.r.Method != http.MethodPost && rt.needs != "" && !streams[rt.pattern] {
+		if err := c.w.Reserve(maxPage, c.p.Workspace()); err != nil {
+			return err
+		}
+	}
 	return rt.do(c)
 }
+
+// maxPage is the memory that is taken before a page is made. The few that have more wait for
+// it once they are made.
+const maxPage = 512 << 10
+
+// streams are the pages that are sent as they come.
+var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true}
 
 // readForm reads the body of a form, and refuses one that another member filled in: the
 // tab is left from another sign-in.
@@ -348,12 +360,16 @@ func (c *call) partsAt() string {
 }
 
 func (c *call) reply(status int, body []byte) error {
-	c.w.Release() // of the form
-	ws := desk.ID{}
-	if c.p.Settings != nil {
-		ws = c.p.Workspace()
+	if !c.w.Fit(len(body)) {
+		reserve := func() error { return c.w.ReserveUnchecked(len(body)) }
+		if c.p.Settings != nil {
+			reserve = func() error { return c.w.Reserve(len(body), c.p.Workspace()) }
+		}
+		if err := reserve(); err != nil {
+			return err
+		}
 	}
-	c.w.Room(len(body), ws)
+	c.w.Release() // of the form, whose texts the page may have
 	c.w.Reply(status, "text/html; charset=utf-8", body)
 	return nil
 }

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +18,7 @@ import (
 )
 
 var (
-	attackStrength = flag.Float64("attack-strength", 0.02, "how strong the attacks of TestAttacks are: 1 is what once stopped a server; from 1 on it also judges what a neighbour waits")
+	attackStrength = flag.Float64("attack-strength", 0.05, "how strong the attacks of TestAttacks are: 1 is what once stopped a server; from 1 on it also judges what a neighbour waits")
 	attackFor      = flag.Duration("attack-for", time.Second, "how long TestAttacks measures a neighbour beside each attack, at least")
 )
 
@@ -251,7 +254,7 @@ func (a *attacked) run(attack attack) {
 			}
 		})
 	}
-	before := a.peak(t)
+	before, used := a.peak(t), a.cpu(t)
 	begun := time.Now()
 	stop := attack.begin(a)
 	at := time.Now()
@@ -263,7 +266,7 @@ func (a *attacked) run(attack attack) {
 	close(over)
 	wg.Wait()
 	peak := a.peak(t)
-	t.Logf("strength %v for %v (begun in %v): %d MB at most, %d before", *attackStrength, time.Since(begun).Round(time.Millisecond), at.Sub(begun).Round(time.Millisecond), peak>>20, before>>20)
+	t.Logf("strength %v for %v (begun in %v): %d MB at most, %d before; %v of processor time", *attackStrength, time.Since(begun).Round(time.Millisecond), at.Sub(begun).Round(time.Millisecond), peak>>20, before>>20, a.cpu(t)-used)
 	if peak > attackMemory {
 		t.Errorf("%d MB of memory, want at most %d", peak>>20, attackMemory>>20)
 	}
@@ -274,6 +277,28 @@ func (a *attacked) run(attack attack) {
 			t.Errorf("a neighbour's %s: p99 %v, want at most %v; max %v, want at most %v", one.name, p99, neighbourP99, slowest, neighbourSlowest)
 		}
 	}
+}
+
+// cpu is the processor time that a process has used; 0 where the system does not tell.
+func (p *process) cpu(t testing.TB) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if os.IsNotExist(err) {
+		return 0
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if err != nil || len(fields) < 13 {
+		t.Fatalf("%v: %s", err, stat)
+	}
+	var ticks time.Duration
+	for _, field := range fields[11:13] { // in user and in system mode
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += time.Duration(n)
+	}
+	return ticks * 10 * time.Millisecond
 }
 
 // signIn signs in as one of the neighbour's members, from one of many addresses. The throttle

@@ -108,6 +108,55 @@ func TestRateLimit(t *testing.T) {
 	})
 }
 
+// TestRateLimitOfAssistants: each request of /mcp counts once, whatever it asks for, and
+// whether it is refused.
+func TestRateLimitOfAssistants(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	_, key := newWorkspace(t, dir)
+	s := serve(t, dir, "--rate-limit", "1")
+	ask := func(method, body string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, s.url+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+key)
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		b, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(b)
+	}
+	call := func(method, params string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`
+	}
+	for name, c := range map[string]struct{ method, body, answer string }{
+		"ping":       {"POST", call("ping", `{}`), `"result":{}`},
+		"initialize": {"POST", call("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`), `"serverInfo"`},
+		"list":       {"POST", call("tools/list", `{}`), `"find_contact"`},
+		"tool":       {"POST", call("tools/call", `{"name":"list_members","arguments":{}}`), `"structuredContent"`},
+		"unknown":    {"POST", call("nothing", `{}`), `"error"`},
+		"method":     {"GET", "", "method_not_allowed"},
+		"several":    {"POST", "[]", "invalid_request"},
+	} {
+		waitFor(t, name+" is answered", func() bool {
+			_, body := ask(c.method, c.body)
+			return strings.Contains(body, c.answer) && !strings.Contains(body, `"isError":true`)
+		})
+		waitFor(t, name+" is limited", func() bool {
+			status, body := ask(c.method, c.body)
+			return status == http.StatusTooManyRequests && strings.Contains(body, `"rate_limited"`)
+		})
+	}
+}
+
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)

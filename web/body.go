@@ -143,42 +143,6 @@ func (w *Response) unread(err error) error {
 	return desk.Invalidf("the body could not be read to its end: send it whole, within a minute")
 }
 
-// Room reserves memory for an answer of n bytes that exists already and can't be
-// dropped, because it reports a finished write.
-func (w *Response) Room(n int, ws desk.ID) {
-	if n > Free {
-		w.hold = w.server.budget(n).enter(ws, n, nil)
-		w.hold.force(n)
-	}
-}
-
-// TryRoom reserves memory for an answer of n bytes if there is any now. If not, the
-// caller drops the answer, waits with AwaitRoom, and makes it again.
-func (w *Response) TryRoom(n int, ws desk.ID) bool {
-	if n <= Free {
-		return true
-	}
-	h := w.server.budget(n).enter(ws, n, nil)
-	if !h.try(n) {
-		h.leave()
-		return false
-	}
-	w.hold = h
-	return true
-}
-
-// AwaitRoom waits for memory for an answer of n bytes, and reserves it. It returns
-// Unavailable if there is none.
-func (w *Response) AwaitRoom(n int, ws desk.ID) error {
-	h := w.server.budget(n).enter(ws, n, nil)
-	if err := h.grow(w.request.Context(), n); err != nil {
-		h.leave()
-		return err
-	}
-	w.hold = h
-	return nil
-}
-
 // A buffer holds a body while it arrives.
 type buffer struct{ b []byte }
 

@@ -32,6 +32,9 @@ const (
 	// stir is how many bytes a body must move in stillAfter. With fewer it counts as
 	// still: a byte now and then must not hold megabytes.
 	stir = 4 << 10
+	// lookEvery is how often it is looked whether a body stands still, or a delayed write
+	// goes on.
+	lookEvery = stillAfter / 4
 	// patience is how long a body waits for memory.
 	patience = 5 * time.Second
 )
@@ -55,7 +58,8 @@ type budget struct {
 
 	mu     sync.Mutex
 	used   int
-	waits  int // how many wait
+	waits  int         // how many wait
+	look   *time.Timer // settles while any wait, because bodies may stop moving
 	owners map[desk.ID]int
 	holds  list.List // of *hold, oldest first
 }
@@ -138,22 +142,13 @@ func (h *hold) grow(ctx context.Context, size int) error {
 	}
 	late := time.NewTimer(patience)
 	defer late.Stop()
-	look := time.NewTicker(stillAfter / 4) // bodies may stop moving meanwhile
-	defer look.Stop()
-	for {
-		select {
-		case <-granted:
-			return nil
-		case <-look.C:
-			b.mu.Lock()
-			b.settle()
-			b.mu.Unlock()
-		case <-late.C:
-			return h.giveUp()
-		case <-ctx.Done():
-			return h.giveUp()
-		}
+	select {
+	case <-granted:
+		return nil
+	case <-late.C:
+	case <-ctx.Done():
 	}
+	return h.giveUp()
 }
 
 // giveUp ends the wait for memory, unless the memory was just granted.
@@ -183,6 +178,13 @@ func (h *hold) force(size int) {
 	defer h.budget.mu.Unlock()
 	h.budget.set(h, size)
 	h.budget.settle()
+}
+
+// most is the size that the body may have without asking for more.
+func (h *hold) most() int {
+	h.budget.mu.Lock()
+	defer h.budget.mu.Unlock()
+	return h.size
 }
 
 // move begins to write the body. cut ends the writing.
@@ -222,6 +224,18 @@ func (h *hold) resume() (gone bool) {
 	return h.gone
 }
 
+// lookAgain settles, until nobody waits.
+func (b *budget) lookAgain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waits == 0 {
+		b.look = nil
+		return
+	}
+	b.settle()
+	b.look.Reset(lookEvery)
+}
+
 func (b *budget) bytes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -245,7 +259,9 @@ func (h *hold) ask(size int) bool {
 		return true
 	}
 	h.phase, h.want, h.granted = waiting, size, make(chan struct{})
-	b.waits++
+	if b.waits++; b.look == nil {
+		b.look = time.AfterFunc(lookEvery, b.lookAgain)
+	}
 	b.settle()
 	return h.phase != waiting
 }

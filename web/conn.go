@@ -116,9 +116,6 @@ func (c *conn) CloseWrite() error {
 // connKey is the key of the conn in a request's context.
 type connKey struct{}
 
-// lookEvery is how often a delayed write is checked.
-const lookEvery = stillAfter / 4
-
 // arm sets a deadline at which a write of n bytes is checked. moved is when it last
 // made progress. Most writes are small, and one deadline serves many of them.
 func (c *conn) arm(n int, moved time.Time) error {

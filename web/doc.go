@@ -5,7 +5,9 @@
 //	response.go Response: the answer to one request, whole or as a stream
 //	serve.go    listening and draining, and the limits of time
 //	conn.go     a connection that ends when a client stops reading
-//	body.go     reading a body, and the memory of a large answer
+//	body.go     reading a body
+//	room.go     the memory of a large answer, which is taken before it is made
+//	turn.go     how many calls of a workspace are under way
 //	upload.go   bodies that are read as they come
 //	file.go     answering with the bytes of a file
 //	budget.go   the memory that all large bodies in flight share

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bytes"
+	"cmp"
 	"net/http"
 
 	"parley/desk"
@@ -19,10 +21,32 @@ func (s *Server) health() {
 	}, noBody)
 	metrics := s.metrics.handler()
 	s.Handle("GET /metrics", func(w *Response, r *http.Request) error {
-		metrics.ServeHTTP(w, r)
+		// Whole, or who does not read would keep what the answer is made of.
+		made := &page{header: w.Header()}
+		metrics.ServeHTTP(made, r)
+		if err := w.ReserveUnchecked(made.body.Len()); err != nil {
+			return err
+		}
+		w.Reply(cmp.Or(made.status, http.StatusOK), w.Header().Get("Content-Type"), made.body.Bytes())
 		return nil
 	}, noBody)
 }
+
+// A page keeps an answer.
+type page struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (p *page) Header() http.Header { return p.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (p *page) WriteHeader(status int) { p.status = status }
+
+// Write implements http.ResponseWriter.
+func (p *page) Write(b []byte) (int, error) { return p.body.Write(b) }
 
 func (w *Response) health(ok bool) error {
 	if ok {
@@ -33,5 +57,11 @@ func (w *Response) health(ok bool) error {
 	return nil
 }
 
-// noBody answers a panic in a handler that returns no errors.
-func noBody(w *Response, _ *desk.Error) { w.WriteHeader(http.StatusInternalServerError) }
+// noBody answers an error without a body.
+func noBody(w *Response, e *desk.Error) {
+	if e.Type == desk.Unavailable {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusInternalServerError)
+}

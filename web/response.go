@@ -20,8 +20,11 @@ type Response struct {
 	request *http.Request
 	status  int // 0 until the answer has begun
 	body    *buffer
-	hold    *hold // of the budget: the body, and then the answer
+	hold    *hold // of the budget: the body
+	room    *hold // of the budget: the answer
 	upload  *hold // the turn of a body that is read as it comes
+	turn    int   // as how many writes of turnOf it counts
+	turnOf  desk.ID
 	actorID desk.ID
 	role    string // the kind of id in actorID
 	streams *conn  // if the answer is a stream
@@ -57,30 +60,31 @@ func (w *Response) Status() int { return cmp.Or(w.status, http.StatusOK) }
 
 // Reply answers with a body. It does not report whether the client got it.
 func (w *Response) Reply(status int, contentType string, body []byte) {
+	w.endTurn() // the memory of the answer is counted by now
 	if status != http.StatusNoContent {
 		w.setHeader("Content-Type", 1, contentType)
 		w.setHeader("Content-Length", 2, strconv.Itoa(len(body)))
 	}
 	w.WriteHeader(status)
-	if w.hold != nil {
+	if w.room != nil {
 		defer w.moving()()
 	}
 	_, _ = w.Write(body) // that the client has left is no error
 }
 
-// moving begins to write what w.hold has room for, and returns what ends that: a client
+// moving begins to write what w.room has room for, and returns what ends that: a client
 // that does not read may be cut off when others need the memory.
 func (w *Response) moving() (end func()) {
 	c := w.conn()
 	if c != nil {
-		w.hold.move(func() { _ = c.Close() })
-		c.held.Store(w.hold)
+		w.room.move(func() { _ = c.Close() })
+		c.held.Store(w.room)
 	}
 	return func() {
 		if c != nil {
 			c.held.Store(nil)
 		}
-		w.Release()
+		w.Unreserve()
 	}
 }
 
@@ -115,12 +119,12 @@ func (w *Response) Stream(contentType string) error {
 	return w.flush()
 }
 
-// Part sends a part of a stream, in the memory that TryRoom or AwaitRoom has reserved.
+// Part sends a part of a stream, in the memory that TryRoom or Reserve has reserved.
 // It returns an error if the client has left, or does not read. A client that reads
 // slowly may take hours: every second, Part asks whether the stream may go on, and ends
 // the connection if not.
 func (w *Response) Part(b []byte, goOn func() bool) error {
-	if w.hold != nil {
+	if w.room != nil {
 		defer w.moving()()
 	}
 	defer w.while(goOn)()
@@ -173,7 +177,9 @@ func (w *Response) end() {
 		w.streams.streams.Store(false)
 	}
 	w.Uploaded()
+	w.endTurn()
 	w.Release()
+	w.Unreserve()
 }
 
 // Actor sets the caller for the log. role is the kind of id, such as key_id.

@@ -45,6 +45,7 @@ type Server struct {
 	large     *budget       // the large ones among these
 	unchecked *budget       // of callers who are not authenticated yet
 	uploads   *budget       // of bodies that are read as they come
+	turns     turns         // of writes
 	draining  atomic.Bool   // /readyz answers 503
 	stopping  chan struct{} // closed when no more requests are accepted
 }

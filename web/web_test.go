@@ -384,7 +384,7 @@ func TestSlowStream(t *testing.T) {
 		s.Handle("GET /x", func(w *web.Response, _ *http.Request) error {
 			err := w.Stream("text/event-stream")
 			for err == nil {
-				if err = w.AwaitRoom(size, desk.ID{}); err == nil {
+				if err = w.Reserve(size, desk.ID{}); err == nil {
 					err = w.Part(make([]byte, size), func() bool { return true })
 				}
 			}

@@ -1,0 +1,82 @@
+package web
+
+import "parley/desk"
+
+// Reserve waits for memory for an answer of up to most bytes, before it is made. It returns
+// Unavailable if there is none. What the answer does not need goes back with Fit, and all of
+// it with Unreserve, or once the client has read the answer.
+func (w *Response) Reserve(most int, ws desk.ID) error {
+	return w.reserve(w.server.budget(most), most, ws)
+}
+
+// ReserveUnchecked is Reserve for a caller who is not authenticated. Such answers share the
+// budget of such callers' bodies.
+func (w *Response) ReserveUnchecked(most int) error {
+	return w.reserve(w.server.unchecked, most, desk.ID{})
+}
+
+func (w *Response) reserve(b *budget, most int, ws desk.ID) error {
+	w.Unreserve()
+	if most <= Free {
+		return nil
+	}
+	h := b.enter(ws, most, nil)
+	if err := h.grow(w.request.Context(), most); err != nil {
+		h.leave()
+		return err
+	}
+	w.room = h
+	return nil
+}
+
+// TryRoom reserves memory for an answer of n bytes if there is any now. If not, the
+// caller drops the answer, waits with Reserve, and makes it again.
+func (w *Response) TryRoom(n int, ws desk.ID) bool {
+	w.Unreserve()
+	if n <= Free {
+		return true
+	}
+	h := w.server.budget(n).enter(ws, n, nil)
+	if !h.try(n) {
+		h.leave()
+		return false
+	}
+	w.room = h
+	return true
+}
+
+// Fit keeps n bytes of what is reserved, and gives the rest back. It tells whether as much
+// is reserved; if not, it gives all of it back.
+func (w *Response) Fit(n int) bool {
+	switch {
+	case n <= Free:
+		w.Unreserve()
+		return true
+	case w.room == nil:
+		return false
+	case n > w.room.most():
+		w.Unreserve()
+		return false
+	}
+	w.room.force(n)
+	return true
+}
+
+// Room reserves memory for an answer of n bytes that exists already and can't be dropped,
+// because it reports a finished write. It waits while there is none. If there is still none
+// after that, the answer counts nevertheless, and others of its workspace wait longer.
+func (w *Response) Room(n int, ws desk.ID) {
+	if w.Fit(n) || w.Reserve(n, ws) == nil {
+		return
+	}
+	w.room = w.server.budget(n).enter(ws, n, nil)
+	w.room.force(n)
+}
+
+// Unreserve gives back what is reserved for the answer.
+func (w *Response) Unreserve() {
+	if w.room != nil {
+		w.room.leave()
+		w.room = nil
+	}
+}

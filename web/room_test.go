@@ -1,0 +1,133 @@
+package web
+
+import (
+	"errors"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/desk"
+)
+
+// respond is an answer of a server to nobody.
+func respond(s *Server) *Response {
+	return &Response{ResponseWriter: httptest.NewRecorder(), server: s, request: httptest.NewRequest("GET", "/", nil)}
+}
+
+// TestReserve: memory is taken before an answer is made; what it does not need goes back,
+// and who finds none is refused. Another workspace has its own share.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		const page = 4 << 20
+		var held []*Response
+		for range largeBytes / 2 / page {
+			w := respond(s)
+			if err := w.Reserve(page, ada); err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, w)
+		}
+		begun := time.Now()
+		if err := respond(s).Reserve(page, ada); !errors.Is(err, errNoRoom) || time.Since(begun) != patience {
+			t.Errorf("above the share: %v after %v", err, time.Since(begun))
+		}
+		begun = time.Now()
+		other := respond(s)
+		if err := other.Reserve(page, bob); err != nil || time.Since(begun) > 0 {
+			t.Errorf("another workspace: %v after %v", err, time.Since(begun))
+		}
+		if !held[0].Fit(100<<10) || s.large.bytes() != largeBytes/2-page+100<<10+page {
+			t.Errorf("%d bytes are left after an answer of 100 KiB", s.large.bytes())
+		}
+		if held[1].Fit(page + 1) {
+			t.Error("an answer that is larger than what was reserved fits")
+		}
+		if !held[2].Fit(Free) || held[2].room != nil {
+			t.Error("a small answer keeps memory")
+		}
+		next := respond(s)
+		if err := next.Reserve(page, ada); err != nil {
+			t.Error(err)
+		}
+		for _, w := range append(held, next, other) {
+			w.Unreserve()
+		}
+		empty(t, s.large)
+		empty(t, s.bodies)
+	})
+}
+
+// TestRoom: the answer to a write waits for memory, and counts even if there is none.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		full, first, second := respond(s), respond(s), respond(s)
+		if err := full.Reserve(largeBytes/2, ada); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, full.Unreserve)
+		begun := time.Now()
+		if first.Room(largeBytes/2, ada); time.Since(begun) != time.Second {
+			t.Errorf("it waited %v", time.Since(begun))
+		}
+		begun = time.Now()
+		if second.Room(2<<20, ada); time.Since(begun) != patience || s.large.bytes() != largeBytes/2+2<<20 {
+			t.Errorf("it waited %v; %d bytes", time.Since(begun), s.large.bytes())
+		}
+		first.Unreserve()
+		second.Unreserve()
+		empty(t, s.large)
+	})
+}
+
+// TestTurns: so many writes of a workspace are under way; the others wait, the oldest first,
+// and those of other workspaces don't.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		take := func(owner desk.ID, weight int) *Response {
+			t.Helper()
+			w := respond(s)
+			if err := w.Turn(owner, weight); err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		single, batch := take(ada, 1), take(ada, maxTurns-1)
+		begun := time.Now()
+		if err := respond(s).Turn(ada, 1); !errors.Is(err, errNoRoom) || time.Since(begun) != patience {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		take(bob, maxTurns+1).end()
+		var order []int
+		for n, weight := range []int{20, 1, maxTurns} {
+			go func() {
+				w := take(ada, weight)
+				order = append(order, n)
+				<-time.After(time.Second)
+				w.Reply(200, "text/plain", nil)
+			}()
+			synctest.Wait()
+		}
+		single.end()
+		synctest.Wait()
+		if len(order) > 0 {
+			t.Errorf("%v overtook one that waits for longer", order)
+		}
+		batch.end()
+		synctest.Wait()
+		if len(order) != 2 || slices.Contains(order, 2) {
+			t.Errorf("%v have their turn", order)
+		}
+		<-time.After(3 * time.Second)
+		if len(order) != 3 || len(s.turns.of) != 0 {
+			t.Errorf("%v had their turn, %d workspaces are left", order, len(s.turns.of))
+		}
+	})
+}

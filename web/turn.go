@@ -1,0 +1,117 @@
+package web
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	"parley/desk"
+)
+
+// maxTurns is how many writes of one workspace are under way. How large their answers are
+// is only known once they are stored, so their number bounds what waits for memory. One that
+// writes much counts as several.
+const maxTurns = 128
+
+// turns limit calls under way, by owner. Nobody waits for another owner.
+type turns struct {
+	mu sync.Mutex
+	of map[desk.ID]*turn
+}
+
+type turn struct {
+	taken   int
+	waiting list.List // of *queued, oldest first
+}
+
+// A queued call waits for a turn.
+type queued struct {
+	weight  int
+	granted chan struct{} // closed when it has its turn
+}
+
+// take waits for a turn. It returns Unavailable if none comes.
+func (l *turns) take(ctx context.Context, owner desk.ID, weight int) (err error) {
+	l.mu.Lock()
+	t := l.of[owner]
+	if t == nil {
+		if l.of == nil {
+			l.of = map[desk.ID]*turn{}
+		}
+		t = &turn{}
+		l.of[owner] = t
+	}
+	if t.waiting.Len() == 0 && t.taken+weight <= maxTurns {
+		t.taken += weight
+		l.mu.Unlock()
+		return nil
+	}
+	q := &queued{weight, make(chan struct{})}
+	place := t.waiting.PushBack(q)
+	l.mu.Unlock()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-q.granted:
+		return nil
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-q.granted: // just now
+		return nil
+	default:
+		t.waiting.Remove(place)
+		t.grant() // to those behind it
+		return errNoRoom
+	}
+}
+
+// leave ends a turn.
+func (l *turns) leave(owner desk.ID, weight int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.of[owner]
+	t.taken -= weight
+	t.grant()
+	if t.taken == 0 {
+		delete(l.of, owner)
+	}
+}
+
+// grant gives turns to those who wait, the oldest first.
+func (t *turn) grant() {
+	for first := t.waiting.Front(); first != nil; first = t.waiting.Front() {
+		q := first.Value.(*queued)
+		if t.taken+q.weight > maxTurns {
+			return
+		}
+		t.taken += q.weight
+		t.waiting.Remove(first)
+		close(q.granted)
+	}
+}
+
+// Turn waits until fewer writes of the workspace are under way, and then counts as so many,
+// until Reply or the end of the answer. It returns Unavailable if too many stay under way.
+func (w *Response) Turn(ws desk.ID, weight int) error {
+	if w.turn > 0 {
+		return nil
+	}
+	weight = min(weight, maxTurns)
+	if err := w.server.turns.take(w.request.Context(), ws, weight); err != nil {
+		return err
+	}
+	w.turn, w.turnOf = weight, ws
+	return nil
+}
+
+func (w *Response) endTurn() {
+	if w.turn > 0 {
+		w.server.turns.leave(w.turnOf, w.turn)
+		w.turn = 0
+	}
+}
