@@ -29,25 +29,6 @@ var (
 	slowWriting  = flag.Duration("slow-writing", 3*time.Second, "how long TestSlowDatabase writes events by each of them")
 )
 
-// cpu is the processor time that a process has used.
-func (p *process) cpu(t testing.TB) time.Duration {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	var ticks int
-	for _, field := range strings.Fields(rest)[11:13] { // of the user, and of the system
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
-}
-
 // eightHooks are eight endpoints of a workspace, all of one sink.
 func eightHooks(t *testing.T, s *server, key string) (*sink, []string) {
 	t.Helper()
