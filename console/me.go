@@ -18,6 +18,7 @@ type meData struct {
 	Theme       []choice
 	ThemeNow    string
 	KeysOn      bool
+	EnterOn     bool // Enter sends a reply
 	SoundOn     bool
 	Least       int
 	Name, Look  *form
@@ -36,7 +37,7 @@ func (c *call) meData() (meData, error) {
 	}
 	return meData{
 		Email: m.Email, Role: roleWord(m.Role), Away: m.Away, HasPassword: has, NeedsOld: has && !byLink, MaySet: has || byLink,
-		Theme: []choice{{Value: "", Label: "As the device"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}}, ThemeNow: theme(c.r), KeysOn: keysOn(c.r), SoundOn: soundOn(c.r),
+		Theme: []choice{{Value: "", Label: "As the device"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}}, ThemeNow: theme(c.r), KeysOn: keysOn(c.r), SoundOn: soundOn(c.r), EnterOn: enterSends(c.r),
 		Least: desk.MinPassword, Name: &form{}, Look: &form{}, Password: &form{},
 	}, nil
 }
@@ -124,7 +125,7 @@ func (s *Server) look(c *call) error {
 	case "light", "dark", "":
 		c.remember("theme", theme)
 	}
-	for _, name := range []string{"keys", "sound"} {
+	for _, name := range []string{"keys", "sound", "enter"} {
 		value := "off"
 		if c.form.has(name) {
 			value = "on"
@@ -132,6 +133,12 @@ func (s *Server) look(c *call) error {
 		c.remember(name, value)
 	}
 	return c.see("/me", "saved")
+}
+
+// enterSends tells whether Enter sends a reply, and Shift+Enter begins a line.
+func enterSends(r *http.Request) bool {
+	c, err := r.Cookie("enter")
+	return err == nil && c.Value == "on"
 }
 
 // keysOn tells whether keyboard shortcuts are on.

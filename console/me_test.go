@@ -96,3 +96,20 @@ func TestNews(t *testing.T) {
 	mei.header.Set("Parley-Part", "news")
 	mei.get("/me/news").want(200, `<div id="news"><ul`).lacks("<html")
 }
+
+// Whether Enter sends is a choice of each browser.
+func TestEnterSends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	mei.get("/me").want(200, `name="enter" type="checkbox" value="yes" aria-describedby`).lacks(`data-enter="on"`)
+	set := strings.Join(mei.post("/me/look", "theme", "", "keys", "yes", "enter", "yes").sends("/me?done=saved").header["Set-Cookie"], "\n")
+	if !strings.Contains(set, "enter=on;") {
+		t.Errorf("cookies: %s", set)
+	}
+	mei.header.Set("Cookie", "enter=on")
+	mei.get("/me").want(200, `data-enter="on"`, `name="enter" type="checkbox" value="yes" checked`)
+	if set = strings.Join(mei.post("/me/look", "theme", "").header["Set-Cookie"], "\n"); !strings.Contains(set, "enter=off;") {
+		t.Errorf("cookies: %s", set)
+	}
+}

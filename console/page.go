@@ -234,6 +234,7 @@ type page struct {
 	Theme     string // "", light or dark
 	Keys      bool   // whether keyboard shortcuts are on
 	Sound     bool   // whether the script rings when somebody writes
+	Enter     bool   // whether Enter sends a reply
 	Waiting   string // in how many of the member's own conversations somebody waits; "" for none
 	Toast     string // what was just done
 	ToastLink string // to what it was done; "" if the page shows it
@@ -284,7 +285,7 @@ func (c *call) render(status int, name string, v view) error {
 	if v.Form == nil {
 		v.Form = c.form
 	}
-	p := page{view: v, From: c.from, At: c.partsAt(), Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Sound: soundOn(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
+	p := page{view: v, From: c.from, At: c.partsAt(), Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Sound: soundOn(c.r), Enter: enterSends(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
 	if c.p.Settings != nil {
 		p.Me, p.Team, p.Admin = c.p.Settings.Member(c.p.Actor.ID), c.p.Settings.Name, c.may(desk.Administer)
 	}

@@ -43,6 +43,7 @@
 //	erasure_test.go      deleted people in deliveries to webhooks
 //	eventsource_test.go  a stream of events that is cut again and again
 //	deliveries_test.go   deliveries: servers that are killed, endpoints that fail or hang, rotation
+//	thread_test.go     a template, files, Enter and a colleague in a conversation, with and without a script
 //	together_test.go     members at the same conversations; forms that are sent twice or cut
 //	race_test.go         clients racing on the same people
 //	kill_test.go         kills in the middle of writes

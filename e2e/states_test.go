@@ -268,6 +268,9 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"more", admin, acting(at("/inbox"), pushing(".rail summary", ".rail details[open]"))},
 		{"conversation", admin, through(talk, "[data-row]")},
 		{"conversation-reply", admin, acting(until(talk, "#reply-do .main"), pushing("#reply-more summary", "#reply-more[open]"))},
+		{"conversation-files", admin, acting(until(talk, "#reply-do .main"), func(b *tab) {
+			look[bool](b, `{ const data = new DataTransfer(); for (const n of ["one.pdf", "a-rather-long-name-of-a-photo-from-the-holidays.jpg"]) data.items.add(new File(["x"], n)); const field = document.querySelector("#f-file"); field.files = data.files; field.dispatchEvent(new Event("change", { bubbles: true })); true }`)
+		})},
 		{"conversation-reply-wrong", admin, acting(until(talk, "#reply-do .main"), with("#f-reply", " "), sending("#reply .btn.main"))},
 		{"conversation-quote", admin, acting(until(talk, "#reply-do .main"), func(b *tab) {
 			b.open(look[string](b, `location.pathname + "?quote=" + document.querySelector("button.quoting").value`))

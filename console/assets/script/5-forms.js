@@ -29,7 +29,7 @@ when("submit", (e) => {
 	}
 	if (/^\/(me\/)?sign-out$/.test(new URL(form.action).pathname)) drafts(mine).forEach(drop);
 	if (sends || form.dataset.busy) e.preventDefault();
-	const button = e.submitter ?? find("button:not([name])", form);
+	const button = e.submitter ?? find("button:not([name], [type])", form);
 	if (sends && button && !form.dataset.busy) send(form, button);
 	form.dataset.busy = "yes";
 });
@@ -41,6 +41,11 @@ async function send(form, button) {
 	state.role = "status";
 	state.textContent = "Sending…";
 	button.focus();
+	if (attached(form)) {
+		const sent = sendFiles(form, button, state);
+		for (const el of form.elements) el.inert = el !== button;
+		return sent;
+	}
 	if (text) {
 		bubble.append(make("p", "text", text), make("p", "under", "Sending…"));
 		all(".messages").pop()?.append(bubble);

@@ -9,11 +9,15 @@ function row(step) {
 
 let went = 0; // when g was pressed
 when("keydown", (e) => {
-	if (e.isComposing || e.defaultPrevented) return;
+	if (e.isComposing || e.keyCode === 229 || e.defaultPrevented) return;
 	const field = e.target.matches("input:not([type=checkbox], [type=radio]), textarea, select");
 	if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
 		const form = e.target.closest("form[data-enter]");
 		return form?.requestSubmit(e.shiftKey ? find("[name=close]", form) : null);
+	}
+	if (e.key === "Enter" && page.enter && e.target.id === "f-reply" && !e.shiftKey && !e.altKey) {
+		e.preventDefault();
+		return (e.target.value.trim() || find("#files li")) && find("#reply-do .main") && e.target.form.requestSubmit(find("#reply-do .main"));
 	}
 	if (e.target.dataset.combo && /^(Arrow(Up|Down)|Enter)$/.test(e.key)) {
 		e.preventDefault();

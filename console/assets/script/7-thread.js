@@ -53,11 +53,9 @@ const box = find("#panel");
 let opener;
 
 async function panel(url) {
-	if (box.dataset.url === url && box.hidden) return openPanel();
 	try {
 		const answer = await ask(url, "sending");
 		if (!answer.ok) throw answer;
-		box.dataset.url = url;
 		fillPanel(await read(answer));
 	} catch {
 		location = url;
@@ -83,7 +81,11 @@ function closePanel() {
 when("click", (e) => {
 	const link = e.target.closest("a");
 	if (!box || !link || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey || e.defaultPrevented) return;
-	if (link.matches("[data-panel]")) panel((opener = link).href);
+	if (link.matches("[data-panel]")) {
+		opener = link;
+		if (find("form", box)) openPanel();
+		else panel(link.href);
+	}
 	else if (link.matches("#panel [data-close]")) closePanel();
 	else if (box.contains(link) && link.pathname === "/send") panel(link.href);
 	else return;

@@ -1,0 +1,151 @@
+// ---- Files of a reply: each is a message with a key of its own, sent one after the other
+
+const mostFiles = 30;
+let queue = [], keys = 0;
+
+const inKB = (n) => (n < 1e6 ? Math.ceil(n / 1e3) + " KB" : (n / 1e6).toFixed(1) + " MB");
+
+function attach(list) {
+	queue = queue.filter((item) => item.row.isConnected);
+	if (!find("#files") || !find("#reply-do .main")) return toast("No files can be sent here now.", true);
+	for (const file of list) {
+		if (queue.length === mostFiles) return toast(`Up to ${mostFiles} files at once.`, true);
+		const row = make("li", ""), out = make("button", "btn plain small", "×"), item = { file, row };
+		out.type = "button";
+		out.ariaLabel = "Leave out " + file.name;
+		out.onclick = () => {
+			row.remove();
+			find("#f-reply").focus();
+		};
+		row.append(make("bdi", "", file.name), make("span", "soft num", inKB(file.size)), out);
+		find("#files").append(row);
+		queue.push(item);
+	}
+}
+
+// attached tells whether the form of a reply has files.
+function attached(form) {
+	const field = form.elements.file;
+	if (form.id === "reply" && field?.files.length) {
+		attach(field.files);
+		field.value = "";
+	}
+	queue = queue.filter((item) => item.row.isConnected);
+	return form.id === "reply" && queue.length;
+}
+
+// upload posts a form, and tells how far it is.
+const upload = (url, data, progress) => new Promise((done, lost) => {
+	const x = new XMLHttpRequest();
+	x.open("POST", url);
+	x.setRequestHeader("Parley-Part", "main");
+	x.timeout = 6e5;
+	x.upload.onprogress = (e) => (progress.value = e.loaded / e.total);
+	x.onload = () => done(x);
+	x.onerror = x.ontimeout = lost;
+	x.send(data);
+});
+
+async function sendFiles(form, button, state) {
+	const field = form.elements.reply, first = queue[0], last = queue.at(-1);
+	let to, lost;
+	for (const item of queue) {
+		const { file, row } = item, progress = make("progress", "");
+		const data = new FormData(form, button);
+		item.key ??= form.elements.key.value + "-" + ++keys;
+		data.set("key", item.key);
+		if (item !== first) {
+			data.set("reply", ""); // the text is with the first one
+			data.delete("reply_to");
+			data.delete("button");
+		}
+		if (item !== last) data.delete("close");
+		data.delete("file");
+		if (item.media) data.set("media", item.media); // the server kept it
+		else data.append("file", file);
+		progress.value = 0;
+		progress.ariaLabel = "Sending " + file.name;
+		find(".error", row)?.remove();
+		row.append(progress);
+		state.textContent = "Sending " + file.name + "…";
+		let x;
+		try {
+			x = await upload(form.action, data, progress);
+			if (x.status > 501) throw x;
+		} catch {
+			lost = true;
+		}
+		progress.remove();
+		if (lost) {
+			row.append(make("p", "error", "No answer came."));
+			break;
+		}
+		if (x.status === 401) tell({ kind: "out" });
+		const fresh = await read({ text: () => x.responseText });
+		const see = () => {
+			for (const name of ["message", "assignee", "status"]) {
+				const seen = find(`#reply [name=seen_${name}]`, fresh);
+				if (seen) form.elements["seen_" + name].value = seen.value;
+			}
+		};
+		if (x.status < 400) {
+			to = x.responseURL;
+			row.remove();
+			see();
+			if (item === first) {
+				field.value = "";
+				drop(mine + form.dataset.draft);
+			}
+			continue;
+		}
+		row.append(make("p", "error", find("#news h2, #summary h2, h1", fresh)?.textContent ?? "It was not sent."));
+		if (find("#reply[data-keep]", fresh)) { // in doubt: no second try
+			item.doubt = true;
+			row.append(Object.assign(make("a", "", "See how it ends"), { href: "/sends?doubt=yes" }));
+			break;
+		}
+		item.media = find("#reply-with [name=media]", fresh)?.value;
+		item.key = null;
+		if (x.status !== 413 && x.status !== 422) { // something has changed: the next try knows it
+			see();
+			break;
+		}
+	}
+	queue = queue.filter(({ row, doubt }) => row.isConnected && !doubt);
+	if (to && !find("#files li")) return (location = to);
+	state.textContent = lost ? "No answer came. If you try again, each is still sent only once." : "Some were not sent.";
+	button.textContent = "Try again";
+	for (const el of form.elements) el.inert = lost && el !== button;
+	button.focus();
+	delete form.dataset.busy;
+}
+
+when("click", ({ target }) => target.id === "f-file" && (target.multiple = true));
+when("change", ({ target }) => {
+	if (!target.matches("#f-file, #f-photo")) return;
+	attach(target.files);
+	target.value = "";
+});
+when("paste", (e) => {
+	const list = e.clipboardData?.files;
+	if (!list?.length || !e.target.closest("#reply") || e.clipboardData.getData("text/plain")) return;
+	e.preventDefault();
+	attach(list);
+});
+const dropped = (e) => e.dataTransfer?.types.includes("Files") && e.target.closest?.(".thread-pane");
+const dropping = (el) => {
+	find(".dropping")?.classList.remove("dropping");
+	el?.classList.add("dropping");
+};
+when("dragover", (e) => {
+	if (!dropped(e)) return;
+	e.preventDefault();
+	dropping(dropped(e));
+});
+when("dragleave", (e) => e.relatedTarget || dropping());
+when("drop", (e) => {
+	dropping();
+	if (!dropped(e)) return;
+	e.preventDefault();
+	attach(e.dataTransfer.files);
+});
