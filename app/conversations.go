@@ -299,10 +299,11 @@ func (a *App) Receive(ctx context.Context, ws, channel desk.ID, in InboundMessag
 }
 
 // receive stores an inbound message, or one that the business typed in the phone app. It
-// returns nil for a reaction that belongs nowhere: it is dropped.
+// returns nil for one that is dropped: a reaction that belongs nowhere, and a message that is
+// delivered again after its person was deleted.
 func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversation, error) {
-	known, err := tx.MessageBy(channel, in.ExternalID)
-	if err != nil {
+	known, erased, err := tx.ReceivedMessage(desk.MessageRef{Channel: channel, ExternalID: in.ExternalID})
+	if err != nil || erased {
 		return nil, err
 	}
 	if known != nil {
@@ -366,10 +367,11 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 	}
 	by := byProvider(channel)
 	if in.Echo {
-		if err := a.typed(tx, c, m); err != nil {
+		early, err := a.typed(tx, c, m)
+		if err != nil {
 			return nil, err
 		}
-		return c, tx.Append(messageEvents(c, before, m, by, now)...)
+		return c, tx.Append(append(messageEvents(c, before, m, by, now), early...)...)
 	}
 	policy, decision, err := a.answerByPolicy(tx, c, contact, m)
 	if err != nil {
@@ -395,18 +397,22 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 }
 
 // typed stores a message that the business typed in the phone app, with what it changes of
-// how the conversation stands.
-func (a *App) typed(tx Tx, c *desk.Conversation, m *desk.Message) error {
+// how the conversation stands. It returns the events of the statuses that came before it.
+func (a *App) typed(tx Tx, c *desk.Conversation, m *desk.Message) ([]desk.Event, error) {
+	early, err := a.takeEarly(tx, m)
+	if err != nil {
+		return nil, err
+	}
 	if err := tx.PutMessage(m); err != nil {
-		return err
+		return nil, err
 	}
 	if err := answers(tx, c, m); err != nil {
-		return err
+		return nil, err
 	}
 	if err := a.replyOfPerson(tx, c, m.TS); err != nil {
-		return err
+		return nil, err
 	}
-	return tx.PutConversation(c)
+	return early, tx.PutConversation(c)
 }
 
 // heard stores a message that came in, with what it changes of how the conversation

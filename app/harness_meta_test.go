@@ -141,6 +141,13 @@ func (m *meta) People(body []byte) (list []desk.Identity) {
 		if h.Message != nil {
 			list = append(list, m.Identities(h.Message.Number, h.Message.UserID)...)
 		}
+		if h.Status != nil && h.Status.UserID != "" {
+			list = append(list, m.Identities("", h.Status.UserID)...)
+		}
+		if h.Move != nil {
+			list = append(list, m.Identities(h.Move.Number, h.Move.UserID)...)
+			list = append(list, m.Identities(h.Move.NewNumber, h.Move.NewUserID)...)
+		}
 		if h.Choice != nil {
 			list = append(list, m.Identities(h.Choice.Number, h.Choice.UserID)...)
 		}

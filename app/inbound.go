@@ -147,9 +147,9 @@ func (a *App) takeItem(ctx context.Context, tx Tx, n InboundItem, atOnce int, th
 	var told []Update
 	var rest *InboundItem
 	var wait time.Duration
-	var people []desk.Identity
+	var last *lastPart
 	if n.ReceivedAt != 0 {
-		told, rest, people, err = a.nextPart(tx, channel, n, atOnce)
+		told, rest, last, err = a.nextPart(tx, channel, n, atOnce)
 	} else {
 		var later *Later
 		if told, later, err = a.providers[channel.Kind].Read(n); later != nil {
@@ -168,10 +168,13 @@ func (a *App) takeItem(ctx context.Context, tx Tx, n InboundItem, atOnce int, th
 		})
 		return 0, nil
 	}
+	dropped := false
 	for _, h := range told {
-		if err := a.takeUpdate(ctx, tx, channel, h, then); err != nil {
+		nothing, err := a.takeUpdate(ctx, tx, channel, h, then)
+		if err != nil {
 			return 0, err
 		}
+		dropped = dropped || nothing
 	}
 	switch {
 	case rest != nil:
@@ -179,9 +182,40 @@ func (a *App) takeItem(ctx context.Context, tx Tx, n InboundItem, atOnce int, th
 		*then = append(*then, func() { a.inboundAfter(ws, wait) })
 		err = tx.PutInbound(*rest)
 	case n.ReceivedAt != 0:
-		err = keepBody(tx, n, people)
+		if !dropped {
+			dropped, err = a.toldAgain(tx, channel, last.before)
+		}
+		switch {
+		case err != nil:
+		case dropped:
+			err = tx.EraseCallback(n)
+		default:
+			err = keepBody(tx, n, last.people)
+		}
 	}
 	return len(told), err
+}
+
+// toldAgain tells whether any of the updates of a callback that were processed in earlier
+// transactions is about a message of a deleted person.
+func (a *App) toldAgain(tx Tx, own *desk.Channel, before []Update) (bool, error) {
+	var list []desk.MessageRef
+	for _, h := range before {
+		id := ""
+		switch {
+		case h.Status != nil:
+			id = h.Status.ExternalID
+		case h.Message != nil:
+			id = h.Message.ExternalID
+		}
+		if channel := a.concerned(tx.Settings(), own, h); channel != nil && id != "" {
+			list = append(list, desk.MessageRef{Channel: channel.ID, ExternalID: id})
+		}
+	}
+	if list == nil {
+		return false, nil
+	}
+	return tx.AnyErased(list)
 }
 
 // A reading is the parsed content of a callback. It is kept between transactions,
@@ -270,9 +304,16 @@ func (a *App) read(channel *desk.Channel, n InboundItem) (one *reading, err erro
 	return one, nil
 }
 
+// A lastPart is what the end of a callback needs: its updates before the last part, and the
+// people whom it names.
+type lastPart struct {
+	before []Update
+	people []desk.Identity
+}
+
 // nextPart returns the next updates of a callback, and the item for the updates after
-// them, or nil and the people whom the callback names.
-func (a *App) nextPart(tx Tx, channel *desk.Channel, n InboundItem, atOnce int) (told []Update, rest *InboundItem, people []desk.Identity, err error) {
+// them, or nil and what the end of the callback needs.
+func (a *App) nextPart(tx Tx, channel *desk.Channel, n InboundItem, atOnce int) (told []Update, rest *InboundItem, last *lastPart, err error) {
 	one := a.readings.get(n.ID)
 	if one == nil {
 		if n.Body, err = tx.Callback(n); err != nil {
@@ -292,7 +333,8 @@ func (a *App) nextPart(tx Tx, channel *desk.Channel, n InboundItem, atOnce int) 
 		return one.told[n.Skip:later.Skip], &later, nil, nil
 	}
 	a.readings.drop(n.ID)
-	return one.told[min(n.Skip, len(one.told)):], nil, one.people, nil
+	begun := min(n.Skip, len(one.told))
+	return one.told[begun:], nil, &lastPart{one.told[:begun], one.people}, nil
 }
 
 // maxPeople is the greatest number of people in a callback whose body is kept.
@@ -322,9 +364,10 @@ func keepBody(tx Tx, n InboundItem, people []desk.Identity) error {
 	return tx.PutCallbackPeople(n, claims)
 }
 
-// takeUpdate processes one update. It may concern another channel, because several
-// numbers share a callback URL. Its error is a partError.
-func (a *App) takeUpdate(ctx context.Context, tx Tx, own *desk.Channel, h Update, then *afterwards) (err error) {
+// takeUpdate processes one update, and tells whether it was dropped: nothing of it is stored.
+// It may concern another channel, because several numbers share a callback URL. Its error is
+// a partError.
+func (a *App) takeUpdate(ctx context.Context, tx Tx, own *desk.Channel, h Update, then *afterwards) (dropped bool, err error) {
 	defer func() {
 		if err != nil {
 			err = &partError{err}
@@ -333,34 +376,34 @@ func (a *App) takeUpdate(ctx context.Context, tx Tx, own *desk.Channel, h Update
 	defer caught("inbound item", &err)
 	channel := a.concerned(tx.Settings(), own, h)
 	if channel == nil {
-		return nil // a number that this workspace has not connected
+		return false, nil // a number that this workspace has not connected
 	}
 	ws := tx.Settings().ID
 	switch {
 	case h.Template != nil:
 		*then = append(*then, func() { a.updateTemplate(ctx, ws, channel.Kind, h.Business, *h.Template) })
-		return nil
+		return false, nil
 	case h.Account != nil:
 		*then = append(*then, func() { a.setAccountStatus(ctx, ws, channel.Kind, h.Business, *h.Account) })
-		return nil
+		return false, nil
 	case h.Choice != nil:
-		return a.recordChoice(tx, a.person(tx, channel.ID, h.Choice.Number, h.Choice.UserID), h.Choice.Change, h.Choice.At, byProvider(channel.ID))
+		return false, a.recordChoice(tx, a.person(tx, channel.ID, h.Choice.Number, h.Choice.UserID), h.Choice.Change, h.Choice.At, byProvider(channel.ID))
 	case h.Move != nil:
-		return a.move(tx, channel.ID, h.Move)
+		return false, a.move(tx, channel.ID, h.Move)
 	}
 	if h.Status != nil {
 		if h.Status.UserID != "" { // first: the contact's event comes before that of the message
 			if err := a.rememberRecipient(tx, channel.ID, h.Status.ExternalID, h.Status.UserID); err != nil {
-				return err
+				return false, err
 			}
 		}
 		return a.takeStatus(ctx, tx, channel.ID, *h.Status, then)
 	}
 	if h.Message != nil {
-		_, err := a.receive(tx, channel.ID, *h.Message)
-		return err
+		c, err := a.receive(tx, channel.ID, *h.Message)
+		return c == nil, err
 	}
-	return nil
+	return false, nil
 }
 
 // concerned returns the channel that an update concerns, or one of the business
@@ -384,32 +427,43 @@ func (a *App) concerned(s *desk.Settings, own *desk.Channel, h Update) *desk.Cha
 
 // takeStatus moves a message forward. A status with the id of an unsettled attempt
 // proves that the provider accepted the message, and finishes the attempt. A status of
-// an unknown message is kept for a day.
-func (a *App) takeStatus(ctx context.Context, tx Tx, channel desk.ID, n desk.StatusUpdate, then *afterwards) error {
+// an unknown message is kept for a day, unless no message will ever come to it: that of an
+// attempt is stored with the attempt, or never, and a deleted person's does not come back.
+// takeStatus tells whether the status was dropped.
+func (a *App) takeStatus(ctx context.Context, tx Tx, channel desk.ID, n desk.StatusUpdate, then *afterwards) (dropped bool, err error) {
 	m, err := tx.MessageBy(channel, n.ExternalID)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if m == nil && !n.Attempt.IsZero() { // perhaps the first report that it was accepted
 		at, err := tx.Attempt(n.Attempt)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if at != nil && at.Plan.Channel == channel {
 			if err := a.accept(ctx, tx, at, a.person(tx, channel, "", n.UserID), n.ExternalID, at.CreatedAt, a.now(), then); err != nil {
-				return err
+				return false, err
 			}
 			if at.Erased {
-				return nil // no message is stored, so nothing will ever use this status
+				return true, nil
 			}
 			if m, err = tx.MessageBy(channel, n.ExternalID); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
-	if m == nil {
-		return tx.KeepStatus(channel, n)
+	if m != nil {
+		return false, a.moveForward(tx, m, n)
 	}
+	dropped, err = tx.AnyErased([]desk.MessageRef{{Channel: channel, ExternalID: n.ExternalID}})
+	if dropped || err != nil || !n.Attempt.IsZero() {
+		return dropped, err
+	}
+	return false, tx.KeepStatus(channel, n)
+}
+
+// moveForward moves a stored message forward to a status.
+func (a *App) moveForward(tx Tx, m *desk.Message, n desk.StatusUpdate) error {
 	if m.Direction != desk.Outbound {
 		return nil
 	}

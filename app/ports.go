@@ -210,6 +210,10 @@ type ConversationStore interface {
 	// MessagesBy returns those of the messages that exist, in no order. There are up to
 	// desk.MaxLimit references, all different.
 	MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageRef) ([]*desk.Message, error)
+
+	// ForgetErased deletes up to limit hashes of messages of deleted people that have been
+	// kept for longer than age, by the database's clock. It returns how many.
+	ForgetErased(ctx context.Context, ws desk.ID, age time.Duration, limit int) (int, error)
 }
 
 // A TemplateStore keeps copies of template libraries.
@@ -743,6 +747,12 @@ type ConversationTx interface {
 	// Message finds a message in its conversation, MessageBy by the provider's id.
 	Message(conversation, id desk.ID) (*desk.Message, error)
 	MessageBy(channel desk.ID, externalID string) (*desk.Message, error)
+
+	// ReceivedMessage is MessageBy, and tells whether a message with this id was one of a
+	// deleted person; then there is none. AnyErased tells whether any of the messages was.
+	// Deleting a contact keeps hashes of the messages for that, see ForgetErased.
+	ReceivedMessage(m desk.MessageRef) (known *desk.Message, erased bool, err error)
+	AnyErased([]desk.MessageRef) (bool, error)
 	PutMessage(*desk.Message) error
 
 	// PutMessageDelivery stores how far a message is that is stored already: its delivery and its
@@ -819,6 +829,10 @@ type InboundTx interface {
 	PutCallback(InboundItem) error
 	Callback(InboundItem) ([]byte, error)
 	PutCallbackPeople(n InboundItem, people []string) error
+
+	// EraseCallback erases the body of a callback that tells of a deleted person again. Its
+	// time stays.
+	EraseCallback(InboundItem) error
 
 	// TakeInbound deletes those of the items that are still stored and that no other
 	// transaction is taking, and returns them.

@@ -295,7 +295,7 @@ func replied(s *desk.Settings, at *desk.Attempt, c *desk.Conversation, externalI
 	}
 	m.Message = desk.Message{
 		ID: plan.Message, ConversationID: c.ID, ChannelID: plan.Channel, Direction: desk.Outbound, ExternalID: externalID,
-		Text: plan.Text, Delivery: desk.Sent, TS: sent, Kind: r.Kind, Author: r.Author, ReplyTo: r.ReplyTo, Media: r.Media,
+		Text: plan.Text, Delivery: desk.Sent, TS: sent, Kind: r.Kind, Author: r.Author, ReplyTo: r.ReplyTo, Media: r.Media, Attempt: at.ID,
 	}
 	if r.Buttons != nil {
 		m.Message.Content = &desk.Content{Buttons: r.Buttons}

@@ -83,19 +83,21 @@ func (a *App) accept(ctx context.Context, tx Tx, at *desk.Attempt, to person, ex
 	switch {
 	case !at.Phase.Settled():
 		return a.finish(ctx, tx, at, to, externalID, sent, now, byProvider(at.Plan.Channel), then)
+	case at.Phase == desk.Done && at.Erased:
+		return nil // of its message, nothing is known any more
 	case at.Phase == desk.Done && at.ExternalID == "" && externalID != "":
 		return a.bind(tx, at, externalID)
 	case at.Phase == desk.Done && (at.ExternalID == externalID || externalID == ""):
 		return nil
 	}
-	note := "the provider took another message of this attempt: " + externalID
-	if at.Phase != desk.Done {
-		note = "the provider took this message although the attempt had ended as " + string(at.Phase) + ": " + externalID
-	}
+	note := at.TookAnother(externalID)
 	if slices.Contains(at.Notes, note) {
 		return nil
 	}
 	at.Notes = append(at.Notes, note)
+	if at.Erased {
+		externalID = ""
+	}
 	ws := tx.Settings().ID
 	*then = append(*then, func() {
 		a.log.ErrorContext(ctx, "incident: the provider accepted a message whose attempt was settled otherwise; the person may get it twice",
@@ -210,7 +212,9 @@ func (a *App) finish(ctx context.Context, tx Tx, at *desk.Attempt, to person, ex
 	}
 	conversation, message := &m.Conversation, m.Message
 	at.Response = a.answer(m)
-	at.ExternalID = externalID
+	if !at.Erased {
+		at.ExternalID = externalID
+	}
 	at.Plan.Contact, at.Plan.Conversation = conversation.ContactID, conversation.ID
 	at.Settle(desk.Done, now)
 	if err := tx.PutAttempt(at); err != nil {
@@ -275,7 +279,7 @@ func thread(s *desk.Settings, at *desk.Attempt, contact *desk.Contact, open *des
 	m.Message = desk.Message{
 		ID: plan.Message, ConversationID: m.Conversation.ID, ChannelID: plan.Channel, Direction: desk.Outbound,
 		ExternalID: externalID, Text: plan.Text, Delivery: desk.Sent, TS: sent, OptIn: &plan.OptIn,
-		Template: plan.Template + "/" + plan.Language, Kind: desk.KindTemplate, Author: s.AuthorOf(at.Actor),
+		Template: plan.Template + "/" + plan.Language, Kind: desk.KindTemplate, Author: s.AuthorOf(at.Actor), Attempt: at.ID,
 	}
 	m.Conversation.Note(&m.Message)
 	return m

@@ -32,7 +32,8 @@ type SimulatedFile struct {
 }
 
 // Simulate receives a message on a simulated channel, and returns it with its
-// conversation: nil if it was dropped, because it is a reaction to nothing. It returns
+// conversation: nil if it was dropped, because it is a reaction to nothing, or because a
+// message with this id was erased with its person. It returns
 // NotFound, and InvalidRequest for another kind of channel and for an invalid message.
 func (a *App) Simulate(ctx context.Context, p Principal, channel desk.ID, s Simulated) (*desk.Conversation, *desk.Message, error) {
 	if err := p.Allow(desk.Simulate); err != nil {
@@ -124,9 +125,18 @@ func (a *App) simulated(ctx context.Context, p Principal, c *desk.Channel, s Sim
 	if in.Text, err = s.content(&in, named); err != nil {
 		return in, nil, err
 	}
-	if s.File != nil {
-		file, err = a.simulatedFile(ctx, p, c, s.File, &in)
+	if s.File == nil {
+		return in, nil, nil
 	}
+	erased := false
+	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
+		erased, err = tx.AnyErased([]desk.MessageRef{{Channel: c.ID, ExternalID: in.ExternalID}})
+		return err
+	})
+	if erased || err != nil {
+		return in, nil, err // nothing is to be left of it
+	}
+	file, err = a.simulatedFile(ctx, p, c, s.File, &in)
 	return in, file, err
 }
 

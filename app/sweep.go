@@ -46,7 +46,7 @@ func (a *App) ForgetAlone(ctx context.Context) error {
 }
 
 // Forget deletes expired attempts and their keys, early statuses of unknown messages,
-// bodies of old callbacks, unused uploads, expired sessions and sign-in links, old counts
+// hashes of deleted messages, bodies of old callbacks, unused uploads, expired sessions and sign-in links, old counts
 // of messages, and expired places in the pace.
 func (a *App) Forget(ctx context.Context) error {
 	workspaces, err := a.store.Workspaces(ctx)
@@ -83,6 +83,11 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 	}
 	if err := inGroups(ctx, callbackGroup, func(limit int) (int, error) {
 		return a.store.ForgetCallbacks(ctx, ws, keepCallback, limit)
+	}); err != nil {
+		return err
+	}
+	if err := inGroups(ctx, sweepGroup, func(limit int) (int, error) {
+		return a.store.ForgetErased(ctx, ws, desk.ErasedLife, limit)
 	}); err != nil {
 		return err
 	}

@@ -44,6 +44,13 @@ func (s Secret) Fingerprint() string {
 	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
+// Key derives a key for one purpose.
+func (s Secret) Key(purpose string) []byte {
+	mac := hmac.New(sha256.New, s[:])
+	mac.Write([]byte(purpose))
+	return mac.Sum(nil)
+}
+
 // Secret returns the installation's key. text is the value of PARLEY_SECRET_KEY. If it is
 // empty, the key is read from secret.key in the data directory. For a new installation
 // this file is created if mayMake is set. Processes that do this at the same time all get

@@ -49,6 +49,7 @@ type Message struct {
 	Failure        *Failure // the failure, even if the message was delivered afterwards
 	TS             Time
 	OptIn          *OptIn // of a template
+	Attempt        ID     // that sent it; it is stored, and not read
 	Template       string // NAME/LANGUAGE of an outbound message; "" if it has none, or is of an older release
 	ContactID      ID     // of its conversation; only a Tx fills it in
 	Kind           MessageKind

@@ -1,6 +1,10 @@
 package desk
 
-import "slices"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // MaxIdempotencyKey is the longest Idempotency-Key (spec, Limits).
 const MaxIdempotencyKey = 200
@@ -226,6 +230,10 @@ const KeyLife = 30*24 + 1
 // of the counter: a day, and the hour that had begun.
 const StatusLife = 24 + 1
 
+// ErasedLife is how long a message of a deleted person is known as such: what is delivered
+// again meanwhile makes nothing (contract-talk §4).
+const ErasedLife = 30 * 24 * time.Hour
+
 // Expired tells whether the attempt's key may be used again. Keys expire only after
 // success.
 func (a *Attempt) Expired() bool { return a.Phase == Done && a.Age >= KeyLife }
@@ -248,11 +256,33 @@ func (c *Contact) Numbers() (numbers []string) {
 	return numbers
 }
 
-// Erase removes from an unsettled attempt what it knows of a deleted person. The later
-// answer of its key has no text, unless the process that sent it is still running.
+// Erase removes from an attempt what it knows of a deleted person. The later answer of its
+// key, if it is not settled, has no text, unless the process that sent it is still running.
 func (a *Attempt) Erase() {
-	a.Erased = true
+	a.Erased, a.ExternalID = true, ""
 	a.Plan.forget()
+	a.Plan.OptIn = OptIn{Request: a.Plan.OptIn.Request}
+	for i, note := range a.Notes {
+		if strings.HasPrefix(note, took) {
+			a.Notes[i], _, _ = strings.Cut(note, ": ")
+		}
+	}
+}
+
+// took begins the notes that end with the provider's id of a message.
+const took = "the provider took "
+
+// TookAnother is the note on an attempt that the provider took another message of it, or took
+// one although the attempt had ended otherwise.
+func (a *Attempt) TookAnother(externalID string) string {
+	note := took + "another message of this attempt"
+	if a.Phase != Done {
+		note = took + "this message although the attempt had ended as " + string(a.Phase)
+	}
+	if a.Erased {
+		return note
+	}
+	return note + ": " + externalID
 }
 
 // forget removes what a plan says of the person.

@@ -151,14 +151,23 @@ func TestAttempt_Erase_and_Settle(t *testing.T) {
 	t.Parallel()
 	plan := desk.Plan{
 		Channel: desk.ID{1}, Contact: id(1), Conversation: desk.ID{2}, Message: desk.ID{3}, Template: "hello", Language: "tr",
-		Text: "Merhaba Ayşe", OptIn: desk.OptIn{Key: desk.ID{4}, At: 5}, Number: "1", Profile: &desk.ContactWrite{},
+		Text: "Merhaba Ayşe", OptIn: desk.OptIn{Key: desk.ID{4}, At: 5, Request: desk.ID{6}}, Number: "1", Profile: &desk.ContactWrite{},
 	}
 	erased := desk.Attempt{Phase: desk.InDoubt, Lease: 9, Plan: plan}
 	erased.Erase()
 	rest := plan
 	rest.Text, rest.Number, rest.Profile = "", "", nil
-	if want := (desk.Attempt{Phase: desk.InDoubt, Lease: 9, Plan: rest, Erased: true}); !reflect.DeepEqual(erased, want) {
+	nobody := rest
+	nobody.OptIn = desk.OptIn{Request: desk.ID{6}}
+	if want := (desk.Attempt{Phase: desk.InDoubt, Lease: 9, Plan: nobody, Erased: true}); !reflect.DeepEqual(erased, want) {
 		t.Errorf("erased: %+v", erased)
+	}
+	late := desk.Attempt{Phase: desk.Done, Plan: plan, ExternalID: "wamid.1", Response: []byte("kept"), Notes: []string{"the assignee was removed meanwhile", "none"}}
+	late.Notes[1] = late.TookAnother("wamid.2")
+	late.Erase()
+	again := late.TookAnother("wamid.3")
+	if want := (desk.Attempt{Phase: desk.Done, Plan: nobody, Erased: true, Response: []byte("kept"), Notes: []string{"the assignee was removed meanwhile", again}}); !reflect.DeepEqual(late, want) {
+		t.Errorf("erased when it was settled: %+v", late)
 	}
 	settled := desk.Attempt{Phase: desk.Dispatching, Lease: 9, Plan: plan, Response: []byte("kept")}
 	settled.Settle(desk.Done, 8)

@@ -3,7 +3,10 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"flag"
 	"fmt"
 	"io"
@@ -21,6 +24,7 @@ import (
 
 	"parley/store/postgres/pgtest"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -428,6 +432,52 @@ func TestErasureOfSends(t *testing.T) {
 				if found := trace.FindAll(content, -1); found != nil {
 					t.Errorf("%s has %q", table, found)
 				}
+			}
+		})
+	}
+}
+
+// TestErasedMessagesAreKeyed: what is kept of a deleted person's message is a hash by a key
+// that is not in the database, and the sandbox says that the message is dropped.
+func TestErasedMessagesAreKeyed(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := deployment{newDir(t), database(t)}
+			ws, key := d.workspace(t)
+			channel := d.sandbox(t, ws)
+			in := []string{}
+			if d.database != "" {
+				in = []string{"--database", d.database}
+			}
+			say := func() map[string]any {
+				t.Helper()
+				return d.must(t, "sandbox", "inbound", "--channel", channel, "--from", "+493066660042", "--text", "Hello", "--external-id", "said.1")
+			}
+			contact, _ := say()["contact_id"].(string)
+			serve(t, d.dir, in...).client(t, key, 1).must(t, 204, "DELETE", "/contacts/"+contact, "")
+			if again := say(); again["conversation_id"] != nil || again["message_id"] != nil {
+				t.Errorf("said again: %v", again)
+			}
+			text, err := os.ReadFile(filepath.Join(d.dir, "secret.key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			secret, err := hex.DecodeString(strings.TrimSpace(string(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			purpose := hmac.New(sha256.New, secret)
+			purpose.Write([]byte("erased messages"))
+			mac := hmac.New(sha256.New, purpose.Sum(nil))
+			for _, id := range []string{ws, channel} {
+				parsed := uuid.MustParse(id)
+				mac.Write(parsed[:])
+			}
+			mac.Write([]byte("said.1"))
+			if kept := d.dump(t)["erased_messages"]; !bytes.Contains(kept, mac.Sum(nil)[:16]) {
+				t.Errorf("kept: %x", kept)
 			}
 		})
 	}

@@ -92,6 +92,9 @@ func (c *sandboxInboundCmd) Run(ctx context.Context, s *session) error {
 			MessageID      *string `json:"message_id"`
 			MediaID        *string `json:"media_id"`
 		}
+		if m == nil && c.Reaction == nil {
+			return s.answer(r, "Nothing was received: a message with this id was deleted together with its contact in the last 30 days.\n")
+		}
 		if m == nil {
 			return s.answer(r, "Nothing was received: it is a reaction, and the customer has no conversation on this channel.\n")
 		}

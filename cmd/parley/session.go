@@ -252,7 +252,7 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 	if err != nil {
 		return installation{}, err
 	}
-	store, err := openStore(ctx, storage, log)
+	store, err := openStore(ctx, storage, secret, log)
 	if err != nil {
 		return installation{}, err
 	}
@@ -315,11 +315,11 @@ func exists(ctx context.Context, storage config.Storage) error {
 	return nil
 }
 
-func openStore(ctx context.Context, storage config.Storage, log *slog.Logger) (store, error) {
+func openStore(ctx context.Context, storage config.Storage, secret config.Secret, log *slog.Logger) (store, error) {
 	if storage.URL == "" {
-		return sqlite.Open(ctx, sqlite.Config{Path: storage.Database(), Log: log})
+		return sqlite.Open(ctx, sqlite.Config{Path: storage.Database(), Log: log, Key: secret.Key("erased messages")})
 	}
-	s, err := postgres.Open(ctx, postgres.Config{URL: storage.URL, Media: storage.Media, MaxConns: storage.MaxConns(), Log: log})
+	s, err := postgres.Open(ctx, postgres.Config{URL: storage.URL, Media: storage.Media, MaxConns: storage.MaxConns(), Log: log, Key: secret.Key("erased messages")})
 	if err != nil {
 		return nil, unopened(storage, err)
 	}

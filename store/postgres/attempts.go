@@ -49,7 +49,10 @@ const (
 			(SELECT a.id FROM attempts a WHERE a.phase = 'in_doubt' AND a.workspace_id = $1 AND a.number = u.number AND a.number <> '' OFFSET 0) l
 		ORDER BY 1) w CROSS JOIN LATERAL (SELECT * FROM attempts WHERE workspace_id = $1 AND id = w.id OFFSET 0) a
 	WHERE ` + unsettled + ``
-	lapsedQuery = `SELECT a.workspace_id, a.id FROM attempts a
+	unsentToQuery = `SELECT l.id FROM unnest($2::uuid[]) u (contact) CROSS JOIN LATERAL
+		(SELECT a.id FROM attempts a WHERE a.phase IN ('refused', 'released') AND NOT a.erased AND a.workspace_id = $1 AND a.contact_id = u.contact OFFSET 0) l LIMIT $3`
+	eraseSettledQuery = `UPDATE attempts SET erased = true, external_id = $3, plan = $4, notes = $5 WHERE workspace_id = $1 AND id = $2`
+	lapsedQuery       = `SELECT a.workspace_id, a.id FROM attempts a
 	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND (a.lease_until < ` + databaseNow + ` - $1::bigint OR a.lease_until > ` + databaseNow + ` + $2::bigint) LIMIT $3`
 )
 
@@ -176,17 +179,55 @@ func putAttempt(p *pipe, ws desk.ID, a *desk.Attempt) error {
 	return p.fail
 }
 
-// eraseAttempts removes what unsettled attempts know of deleted contacts.
+// eraseSettled removes what settled attempts know of deleted contacts. Only what changes is
+// stored.
+func eraseSettled(p *pipe, ws desk.ID, ids pgtype.FlatArray[uuid]) error {
+	if len(ids) == 0 {
+		return p.fail
+	}
+	attempts, err := all(p, "attempts to erase", readAttempt, attemptsByIDQuery+` FOR UPDATE OF a`, uuid(ws), ids)
+	for _, a := range attempts {
+		if a.Phase.Settled() && !a.Erased {
+			a.Erase()
+			p.put(eraseSettledQuery, uuid(ws), uuid(a.ID), a.ExternalID, asJSON(a.Plan), asJSON(a.Notes))
+		}
+	}
+	return err
+}
+
+// settledPage is how many settled attempts are erased at a time.
+const settledPage = 100
+
+// eraseAttempts removes what attempts that are not settled, or that sent nothing, know of
+// deleted contacts.
 func eraseAttempts(p *pipe, ws desk.ID, deleted []*desk.Contact) error {
 	ids, numbers := pgtype.FlatArray[uuid]{}, []string{}
 	for _, d := range deleted {
 		ids, numbers = append(ids, uuid(d.ID)), append(numbers, d.Numbers()...)
 	}
+	var unsent pgtype.FlatArray[uuid]
+	find := func() {
+		unsent = nil
+		p.each(func(row pgx.Row) error {
+			var id uuid
+			err := row.Scan(&id)
+			unsent = append(unsent, id)
+			return err
+		}, unsentToQuery, uuid(ws), ids, settledPage)
+	}
+	find()
 	attempts, err := all(p, "attempts to contacts", readAttempt, attemptsToQuery+` FOR UPDATE OF a`, uuid(ws), ids, numbers)
 	for _, a := range attempts {
 		if err == nil && !a.Erased {
 			a.Erase()
 			err = putAttempt(p, ws, a)
+		}
+	}
+	for more := true; more && err == nil; {
+		more = len(unsent) == settledPage
+		if err = eraseSettled(p, ws, unsent); more && err == nil {
+			find()
+			err = p.send("unsent attempts to contacts")
 		}
 	}
 	return err

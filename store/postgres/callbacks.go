@@ -32,6 +32,11 @@ func (t *tx) PutCallback(n app.InboundItem) error {
 	return t.fail
 }
 
+func (t *tx) EraseCallback(n app.InboundItem) error {
+	n.Body = nil
+	return t.PutCallback(n)
+}
+
 func (t *tx) Callback(n app.InboundItem) ([]byte, error) {
 	return one(t.pipe, "callback", func(row pgx.Row) (body []byte, err error) {
 		err = row.Scan(&body)

@@ -382,7 +382,9 @@ func flushBook(t *tx, book *desk.Book) error {
 	}
 	if len(gone.ids) > 0 {
 		t.put(deleteContacts, uuid(t.ws), gone.ids, gone.versions)
-		eraseConversations(t.pipe, t.ws, gone.ids)
+		if err := eraseConversations(t, gone.ids); err != nil {
+			return err
+		}
 		eraseCallbacks(t.pipe, t.ws, deleted)
 		eraseResponses(t.pipe, t.ws, gone.ids)
 	}

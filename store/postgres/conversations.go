@@ -425,8 +425,8 @@ func (s *Store) MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageR
 	return found, err
 }
 
-const putMessageQuery = `INSERT INTO messages (workspace_id, ` + messageColumns + `, unread)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+const putMessageQuery = `INSERT INTO messages (workspace_id, ` + messageColumns + `, unread, attempt_id)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
 	ON CONFLICT (workspace_id, conversation_id, ts, id) DO UPDATE SET channel_id = excluded.channel_id,
 	direction = excluded.direction, external_id = excluded.external_id, text = excluded.text, delivery = excluded.delivery,
 	failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request,
@@ -445,7 +445,7 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 		author = &m.Author
 	}
 	unread := 0
-	if m.Direction == desk.Inbound { // of a message that is stored already, it stays as it is
+	if m.Direction == desk.Inbound { // of a message that is stored already, this and the attempt stay as they are
 		unread = 1
 	}
 	if !m.Media.IsZero() { // an erasure then sees the message, or the message comes after it
@@ -453,7 +453,7 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 	}
 	p.put(putMessageQuery, uuid(ws), uuid(m.ConversationID), int64(m.TS), uuid(m.ID), uuid(m.ChannelID), string(m.Direction), m.ExternalID, m.Text,
 		string(m.Delivery), asJSON(m.Failure), orNull(o.Key), int64(o.At), orNull(o.Request), orNull(o.Member), m.Template,
-		string(m.Kind), asJSON(author), orNull(m.ReplyTo), asJSON(m.Content), orNull(m.Media), unread)
+		string(m.Kind), asJSON(author), orNull(m.ReplyTo), asJSON(m.Content), orNull(m.Media), unread, orNull(m.Attempt))
 	return p.fail
 }
 
@@ -508,13 +508,22 @@ func (s *Store) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) 
 // eraseConversations deletes the conversations of contacts with all messages and notes. Each
 // statement sees what was committed before it, so it first waits for transactions that
 // write into one of them.
-func eraseConversations(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {
+func eraseConversations(t *tx, contacts pgtype.FlatArray[uuid]) error {
 	const of = ` FROM conversations WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
-	p.put(`SELECT 1`+of+` ORDER BY id FOR UPDATE`, uuid(ws), contacts)
+	p, ws := t.pipe, t.ws
+	conversations, err := all(p, "conversations to erase", func(row pgx.Row) (id desk.ID, err error) { return id, row.Scan(into(&id)) },
+		`SELECT id`+of+` ORDER BY id FOR UPDATE`, uuid(ws), contacts)
+	if err == nil {
+		err = forgetMessages(t, conversations)
+	}
+	if err != nil {
+		return err
+	}
 	eraseMediaOf(p, ws, contacts)
 	p.put(`DELETE FROM messages WHERE workspace_id = $1 AND conversation_id IN (SELECT id`+of+`)`, uuid(ws), contacts)
 	p.put(`DELETE FROM notes WHERE workspace_id = $1 AND conversation_id IN (SELECT id`+of+`)`, uuid(ws), contacts)
 	p.put(`DELETE FROM windows WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`, uuid(ws), contacts)
 	p.put(`DELETE FROM auto_replies WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`, uuid(ws), contacts)
 	p.put(`DELETE`+of, uuid(ws), contacts)
+	return p.fail
 }

@@ -13,6 +13,7 @@
 //	notes.go          notes on conversations
 //	attempts.go       sends and their keys
 //	inbound.go        inbound items, early statuses, opt-outs
+//	erased.go         messages of deleted people, by hashes
 //	callbacks.go      bodies of callbacks, and the people whom they name
 //	events.go         events: storing them, their log, dropping them
 //	feed.go           pages of the feed, with the records of their events

@@ -54,6 +54,7 @@ type Config struct {
 	Media    string       // the directory of content, which all nodes share; "": the database
 	MaxConns int32        // connections of this node at most; 0: as the URL says, or by the number of processors
 	Log      *slog.Logger // of an upgrade; nil: nothing is logged
+	Key      []byte       // of the hashes by which messages of deleted people are known
 
 	rules string // by which claims are made; "": desk.IdentityRules()
 }
@@ -62,6 +63,7 @@ type Config struct {
 // promises.
 type Store struct {
 	pool *pgxpool.Pool
+	key  []byte // of the hashes of erased messages
 
 	files *stored.Files // of content; nil: it is in the database
 
@@ -96,7 +98,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, err)
 	}
-	s := &Store{pool: pool, shares: shares{most: shareOf(config.MaxConns)}, rules: stored.NewRules(rules, log)}
+	s := &Store{pool: pool, key: c.Key, shares: shares{most: shareOf(config.MaxConns)}, rules: stored.NewRules(rules, log)}
 	if c.Media != "" {
 		s.files = &stored.Files{Dir: c.Media}
 	}

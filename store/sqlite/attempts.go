@@ -54,7 +54,10 @@ const (
 	attemptsToNumbersQuery = dispatchingTo + `a.number IN (SELECT value FROM json_each(?2))
 	UNION ALL SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_number` + answered + `
 	WHERE a.phase = 'in_doubt' AND a.workspace_id = ?1 AND a.number = j.value`
-	lapsedQuery = `SELECT a.workspace_id, a.id FROM attempts a INDEXED BY attempts_unsettled
+	unsentToQuery = `SELECT ` + attemptColumns + ` FROM json_each(?2) j CROSS JOIN attempts a INDEXED BY attempts_unsent` + answered + `
+	WHERE a.phase IN ('refused', 'released') AND a.erased = 0 AND a.workspace_id = ?1 AND a.contact_id = unhex(j.value, '-') LIMIT +?3`
+	eraseSettledQuery = `UPDATE attempts SET erased = 1, external_id = ?, plan = ?, notes = ? WHERE workspace_id = ? AND id = ?`
+	lapsedQuery       = `SELECT a.workspace_id, a.id FROM attempts a INDEXED BY attempts_unsettled
 	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND (a.lease_until < ? OR a.lease_until > ?) LIMIT +?`
 )
 
@@ -187,7 +190,26 @@ func putAttempt(c conn, ws desk.ID, a *desk.Attempt) error {
 	return failed("store attempt", err)
 }
 
-// eraseAttempts removes what unsettled attempts know of deleted contacts.
+// eraseSettled removes what a settled attempt knows of a deleted contact.
+func eraseSettled(c conn, ws, id desk.ID) error {
+	a, err := one("attempt", c.stmt(attemptQuery).id(ws).id(id), readAttempt)
+	if err != nil || a == nil || a.Erased || !a.Phase.Settled() {
+		return err
+	}
+	return putErased(c, ws, a)
+}
+
+// putErased erases an attempt that is settled. Only what changes is stored.
+func putErased(c conn, ws desk.ID, a *desk.Attempt) error {
+	a.Erase()
+	return failed("erase attempt", c.stmt(eraseSettledQuery).text(a.ExternalID).json(a.Plan).json(a.Notes).id(ws).id(a.ID).run())
+}
+
+// settledPage is how many settled attempts are erased at a time.
+const settledPage = 100
+
+// eraseAttempts removes what attempts that are not settled, or that sent nothing, know of
+// deleted contacts.
 func eraseAttempts(c conn, ws desk.ID, deleted []*desk.Contact) error {
 	var ids, numbers []string
 	for _, d := range deleted {
@@ -204,6 +226,15 @@ func eraseAttempts(c conn, ws desk.ID, deleted []*desk.Contact) error {
 			a.Erase()
 			err = putAttempt(c, ws, a)
 		}
+	}
+	for more := true; more && err == nil; {
+		attempts, err = all("unsent attempts to contacts", c.stmt(unsentToQuery).id(ws).json(ids).int(settledPage), readAttempt)
+		for _, a := range attempts {
+			if err == nil {
+				err = putErased(c, ws, a)
+			}
+		}
+		more = len(attempts) == settledPage
 	}
 	return err
 }

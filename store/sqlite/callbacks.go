@@ -29,6 +29,15 @@ func (t *tx) PutCallback(n app.InboundItem) error {
 		id(t.ws).time(n.ReceivedAt).id(n.ID).id(n.Channel).bytes(n.Body).run())
 }
 
+// EraseCallback also has the gaps of pages cleared of the body.
+func (t *tx) EraseCallback(n app.InboundItem) error {
+	n.Body = nil
+	if err := t.PutCallback(n); err != nil {
+		return err
+	}
+	return wantScrub(t.c)
+}
+
 func (t *tx) Callback(n app.InboundItem) ([]byte, error) {
 	return one("callback", t.c.stmt(callbackQuery).id(t.ws).time(n.ReceivedAt).id(n.ID), func(s *stmt) []byte {
 		if body := s.readBlob(); body != nil {

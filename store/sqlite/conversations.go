@@ -494,11 +494,11 @@ func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 		o = *m.OptIn
 	}
 	unread := int64(0)
-	if m.Direction == desk.Inbound { // of a message that is stored already, it stays as it is
+	if m.Direction == desk.Inbound { // of a message that is stored already, this and the attempt stay as they are
 		unread = 1
 	}
-	return failed("store message", c.stmt(`INSERT INTO messages (workspace_id, `+messageColumns+`, unread)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	return failed("store message", c.stmt(`INSERT INTO messages (workspace_id, `+messageColumns+`, unread, attempt_id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, conversation_id, ts, id) DO UPDATE SET channel_id = excluded.channel_id,
 		direction = excluded.direction, external_id = excluded.external_id, text = excluded.text, delivery = excluded.delivery,
 		failure = excluded.failure, opt_in_key = excluded.opt_in_key, opt_in_at = excluded.opt_in_at, opt_in_request = excluded.opt_in_request,
@@ -506,7 +506,7 @@ func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 		reply_to = excluded.reply_to, content = excluded.content, media_id = excluded.media_id`).
 		id(ws).id(m.ConversationID).time(m.TS).id(m.ID).id(m.ChannelID).text(string(m.Direction)).text(m.ExternalID).text(m.Text).
 		text(string(m.Delivery)).json(m.Failure).idOrNull(o.Key).time(o.At).idOrNull(o.Request).idOrNull(o.Member).text(m.Template).
-		text(string(m.Kind)).json(authorOrNil(m)).idOrNull(m.ReplyTo).json(m.Content).idOrNull(m.Media).int(unread).run())
+		text(string(m.Kind)).json(authorOrNil(m)).idOrNull(m.ReplyTo).json(m.Content).idOrNull(m.Media).int(unread).idOrNull(m.Attempt).run())
 }
 
 // authorOrNil is nil for a message without author.
@@ -565,6 +565,9 @@ const (
 
 // eraseConversations deletes a contact's conversations with all messages and notes.
 func eraseConversations(c conn, ws, contact desk.ID) error {
+	if err := forgetMessages(c, ws, contact); err != nil {
+		return err
+	}
 	for _, query := range []string{eraseMessagesQuery, eraseNotesQuery, eraseWindowsQuery, eraseAutoRepliesQuery, eraseConversationsQuery} {
 		if err := c.stmt(query).id(ws).id(contact).run(); err != nil {
 			return err

@@ -17,6 +17,7 @@
 //	notes.go          notes on conversations
 //	attempts.go       sends and their keys
 //	inbound.go        inbound items, early statuses, opt-outs
+//	erased.go         messages of deleted people, by hashes
 //	callbacks.go      bodies of callbacks, and the people whom they name
 //	events.go         events, and the pages of their feed
 //	uses.go           when keys were last used

@@ -36,6 +36,9 @@ type Config struct {
 	// Now is the database's clock, by default the machine's: all its processes are on it.
 	Now func() time.Time
 
+	// Key is of the hashes by which messages of deleted people are known.
+	Key []byte
+
 	rules string // by which claims are made; "": desk.IdentityRules()
 }
 
@@ -92,6 +95,7 @@ func Open(ctx context.Context, c Config) (_ *Store, err error) {
 	if s.writer, err = open(c.Path, writerCache); err != nil {
 		return nil, err
 	}
+	s.writer.forgets = &forgets{c.Key, s.now}
 	for range n {
 		c, err := open(c.Path, readerCache)
 		if err != nil {

@@ -58,6 +58,7 @@ func TestScrubBeside(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "parley.db")
 		s := openAt(t, path)
 		other := openAt(t, path) // as of another process
+		s.writer.forgets.now = func() desk.Time { return 1 }
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {

@@ -17,6 +17,7 @@ type conn struct {
 	prepared map[string]*sqlite.Stmt
 	newest   map[desk.ID]int64 // number of each workspace's newest event, as far as this transaction has seen
 	erased   *bool             // this connection has deleted people
+	forgets  *forgets          // of the writer
 	changing bool              // only to be used inside a transaction
 }
 

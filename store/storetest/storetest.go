@@ -14,6 +14,7 @@
 //	attempts.go       sends, their keys, expiry and erasure
 //	inbound.go        inbound items, leases, early statuses, opt-outs
 //	callbacks.go      bodies of callbacks, and their erasure with a contact
+//	erased.go         messages of deleted contacts that are delivered again
 //	gauges.go         values for /metrics
 //	pace.go           the limits of providers
 //	webhooks.go       webhooks and their states
@@ -96,6 +97,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"message/order_and_places":            messageOrder,
 		"message/external_ids_are_unique":     messageExternalIDs,
 		"message/by_references":               messagesByReferences,
+		"message/erased_is_known":             erasedIsKnown,
 		"note/pages_and_deletion":             notes,
 		"attempt/fields_survive":              attemptFieldsSurvive,
 		"attempt/keys":                        attemptKeys,
@@ -103,6 +105,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"attempt/lapsed":                      attemptsLapse,
 		"attempt/forgotten":                   attemptsAreForgotten,
 		"attempt/erased_with_its_contact":     deleteErasesAttempts,
+		"attempt/settled_ones_are_erased":     deleteErasesSettled,
 		"attempt/deletions_beside_doubts":     deleteBesideDoubts,
 		"attempt/erased_in_other_spellings":   deleteErasesSpellings,
 		"inbound/order_and_due":               inboundDue,

@@ -226,7 +226,8 @@ func OldAging(id func(desk.ID) string, blob func([]byte) string) (statements []s
 		add(`INSERT INTO channels (workspace_id, id, kind, external_id, enabled, created_at, library, bindings, account)
 			VALUES (%s, %s, 'whatsapp', '%d', true, 1, 0, '[]', '%s')`, ws, id(OldID(n)), n, account)
 		add(`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure)
-			VALUES (%s, %s, 'early', 1, 'sent', %s, '')`, ws, id(OldID(n)), id(OldID(9)))
+			VALUES (%s, %s, 'early', 1, 'sent', %s, ''), (%s, %s, 'early', 1, 'read', %s, '')`,
+			ws, id(OldID(n)), id(desk.ID{}), ws, id(OldID(n)), id(OldID(9))) // a status with an attempt's id is deleted by the upgrade
 	}
 	for task, until := range map[string]int64{
 		"synced " + OldID(oldStopped).String(): 5000, "handshake " + OldID(oldStopped).String(): 6000,

@@ -7,6 +7,7 @@
 //	policy.go    reply policies as JSON
 //	due.go       which inbound items are due
 //	files.go     content of files in a directory
+//	erased.go    hashes of messages of deleted people
 //	errors.go    errors
 //	rules.go     rules of identities that another process may replace
 package stored

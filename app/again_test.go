@@ -1,0 +1,327 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/store/postgres"
+	"parley/store/postgres/pgtest"
+
+	"github.com/jackc/pgx/v5"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+var saidAgain = flag.Int("said-again", 4, "of how many deleted people TestSaidAgain delivers everything again")
+
+// An erasable is a world whose tables can be read, and whose clocks are set together.
+type erasable struct {
+	*world
+	advance func(time.Duration)
+	dump    func() map[string][]byte // without the stored answers of sends
+}
+
+// onBothStores runs a test of an erasable world on each store.
+func onBothStores(t *testing.T, test func(*testing.T, erasable)) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		test(t, erasable{w, w.clock.advance, w.dumpSQLite})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		url := pgtest.Database(t)
+		c, err := pgx.Connect(t.Context(), url)
+		must(t, err)
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		do := func(sql string, args ...any) {
+			_, err := c.Exec(context.Background(), sql, args...)
+			must(t, err)
+		}
+		do(`CREATE SCHEMA set; CREATE TABLE set.ahead (seconds bigint NOT NULL); INSERT INTO set.ahead VALUES (0)`)
+		for _, name := range []string{"clock_timestamp", "statement_timestamp"} { // the server's clock
+			do(fmt.Sprintf(`CREATE FUNCTION set.%s() RETURNS timestamptz LANGUAGE sql STABLE
+				AS 'SELECT pg_catalog.%s() + (SELECT seconds FROM set.ahead) * interval ''1 second'''`, name, name))
+		}
+		separator := "?"
+		if strings.Contains(url, "?") {
+			separator = "&"
+		}
+		s, err := postgres.Open(t.Context(), postgres.Config{URL: url + separator + "search_path=public,set,pg_catalog", MaxConns: 4})
+		must(t, err)
+		t.Cleanup(func() { must(t, s.Close()) })
+		clock := new(clock)
+		w := newWorldOn(t, app.Bounds{}, s, clock)
+		test(t, erasable{w, func(d time.Duration) {
+			clock.advance(d)
+			do(`UPDATE set.ahead SET seconds = seconds + $1`, int64(d/time.Second))
+		}, func() map[string][]byte { return dumpPostgres(t, c) }})
+	})
+}
+
+func (w *world) dumpSQLite() map[string][]byte {
+	w.t.Helper()
+	c, err := sqlite.OpenConn(w.path, sqlite.OpenReadOnly)
+	must(w.t, err)
+	defer c.Close()
+	read := func(query string) (rows [][]byte) {
+		must(w.t, sqlitex.Execute(c, query, &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
+			var row []byte
+			for i := range s.ColumnCount() {
+				value := make([]byte, s.ColumnLen(i))
+				s.ColumnBytes(i, value)
+				row = append(append(row, value...), '|')
+			}
+			rows = append(rows, row)
+			return nil
+		}}))
+		return rows
+	}
+	tables := map[string][]byte{}
+	for _, row := range read(`SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'send_answers'`) {
+		table := strings.TrimSuffix(string(row), "|")
+		tables[table] = bytes.Join(read(`SELECT * FROM "`+table+`"`), []byte("\n"))
+	}
+	return tables
+}
+
+func dumpPostgres(t *testing.T, c *pgx.Conn) map[string][]byte {
+	t.Helper()
+	read := func(query string) (list [][]byte) {
+		rows, err := c.Query(context.Background(), query)
+		must(t, err)
+		for rows.Next() {
+			list = append(list, bytes.Join(rows.RawValues(), []byte("|")))
+		}
+		must(t, rows.Err())
+		return list
+	}
+	tables := map[string][]byte{}
+	for _, table := range read(`SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'`) {
+		columns := read(`SELECT quote_ident(column_name::text) FROM information_schema.columns WHERE table_schema = 'public' AND table_name = '` + string(table) +
+			`' AND NOT (table_name = 'attempts' AND column_name = 'response')`)
+		tables[string(table)] = bytes.Join(read(`SELECT `+string(bytes.Join(columns, []byte(", ")))+` FROM "`+string(table)+`"`), []byte("\n"))
+	}
+	return tables
+}
+
+// callbacks hands callbacks to the world, and waits until they are processed.
+func (w *world) callbacks(channel desk.ID, list ...[]app.Update) {
+	w.t.Helper()
+	for _, told := range list {
+		w.hook(channel, told...)
+	}
+	w.takeIn()
+}
+
+// A deletee is a person who will be deleted, and what the provider says of them.
+type deletee struct {
+	number, user string
+	contact      desk.ID
+	attempts     []desk.ID // of messages to them
+	marks        []string  // that nobody else has
+	told, late   []app.Update
+}
+
+// TestSaidAgain: whatever the provider delivers again after its person was deleted, and
+// whatever it reports of messages to them only then, makes nothing, and nothing of it stays.
+func TestSaidAgain(t *testing.T) {
+	t.Parallel()
+	onBothStores(t, func(t *testing.T, w erasable) {
+		channel := w.connect(metaNumber, metaBusiness)
+		var people []*deletee
+		for n := range *saidAgain {
+			people = append(people, w.deletee(channel, n))
+		}
+		for n, p := range people { // half of the statuses have come before
+			w.callbacks(channel, p.told)
+			if n%2 == 0 {
+				w.callbacks(channel, p.late)
+			}
+		}
+		w.callbacks(channel, []app.Update{inbound(1, "90532110"+"9999", "", "Who stays")})
+		stays := w.writer(channel, 1)
+		for _, p := range people {
+			w.deleteContact(p.contact)
+		}
+		nothing := func(when string) {
+			t.Helper()
+			w.holds(1, 1, 1)
+			for table, content := range w.dump() {
+				for _, p := range people {
+					for _, mark := range p.marks {
+						if bytes.Contains(content, []byte(mark)) {
+							t.Errorf("%s: %s has %q", when, table, mark)
+						}
+					}
+				}
+			}
+			if t.Failed() {
+				t.FailNow()
+			}
+		}
+		nothing("deleted")
+		for _, later := range []time.Duration{time.Second, 24 * time.Hour, 28 * 24 * time.Hour} {
+			w.advance(later)
+			w.stop() // nothing of this is only in memory
+			w.start(app.Bounds{})
+			must(t, w.Forget(t.Context()))
+			for n, p := range people {
+				switch n % 3 {
+				case 0: // one callback for everything
+					w.callbacks(channel, append(append([]app.Update{}, p.told...), p.late...))
+				case 1: // one for each
+					for _, u := range append(append([]app.Update{}, p.late...), p.told...) {
+						w.hook(channel, u)
+					}
+				default: // several parts
+					long := append([]app.Update{}, p.told...)
+					for range 120 {
+						long = append(long, inbound(1, stays.Phone, "", "Who stays"))
+					}
+					w.hook(channel, append(long, p.late...)...)
+				}
+			}
+			w.takeIn()
+			nothing("after another " + later.String())
+		}
+		if len(w.dump()["erased_messages"]) == 0 {
+			t.Error("nothing is known of what was erased")
+		}
+		w.advance(2 * 24 * time.Hour)
+		must(t, w.Forget(t.Context()))
+		if kept := w.dump()["erased_messages"]; len(kept) != 0 {
+			t.Errorf("after 31 days: %q", kept)
+		}
+		w.callbacks(channel, people[0].told[:1])
+		if w.holds(2, 2, 2); t.Failed() {
+			t.Error("a message that comes after 31 days is one like any other")
+		}
+	})
+}
+
+// deletee makes a person whom the provider names in every way: by a message, a reaction, a
+// choice, an echo, a new number, and by statuses of a template, of a reply, and of a refused and an uncertain
+// send.
+func (w *world) deletee(channel desk.ID, n int) *deletee {
+	w.t.Helper()
+	p := &deletee{number: fmt.Sprintf("9053211%05d", n), user: fmt.Sprintf("TR.9X%05d", n)}
+	id := func(kind string) string { return fmt.Sprintf("wamid.%s.of.%05d", kind, n) }
+	at := desk.TimeOf(w.clock.now())
+	message := func(kind string, edit func(*app.InboundMessage)) app.Update {
+		m := &app.InboundMessage{ExternalID: id(kind), Number: p.number, UserID: p.user, Text: "Hello " + id("text"), At: at}
+		edit(m)
+		return app.Update{Channel: metaNumber, Message: m}
+	}
+	p.told = []app.Update{
+		message("in", func(*app.InboundMessage) {}),
+		message("user", func(m *app.InboundMessage) { m.Number = "" }),
+		message("reaction", func(m *app.InboundMessage) {
+			m.Kind, m.ReplyTo, m.Content = desk.KindReaction, id("in"), &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}
+		}),
+		message("echo", func(m *app.InboundMessage) { m.Echo = true }),
+		{Channel: metaNumber, Choice: &app.MarketingChoice{Number: p.number, UserID: p.user, Change: desk.OptOut, At: at}},
+		{Channel: metaNumber, Move: &app.Move{Number: p.number, UserID: p.user, NewNumber: fmt.Sprintf("9053212%05d", n), At: at}},
+	}
+	p.marks = []string{p.number, p.user, id(""), fmt.Sprintf("of.%05d", n), fmt.Sprintf("9053212%05d", n)}
+	w.callbacks(channel, p.told[:1])
+	m := w.sent(fmt.Sprint("sent ", n), on(channel), to(p.number))
+	p.contact = m.Conversation.ContactID
+	ids := []string{m.Message.ExternalID}
+	w.meta.change(func() { w.meta.refusal = refusal })
+	w.send(fmt.Sprint("refused ", n), on(channel), to(p.number))
+	w.meta.change(func() { w.meta.refusal = nil })
+	status := func(external string, attempt desk.ID, d desk.Delivery) app.Update {
+		return app.Update{Channel: metaNumber, Status: &desk.StatusUpdate{ExternalID: external, Attempt: attempt, Delivery: d, UserID: p.user, At: at}}
+	}
+	for _, at := range w.attempts() {
+		if at.Plan.Contact == p.contact && at.Plan.Channel == channel {
+			p.attempts = append(p.attempts, at.ID)
+			p.late = append(p.late, status(messageID(at.ID), at.ID, desk.Delivered))
+			ids = append(ids, messageID(at.ID))
+		}
+	}
+	if len(p.attempts) != 2 {
+		w.t.Fatalf("%d attempts", len(p.attempts))
+	}
+	p.late = append(p.late, status(m.Message.ExternalID, desk.ID{}, desk.Read), status(id("echo"), desk.ID{}, desk.Read), status(id("in"), desk.ID{}, desk.Read))
+	p.marks = append(p.marks, ids...)
+	return p
+}
+
+// TestSaidAgain_of_somebody_who_is_back: the old messages of somebody who wrote anew after
+// the deletion stay away, with the bodies that have them.
+func TestSaidAgain_of_somebody_who_is_back(t *testing.T) {
+	t.Parallel()
+	onBothStores(t, func(t *testing.T, w erasable) {
+		channel := w.connect(metaNumber, metaBusiness)
+		before, after := inbound(1, number, "TR.9A", "Hello before"), inbound(2, number, "TR.9A", "Hello after")
+		w.callbacks(channel, []app.Update{before})
+		w.deleteContact(w.writer(channel, 1).ID)
+		w.callbacks(channel, []app.Update{after})
+		long := []app.Update{before}
+		for range 2 * 50 {
+			long = append(long, after)
+		}
+		w.callbacks(channel, []app.Update{before}, []app.Update{after, before}, long)
+		w.holds(1, 1, 1)
+		for table, content := range w.dump() {
+			if bytes.Contains(content, []byte("Hello before")) {
+				t.Errorf("%s has the message from before", table)
+			}
+		}
+		if !bytes.Contains(w.dump()["callbacks"], []byte("Hello after")) {
+			t.Error("the body that tells of nobody who was deleted is gone")
+		}
+	})
+}
+
+// TestSaidAgain_simulated: a file that comes again is not stored.
+func TestSaidAgain_simulated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	say := func() (*desk.Conversation, *desk.Message) {
+		t.Helper()
+		c, m, err := w.Simulate(t.Context(), w.operator(), w.channel, app.Simulated{From: "+" + number, ExternalID: "said", File: &app.SimulatedFile{
+			Name: "a.png", Type: "image/png", Content: strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"),
+		}})
+		must(t, err)
+		return c, m
+	}
+	c, _ := say()
+	w.deleteContact(c.ContactID)
+	if c, m := say(); c != nil || m != nil {
+		t.Errorf("it makes %+v, %+v", c, m)
+	}
+	w.holds(0, 0, 0)
+	if files, err := w.MediaList(t.Context(), w.operator(), false, desk.ID{}, 10); err != nil || len(files) != 0 {
+		t.Errorf("files: %+v, %v", files, err)
+	}
+}
+
+// TestEcho_early_statuses: statuses that come before the message that was typed in the phone
+// app are of it, and none stays.
+func TestEcho_early_statuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	echo := inbound(1, number, "", "Hello")
+	echo.Message.Echo = true
+	status := app.Update{Channel: metaNumber, Status: &desk.StatusUpdate{ExternalID: echo.Message.ExternalID, Delivery: desk.Read, At: 1}}
+	w.callbacks(channel, []app.Update{status}, []app.Update{echo})
+	list, _, err := w.Conversations(t.Context(), w.caller(), desk.ConversationFilter{}, "", 10)
+	must(t, err)
+	if m := w.messages(list[0].ID)[0]; m.Delivery != desk.Read {
+		t.Errorf("the message is %s", m.Delivery)
+	}
+	if kept := w.dumpSQLite()["early_statuses"]; len(kept) != 0 {
+		t.Errorf("kept: %q", kept)
+	}
+}
