@@ -7,7 +7,7 @@ import (
 )
 
 // appendSendAttempt appends the record of parley attempt list --json.
-func appendSendAttempt(b []byte, at *desk.Attempt) []byte {
+func appendSendAttempt(b []byte, at *desk.Attempt, s *desk.Settings) []byte {
 	b = appendID(append(b, `{"attempt_id":`...), at.ID)
 	b = desk.AppendJSONString(append(b, `,"key":`...), at.Key)
 	b = append(append(append(b, `,"phase":"`...), at.Phase...), '"')
@@ -27,7 +27,17 @@ func appendSendAttempt(b []byte, at *desk.Attempt) []byte {
 	}
 	b = appendID(append(b, `,"conversation_id":`...), at.InConversation())
 	b = appendID(append(b, `,"message_id":`...), message)
-	return append(append(append(b, `,"kind":"`...), at.Plan.Kind()...), `"}`...)
+	b = append(append(append(b, `,"kind":"`...), at.Plan.Kind()...), `","opt_in":`...)
+	return append(appendOptIn(b, at.OptIn(), s), '}')
+}
+
+// appendOptIn appends when an opt-in was asserted, and by whom; null if there is none.
+func appendOptIn(b []byte, o *desk.OptIn, s *desk.Settings) []byte {
+	if o == nil {
+		return append(b, "null"...)
+	}
+	b = appendTime(append(b, `{"confirmed_at":`...), o.At)
+	return append(appendActor(append(b, `,"actor":`...), o.Actor(), s), '}')
 }
 
 // appendRefusal appends why a message was not sent; null if it was. It has a code, a title
@@ -59,7 +69,7 @@ func (s *Server) listAttempts(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, listOf(c.out, list, appendSendAttempt, next)}, nil
+	return answer{http.StatusOK, listOf(c.out, list, c.appendAttempt, next)}, nil
 }
 
 func (s *Server) getAttempt(c *call) (answer, error) {
@@ -87,10 +97,15 @@ func (s *Server) releaseAttempt(c *call) (answer, error) {
 	return c.attempt(s.app.Release(c.r.Context(), c.principal, c.id(), sent.Value))
 }
 
+// appendAttempt is appendSendAttempt with the caller's settings.
+func (c *call) appendAttempt(b []byte, at *desk.Attempt) []byte {
+	return appendSendAttempt(b, at, c.principal.Settings)
+}
+
 // attempt answers with one attempt, or with the error.
 func (c *call) attempt(at *desk.Attempt, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, dataOf(c.out, at, appendSendAttempt)}, nil
+	return answer{http.StatusOK, dataOf(c.out, at, c.appendAttempt)}, nil
 }

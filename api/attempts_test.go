@@ -188,3 +188,49 @@ func TestAttemptUnderWay(t *testing.T) {
 		t.Errorf("%d %s", first.status, first.body)
 	}
 }
+
+// TestAttempts_opt_in: an attempt says who confirmed that the person agreed, and when, until
+// the contact is deleted.
+func TestAttempts_opt_in(t *testing.T) {
+	s := newDesk(t)
+	sent := s.outbound("sent", message())
+	var answer struct {
+		Data struct {
+			Conversation struct {
+				ContactID string `json:"contact_id"`
+			}
+		}
+	}
+	decodeJSON(t, sent.body, &answer)
+	optIns := func() (list []string) {
+		t.Helper()
+		var page struct {
+			Data []struct {
+				ID    string `json:"attempt_id"`
+				OptIn *struct {
+					ConfirmedAt string `json:"confirmed_at"`
+					Actor       struct{ Kind, ID, Name string }
+				} `json:"opt_in"`
+			}
+		}
+		decodeJSON(t, s.want(200, "GET /v1/attempts", ""), &page)
+		for _, at := range page.Data {
+			text := "null"
+			if o := at.OptIn; o != nil {
+				text = o.Actor.Kind + " " + o.Actor.Name
+				if _, ok := desk.ParseTime(o.ConfirmedAt); !ok || len(o.Actor.ID) != 36 {
+					t.Errorf("opt-in: %+v", o)
+				}
+			}
+			list = append(list, text)
+		}
+		return list
+	}
+	if got := optIns(); !slices.Equal(got, []string{"key test"}) {
+		t.Errorf("opt-ins: %q", got)
+	}
+	s.want(204, "DELETE /v1/contacts/"+answer.Data.Conversation.ContactID, "")
+	if got := optIns(); !slices.Equal(got, []string{"null"}) {
+		t.Errorf("once the contact is deleted: %q", got)
+	}
+}

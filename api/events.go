@@ -166,10 +166,8 @@ func appendEvent(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
 	b = append(append(b, `{"id":"`...), e.ID...)
 	b = append(append(b, `","type":"`...), e.Type...)
 	b = appendTime(append(b, `","timestamp":`...), e.At)
-	b = append(append(b, `,"actor":{"kind":"`...), e.Actor.Kind...)
-	b = appendIDOrNull(append(b, `","id":`...), e.Actor.ID)
-	b = appendText(append(b, `,"name":`...), actorName(s, e.Actor))
-	b = append(append(b, `},"subject":{"kind":"`...), e.Type.Kind()...)
+	b = appendActor(append(b, `,"actor":`...), e.Actor, s)
+	b = append(append(b, `,"subject":{"kind":"`...), e.Type.Kind()...)
 	b = append(b, `","id":`...)
 	if e.Key != "" {
 		b = desk.AppendJSONString(b, e.Key)
@@ -183,6 +181,13 @@ func appendEvent(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
 	return append(appendEventData(append(b, `,"data":`...), page, e), '}')
 }
 
+// appendActor appends who did something, with the name of now.
+func appendActor(b []byte, a desk.Actor, s *desk.Settings) []byte {
+	b = append(append(b, `{"kind":"`...), a.Kind...)
+	b = appendIDOrNull(append(b, `","id":`...), a.ID)
+	return append(appendText(append(b, `,"name":`...), ActorName(s, a)), '}')
+}
+
 func appendIDOrNull(b []byte, id desk.ID) []byte {
 	if id.IsZero() {
 		return append(b, "null"...)
@@ -190,13 +195,8 @@ func appendIDOrNull(b []byte, id desk.ID) []byte {
 	return appendID(b, id)
 }
 
-// ActorName is the name that the actor of an event has now; "" if it has none.
-func ActorName(page *app.EventPage, e *desk.FeedEvent) string {
-	return actorName(page.Settings, e.Actor)
-}
-
-// actorName is the name that an actor has now; "" if it has none.
-func actorName(s *desk.Settings, a desk.Actor) string {
+// ActorName is the name that an actor has now; "" if it has none.
+func ActorName(s *desk.Settings, a desk.Actor) string {
 	switch a.Kind {
 	case desk.ByKey:
 		if k := s.Key(a.ID); k != nil {
@@ -235,7 +235,7 @@ func appendEventData(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
 		}
 	case "send":
 		if at := page.Attempts[e.Subject]; at != nil {
-			return appendSendAttempt(b, at)
+			return appendSendAttempt(b, at, s)
 		}
 	case "note":
 		if n := page.Notes[e.Subject]; n != nil {

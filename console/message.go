@@ -35,6 +35,7 @@ type bubble struct {
 	At        moment
 	Track     *track
 	Failure   *failure
+	OptIn     *optIn
 	Quotable  bool
 }
 
@@ -267,7 +268,7 @@ func (c *call) noteOf(t *thread, n *desk.Note) bubble {
 }
 
 func (c *call) bubble(t *thread, m *desk.Message) bubble {
-	b := bubble{ID: m.ID, Ours: m.Direction == desk.Outbound, Author: c.authorOf(t, m), At: c.clock(m.TS), Chosen: m.Kind == desk.KindChoice}
+	b := bubble{ID: m.ID, Ours: m.Direction == desk.Outbound, Author: c.authorOf(t, m), At: c.clock(m.TS), Chosen: m.Kind == desk.KindChoice, OptIn: c.optIn(m.OptIn)}
 	text := m.Text
 	if !m.Media.IsZero() {
 		b.File = fileOf(m)

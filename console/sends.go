@@ -42,7 +42,22 @@ type attemptPage struct {
 	Code         string
 	External     string
 	LeftOut      []string
+	OptIn        *optIn
 	Doubt        *doubt
+}
+
+// An optIn is who confirmed that the person agreed to get such messages, and when.
+type optIn struct {
+	By string
+	At moment
+}
+
+// optIn words an opt-in, nil for none.
+func (c *call) optIn(o *desk.OptIn) *optIn {
+	if o == nil || o.At == 0 {
+		return nil
+	}
+	return &optIn{c.actorName(o.Actor()), c.when(o.At)}
 }
 
 // A doubt is what to look up at the provider about a send whose outcome nobody knows.
@@ -203,7 +218,7 @@ func (c *call) attemptPage() (*attemptPage, error) {
 		return nil, err
 	}
 	plan := at.Plan
-	p := &attemptPage{sendRow: rows[0], Language: plan.Language, Key: at.Key, Settled: c.when(at.SettledAt), External: at.ExternalID, LeftOut: at.Notes}
+	p := &attemptPage{sendRow: rows[0], Language: plan.Language, Key: at.Key, Settled: c.when(at.SettledAt), External: at.ExternalID, LeftOut: at.Notes, OptIn: c.optIn(at.OptIn())}
 	if at.Erased {
 		p.Key = "" // it may be made of the person's name
 	}

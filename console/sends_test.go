@@ -131,10 +131,13 @@ func TestSends(t *testing.T) {
 	paths := map[desk.Phase]string{}
 	for _, at := range list {
 		paths[at.Phase] = "/sends/" + at.ID.String()
+		if at.Phase == desk.Done {
+			mei.get("/inbox/"+at.Plan.Conversation.String()).want(200, "Opt-in confirmed by <bdi>Mei Tanaka</bdi>")
+		}
 	}
 	mei.get("/sends").want(200, "34 612 34 56 78", "pickup_ready", "In doubt", "Not sent", "Mei Tanaka")
 	mei.get("/sends?doubt=yes").want(200, paths[desk.InDoubt]).lacks(paths[desk.Done], paths[desk.Refused])
-	mei.get(paths[desk.Done]).want(200, "Open the conversation", "key 34612345678").lacks("Nobody knows")
+	mei.get(paths[desk.Done]).want(200, "Open the conversation", "key 34612345678", "Opt-in confirmed by", "<bdi>Mei Tanaka</bdi>, <time").lacks("Nobody knows")
 	mei.get(paths[desk.Refused]).want(200, "Somebody new", "Code of the provider").lacks("Open the conversation", "Nobody knows")
 
 	doubt := paths[desk.InDoubt]

@@ -188,6 +188,15 @@ func (a *Attempt) Address() string {
 	return ""
 }
 
+// OptIn is who asserted, for this send of a template, that the person opted in; nil for a
+// reply, and once the contact was deleted.
+func (a *Attempt) OptIn() *OptIn {
+	if a.Erased || a.Plan.Reply != nil || a.Plan.OptIn.At == 0 {
+		return nil
+	}
+	return &a.Plan.OptIn
+}
+
 // Stored tells whether the message is stored, in the plan's conversation: not before the
 // attempt is done, and never if the contact was deleted meanwhile.
 func (a *Attempt) Stored() bool { return a.Phase == Done && !a.Erased }

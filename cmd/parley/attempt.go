@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"parley/api"
 	"parley/app"
 	"parley/desk"
 )
@@ -32,6 +33,21 @@ type attemptRecord struct {
 	ConversationID *string `json:"conversation_id"` // of the stored message
 	MessageID      *string `json:"message_id"`
 	Kind           string  `json:"kind"`
+
+	OptIn *optInRecord `json:"opt_in"` // of a template
+}
+
+// An optInRecord is who confirmed that the person agreed, and when.
+type optInRecord struct {
+	ConfirmedAt string      `json:"confirmed_at"`
+	Actor       actorRecord `json:"actor"`
+}
+
+// An actorRecord is as in an event: the name is the one of now.
+type actorRecord struct {
+	Kind string  `json:"kind"`
+	ID   *string `json:"id"`
+	Name *string `json:"name"`
 }
 
 // A refusalRecord has a code, title and fix only if the provider refused.
@@ -43,10 +59,10 @@ type refusalRecord struct {
 	Fix     *string `json:"fix"`
 }
 
-func recordOfAttempt(at *desk.Attempt) attemptRecord {
+func recordOfAttempt(at *desk.Attempt, s *desk.Settings) attemptRecord {
 	r := attemptRecord{
 		at.ID.String(), at.Key, string(at.Phase), at.CreatedAt.String(), momentOf(at.SettledAt),
-		at.Plan.Channel.String(), at.Plan.Contact.String(), unlessEmpty(at.Address()), unlessEmpty(at.Plan.Template), unlessEmpty(at.Plan.Language), unlessEmpty(at.ExternalID), nil, append([]string{}, at.Notes...), nil, nil, string(at.Plan.Kind()),
+		at.Plan.Channel.String(), at.Plan.Contact.String(), unlessEmpty(at.Address()), unlessEmpty(at.Plan.Template), unlessEmpty(at.Plan.Language), unlessEmpty(at.ExternalID), nil, append([]string{}, at.Notes...), nil, nil, string(at.Plan.Kind()), nil,
 	}
 	if id := at.InConversation(); !id.IsZero() {
 		conversation := id.String()
@@ -55,6 +71,12 @@ func recordOfAttempt(at *desk.Attempt) attemptRecord {
 	if at.Stored() {
 		message := at.Plan.Message.String()
 		r.MessageID = &message
+	}
+	if o := at.OptIn(); o != nil {
+		r.OptIn = &optInRecord{o.At.String(), actorRecord{Kind: string(o.Actor().Kind), Name: unlessEmpty(api.ActorName(s, o.Actor()))}}
+		if id := o.Actor().ID; !id.IsZero() {
+			r.OptIn.Actor.ID = unlessEmpty(id.String())
+		}
 	}
 	if at.Refusal != nil {
 		r.Refusal = &refusalRecord{Type: string(at.Refusal.Type), Message: at.Refusal.Answer().Worded("", advice)}
@@ -122,7 +144,7 @@ func (c *attemptListCmd) Run(ctx context.Context, s *session) error {
 				return err
 			}
 			for _, at := range attempts {
-				records = append(records, recordOfAttempt(at))
+				records = append(records, recordOfAttempt(at, p.Settings))
 			}
 			cursor = next
 		}

@@ -138,7 +138,7 @@ func eventLine(page *app.EventPage, e *desk.FeedEvent) string {
 		subject = e.Subject.String()
 	}
 	actor := string(e.Actor.Kind)
-	if name := api.ActorName(page, e); name != "" {
+	if name := api.ActorName(page.Settings, e.Actor); name != "" {
 		actor += " " + name
 	}
 	line := fmt.Sprintf("%s  %s  %-20s  %s  by %s", e.ID, e.At, e.Type, subject, actor)
