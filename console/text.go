@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
 	"unicode"
@@ -28,11 +29,31 @@ func runs(text string) (list []run) {
 		}
 		link := strings.TrimRight(text[at[0]:at[1]], ".,;:!?)]}*_~")
 		list = append(list, marks(text[:at[0]])...)
-		list = append(list, run{Text: link, Link: link})
+		list = append(list, run{Text: undirected(link), Link: link})
 		text = text[at[0]+len(link):]
 	}
 	return append(list, marks(text)...)
 }
+
+// undirected is a link as it is shown. Characters that change the direction of text are
+// escaped, as in the address itself: otherwise another address would be seen.
+func undirected(link string) string {
+	if !strings.ContainsFunc(link, directs) {
+		return link
+	}
+	var b strings.Builder
+	for _, r := range link {
+		if directs(r) {
+			b.WriteString(url.PathEscape(string(r)))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// directs tells whether a character changes the direction of text.
+func directs(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 
 // marks splits a text without links at its marks. A mark counts where a word begins or
 // ends: 2*3*4 and snake_case_name stay as they are.

@@ -35,6 +35,12 @@ func TestRuns(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, b.String(), want)
 		}
 	}
+	for _, mark := range []string{"\u202e", "\u2066", "\u200f"} {
+		link := "https://a.example/" + mark + "moc.b"
+		if r := runs(link); len(r) != 1 || r[0].Link != link || strings.Contains(r[0].Text, mark) || !strings.HasPrefix(r[0].Text, "https://a.example/%E2%8") {
+			t.Errorf("a link with %+q: %+q", mark, r)
+		}
+	}
 	if got := plain("*Order A-1* _soon_"); got != "Order A-1 soon" {
 		t.Errorf("plain: %q", got)
 	}

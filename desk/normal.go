@@ -116,10 +116,13 @@ func parseText(s, what string, least, most int) (string, error) {
 		n = utf8.RuneCountInString(s)
 	}
 	switch {
-	case n >= least && n <= most:
+	case n >= least && n <= most && (least == 0 || !Blank(s)):
 		return s, nil
 	case least == 0:
 		return "", fmt.Errorf("%s has at most %d characters, this one has %d", what, most, n)
+	}
+	if n <= most {
+		n = 0 // none is seen
 	}
 	return "", fmt.Errorf("%s has %d to %d characters, this one has %d", what, least, most, n)
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -180,7 +179,7 @@ func (in *AutoReplyInput) parse() (*AutoReply, error) {
 		if t.sent == nil {
 			continue
 		}
-		if n := utf8.RuneCountInString(*t.sent); n > maxAutoReply || strings.TrimSpace(*t.sent) == "" {
+		if n := utf8.RuneCountInString(*t.sent); n > maxAutoReply || Blank(*t.sent) {
 			return nil, InvalidAt(t.at, "give a text of 1 to %d characters, or null for none", maxAutoReply)
 		}
 		*t.text = *t.sent

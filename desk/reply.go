@@ -52,12 +52,12 @@ func (r *ReplyRequest) Check() error {
 			return InvalidAt("/buttons", "buttons come with a text, not with an attachment")
 		case n > MaxCaption:
 			return InvalidAt("/attachment/caption", "it has %d characters, and may have %d", n, MaxCaption)
-		case n > 0 && strings.TrimSpace(a.Caption) == "":
+		case n > 0 && Blank(a.Caption):
 			return InvalidAt("/attachment/caption", "it is blank: leave it out")
 		}
 		return nil
 	}
-	if strings.TrimSpace(r.Text) == "" {
+	if Blank(r.Text) {
 		return InvalidAt("/text", "it is empty: say something")
 	}
 	if n := utf8.RuneCountInString(r.Text); n > most {
@@ -74,7 +74,7 @@ func (r *ReplyRequest) Check() error {
 		switch {
 		case b.ID == "" || utf8.RuneCountInString(b.ID) > MaxButtonID || strings.TrimSpace(b.ID) != b.ID:
 			return InvalidAt(at+"/id", "send 1 to %d characters, without spaces around", MaxButtonID)
-		case strings.TrimSpace(b.Title) == "" || utf8.RuneCountInString(b.Title) > MaxButtonTitle || strings.IndexFunc(b.Title, breaksLine) >= 0:
+		case Blank(b.Title) || utf8.RuneCountInString(b.Title) > MaxButtonTitle || strings.IndexFunc(b.Title, breaksLine) >= 0:
 			return InvalidAt(at+"/title", "send 1 to %d characters on one line", MaxButtonTitle)
 		}
 		for _, other := range r.Buttons[:i] {

@@ -32,7 +32,7 @@ func NewSnippet(name, text string, at Time) (Snippet, error) {
 	if !shortcut.MatchString(name) {
 		return Snippet{}, InvalidAt("/shortcut", "a shortcut is 1 to 32 characters: a letter a-z, then letters a-z, digits, _ and -")
 	}
-	if strings.TrimSpace(text) == "" {
+	if Blank(text) {
 		return Snippet{}, InvalidAt("/text", "give a text of 1 to %d characters", maxSnippetText)
 	}
 	if n := utf8.RuneCountInString(text); n > maxSnippetText {

@@ -118,7 +118,7 @@ func (t *Template) nameValues(list []string) []NamedValue {
 // checkVariable says why the provider, or our store, would refuse a value; "" if it
 // would not. Values are never changed.
 func checkVariable(value string) string {
-	if strings.TrimSpace(value) == "" {
+	if Blank(value) {
 		return "the value is empty: the provider takes none that is empty or only blanks"
 	}
 	if err := checkStorable(value); err != nil {
