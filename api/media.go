@@ -39,6 +39,14 @@ func (s *Server) getMedia(c *call) (answer, error) {
 	return answer{http.StatusOK, dataOf(c.out, m, appendMedia)}, nil
 }
 
+// deleteMedia deletes a file that is in no message.
+func (s *Server) deleteMedia(c *call) (answer, error) {
+	if _, err := query(c.r.URL.RawQuery); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusNoContent}, s.app.DeleteMedia(c.r.Context(), c.principal, c.id())
+}
+
 func appendMedia(b []byte, m *desk.Media) []byte {
 	b = appendID(append(b, `{"id":`...), m.ID)
 	b = desk.AppendJSONString(append(b, `,"kind":`...), string(m.Kind))

@@ -48,6 +48,22 @@ func (s *server) content(id string, headers ...string) reply {
 
 const jpeg = "\xff\xd8\xff\xe0 and so on"
 
+// TestDeleteMedia: an upload goes, once; one that another key made with the same bytes stays.
+func TestDeleteMedia(t *testing.T) {
+	s := newServer(t)
+	f, _ := s.upload(t, "", "", jpeg, 201)
+	other, _ := s.upload(t, "", "", jpeg, 201)
+	if body := s.want(204, "DELETE /v1/media/"+f.ID, ""); len(body) != 0 {
+		t.Errorf("%s", body)
+	}
+	s.want(404, "DELETE /v1/media/"+f.ID, "")
+	s.want(404, "GET /v1/media/"+f.ID, "")
+	s.want(400, "DELETE /v1/media/"+other.ID+"?force=true", "")
+	if r := s.content(other.ID); string(r.body) != jpeg {
+		t.Errorf("the other upload: %d %q", r.status, r.body)
+	}
+}
+
 func TestMedia(t *testing.T) {
 	s := newServer(t)
 	f, answer := s.upload(t, "?name="+url.QueryEscape("../../ünï \"x\"\r\n.jpg"), "text/html", jpeg, 201)

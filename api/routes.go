@@ -53,6 +53,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/attempts/{id}/release", desk.AttemptsWrite, s.releaseAttempt, false, 0},
 		{"POST /v1/media", desk.MessagesSend, s.uploadMedia, false, 0},
 		{"GET /v1/media/{id}", desk.ConversationsRead, s.getMedia, false, 0},
+		{"DELETE /v1/media/{id}", desk.MessagesSend, s.deleteMedia, false, 0},
 		{"GET /v1/media/{id}/content", desk.ConversationsRead, s.getContent, false, 0},
 		{"GET /v1/templates", desk.TemplatesRead, s.listTemplates, false, pageOf},
 		{"GET /v1/snippets", desk.TemplatesRead, s.listSnippets, false, pageOf},

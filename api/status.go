@@ -46,6 +46,8 @@ var status = map[desk.ErrorType]int{
 	desk.ConversationNotOpen: http.StatusConflict,
 	desk.MediaUnavailable:    http.StatusConflict,
 	desk.MediaNotSendable:    http.StatusUnprocessableEntity,
+	desk.MediaInUse:          http.StatusConflict,
+	desk.MediaQuota:          http.StatusRequestEntityTooLarge,
 }
 
 // retryAfter is the Retry-After in seconds for temporary errors without a time of their
@@ -119,6 +121,9 @@ func appendDetails(b []byte, details any) []byte {
 	case desk.WindowState:
 		b = appendTime(append(b, `{"closed_at":`...), details.ClosesAt)
 		return append(appendText(append(b, `,"reason":`...), string(details.Reason)), '}')
+	case desk.UsedMedia:
+		b = strconv.AppendInt(append(b, `{"limit":`...), details.Limit, 10)
+		return append(strconv.AppendInt(append(b, `,"used":`...), details.Used, 10), '}')
 	case desk.UnavailableMedia:
 		b = desk.AppendJSONString(append(b, `{"status":`...), details.Status)
 		return append(appendText(append(b, `,"reason":`...), details.Reason), '}')

@@ -16,9 +16,6 @@ import (
 const DefaultMaxMedia = 100e6
 
 const (
-	// uploadLife is how long an upload is kept that is in no message, in milliseconds.
-	uploadLife = desk.Time(30 * 24 * 60 * 60 * 1000)
-
 	// refLife is how long the id is used that a provider gave to a file, in milliseconds;
 	// handOverTime is how long handing a file over may take.
 	refLife      = desk.Time(29 * 24 * 60 * 60 * 1000)
@@ -248,6 +245,39 @@ func (a *App) handOver(ctx context.Context, at Access, talker Talker, m *desk.Me
 	return ref, a.store.PutMediaRef(context.WithoutCancel(ctx), at.Workspace, m.ID, at.Channel.ID, ref, began)
 }
 
+// DeleteMedia deletes the record of a file that is in no message. What others uploaded with
+// the same content stays. It returns NotFound and MediaInUse.
+func (a *App) DeleteMedia(ctx context.Context, p Principal, id desk.ID) error {
+	err := a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+		if err := p.still(tx.Settings(), desk.MessagesSend, a.now()); err != nil {
+			return err
+		}
+		m, err := tx.Media(id)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return desk.NoMedia()
+		}
+		used, err := tx.MediaInUse(id)
+		if err == nil && used {
+			err = m.InUse()
+		}
+		if err != nil {
+			return err
+		}
+		return tx.DropMedia(id)
+	})
+	if err != nil {
+		return err
+	}
+	// The bytes make room at once. If this fails, the background work does it.
+	if _, err := a.store.DropContents(context.WithoutCancel(ctx), mediaGroup); err != nil {
+		a.log.WarnContext(ctx, "the content of a deleted file is still there; it will be deleted later", "workspace_id", p.Workspace(), "media_id", id, "err", err)
+	}
+	return nil
+}
+
 // DropContents deletes content that no file has any more.
 func (a *App) DropContents(ctx context.Context) error {
 	return inGroups(ctx, mediaGroup, func(limit int) (int, error) { return a.store.DropContents(ctx, limit) })
@@ -258,7 +288,7 @@ func (a *App) forgetUploads(ctx context.Context, ws desk.ID) error {
 	return inGroups(ctx, mediaGroup, func(limit int) (n int, err error) {
 		err = a.store.InTx(ctx, ws, func(tx Tx) error {
 			// A clock that is far ahead must not delete young ones.
-			n, err = tx.DropUploads(min(tx.Now(), a.now())-uploadLife, limit)
+			n, err = tx.DropUploads(min(tx.Now(), a.now())-desk.UploadLife, limit)
 			return err
 		})
 		return n, err

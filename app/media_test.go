@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"parley/app"
 	"parley/desk"
 )
 
@@ -82,3 +85,101 @@ func end(leave []func()) {
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// TestDeleteMedia: an upload goes on demand, with its bytes if nobody else uploaded them;
+// what is in a message, or in a reply that is being sent or in doubt, stays.
+func TestDeleteMedia(t *testing.T) {
+	t.Parallel()
+	w, _ := newCourier(t)
+	c := w.opens(number)
+	upload := func() *desk.Media {
+		m, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
+		must(t, err)
+		return m
+	}
+	remove := func(m *desk.Media) error { return w.DeleteMedia(t.Context(), w.caller(), m.ID) }
+	first, second := upload(), upload()
+	must(t, remove(first))
+	refused(t, remove(first), desk.NotFound)
+	_, content, err := w.MediaContent(t.Context(), w.caller(), second.ID)
+	must(t, err)
+	must(t, content.Close())
+	must(t, remove(second))
+	if _, err := w.file.OpenContent(t.Context(), w.ws, second.SHA256); !desk.IsType(err, desk.NotFound) {
+		t.Errorf("the bytes are still there: %v", err)
+	}
+
+	attached := func(m *desk.Media) func(*desk.ReplyRequest) {
+		return func(r *desk.ReplyRequest) { r.Text, r.Attachment = "", &desk.SentAttachment{Media: m.ID} }
+	}
+	sent := upload()
+	_, err = w.replies("sent", c.ID, attached(sent))
+	must(t, err)
+	refused(t, remove(sent), desk.MediaInUse)
+
+	// While a reply is on its way, and while its outcome is unknown.
+	doubtful := upload()
+	w.provider.plays(func(context.Context, app.Dispatch) (app.Receipt, error) {
+		refused(t, remove(doubtful), desk.MediaInUse)
+		return app.Receipt{}, broken{}.err()
+	})
+	_, err = w.replies("doubt", c.ID, attached(doubtful))
+	refused(t, err, desk.SendOutcomeUnknown)
+	refused(t, remove(doubtful), desk.MediaInUse)
+	w.clock.advance(25 * time.Hour)
+	unused := upload()
+	must(t, w.Forget(t.Context()))
+	if _, err := w.Media(t.Context(), w.caller(), doubtful.ID); err != nil {
+		t.Errorf("after a day: %v", err)
+	}
+	_, err = w.Release(t.Context(), w.operator(), w.holder("doubt").ID, false)
+	must(t, err)
+	must(t, w.Forget(t.Context()))
+	_, err = w.Media(t.Context(), w.caller(), doubtful.ID)
+	refused(t, err, desk.NotFound)
+	for _, m := range []*desk.Media{sent, unused} {
+		_, err = w.Media(t.Context(), w.caller(), m.ID)
+		must(t, err)
+	}
+	w.clock.advance(25 * time.Hour)
+	must(t, w.Forget(t.Context()))
+	_, err = w.Media(t.Context(), w.caller(), unused.ID)
+	refused(t, err, desk.NotFound)
+}
+
+func (broken) err() error { return io.ErrUnexpectedEOF }
+
+// TestDeleteMedia_race: of a reply and a deletion at once, one is refused: no message loses
+// its file.
+func TestDeleteMedia_race(t *testing.T) {
+	t.Parallel()
+	w, courier := newCourier(t)
+	replied, deleted := 0, 0
+	for i := range 20 {
+		c := w.opens(number)
+		m, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
+		must(t, err)
+		start := make(chan struct{})
+		courier.uploading = sync.OnceFunc(func() { close(start) })
+		var removal error
+		var both sync.WaitGroup
+		both.Go(func() {
+			<-start
+			removal = w.DeleteMedia(context.WithoutCancel(t.Context()), w.caller(), m.ID)
+		})
+		_, err = w.replies(string(rune('a'+i)), c.ID, func(r *desk.ReplyRequest) { r.Text, r.Attachment = "", &desk.SentAttachment{Media: m.ID} })
+		both.Wait()
+		switch {
+		case err == nil && desk.IsType(removal, desk.MediaInUse):
+			replied++
+			if list := w.messages(c.ID); list[0].Attachment == nil {
+				t.Error("the message has lost its file")
+			}
+		case desk.IsType(err, desk.NotFound) && removal == nil:
+			deleted++
+		default:
+			t.Errorf("reply: %v, deletion: %v", err, removal)
+		}
+	}
+	t.Logf("%d were sent, %d deleted", replied, deleted)
+}

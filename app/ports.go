@@ -947,6 +947,11 @@ type MediaTx interface {
 	Media(id desk.ID) (*desk.Media, error)
 	PutMedia(*desk.Media) error
 
+	// MediaInUse tells whether a message has a file, or a reply that is being sent or whose
+	// outcome is unknown. DropMedia deletes the record, with what belongs to it.
+	MediaInUse(id desk.ID) (bool, error)
+	DropMedia(id desk.ID) error
+
 	// UseContent tells that a file which the transaction stores has kept content. It
 	// returns Unavailable if the content was kept too long ago.
 	UseContent(sha256 []byte) error

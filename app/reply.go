@@ -237,6 +237,19 @@ func (a *App) mayStillReply(tx Tx, at *desk.Attempt, d *Dispatch) error {
 			return errSilent
 		}
 	}
+	if !plan.Reply.Media.IsZero() {
+		// From here on the file stays: see Attempt.Holds.
+		m, err := tx.Media(plan.Reply.Media)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return desk.NoMedia()
+		}
+		if err := m.Unavailable(); err != nil {
+			return err
+		}
+	}
 	if w.Number != "" || w.UserID != "" {
 		plan.Number, plan.Reply.UserID = addressOf(&w, nil)
 		d.Number, d.UserID = plan.Number, plan.Reply.UserID

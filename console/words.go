@@ -45,6 +45,8 @@ var statuses = map[desk.ErrorType]int{
 	desk.ConversationNotOpen:  http.StatusConflict,
 	desk.MediaUnavailable:     http.StatusConflict,
 	desk.MediaNotSendable:     http.StatusUnprocessableEntity,
+	desk.MediaInUse:           http.StatusConflict,
+	desk.MediaQuota:           http.StatusRequestEntityTooLarge,
 	desk.AttemptSettled:       http.StatusConflict,
 }
 

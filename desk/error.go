@@ -62,6 +62,8 @@ const (
 	ConversationNotOpen ErrorType = "conversation_not_open"
 	MediaUnavailable    ErrorType = "media_unavailable"  // the file is not there, yet or any more
 	MediaNotSendable    ErrorType = "media_not_sendable" // by its type or size
+	MediaInUse          ErrorType = "media_in_use"       // a message has the file, or will have it
+	MediaQuota          ErrorType = "media_quota"        // the workspace has as many bytes of files as it may
 )
 
 // Changed refuses what a member decided by an old state of a conversation. Its details
@@ -76,7 +78,7 @@ var ErrorTypes = []ErrorType{
 	ConversationOpen, OptInRequired, RecipientOptedOut, AmbiguousChannel, ChannelNotUsable, RecipientUnreachable,
 	TemplateNotSendable, InvalidVariables, IdempotencyKeyReused, ProviderRejected, ProviderUnavailable,
 	SendInProgress, SendOutcomeUnknown, AttemptSettled, CursorExpired, WebhookExists, EndpointOff,
-	WindowClosed, ConversationNotOpen, MediaUnavailable, MediaNotSendable,
+	WindowClosed, ConversationNotOpen, MediaUnavailable, MediaNotSendable, MediaInUse, MediaQuota,
 }
 
 // An Error is a refusal that a caller can act on. Any other error is Internal, and its

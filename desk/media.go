@@ -44,6 +44,25 @@ type Media struct {
 	ContactID ID // the person who sent it; zero: an upload
 }
 
+// UploadLife is how long an upload is kept that is in no message, in milliseconds.
+const UploadLife = Time(24 * 60 * 60 * 1000)
+
+// InUse is the refusal to delete a file that is in a message, or that a reply needs which
+// is being sent or whose outcome is unknown.
+func (*Media) InUse() *Error {
+	return Errorf(MediaInUse, "this file is in a message, or in one that is being sent: it goes with the contact")
+}
+
+// A UsedMedia says how many bytes of files a workspace may have, and has.
+type UsedMedia struct{ Limit, Used int64 }
+
+// MediaFull is the refusal of a file for which the workspace has no room.
+func MediaFull(limit, used int64) *Error {
+	e := Errorf(MediaQuota, "this workspace has %d bytes of files, and may have %d: delete uploads that are in no message, or ask the operator for more", used, limit)
+	e.Details = UsedMedia{limit, used}
+	return e
+}
+
 // NoMedia is the answer for an id that no file of the workspace has.
 func NoMedia() *Error { return NotFoundf("no file in this workspace has this id") }
 

@@ -91,6 +91,15 @@ type Plan struct {
 	Reply        *Reply        // of a free message, which has no template
 }
 
+// Holds is the file that an attempt still needs: of a reply that is being sent, or whose
+// outcome is unknown; zero: none.
+func (a *Attempt) Holds() ID {
+	if a.Plan.Reply == nil || a.Phase.Settled() || a.Erased {
+		return ID{}
+	}
+	return a.Plan.Reply.Media
+}
+
 // Kind is what kind of message the plan is for.
 func (p *Plan) Kind() MessageKind {
 	if p.Reply != nil {

@@ -164,18 +164,18 @@ func (s *Store) ForgetAttempts(ctx context.Context, ws desk.ID, hours int64, lim
 
 // A stored response never changes.
 const putAttemptQuery = `INSERT INTO attempts (workspace_id, id, key, hash, actor_kind, actor_id, phase, created_at, lease_until, settled_at, plan,
-	external_id, response, refusal, notes, erased, contact_id, number, settled_hour)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, CASE WHEN $10::bigint > 0 THEN ` + thisHour + ` ELSE 0 END)
+	external_id, response, refusal, notes, erased, contact_id, number, media_id, settled_hour)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, CASE WHEN $10::bigint > 0 THEN ` + thisHour + ` ELSE 0 END)
 	ON CONFLICT (workspace_id, id) DO UPDATE SET key = excluded.key, hash = excluded.hash, actor_kind = excluded.actor_kind, actor_id = excluded.actor_id,
 	phase = excluded.phase, created_at = excluded.created_at, lease_until = excluded.lease_until, settled_at = excluded.settled_at,
 	plan = excluded.plan, external_id = excluded.external_id, response = coalesce(attempts.response, excluded.response),
-	refusal = excluded.refusal, notes = excluded.notes, erased = excluded.erased, contact_id = excluded.contact_id, number = excluded.number,
+	refusal = excluded.refusal, notes = excluded.notes, erased = excluded.erased, contact_id = excluded.contact_id, number = excluded.number, media_id = excluded.media_id,
 	settled_hour = CASE WHEN attempts.settled_at > 0 AND excluded.settled_at > 0 THEN attempts.settled_hour ELSE excluded.settled_hour END`
 
 func putAttempt(p *pipe, ws desk.ID, a *desk.Attempt) error {
 	p.put(putAttemptQuery, uuid(ws), uuid(a.ID), a.Key, slices.Clone(a.Hash[:]), string(a.Actor.Kind), uuid(a.Actor.ID), string(a.Phase), int64(a.CreatedAt), int64(a.Lease),
 		int64(a.SettledAt), asJSON(a.Plan), a.ExternalID, a.Response, asJSON(a.Refusal), asJSON(a.Notes), a.Erased,
-		uuid(a.Plan.Contact), a.Plan.Canonical())
+		uuid(a.Plan.Contact), a.Plan.Canonical(), orNull(a.Holds()))
 	return p.fail
 }
 

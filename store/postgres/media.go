@@ -566,16 +566,31 @@ func (t *tx) MessagesOf(media desk.ID, limit int) ([]*desk.Message, error) {
 
 const (
 	oldUploadsQuery = `SELECT id FROM media WHERE workspace_id = $1 AND contact_id IS NULL AND used = 0 AND created_at < $2
-		ORDER BY created_at, id LIMIT $3 FOR UPDATE`
+		AND id NOT IN (SELECT media_id FROM attempts WHERE workspace_id = $1 AND media_id IS NOT NULL) ORDER BY created_at, id LIMIT $3 FOR UPDATE`
 	usedUploadsQuery = `UPDATE media m SET used = 1 WHERE workspace_id = $1 AND id = ANY ($2::uuid[])
 		AND EXISTS (SELECT FROM messages WHERE workspace_id = $1 AND media_id = m.id)`
-	dropUploadsQuery = `WITH gone AS (DELETE FROM media WHERE workspace_id = $1 AND id = ANY ($2::uuid[]) AND used = 0 RETURNING id, status, sha256)` + dropOfMedia
+	dropUploadsQuery = `WITH gone AS (DELETE FROM media WHERE workspace_id = $1 AND id = ANY ($2::uuid[]) AND used = 0
+		AND NOT EXISTS (SELECT FROM attempts WHERE workspace_id = $1 AND media_id = media.id) RETURNING id, status, sha256)` + dropOfMedia
+	dropMediaQuery = `WITH gone AS (DELETE FROM media WHERE workspace_id = $1 AND id = $2 RETURNING id, status, sha256)` + dropOfMedia
 	// dropOfMedia deletes what belongs to files that are gone. DropContents deletes the
 	// content.
 	dropOfMedia = `, jobs AS (DELETE FROM media_jobs WHERE workspace_id = $1 AND media_id IN (SELECT id FROM gone)),
 		refs AS (DELETE FROM media_refs WHERE workspace_id = $1 AND media_id IN (SELECT id FROM gone))
 		UPDATE media_contents SET unused = 1 WHERE workspace_id = $1 AND unused = 0 AND sha256 IN (SELECT sha256 FROM gone WHERE status = 'ready')`
 )
+
+// MediaInUse is asked after Media, which locks the row: so do those who store a message or an
+// attempt with it.
+func (t *tx) MediaInUse(id desk.ID) (used bool, err error) {
+	t.each(func(row pgx.Row) error { return row.Scan(&used) },
+		`SELECT EXISTS (SELECT FROM messages WHERE workspace_id = $1 AND media_id = $2) OR EXISTS (SELECT FROM attempts WHERE workspace_id = $1 AND media_id = $2)`, uuid(t.ws), uuid(id))
+	return used, t.send("media in use")
+}
+
+func (t *tx) DropMedia(id desk.ID) error {
+	t.put(dropMediaQuery, uuid(t.ws), uuid(id))
+	return t.fail
+}
 
 func (t *tx) DropUploads(before desk.Time, limit int) (int, error) {
 	ids := pgtype.FlatArray[uuid]{}
@@ -600,7 +615,8 @@ const (
 	uploadsOfQuery = `SELECT media_id FROM messages WHERE workspace_id = $1 AND media_id IS NOT NULL AND conversation_id IN` + ofContacts
 	eraseMedia     = `WITH gone AS (DELETE FROM media m WHERE workspace_id = $1 AND id IN (` + mediaOfQuery + ` UNION ` + uploadsOfQuery + `)
 		AND (contact_id = ANY ($2::uuid[]) OR NOT EXISTS
-			(SELECT FROM messages x WHERE x.workspace_id = $1 AND x.media_id = m.id AND x.conversation_id NOT IN` + ofContacts + `))
+			(SELECT FROM messages x WHERE x.workspace_id = $1 AND x.media_id = m.id AND x.conversation_id NOT IN` + ofContacts + `)
+			AND NOT EXISTS (SELECT FROM attempts a WHERE a.workspace_id = $1 AND a.media_id = m.id AND a.contact_id <> ALL ($2::uuid[])))
 		RETURNING id, status, sha256)` + dropOfMedia
 )
 

@@ -174,15 +174,15 @@ func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, hours int64, limit
 
 func putAttempt(c conn, ws desk.ID, a *desk.Attempt) error {
 	err := c.stmt(`INSERT INTO attempts (key, hash, actor_kind, actor_id, phase, created_at, lease_until, settled_at, plan,
-		external_id, refusal, notes, erased, contact_id, number, workspace_id, id, settled_hour)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, iif(?8 > 0, ` + thisHour + `, 0))
+		external_id, refusal, notes, erased, contact_id, number, workspace_id, id, media_id, settled_hour)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, iif(?8 > 0, ` + thisHour + `, 0))
 		ON CONFLICT (workspace_id, id) DO UPDATE SET key = excluded.key, hash = excluded.hash, actor_kind = excluded.actor_kind, actor_id = excluded.actor_id,
 		phase = excluded.phase, created_at = excluded.created_at, lease_until = excluded.lease_until, settled_at = excluded.settled_at,
 		plan = excluded.plan, external_id = excluded.external_id, refusal = excluded.refusal,
-		notes = excluded.notes, erased = excluded.erased, contact_id = excluded.contact_id, number = excluded.number,
+		notes = excluded.notes, erased = excluded.erased, contact_id = excluded.contact_id, number = excluded.number, media_id = excluded.media_id,
 		settled_hour = iif(attempts.settled_at > 0 AND excluded.settled_at > 0, attempts.settled_hour, excluded.settled_hour)`).
 		text(a.Key).bytes(a.Hash[:]).text(string(a.Actor.Kind)).id(a.Actor.ID).text(string(a.Phase)).time(a.CreatedAt).time(desk.Time(a.Lease)).time(a.SettledAt).json(a.Plan).
-		text(a.ExternalID).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).id(a.Plan.Contact).text(a.Plan.Canonical()).id(ws).id(a.ID).run()
+		text(a.ExternalID).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).id(a.Plan.Contact).text(a.Plan.Canonical()).id(ws).id(a.ID).idOrNull(a.Holds()).run()
 	if err == nil && a.Response != nil { // which never changes
 		err = c.stmt(`INSERT INTO send_answers (workspace_id, attempt_id, response) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`).
 			id(ws).id(a.ID).bytes(a.Response).run()

@@ -361,7 +361,7 @@ func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {
 		if err := eraseConversations(c, ws, e.Stored.ID); err != nil {
 			return err
 		}
-		if err := eraseMedia(c, ws, sent, got); err != nil {
+		if err := eraseMedia(c, ws, e.Stored.ID, sent, got); err != nil {
 			return err
 		}
 		if err := eraseLarge(c, ws, e.Stored); err != nil {

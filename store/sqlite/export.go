@@ -40,7 +40,7 @@ func Tables() []Table {
 		table("conversations", "workspace_id id", "channel_id contact_id status assigned_member_id assigned_via preview last_message_at created_at last_direction unread read_ts read_id waiting_since answered_id heard_id"),
 		table("messages", "workspace_id conversation_id ts id", "channel_id direction external_id text delivery failure opt_in_key opt_in_at opt_in_request opt_in_member template kind author reply_to content unread media_id attempt_id"),
 		table("windows", "workspace_id contact_id channel_id", "opened_at number user_id shut_at shut_by replied_at auto_reply_at auto_replies"),
-		table(attemptsTable, "workspace_id id", "key hash actor_kind actor_id phase created_at lease_until settled_at settled_hour contact_id number plan external_id refusal notes erased "+answerColumn),
+		table(attemptsTable, "workspace_id id", "key hash actor_kind actor_id phase created_at lease_until settled_at settled_hour contact_id number media_id plan external_id refusal notes erased "+answerColumn),
 		table("send_keys", "workspace_id key", "attempt_id"),
 		table("opt_outs", "workspace_id number_hash", "since at"),
 		table("erased_messages", "workspace_id hash", "erased_at"),

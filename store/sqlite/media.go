@@ -296,10 +296,12 @@ func (t *tx) MessagesOf(media desk.ID, limit int) ([]*desk.Message, error) {
 }
 
 const (
-	oldUploadsQuery = `SELECT id FROM media INDEXED BY media_uploads WHERE workspace_id = ? AND contact_id IS NULL AND used = 0 AND created_at < ?
-		ORDER BY created_at, id LIMIT +?`
-	mediaInUseQuery = `SELECT count(*) FROM (SELECT 1 FROM messages INDEXED BY messages_media WHERE workspace_id = ? AND media_id = ? LIMIT 1)`
-	usedMediaQuery  = `UPDATE media SET used = 1 WHERE workspace_id = ? AND id = ?`
+	oldUploadsQuery = `SELECT id FROM media INDEXED BY media_uploads WHERE workspace_id = ?1 AND contact_id IS NULL AND used = 0 AND created_at < ?2
+		AND id NOT IN (SELECT media_id FROM attempts INDEXED BY attempts_media WHERE workspace_id = ?1 AND media_id IS NOT NULL)
+		ORDER BY created_at, id LIMIT +?3`
+	mediaInUseQuery = `SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_media WHERE workspace_id = ?1 AND media_id = ?2)
+		OR EXISTS (SELECT 1 FROM attempts INDEXED BY attempts_media WHERE workspace_id = ?1 AND media_id = ?2 AND contact_id <> ?3)`
+	usedMediaQuery = `UPDATE media SET used = 1 WHERE workspace_id = ? AND id = ?`
 )
 
 func (t *tx) DropUploads(before desk.Time, limit int) (int, error) {
@@ -308,11 +310,11 @@ func (t *tx) DropUploads(before desk.Time, limit int) (int, error) {
 		if err != nil {
 			break
 		}
-		var used int64
-		if used, err = one("media in use", t.c.stmt(mediaInUseQuery).id(t.ws).id(id), (*stmt).readInt); err != nil {
+		var used bool
+		if used, err = mediaInUse(t.c, t.ws, id, desk.ID{}); err != nil {
 			break
 		}
-		if used > 0 {
+		if used {
 			err = failed("keep upload", t.c.stmt(usedMediaQuery).id(t.ws).id(id).run())
 		} else {
 			err = dropMedia(t.c, t.ws, id)
@@ -320,6 +322,17 @@ func (t *tx) DropUploads(before desk.Time, limit int) (int, error) {
 	}
 	return len(old), err
 }
+
+// mediaInUse tells whether a message has a file, or a reply to another contact than the
+// given one still needs it.
+func mediaInUse(c conn, ws, id, contact desk.ID) (bool, error) {
+	used, err := one("media in use", c.stmt(mediaInUseQuery).id(ws).id(id).id(contact), (*stmt).readInt)
+	return used > 0, err
+}
+
+func (t *tx) MediaInUse(id desk.ID) (bool, error) { return mediaInUse(t.c, t.ws, id, desk.ID{}) }
+
+func (t *tx) DropMedia(id desk.ID) error { return dropMedia(t.c, t.ws, id) }
 
 // dropMedia deletes the record of a file, with what belongs to it. DropContents deletes
 // the content.
@@ -355,13 +368,13 @@ func mediaOfContact(c conn, ws, contact desk.ID) (sent, got []desk.ID, err error
 
 // eraseMedia deletes files that a deleted contact sent, and those that it got and that
 // are in no message any more.
-func eraseMedia(c conn, ws desk.ID, sent, got []desk.ID) error {
+func eraseMedia(c conn, ws, contact desk.ID, sent, got []desk.ID) error {
 	for _, id := range got {
-		used, err := one("media in use", c.stmt(mediaInUseQuery).id(ws).id(id), (*stmt).readInt)
+		used, err := mediaInUse(c, ws, id, contact)
 		if err != nil {
 			return err
 		}
-		if used == 0 {
+		if !used {
 			sent = append(sent, id)
 		}
 	}

@@ -93,6 +93,60 @@ func dropAll(t *testing.T, s app.Store) {
 	}
 }
 
+// mediaInUse: a file is in use while a message has it, or an attempt that is not settled; then
+// it is dropped neither with age nor with another contact.
+func mediaInUse(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	m := newFile(t, s, ws, desk.ID{}, filler(10, 1))
+	equal := func(what string, want bool) {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) error {
+			if _, err := tx.Media(m.ID); err != nil {
+				return err
+			}
+			used, err := tx.MediaInUse(m.ID)
+			if used != want {
+				t.Errorf("%s: in use is %v", what, used)
+			}
+			return err
+		})
+	}
+	drop := func() {
+		t.Helper()
+		store(t, s, ws, func(tx app.Tx) error {
+			_, err := tx.DropUploads(now()+1000, 10)
+			return err
+		})
+	}
+	equal("an upload", false)
+	a := newAttempt("905321112233")
+	a.Plan.Reply = &desk.Reply{Kind: desk.KindImage, Media: m.ID}
+	put := func(phase desk.Phase) {
+		t.Helper()
+		a.Phase = phase
+		store(t, s, ws, func(tx app.Tx) error { return tx.PutAttempt(a) })
+	}
+	for _, phase := range []desk.Phase{desk.Dispatching, desk.InDoubt} {
+		put(phase)
+		equal(string(phase), true)
+		drop()
+		if _, err := s.Media(t.Context(), ws, m.ID); err != nil {
+			t.Fatalf("%s: %v", phase, err)
+		}
+	}
+	put(desk.Released)
+	equal("released", false)
+	store(t, s, ws, func(tx app.Tx) error { return tx.DropMedia(m.ID) })
+	_, err := s.Media(t.Context(), ws, m.ID)
+	wantType(t, err, desk.NotFound)
+	dropAll(t, s)
+	noContent(t, s, ws, m.SHA256)
+	m = newFile(t, s, ws, desk.ID{}, filler(10, 2))
+	drop()
+	_, err = s.Media(t.Context(), ws, m.ID)
+	wantType(t, err, desk.NotFound)
+}
+
 // mediaContent: content comes back as it was, from any place; it is stored once for all
 // files of a workspace that have it, and goes with the last of them.
 func mediaContent(t *testing.T, s app.Store) {

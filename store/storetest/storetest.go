@@ -145,6 +145,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"tx/open_or_create":                   openOrCreate,
 		"tx/workspaces_are_sealed":            recordsAreSealed,
 		"media/content":                       mediaContent,
+		"media/in use":                        mediaInUse,
 		"media/drafts":                        mediaDrafts,
 		"media/races":                         mediaRaces,
 		"media/fields_and_lists":              mediaFields,
