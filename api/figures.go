@@ -24,6 +24,8 @@ var (
 	clockAhead   = prometheus.NewDesc("parley_clock_ahead_seconds", "How far this server's clock is ahead of the database's.", nil, nil)
 	mediaFetches = prometheus.NewDesc("parley_media_fetches_total", "Tries of this process to fetch files of inbound messages, by result.", []string{"result"}, nil)
 	mediaWaiting = prometheus.NewDesc("parley_media_waiting", "Files that are still to be fetched.", nil, nil)
+	mediaBytes   = prometheus.NewDesc("parley_media_bytes", "Bytes of the content of files, of all workspaces; equal content of a workspace counts once.", nil, nil)
+	mediaFree    = prometheus.NewDesc("parley_media_free_bytes", "Free bytes of the file system that has the files; absent if the database has them.", nil, nil)
 	bytesOfDB    = prometheus.NewDesc("parley_database_bytes", "Size of the database, with its log.", nil, nil)
 )
 
@@ -33,7 +35,7 @@ type figures struct{ app *app.App }
 
 // Describe implements prometheus.Collector.
 func (figures) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{channelUp, callbackAge, sendsTotal, sendsInDoubt, inboundWaits, eventsTotal, eventStreams, hookAttempts, hookLag, hookStates, clockAhead, mediaFetches, mediaWaiting, bytesOfDB} {
+	for _, d := range []*prometheus.Desc{channelUp, callbackAge, sendsTotal, sendsInDoubt, inboundWaits, eventsTotal, eventStreams, hookAttempts, hookLag, hookStates, clockAhead, mediaFetches, mediaWaiting, mediaBytes, mediaFree, bytesOfDB} {
 		to <- d
 	}
 }
@@ -61,6 +63,9 @@ func (f figures) Collect(to chan<- prometheus.Metric) {
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Again), "again")
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Failed), "failed")
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Storage), "storage")
+	if free, known := f.app.MediaFree(); known {
+		put(mediaFree, prometheus.GaugeValue, float64(free))
+	}
 	put(clockAhead, prometheus.GaugeValue, f.app.ClockAhead().Seconds())
 	g, err := f.app.Gauges(context.Background())
 	if err != nil {
@@ -69,6 +74,7 @@ func (f figures) Collect(to chan<- prometheus.Metric) {
 	put(sendsInDoubt, prometheus.GaugeValue, float64(g.InDoubt))
 	put(inboundWaits, prometheus.GaugeValue, float64(g.Waiting))
 	put(mediaWaiting, prometheus.GaugeValue, float64(g.Media))
+	put(mediaBytes, prometheus.GaugeValue, float64(g.Stored))
 	put(hookStates, prometheus.GaugeValue, float64(g.WebhooksActive), "active")
 	put(hookStates, prometheus.GaugeValue, float64(g.WebhooksFailing), "failing")
 	put(hookStates, prometheus.GaugeValue, float64(g.WebhooksDisabled), "disabled")

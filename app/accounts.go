@@ -101,6 +101,7 @@ type Gauges struct {
 	Waiting  int64     // inbound items that are not processed yet
 	Bytes    int64     // of the database, with its log
 	Media    int64     // files that are still to be fetched
+	Stored   int64     // bytes of the content of files
 	Channels []ChannelGauge
 
 	// Webhooks by their state; a failing one is enabled, and has failed ten times or

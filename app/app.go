@@ -25,17 +25,19 @@ var ErrOwns = errors.New("the member still owns contacts or holds open conversat
 // Deps are the parts of an App. All are required, except those with a default, and what
 // only deliveries need: Poster and Event.
 type Deps struct {
-	Store     Store
-	Providers map[desk.ChannelKind]Provider
-	Answer    func(*desk.SentMessage) []byte // renders the answer to a send, which is stored
-	Now       func() time.Time               // the clock
-	Uptime    func() time.Duration           // a monotonic clock; nil: the process's own
-	NewID     func() desk.ID                 // new ids; they grow with time
-	Random    func([]byte)                   // fills with random bytes
-	Secret    []byte                         // the installation's secret key, 32 bytes
-	Log       *slog.Logger
-	Bounds    Bounds // of a send; 0 means the default
-	MaxMedia  int64  // the greatest size of a file in bytes; 0: DefaultMaxMedia
+	Store             Store
+	Providers         map[desk.ChannelKind]Provider
+	Answer            func(*desk.SentMessage) []byte // renders the answer to a send, which is stored
+	Now               func() time.Time               // the clock
+	Uptime            func() time.Duration           // a monotonic clock; nil: the process's own
+	NewID             func() desk.ID                 // new ids; they grow with time
+	Random            func([]byte)                   // fills with random bytes
+	Secret            []byte                         // the installation's secret key, 32 bytes
+	Log               *slog.Logger
+	Bounds            Bounds // of a send; 0 means the default
+	MaxMedia          int64  // the greatest size of a file in bytes; 0: DefaultMaxMedia
+	MediaPerWorkspace int64  // how many bytes the files of a workspace may have; 0: no limit
+	KeepFree          int64  // how many bytes stay free on the file system that has the files
 
 	AddressRefused func(netip.Addr) bool // addresses to which no webhook may go; nil: none
 	PlainHTTP      bool                  // webhooks may go to http URLs, too
@@ -95,13 +97,17 @@ type App struct {
 	pools      pools
 	retries    sync.WaitGroup // retries in the background until something is stored
 	stopped    chan struct{}  // closed by Close
+
+	mediaPerWorkspace int64 // 0: no limit
+	keepFree          int64
+	reserved          reserved
 }
 
 // New builds an App.
 func New(d Deps) *App {
 	a := &App{
 		providers: d.Providers, answer: d.Answer, clock: d.Now, uptime: d.Uptime, newID: d.NewID, random: d.Random,
-		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), maxMedia: cmp.Or(d.MaxMedia, DefaultMaxMedia), hookRules: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
+		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), maxMedia: cmp.Or(d.MaxMedia, DefaultMaxMedia), mediaPerWorkspace: d.MediaPerWorkspace, keepFree: d.KeepFree, hookRules: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
 		hashing: make(chan struct{}, 1), changes: turns{one: make(chan struct{}, 1), each: map[desk.ID]*turn{}}, drained: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if a.uptime == nil {

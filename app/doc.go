@@ -33,6 +33,7 @@
 //	inbound.go        processes inbound items, update by update
 //	agenda.go         which workspaces have inbound items, and when the first is due
 //	media.go         files: uploads, downloads, what is deleted with time
+//	room.go          how much room files have: of a workspace, of the server
 //	fetch.go         fetching the files of inbound messages
 //	sweep.go          finds attempts whose process died; deletes what has expired
 //	sync.go           which template libraries are fetched again

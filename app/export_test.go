@@ -65,3 +65,9 @@ func (a *App) AssignSome(ctx context.Context, ws desk.ID) (bool, error) {
 func (a *App) EnterTransfer(ctx context.Context, ws desk.ID) (leave func(), err error) {
 	return a.transfers.enter(ctx, ws)
 }
+
+// FetchesDue are the workspaces whose files are fetched now.
+func (a *App) FetchesDue(ctx context.Context) ([]desk.ID, error) { return a.fetchesDue(ctx) }
+
+// FetchNext fetches the next file of a workspace.
+func (a *App) FetchNext(ctx context.Context, ws desk.ID) (bool, error) { return a.fetchNext(ctx, ws) }

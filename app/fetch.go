@@ -109,11 +109,18 @@ func (a *App) FetchCounts() FetchCounts {
 func (a *App) FetchMedia(ctx context.Context) {
 	a.runCrew(ctx, crew{
 		work: "fetch media", every: fetchEvery, most: maxFetches, mostOf: maxFetchesOf, next: a.fetchNext,
-		due: func(ctx context.Context) ([]desk.ID, error) {
-			waits, err := a.store.MediaDue(ctx, longestFetchWait)
-			return dueNow(waits), err
-		},
+		due: a.fetchesDue,
 	})
+}
+
+// fetchesDue returns the workspaces with files to fetch now. While the server has too little
+// room they wait, and all else goes on.
+func (a *App) fetchesDue(ctx context.Context) ([]desk.ID, error) {
+	if a.roomLeft() != nil {
+		return nil, nil
+	}
+	waits, err := a.store.MediaDue(ctx, longestFetchWait)
+	return dueNow(waits), err
 }
 
 // fetchNext fetches the next file of a workspace, if one is due, and tells whether one was.
@@ -126,6 +133,7 @@ func (a *App) fetchNext(ctx context.Context, ws desk.ID) (had bool, err error) {
 	content, failure := a.fetch(ctx, ws, job)
 	if content != nil {
 		defer content.draft.Drop()
+		defer content.room.leave()
 	}
 	if failure == nil {
 		failure = a.keepFetched(ctx, ws, job, content)
@@ -152,6 +160,8 @@ type fetched struct {
 	size    int64
 	sum     []byte
 	moved   func() // called with each part
+	ctx     context.Context
+	room    *hold
 }
 
 func (f *fetched) Write(p []byte) (int, error) {
@@ -159,10 +169,22 @@ func (f *fetched) Write(p []byte) (int, error) {
 	if f.size += int64(len(p)); f.size > f.most {
 		return 0, errFetchTooLarge
 	}
+	if err := f.room.take(f.ctx, len(p)); err != nil {
+		return 0, noRoomFor(err)
+	}
 	if n, err := f.draft.Write(p); err != nil {
 		return n, &storageError{err}
 	}
 	return f.sniffer.Write(p)
+}
+
+// noRoomFor is the error of a fetch for which there is no room: a workspace that has all it
+// may have gets no more; for the room of the server, and of others under way, it waits.
+func noRoomFor(err error) error {
+	if desk.IsType(err, desk.MediaQuota) && !errors.As(err, new(*crowded)) {
+		return fmt.Errorf("%w (%w)", errFetchTooLarge, err)
+	}
+	return &storageError{err}
 }
 
 // fetch gets the content from the provider, and checks what the provider told of it.
@@ -196,7 +218,7 @@ func (a *App) fetch(ctx context.Context, ws desk.ID, job *MediaJob) (content *fe
 	if err != nil {
 		return nil, &storageError{err}
 	}
-	content = &fetched{draft: draft, sniffer: desk.NewSniffer(job.MIME), most: a.maxMedia, moved: func() { still.Reset(fetchStill) }}
+	content = &fetched{draft: draft, sniffer: desk.NewSniffer(job.MIME), most: a.maxMedia, ctx: ctx, room: &hold{a: a, ws: ws}, moved: func() { still.Reset(fetchStill) }}
 	told := FetchedMedia{Size: job.Size, SHA256: job.SHA256}
 	hash := sha256.New()
 	got, err := talker.Fetch(ctx, at, job.Ref, func(t FetchedMedia) error {
@@ -271,9 +293,9 @@ func (a *App) holdJob(ctx context.Context, ws desk.ID, job *MediaJob, stop conte
 // keepFetched stores the content and the file that has it, unless the person was deleted
 // or another process has the job.
 func (a *App) keepFetched(ctx context.Context, ws desk.ID, job *MediaJob, content *fetched) error {
-	sum, size, err := content.draft.Keep(ctx)
+	sum, size, err := content.draft.Keep(ctx, a.mediaPerWorkspace)
 	if err != nil {
-		return &storageError{err}
+		return noRoomFor(err)
 	}
 	stored := false
 	err = a.store.InTx(ctx, ws, func(tx Tx) error {

@@ -17,6 +17,7 @@ import (
 // run twice, by running each one twice.
 type faultyStore struct {
 	app.Store
+	room func() (free, total int64, known bool) // nil: as it is
 	mu   sync.Mutex
 	n    int // transactions begun since something was last set
 	at   int // the one in which do is called, when
@@ -154,6 +155,14 @@ func (d fullDraft) Write(p []byte) (int, error) {
 		return n, desk.Errorf(desk.Unavailable, "no space left on device")
 	}
 	return d.Draft.Write(p)
+}
+
+func (s *faultyStore) Room() (free, total int64, known bool, err error) {
+	if s.room != nil {
+		free, total, known = s.room()
+		return free, total, known, nil
+	}
+	return s.Store.Room()
 }
 
 func (s *faultyStore) NewContent(ctx context.Context, ws desk.ID) (app.Draft, error) {

@@ -34,6 +34,7 @@ type world struct {
 	provider *provider
 	meta     *meta
 	others   map[desk.ChannelKind]app.Provider // from the next start on
+	files    app.Deps                          // from the next start on: its limits of files
 	opened   bool                              // from the next start on: webhooks may go to 127.0.0.1 beside public addresses
 	secret   []byte                            // the installation's
 	clock    *clock
@@ -162,7 +163,7 @@ func (w *world) node(s app.Store, b app.Bounds) *app.App {
 		return at.Unmap().IsLoopback() && at.Unmap() != netip.MustParseAddr("127.0.0.1")
 	}
 	return app.New(app.Deps{
-		PlainHTTP: w.opened, AddressRefused: refuses,
+		PlainHTTP: w.opened, MediaPerWorkspace: w.files.MediaPerWorkspace, KeepFree: w.files.KeepFree, AddressRefused: refuses,
 		Store: s, Providers: providers,
 		Answer: func(m *desk.SentMessage) []byte {
 			body, err := json.Marshal(m)

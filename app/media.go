@@ -34,7 +34,7 @@ func (a *App) MaxMedia() int64 { return a.maxMedia }
 
 // Upload stores a file as it comes. What is claimed of its type counts only for types
 // that its content does not tell. It returns InvalidRequest for an empty file,
-// PayloadTooLarge, and the error of content unchanged.
+// PayloadTooLarge, MediaQuota, and the error of content unchanged.
 func (a *App) Upload(ctx context.Context, p Principal, name, claimed string, content io.Reader) (*desk.Media, error) {
 	leave, err := a.transfers.enter(ctx, p.Workspace())
 	if err != nil {
@@ -46,8 +46,14 @@ func (a *App) Upload(ctx context.Context, p Principal, name, claimed string, con
 		return nil, err
 	}
 	defer in.Drop()
+	room := &hold{a: a, ws: p.Workspace()}
+	defer room.leave()
+	if err := room.take(ctx, 1); err != nil { // before the first byte is read
+		return nil, err
+	}
+	room.size = 0
 	sniffer := desk.NewSniffer(claimed)
-	n, err := io.CopyBuffer(io.MultiWriter(in, sniffer), io.LimitReader(content, a.maxMedia+1), make([]byte, copyBytes))
+	n, err := io.CopyBuffer(io.MultiWriter(held{ctx, room}, in, sniffer), io.LimitReader(content, a.maxMedia+1), make([]byte, copyBytes))
 	switch {
 	case err != nil:
 		return nil, err
@@ -57,7 +63,7 @@ func (a *App) Upload(ctx context.Context, p Principal, name, claimed string, con
 		return nil, desk.Invalidf("the file is empty")
 	}
 	m := &desk.Media{ID: a.newID(), Name: desk.MediaName(name), Status: desk.MediaReady, CreatedAt: a.now()}
-	if m.SHA256, m.Size, err = in.Keep(ctx); err != nil {
+	if m.SHA256, m.Size, err = in.Keep(ctx, a.mediaPerWorkspace); err != nil {
 		return nil, err
 	}
 	m.MIME, m.Trait = sniffer.Type()
@@ -76,6 +82,19 @@ func (a *App) Upload(ctx context.Context, p Principal, name, claimed string, con
 		_ = a.store.InTx(context.WithoutCancel(ctx), p.Workspace(), func(tx Tx) error { return dropKept(tx, m.SHA256) })
 	}
 	return m, err
+}
+
+// A held reserves room for what is written after it.
+type held struct {
+	ctx  context.Context
+	room *hold
+}
+
+func (h held) Write(p []byte) (int, error) {
+	if err := h.room.take(h.ctx, len(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // dropKept leaves content that was kept, and that no file will have, to DropContents.

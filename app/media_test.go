@@ -183,3 +183,98 @@ func TestDeleteMedia_race(t *testing.T) {
 	}
 	t.Logf("%d were sent, %d deleted", replied, deleted)
 }
+
+// TestUpload_quota: a workspace gets no more than its limit, however many upload at once, and
+// what is deleted makes room; a fetched file for which there is none has failed.
+func TestUpload_quota(t *testing.T) {
+	t.Parallel()
+	w, courier := newCourier(t)
+	w.stop()
+	w.files = app.Deps{MediaPerWorkspace: 25e6}
+	w.start(app.Bounds{})
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var kept []*desk.Media
+	for i := range 8 {
+		all.Go(func() {
+			m, err := w.Upload(t.Context(), w.caller(), "", "", io.LimitReader(letters('a'+i), 6e6))
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				kept = append(kept, m)
+			} else if e := refusalOf(t, err, desk.MediaQuota); e.Details.(desk.UsedMedia).Limit != 25e6 {
+				t.Errorf("%+v", e.Details)
+			}
+		})
+	}
+	all.Wait()
+	room, err := w.MediaRoom(t.Context(), w.caller())
+	must(t, err)
+	if n := int64(len(kept)); n == 0 || n > 4 || room.Used != n*6e6 || room.Limit != 25e6 || !room.Known || room.Free == 0 {
+		t.Errorf("%d were kept, %+v", n, room)
+	}
+	for i := len(kept); i < 4; i++ { // one after the other, all of it can be had
+		m, err := w.Upload(t.Context(), w.caller(), "", "", io.LimitReader(letters('k'+i), 6e6))
+		must(t, err)
+		kept = append(kept, m)
+	}
+	_, err = w.Upload(t.Context(), w.caller(), "", "", io.LimitReader(letters('z'), 6e6))
+	if e := refusalOf(t, err, desk.MediaQuota); e.Details != (desk.UsedMedia{Limit: 25e6, Used: 24e6}) {
+		t.Errorf("%+v", e.Details)
+	}
+	_, file := w.gets(courier, "large", has(strings.Repeat("x", 2e6)), app.InboundMedia{})
+	_, err = w.FetchNext(t.Context(), w.ws)
+	must(t, err)
+	if m, err := w.Media(t.Context(), w.caller(), file.ID); err != nil || m.Status != desk.MediaFailed || m.Reason != desk.MediaTooLarge {
+		t.Errorf("%+v, %v", m, err)
+	}
+	must(t, w.DeleteMedia(t.Context(), w.caller(), kept[0].ID))
+	_, err = w.Upload(t.Context(), w.caller(), "", "", io.LimitReader(letters('z'), 6e6))
+	must(t, err)
+}
+
+// letters is an endless text of one letter.
+type letters byte
+
+func (l letters) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = byte(l)
+	}
+	return len(b), nil
+}
+
+// TestUpload_room: below the free room, nothing is uploaded and fetches wait; all else goes
+// on, and so do they once there is room.
+func TestUpload_room(t *testing.T) {
+	t.Parallel()
+	w, courier := newCourier(t)
+	w.stop()
+	w.files = app.Deps{KeepFree: 1 << 30}
+	w.start(app.Bounds{})
+	w.store.room = func() (free, total int64, known bool) { return 1<<30 - 1, 100 << 30, true }
+	_, err := w.Upload(t.Context(), w.caller(), "", "", strings.NewReader(picture))
+	refused(t, err, desk.Unavailable)
+	c, file := w.gets(courier, "waits", has(picture), app.InboundMedia{})
+	if due, err := w.FetchesDue(t.Context()); err != nil || len(due) != 0 {
+		t.Errorf("%v, %v", due, err)
+	}
+	_, err = w.replies("k", c.ID)
+	must(t, err)
+	for _, room := range []func() (free, total int64, known bool){
+		func() (free, total int64, known bool) { return 1 << 30, 100 << 30, true },
+		func() (free, total int64, known bool) { return 1 << 20, 20 << 20, true }, // a small disk
+		func() (free, total int64, known bool) { return 0, 0, false },             // the database has the files
+	} {
+		w.store.room = room
+		_, err = w.Upload(t.Context(), w.caller(), "", "", strings.NewReader(picture))
+		must(t, err)
+	}
+	if due, err := w.FetchesDue(t.Context()); err != nil || len(due) != 1 {
+		t.Errorf("%v, %v", due, err)
+	}
+	_, err = w.FetchNext(t.Context(), w.ws)
+	must(t, err)
+	if m, err := w.Media(t.Context(), w.caller(), file.ID); err != nil || m.Status != desk.MediaReady {
+		t.Errorf("%+v, %v", m, err)
+	}
+}

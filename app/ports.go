@@ -607,6 +607,15 @@ type MediaStore interface {
 	// before the given one (zero: from the newest), newest first by id.
 	MediaList(ctx context.Context, ws desk.ID, failed bool, before desk.ID, limit int) ([]*desk.Media, error)
 
+	// MediaUsed returns how many bytes of content a workspace has: equal content counts once.
+	// CountMedia counts them anew.
+	MediaUsed(ctx context.Context, ws desk.ID) (int64, error)
+	CountMedia(ctx context.Context, ws desk.ID) error
+
+	// Room returns the free bytes of the file system that has the content, and all of its
+	// bytes; known is false if the database has the content.
+	Room() (free, total int64, known bool, err error)
+
 	// NewContent begins to store content. OpenContent opens content for reading; it
 	// returns NotFound if it is not there.
 	NewContent(ctx context.Context, ws desk.ID) (Draft, error)
@@ -669,8 +678,9 @@ type Draft interface {
 	io.Writer
 
 	// Keep makes the content durable. It is deleted after KeptContent, unless a Tx has
-	// used it (UseContent).
-	Keep(ctx context.Context) (sha256 []byte, size int64, err error)
+	// used it (UseContent). It returns MediaQuota if the workspace would then have more
+	// bytes of content than most (0: no limit).
+	Keep(ctx context.Context, most int64) (sha256 []byte, size int64, err error)
 
 	// Drop deletes a draft that was not kept. It may always be called.
 	Drop()

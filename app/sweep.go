@@ -106,6 +106,9 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 	if err := a.forgetUploads(ctx, ws); err != nil {
 		return err
 	}
+	if err := a.store.CountMedia(ctx, ws); err != nil {
+		return err
+	}
 	if err := a.store.ForgetAccess(ctx, ws, a.now()); err != nil {
 		return err
 	}

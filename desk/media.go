@@ -56,6 +56,10 @@ func (*Media) InUse() *Error {
 // A UsedMedia says how many bytes of files a workspace may have, and has.
 type UsedMedia struct{ Limit, Used int64 }
 
+// FreeFloor is how many bytes stay free on a file system of some size, of which files are
+// stored: what the operator says, but no more than a twentieth.
+func FreeFloor(keep, total int64) int64 { return min(keep, total/20) }
+
 // MediaFull is the refusal of a file for which the workspace has no room.
 func MediaFull(limit, used int64) *Error {
 	e := Errorf(MediaQuota, "this workspace has %d bytes of files, and may have %d: delete uploads that are in no message, or ask the operator for more", used, limit)

@@ -231,7 +231,7 @@ func TestMigrateShared(t *testing.T) {
 	if shares := m.ask(t, `SELECT share::text FROM claims ORDER BY 1`); !slices.Equal(shares, []string{"0", "1"}) {
 		t.Errorf("the shares are %v", shares)
 	}
-	in, err := open(t.Context(), config.Storage{Dir: m.dir, URL: m.database}, slog.New(slog.DiscardHandler), makesNot, poster.Config{}, desk.DefaultDeliveryRules(), 0)
+	in, err := open(t.Context(), config.Storage{Dir: m.dir, URL: m.database}, slog.New(slog.DiscardHandler), makesNot, poster.Config{}, desk.DefaultDeliveryRules(), fileLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestMigrateRefuses(t *testing.T) {
 	t.Run("another installation's database", func(t *testing.T) {
 		t.Parallel()
 		m, other := newMigrationTest(t, 1), newMigrationTest(t, 0)
-		there, err := open(t.Context(), config.Storage{Dir: other.dir, URL: m.database}, slog.New(slog.DiscardHandler), makes, poster.Config{}, desk.DefaultDeliveryRules(), 0)
+		there, err := open(t.Context(), config.Storage{Dir: other.dir, URL: m.database}, slog.New(slog.DiscardHandler), makes, poster.Config{}, desk.DefaultDeliveryRules(), fileLimits{})
 		if err != nil {
 			t.Fatal(err)
 		}

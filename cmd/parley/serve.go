@@ -58,8 +58,15 @@ type serveCmd struct {
 	EventRetention time.Duration `help:"How long events stay in the feed; 0 keeps them for ever; by default ${default}." placeholder:"TIME" default:"720h"`
 	LogLevel       string        `help:"The lowest level that is logged: ${enum}; by default ${default}." enum:"debug,info,warn,error" placeholder:"LEVEL" default:"info"`
 
+	roomFlags    `embed:""`
 	webhookFlags `embed:""`
 	deliverFlags `embed:""`
+}
+
+// roomFlags say how much room files have.
+type roomFlags struct {
+	MediaPerWorkspace int64 `help:"How many bytes the files of a workspace may have; 0 means no limit; by default ${default}, which is 20 GiB." name:"media-per-workspace" placeholder:"BYTES" default:"21474836480"`
+	KeepFree          int64 `help:"How many bytes stay free on the file system that has the files, at most a twentieth of it: with less, no file is stored; by default ${default}, which is 1 GiB." name:"keep-free" placeholder:"BYTES" default:"1073741824"`
 }
 
 // Help shows examples.
@@ -79,6 +86,12 @@ func (c *serveCmd) Validate() error {
 	}
 	if c.MaxMedia < 1 {
 		return errors.New("--max-media: give a number of bytes")
+	}
+	if c.MediaPerWorkspace < 0 {
+		return errors.New("--media-per-workspace: give a number of bytes, or 0")
+	}
+	if c.KeepFree < 0 {
+		return errors.New("--keep-free: give a number of bytes, or 0")
 	}
 	if c.EventRetention < 0 {
 		return errors.New("--event-retention: give a time of 0s or more")
@@ -151,7 +164,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 
-	in, err := open(ctx, storage, log, makes, c.config(), c.rules(), c.MaxMedia)
+	in, err := open(ctx, storage, log, makes, c.config(), c.rules(), fileLimits{c.MaxMedia, c.MediaPerWorkspace, c.KeepFree})
 	if err != nil {
 		return err
 	}

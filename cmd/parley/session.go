@@ -237,9 +237,15 @@ const (
 	makesNot = false
 )
 
+// fileLimits say how many bytes one file and those of a workspace may have (0: no limit), and
+// how many stay free on their file system.
+type fileLimits struct{ most, perWorkspace, keepFree int64 }
+
+var defaultFileLimits = fileLimits{app.DefaultMaxMedia, app.DefaultMediaPerWorkspace, app.DefaultKeepFree}
+
 // open opens an installation and migrates it. When there is none, it is made, or, with
 // makesNot, the error wraps fs.ErrNotExist and nothing is left behind.
-func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake bool, webhooks poster.Config, rules desk.DeliveryRules, maxMedia int64) (_ installation, err error) {
+func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake bool, webhooks poster.Config, rules desk.DeliveryRules, files fileLimits) (_ installation, err error) {
 	if mayMake {
 		err = makeDir(storage)
 	} else {
@@ -278,7 +284,7 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 			Secret: secret[:],
 			Log:    log,
 
-			MaxMedia: maxMedia,
+			MaxMedia: files.most, MediaPerWorkspace: files.perWorkspace, KeepFree: files.keepFree,
 
 			Poster:         appPoster{posts},
 			Event:          api.Event,
@@ -359,7 +365,7 @@ func (s *session) on(ctx context.Context, mayMake bool, action func(installation
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	in, err := open(ctx, storage, log, mayMake, s.webhooks, desk.DefaultDeliveryRules(), app.DefaultMaxMedia)
+	in, err := open(ctx, storage, log, mayMake, s.webhooks, desk.DefaultDeliveryRules(), defaultFileLimits)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s holds no parley installation: name the right one with --data or --database, or make one with %s",
 			storage, s.command("workspace create --name NAME"))

@@ -40,6 +40,7 @@ func (s *Store) Gauges(ctx context.Context, now desk.Time) (g app.Gauges, err er
 		count(&g.InDoubt, countInDoubtQuery)
 		count(&g.Waiting, countInboundQuery)
 		count(&g.Media, countMediaQuery)
+		count(&g.Stored, `SELECT coalesce(sum(bytes), 0)::bigint FROM media_used`)
 		count(&g.Bytes, databaseBytesQuery)
 		count(&g.WebhooksActive, countActiveQuery)
 		count(&g.WebhooksFailing, countFailingQuery)

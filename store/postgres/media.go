@@ -163,13 +163,89 @@ func (d *draft) flush() error {
 	return err
 }
 
-// keepContentQuery returns where the content is: it may have been stored before.
-const keepContentQuery = `INSERT INTO media_contents AS c (workspace_id, sha256, size, unused, pins, pinned_until, chunks) VALUES ($1, $2, $3, 1, 1, ` + databaseNow + ` + $4::bigint, $5)
-	ON CONFLICT (workspace_id, sha256) DO UPDATE SET pins = CASE WHEN c.pinned_until > ` + databaseNow + ` THEN c.pins + 1 ELSE 1 END, pinned_until = excluded.pinned_until
-	RETURNING chunks`
+const (
+	newContentQuery = `INSERT INTO media_contents (workspace_id, sha256, size, unused, pins, pinned_until, chunks)
+		VALUES ($1, $2, $3, 1, 1, ` + databaseNow + ` + $4::bigint, $5) ON CONFLICT DO NOTHING RETURNING chunks`
+	pinContentQuery = `UPDATE media_contents c SET pins = CASE WHEN c.pinned_until > ` + databaseNow + ` THEN c.pins + 1 ELSE 1 END,
+		pinned_until = ` + databaseNow + ` + $3::bigint WHERE workspace_id = $1 AND sha256 = $2 RETURNING chunks`
+	useMediaQuery = `INSERT INTO media_used AS u (workspace_id, bytes) VALUES ($1, $2)
+		ON CONFLICT (workspace_id) DO UPDATE SET bytes = u.bytes + excluded.bytes RETURNING bytes`
+	mediaUsedQuery = `SELECT bytes FROM media_used WHERE workspace_id = $1`
+)
+
+// keepContent stores the row of content, or pins the one that there is, and returns where
+// the content is. New content counts for the workspace.
+func keepContent(t *tx, sum []byte, size int64, chunks any, most int64) (at desk.ID, err error) {
+	there := false
+	place := func(row pgx.Row) error {
+		there = true
+		return row.Scan(into(&at))
+	}
+	for range 3 { // it may be deleted between the two statements
+		t.each(place, newContentQuery, uuid(t.ws), sum, size, app.KeptContent.Milliseconds(), chunks)
+		if err := t.send("keep content"); err != nil {
+			return at, err
+		}
+		if there {
+			break
+		}
+		t.each(place, pinContentQuery, uuid(t.ws), sum, app.KeptContent.Milliseconds())
+		if err := t.send("pin content"); err != nil || there {
+			return at, err
+		}
+	}
+	if !there {
+		return at, stored.HeldContent()
+	}
+	used := int64(0)
+	t.each(func(row pgx.Row) error { return row.Scan(&used) }, useMediaQuery, uuid(t.ws), size)
+	if err := t.send("use media"); err != nil {
+		return at, err
+	}
+	if most > 0 && used > most {
+		return at, desk.MediaFull(most, used-size)
+	}
+	return at, nil
+}
+
+// MediaUsed returns how many bytes of content a workspace has.
+func (s *Store) MediaUsed(ctx context.Context, ws desk.ID) (n int64, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		n = 0
+		p.each(func(row pgx.Row) error { return row.Scan(&n) }, mediaUsedQuery, uuid(ws))
+		return p.send("media used")
+	})
+	return n, err
+}
+
+// CountMedia counts them anew. The row is locked first: who stores content or deletes it
+// changes the row last, so each of them is in the sum, or comes after it.
+func (s *Store) CountMedia(ctx context.Context, ws desk.ID) error {
+	return s.write(ctx, ws, false, func(t *tx) error {
+		if err := t.open("begin"); err != nil {
+			return err
+		}
+		t.put(`INSERT INTO media_used (workspace_id, bytes) VALUES ($1, 0) ON CONFLICT DO NOTHING`, uuid(ws))
+		t.put(`SELECT 1 FROM media_used WHERE workspace_id = $1 FOR UPDATE`, uuid(ws))
+		if err := t.send("count media"); err != nil {
+			return err
+		}
+		t.put(`UPDATE media_used SET bytes = (SELECT coalesce(sum(size), 0) FROM media_contents WHERE workspace_id = $1) WHERE workspace_id = $1`, uuid(ws))
+		return t.fail
+	})
+}
+
+// Room returns the free bytes of the directory's file system, if one has the content.
+func (s *Store) Room() (free, total int64, known bool, err error) {
+	if s.files == nil {
+		return 0, 0, false, nil
+	}
+	free, total, err = s.files.Room()
+	return free, total, true, err
+}
 
 // Keep makes the content durable.
-func (d *draft) Keep(ctx context.Context) (sum []byte, size int64, err error) {
+func (d *draft) Keep(ctx context.Context, most int64) (sum []byte, size int64, err error) {
 	sum = d.hash.Sum(nil)
 	if d.buf == nil {
 		d.buf = []byte{}
@@ -183,10 +259,7 @@ func (d *draft) Keep(ctx context.Context) (sum []byte, size int64, err error) {
 			t.each(func(pgx.Row) error { there = true; return nil },
 				`DELETE FROM media_drafts WHERE workspace_id = $1 AND chunks = $2 RETURNING 1`, uuid(d.ws), uuid(d.id))
 		}
-		at, err := one(t.pipe, "keep content", func(row pgx.Row) (at desk.ID, err error) {
-			err = row.Scan(into(&at))
-			return at, err
-		}, keepContentQuery, uuid(d.ws), sum, d.size, app.KeptContent.Milliseconds(), uuid(d.id))
+		at, err := keepContent(t, sum, d.size, uuid(d.id), most)
 		switch {
 		case err != nil:
 			return err
@@ -220,7 +293,7 @@ func dropDraft(p *pipe, ws, id desk.ID) {
 
 // Keep makes the content durable. Its row comes first: a file without a row would never
 // be deleted.
-func (d *fileDraft) Keep(ctx context.Context) (sum []byte, size int64, err error) {
+func (d *fileDraft) Keep(ctx context.Context, most int64) (sum []byte, size int64, err error) {
 	if sum, size, err = d.Finish(); err != nil {
 		return nil, 0, err
 	}
@@ -229,10 +302,7 @@ func (d *fileDraft) Keep(ctx context.Context) (sum []byte, size int64, err error
 		if err := t.open("begin"); err != nil {
 			return err
 		}
-		at, err := one(t.pipe, "keep content", func(row pgx.Row) (at desk.ID, err error) {
-			err = row.Scan(into(&at))
-			return at, err
-		}, keepContentQuery, uuid(d.ws), sum, size, app.KeptContent.Milliseconds(), pgtype.UUID{})
+		at, err := keepContent(t, sum, size, pgtype.UUID{}, most)
 		inRows = !at.IsZero()
 		return err
 	})
@@ -346,7 +416,7 @@ const (
 	// The workspace is not being deleted: that deletes the content, too.
 	unusedContentsQuery = `SELECT workspace_id, sha256 FROM media_contents c WHERE` + unusedContents + `
 		AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = c.workspace_id AND w.deleted) LIMIT $2`
-	lockContentsQuery = `SELECT sha256, chunks FROM media_contents WHERE` + unusedContents + ` AND workspace_id = $2 AND sha256 = ANY ($3::bytea[])
+	lockContentsQuery = `SELECT sha256, chunks, size FROM media_contents WHERE` + unusedContents + ` AND workspace_id = $2 AND sha256 = ANY ($3::bytea[])
 		ORDER BY sha256 FOR UPDATE SKIP LOCKED`
 	usedContentsQuery = `SELECT sum FROM unnest($2::bytea[]) u (sum) WHERE EXISTS
 		(SELECT FROM media WHERE workspace_id = $1 AND sha256 = u.sum AND status = 'ready')`
@@ -392,12 +462,14 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 
 // dropContents returns as stuck why a file could not be deleted; its content stays unused.
 func dropContents(t *tx, void int64, sums [][]byte) (stuck, err error) {
-	places := map[string]desk.ID{}
+	places, sizes := map[string]desk.ID{}, map[string]int64{}
 	var locked [][]byte
 	t.each(func(row pgx.Row) error {
 		var sum []byte
 		var at desk.ID
-		err := row.Scan(&sum, into(&at))
+		var size int64
+		err := row.Scan(&sum, into(&at), &size)
+		sizes[string(sum)] = size
 		places[string(sum)], locked = at, append(locked, sum)
 		return err
 	}, lockContentsQuery, void, uuid(t.ws), sums)
@@ -416,6 +488,7 @@ func dropContents(t *tx, void int64, sums [][]byte) (stuck, err error) {
 		return nil, err
 	}
 	var gone [][]byte
+	freed := int64(0)
 	chunks := pgtype.FlatArray[uuid]{}
 	for sum, at := range places {
 		switch {
@@ -428,10 +501,12 @@ func dropContents(t *tx, void int64, sums [][]byte) (stuck, err error) {
 			}
 		}
 		gone = append(gone, []byte(sum))
+		freed += sizes[sum]
 	}
 	t.put(`UPDATE media_contents SET unused = 0 WHERE workspace_id = $1 AND sha256 = ANY ($2::bytea[])`, uuid(t.ws), used)
 	t.put(`DELETE FROM media_chunks WHERE workspace_id = $1 AND chunks = ANY ($2::uuid[])`, uuid(t.ws), chunks)
 	t.put(`DELETE FROM media_contents WHERE workspace_id = $1 AND sha256 = ANY ($2::bytea[])`, uuid(t.ws), gone)
+	t.put(`UPDATE media_used SET bytes = greatest(bytes - $2::bigint, 0) WHERE workspace_id = $1`, uuid(t.ws), freed)
 	return stuck, t.fail
 }
 

@@ -57,6 +57,7 @@ func Tables() []Table {
 		table("snippets", "workspace_id shortcut", "text updated_at"),
 		table("key_uses", "workspace_id key_id", "used_at"),
 		table("media", "workspace_id id", "contact_id kind mime trait name size sha256 status reason created_at used"),
+		table("media_used", "workspace_id", "bytes"),
 		table("media_contents", "workspace_id sha256", "size unused pins pinned_until"),
 		table("media_jobs", "workspace_id media_id", "channel_id contact_id conversation_id message_id message_ts ref mime size sha256 tries due_at holder ended"),
 		table("media_refs", "workspace_id media_id channel_id", "ref at"),

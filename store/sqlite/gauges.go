@@ -15,6 +15,7 @@ import (
 const (
 	countInDoubtQuery = `SELECT count(*) FROM (SELECT 1 FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'in_doubt' LIMIT 100000)`
 	countMediaQuery   = `SELECT count(*) FROM (SELECT 1 FROM media_jobs INDEXED BY media_jobs_due WHERE ended = 0 LIMIT 100000)`
+	usedMediaBytes    = `SELECT coalesce(sum(bytes), 0) FROM media_used`
 	countInboundQuery = `SELECT count(*) FROM (SELECT 1 FROM inbound_items LIMIT 100000)`
 )
 
@@ -38,7 +39,7 @@ func (s *Store) Gauges(ctx context.Context, now desk.Time) (g app.Gauges, err er
 		for _, count := range []struct {
 			query string
 			into  *int64
-		}{{countInDoubtQuery, &g.InDoubt}, {countInboundQuery, &g.Waiting}, {countMediaQuery, &g.Media}, {databaseBytesQuery, &g.Bytes},
+		}{{countInDoubtQuery, &g.InDoubt}, {countInboundQuery, &g.Waiting}, {countMediaQuery, &g.Media}, {usedMediaBytes, &g.Stored}, {databaseBytesQuery, &g.Bytes},
 			{countActiveQuery, &g.WebhooksActive}, {countFailingQuery, &g.WebhooksFailing}, {countDisabledQuery, &g.WebhooksDisabled}} {
 			n, err := one("gauges", c.stmt(count.query), (*stmt).readInt)
 			if err != nil {

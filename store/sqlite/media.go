@@ -98,13 +98,29 @@ const keepContentQuery = `INSERT INTO media_contents (workspace_id, sha256, size
 
 // Keep makes the content durable. Its row comes first: a file without a row would never
 // be deleted.
-func (d *draft) Keep(context.Context) (sum []byte, size int64, err error) {
+func (d *draft) Keep(_ context.Context, most int64) (sum []byte, size int64, err error) {
 	if sum, size, err = d.Finish(); err != nil {
 		return nil, 0, err
 	}
 	err = d.s.write(func(c conn) error {
 		if _, err := d.s.toWrite(c, d.ws); err != nil {
 			return err
+		}
+		known, err := one("content", c.stmt(contentThereQuery).id(d.ws).bytes(sum), (*stmt).readInt)
+		if err != nil {
+			return err
+		}
+		if known == 0 {
+			used, err := one("media used", c.stmt(mediaUsedQuery).id(d.ws), (*stmt).readInt)
+			if err != nil {
+				return err
+			}
+			if most > 0 && used+size > most {
+				return desk.MediaFull(most, used)
+			}
+			if err := c.stmt(useMediaQuery).id(d.ws).int(size).run(); err != nil {
+				return failed("use media", err)
+			}
 		}
 		now := d.s.now()
 		until := now + desk.Time(app.KeptContent.Milliseconds())
@@ -114,6 +130,39 @@ func (d *draft) Keep(context.Context) (sum []byte, size int64, err error) {
 		err = d.Place(d.ws, sum)
 	}
 	return sum, size, err
+}
+
+const (
+	contentThereQuery = `SELECT count(*) FROM media_contents WHERE workspace_id = ? AND sha256 = ?`
+	mediaUsedQuery    = `SELECT bytes FROM media_used WHERE workspace_id = ?`
+	useMediaQuery     = `INSERT INTO media_used (workspace_id, bytes) VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes`
+	leaveMediaQuery   = `UPDATE media_used SET bytes = max(bytes - (SELECT size FROM media_contents WHERE workspace_id = ?1 AND sha256 = ?2), 0) WHERE workspace_id = ?1`
+	countUsedQuery    = `REPLACE INTO media_used (workspace_id, bytes) SELECT ?1, coalesce(sum(size), 0) FROM media_contents WHERE workspace_id = ?1`
+)
+
+// MediaUsed returns how many bytes of content a workspace has.
+func (s *Store) MediaUsed(ctx context.Context, ws desk.ID) (n int64, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		n, err = one("media used", c.stmt(mediaUsedQuery).id(ws), (*stmt).readInt)
+		return err
+	})
+	return n, err
+}
+
+// CountMedia counts them anew.
+func (s *Store) CountMedia(_ context.Context, ws desk.ID) error {
+	return s.write(func(c conn) error {
+		if _, err := s.toWrite(c, ws); err != nil {
+			return err
+		}
+		return failed("count media", c.stmt(countUsedQuery).id(ws).run())
+	})
+}
+
+// Room returns the free bytes of the file system that has the content.
+func (s *Store) Room() (free, total int64, known bool, err error) {
+	free, total, err = s.files.Room()
+	return free, total, true, err
 }
 
 // OpenContent opens content for reading, or returns NotFound.
@@ -186,6 +235,9 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 				if e := s.files.Remove(content.ws, content.sum); e != nil {
 					stuck = e
 					continue
+				}
+				if err = failed("leave media", c.stmt(leaveMediaQuery).id(content.ws).bytes(content.sum).run()); err != nil {
+					break
 				}
 			}
 			err = failed("drop content", c.stmt(query).id(content.ws).bytes(content.sum).run())

@@ -40,7 +40,7 @@ func keep(t *testing.T, s app.Store, ws desk.ID, content []byte) []byte {
 		must(t, err)
 		rest = rest[n:]
 	}
-	sum, size, err := d.Keep(t.Context())
+	sum, size, err := d.Keep(t.Context(), 0)
 	must(t, err)
 	if want := sha256.Sum256(content); !bytes.Equal(sum, want[:]) || size != int64(len(content)) {
 		t.Fatalf("kept %d bytes with the hash %x, want %d with %x", size, sum, len(content), want)
@@ -145,6 +145,74 @@ func mediaInUse(t *testing.T, s app.Store) {
 	drop()
 	_, err = s.Media(t.Context(), ws, m.ID)
 	wantType(t, err, desk.NotFound)
+}
+
+// mediaUsed: what a workspace has stays within its limit, whoever stores at once; equal
+// content counts once, and what is deleted makes room.
+func mediaUsed(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	used := func(want int64) {
+		t.Helper()
+		for range 2 {
+			if got, err := s.MediaUsed(t.Context(), ws); err != nil || got != want {
+				t.Fatalf("used: %d, %v, want %d", got, err, want)
+			}
+			must(t, s.CountMedia(t.Context(), ws)) // counted anew, it is the same
+		}
+	}
+	used(0)
+	m := newFile(t, s, ws, desk.ID{}, filler(100, 1))
+	newFile(t, s, ws, desk.ID{}, filler(100, 1))
+	newFile(t, s, other, desk.ID{}, filler(100, 3))
+	used(100)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	kept := 0
+	for i := range 12 {
+		all.Go(func() {
+			d, err := s.NewContent(t.Context(), ws)
+			if err == nil {
+				defer d.Drop()
+				_, err = d.Write(filler(100, byte(10+i)))
+			}
+			if err == nil {
+				_, _, err = d.Keep(t.Context(), 450)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			switch full := (*desk.Error)(nil); {
+			case err == nil:
+				kept++
+			case !errors.As(err, &full) || full.Type != desk.MediaQuota || full.Details.(desk.UsedMedia).Limit != 450:
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	all.Wait()
+	if kept != 3 {
+		t.Errorf("%d were kept", kept)
+	}
+	used(400)
+	d, err := s.NewContent(t.Context(), ws) // what is there already needs no room
+	must(t, err)
+	defer d.Drop()
+	_, err = d.Write(filler(100, 1))
+	must(t, err)
+	_, _, err = d.Keep(t.Context(), 400)
+	must(t, err)
+	store(t, s, ws, func(tx app.Tx) error { return tx.UseContent(m.SHA256) })
+	store(t, s, ws, func(tx app.Tx) error {
+		_, err := tx.DropUploads(now()+1000, 10)
+		return err
+	})
+	dropAll(t, s)
+	used(300) // what was kept for files that are still to be stored
+	g, err := s.Gauges(t.Context(), now())
+	must(t, err)
+	if g.Stored < 400 {
+		t.Errorf("the gauge: %d", g.Stored)
+	}
 }
 
 // mediaContent: content comes back as it was, from any place; it is stored once for all
@@ -285,7 +353,7 @@ func mediaDrafts(t *testing.T, s app.Store) {
 	_, err = late.Write(content)
 	must(t, err)
 	must(t, s.DropDrafts(t.Context(), -time.Hour))
-	_, _, err = late.Keep(t.Context())
+	_, _, err = late.Keep(t.Context(), 0)
 	wantType(t, err, desk.Unavailable)
 	late.Drop()
 	sum := keep(t, s, ws, content)
@@ -298,7 +366,7 @@ func mediaDrafts(t *testing.T, s app.Store) {
 	defer d.Drop()
 	_, err = d.Write([]byte("of no workspace"))
 	must(t, err)
-	_, _, err = d.Keep(t.Context())
+	_, _, err = d.Keep(t.Context(), 0)
 	wantType(t, err, desk.NotFound)
 }
 

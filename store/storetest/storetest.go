@@ -146,6 +146,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"tx/workspaces_are_sealed":            recordsAreSealed,
 		"media/content":                       mediaContent,
 		"media/in use":                        mediaInUse,
+		"media/used":                          mediaUsed,
 		"media/drafts":                        mediaDrafts,
 		"media/races":                         mediaRaces,
 		"media/fields_and_lists":              mediaFields,

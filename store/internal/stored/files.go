@@ -101,6 +101,19 @@ func (d *FileDraft) Drop() {
 	_ = os.Remove(d.f.Name())
 }
 
+// Room returns how many bytes can still be stored in the file system of the directory, and
+// how many it has in all.
+func (f Files) Room() (free, total int64, err error) {
+	dir := f.Dir
+	for {
+		free, total, err = roomOf(dir)
+		if above := filepath.Dir(dir); !errors.Is(err, fs.ErrNotExist) || above == dir {
+			return free, total, err
+		}
+		dir = filepath.Dir(dir) // it is made with the first file
+	}
+}
+
 func (f Files) path(ws desk.ID, sum []byte) string {
 	name := hex.EncodeToString(sum)
 	return filepath.Join(f.Dir, ws.String(), name[:2], name)

@@ -8,6 +8,8 @@
 //	due.go       which inbound items are due
 //	files.go     content of files in a directory
 //	erased.go    hashes of messages of deleted people
+//	room_unix.go the free room of a file system
+//	room_windows.go the same on Windows
 //	errors.go    errors
 //	rules.go     rules of identities that another process may replace
 package stored

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"parley/desk"
+)
+
+// The defaults of how many bytes the files of a workspace may have, and of how many stay
+// free on the file system that has the files.
+const (
+	DefaultMediaPerWorkspace = 20 << 30
+	DefaultKeepFree          = 1 << 30
+)
+
+// roomStep is how many bytes a transfer reserves at a time.
+const roomStep = 8 << 20
+
+// reserved counts the bytes that transfers of this process may still store, by workspace.
+// With what is stored, they stay below the workspace's limit. Those of other processes are
+// not in it: what is stored for good is counted in the transaction that stores it.
+type reserved struct {
+	mu sync.Mutex
+	of map[desk.ID]int64
+}
+
+// add changes the bytes of a workspace, if they then do not exceed most (below 0: no limit),
+// and returns what others have reserved.
+func (r *reserved) add(ws desk.ID, n, most int64) (others int64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	others = r.of[ws]
+	if most >= 0 && others+n > most {
+		return others, false
+	}
+	if r.of == nil {
+		r.of = map[desk.ID]int64{}
+	}
+	if r.of[ws] += n; r.of[ws] == 0 {
+		delete(r.of, ws)
+	}
+	return others, true
+}
+
+// A hold is what one transfer has reserved.
+type hold struct {
+	a    *App
+	ws   desk.ID
+	size int64 // bytes that came
+	got  int64 // bytes that are reserved
+}
+
+// take counts bytes that came, and reserves room for them. It returns MediaQuota if the
+// workspace has none, and Unavailable if the server has none.
+func (h *hold) take(ctx context.Context, n int) error {
+	if h.size += int64(n); h.size <= h.got {
+		return nil
+	}
+	if err := h.a.roomLeft(); err != nil {
+		return err
+	}
+	limit := h.a.mediaPerWorkspace
+	if limit == 0 {
+		h.got += roomStep // only the server's room is looked at again
+		return nil
+	}
+	used, err := h.a.store.MediaUsed(ctx, h.ws)
+	if err != nil {
+		return err
+	}
+	var others int64
+	for _, more := range []int64{roomStep, h.size - h.got} { // near the limit, only what is needed
+		ok := false
+		if others, ok = h.a.reserved.add(h.ws, more, limit-used); ok {
+			h.got += more
+			return nil
+		}
+	}
+	full := desk.MediaFull(limit, used+others-h.got)
+	if used+h.size <= limit { // others may not keep what they have reserved
+		return &crowded{full}
+	}
+	return full
+}
+
+// A crowded is the refusal of a file for which there is room, if others under way do not
+// take it.
+type crowded struct{ error }
+
+func (c *crowded) Unwrap() error { return c.error }
+
+// leave gives back what was reserved.
+func (h *hold) leave() {
+	if h.a.mediaPerWorkspace > 0 && h.got > 0 {
+		h.a.reserved.add(h.ws, -h.got, -1)
+	}
+	h.got = 0
+}
+
+// roomLeft returns Unavailable if the file system that has the files has less room than
+// stays free. If that can't be read, what is stored says whether there is room.
+func (a *App) roomLeft() error {
+	free, total, known, err := a.store.Room()
+	if err != nil || !known || free >= desk.FreeFloor(a.keepFree, total) {
+		return nil
+	}
+	return &desk.Error{
+		Type: desk.Unavailable, Message: "this server has too little room for files: nothing was stored, try again later", RetryAfter: roomRetry,
+		Err: errNoRoom,
+	}
+}
+
+var errNoRoom = errors.New("the file system that has the files has too little room")
+
+// roomRetry is after how many seconds to send a file again for which the server had no room.
+const roomRetry = 60
+
+// A MediaRoom says how much room there is for the files of a workspace.
+type MediaRoom struct {
+	Used, Limit int64 // bytes; Limit 0: none
+	Free        int64 // of the server; 0 unless Known
+	Known       bool
+}
+
+// MediaRoom returns how much room there is for the files of a workspace.
+func (a *App) MediaRoom(ctx context.Context, p Principal) (r MediaRoom, err error) {
+	r.Limit = a.mediaPerWorkspace
+	if r.Used, err = a.store.MediaUsed(ctx, p.Workspace()); err != nil {
+		return r, err
+	}
+	r.Free, r.Known = a.MediaFree()
+	return r, nil
+}
+
+// MediaFree returns the free bytes of the file system that has the files; false if the
+// database has them, or if they can't be read.
+func (a *App) MediaFree() (free int64, known bool) {
+	free, _, known, err := a.store.Room()
+	return free, known && err == nil
+}
