@@ -30,6 +30,7 @@
 //	send.go           the template send: checks, claim, dispatch, answer
 //	reply.go          free messages: checks, what they become
 //	settle.go         all the ways in which an attempt ends
+//	release.go        many attempts that are settled by one decision
 //	inbound.go        processes inbound items, update by update
 //	agenda.go         which workspaces have inbound items, and when the first is due
 //	media.go         files: uploads, downloads, what is deleted with time

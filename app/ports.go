@@ -243,6 +243,10 @@ type AttemptStore interface {
 	// profiles.
 	Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, before *desk.ID, limit int) ([]*desk.Attempt, *desk.ID, error)
 
+	// OldestInDoubt returns up to limit attempts in doubt with ids after the given one, oldest
+	// first by id.
+	OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int) ([]AttemptRef, error)
+
 	// Lapsed returns up to limit attempts of all workspaces that are still dispatching
 	// although their lease has ended: more than margin milliseconds ago by the
 	// database's clock, or it ends more than margin later than a lease of this length
@@ -1018,6 +1022,12 @@ type NumberHash [32]byte
 type OptOut struct {
 	Since desk.Time // 0: not opted out
 	At    desk.Time // when the choice was made
+}
+
+// An AttemptRef identifies an attempt, and says when it was made.
+type AttemptRef struct {
+	ID        desk.ID
+	CreatedAt desk.Time
 }
 
 // A LapsedAttempt is an attempt whose process must have died.

@@ -488,11 +488,18 @@ var settledAs = map[desk.Phase]string{
 // sent, or it was not, which frees its key. The same decision again changes nothing. It
 // returns NotFound, AttemptSettled for an attempt that ended otherwise, and SendInProgress
 // for one that may still be under way.
-func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (at *desk.Attempt, err error) {
+func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (*desk.Attempt, error) {
+	at, _, err := a.release(ctx, p, id, sent)
+	return at, err
+}
+
+// release is Release, and tells whether the decision was not recorded before.
+func (a *App) release(ctx context.Context, p Principal, id desk.ID, sent bool) (at *desk.Attempt, changed bool, err error) {
 	if err := p.Allow(desk.AttemptsWrite); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	err = a.inTx(ctx, p.Workspace(), func(tx Tx, then *afterwards) (err error) {
+		changed = false
 		if err := p.still(tx.Settings(), desk.AttemptsWrite, a.now()); err != nil {
 			return err
 		}
@@ -513,6 +520,7 @@ func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 			e.RetryAfter = at.Lease.Seconds(now)
 			return e
 		}
+		changed = true
 		now := a.now()
 		if at.Phase == desk.Dispatching { // its process died, and nobody has noticed yet
 			at.Phase = desk.InDoubt
@@ -532,7 +540,7 @@ func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 		}
 		return tx.Append(sendEvent(desk.SendSettled, at, p.Actor, now))
 	})
-	return at, err
+	return at, changed, err
 }
 
 func noAttempt() error { return desk.NotFoundf("no attempt has this id").Advise(desk.ListAttempts) }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -814,4 +815,66 @@ func TestMessagesSent(t *testing.T) {
 	limited.Key.Permissions = []desk.Permission{desk.AttemptsRead}
 	_, err = w.MessagesSent(ctx, limited, list)
 	refused(t, err, desk.Forbidden)
+}
+
+// TestReleaseOld: of all in doubt, those that are old enough are released, oldest first, and
+// by one of two who do so at once. One that may still be under way stays.
+func TestReleaseOld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var old []desk.ID
+	for n := range 5 {
+		old = append(old, w.inDoubt(fmt.Sprint("old ", n), to(fmt.Sprint("90532111000", n))))
+	}
+	w.clock.advance(24 * time.Hour)
+	young := w.inDoubt("young", to("905321110009"))
+	var first []int
+	n, err := w.ReleaseOld(t.Context(), w.operator(), 25*time.Hour, false, func(int) {})
+	if n != 0 || err != nil {
+		t.Errorf("%d are too young, %v", n, err)
+	}
+	counts := make([]int, 2)
+	var both sync.WaitGroup
+	for i := range counts {
+		both.Go(func() {
+			var err error
+			counts[i], err = w.ReleaseOld(context.Background(), w.operator(), 24*time.Hour, false, func(n int) {
+				if i == 0 {
+					first = append(first, n)
+				}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	if counts[0]+counts[1] != len(old) || len(first) != 1 || first[0] != counts[0] {
+		t.Errorf("released %v, told %v", counts, first)
+	}
+	for _, id := range old {
+		if at := w.attempt(id); at.Phase != desk.Released {
+			t.Errorf("%s is %s", at.Key, at.Phase)
+		}
+	}
+	if at := w.attempt(young); at.Phase != desk.InDoubt {
+		t.Errorf("the young one is %s", at.Phase)
+	}
+	r, err := w.ReleaseMany(t.Context(), w.operator(), []desk.ID{young, old[0], w.clock.newID(), young}, true)
+	if want := (app.Releases{Released: 1, Same: 1, Otherwise: 2}); r != want || err != nil {
+		t.Errorf("many: %+v, %v", r, err)
+	}
+	running := w.inDoubt("running", to("905321110008"))
+	must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error {
+		at, err := tx.Attempt(running)
+		if err != nil {
+			return err
+		}
+		at.CreatedAt -= 100_000_000
+		at.Lease = desk.LeaseFor(tx.Now(), 10_000)
+		return tx.PutAttempt(at)
+	}))
+	if n, err := w.ReleaseOld(t.Context(), w.operator(), 24*time.Hour, true, func(int) {}); n != 0 || err != nil || w.attempt(running).Phase != desk.InDoubt {
+		t.Errorf("one under way: %d, %v", n, err)
+	}
 }

@@ -118,6 +118,8 @@ func (s *Server) routes() []route {
 		{"GET /settings/events", desk.Administer, s.events},
 		{"GET /overview", desk.ConversationsRead, s.overview},
 		{"GET /sends", desk.AttemptsRead, s.sends},
+		{"GET /sends/release", desk.AttemptsWrite, s.askReleases},
+		{"POST /sends/release", desk.AttemptsWrite, s.releaseMany},
 		{"GET /sends/{id}", desk.AttemptsRead, s.attempt},
 		{"POST /sends/{id}/release", desk.AttemptsWrite, s.releaseAttempt},
 		{"GET /contacts", desk.ContactsRead, s.contacts},

@@ -2,8 +2,10 @@ package console
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 
+	"parley/app"
 	"parley/desk"
 )
 
@@ -13,6 +15,13 @@ type sendsPage struct {
 	Rows        []sendRow
 	First, Next string
 	Empty       nothing
+	Choose      bool // the member may settle several at once
+}
+
+// A releasesPage asks whether several attempts are to be settled.
+type releasesPage struct {
+	Heading, Text, Button, Outcome string
+	Rows                           []sendRow
 }
 
 // A sendRow is one attempt.
@@ -119,6 +128,7 @@ func (s *Server) sends(c *call) error {
 	if page.Rows, err = c.sendRows(list...); err != nil {
 		return err
 	}
+	page.Choose = doubt && len(page.Rows) > 0 && c.may(desk.AttemptsWrite)
 	if after != "" {
 		page.First = "/sends" + query
 	}
@@ -274,4 +284,76 @@ func (s *Server) releaseAttempt(c *call) error {
 		return readErr
 	}
 	return c.again("attempt", view{Title: "Send to " + page.Name, Data: page}, err)
+}
+
+// chosen are the attempts that a form names, each once, up to a page of them.
+func chosen(list []string) (ids []desk.ID) {
+	for _, text := range list {
+		if id, ok := desk.ParseID(text); ok && !slices.Contains(ids, id) && len(ids) < pageRows {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// releasesView asks about those of the attempts that are still in doubt.
+func (c *call) releasesView(ids []desk.ID, outcome string) (view, error) {
+	var list []*desk.Attempt
+	for _, id := range ids {
+		at, err := c.s.app.Attempt(c.r.Context(), c.p, id)
+		if err != nil && !desk.IsType(err, desk.NotFound) {
+			return view{}, err
+		}
+		if err == nil && at.Phase == desk.InDoubt {
+			list = append(list, at)
+		}
+	}
+	rows, err := c.sendRows(list...)
+	if err != nil {
+		return view{}, err
+	}
+	v := releasesPage{Heading: "Settle " + countOf(len(rows), "send", "sends") + " as not sent?", Button: "They were not sent", Outcome: "not-sent", Rows: rows,
+		Text: "The same calls may send again: if a message arrived after all, the person gets it twice."}
+	if outcome == "sent" {
+		v = releasesPage{Heading: "Settle " + countOf(len(rows), "send", "sends") + " as sent?", Button: "They arrived", Outcome: "sent", Rows: rows,
+			Text: "The messages are put into their conversations. Nothing is sent."}
+	}
+	return view{Title: v.Heading, Data: v}, nil
+}
+
+func (s *Server) askReleases(c *call) error {
+	query := c.r.URL.Query()
+	ids := chosen(query["id"])
+	if len(ids) == 0 {
+		return c.see("/sends?doubt=yes", "")
+	}
+	v, err := c.releasesView(ids, query.Get("outcome"))
+	if err != nil {
+		return err
+	}
+	return c.show("releases", v)
+}
+
+func (s *Server) releaseMany(c *call) error {
+	ids, outcome := chosen(c.form.list("id")), c.form.text("outcome")
+	err := error(desk.Invalidf("choose whether the messages arrived"))
+	if outcome == "sent" || outcome == "not-sent" {
+		var r app.Releases
+		if r, err = s.app.ReleaseMany(c.r.Context(), c.p, ids, outcome == "sent"); err != nil {
+			return err
+		}
+		switch {
+		case r.Otherwise == 0 && r.Running == 0:
+			return c.see("/sends?doubt=yes", "settled")
+		case r.Running == 0:
+			err = desk.Errorf(desk.AttemptSettled, "%s settled; %s settled otherwise meanwhile", countOf(r.Released+r.Same, "send was", "sends were"), countOf(r.Otherwise, "send was", "sends were"))
+		default:
+			err = desk.Errorf(desk.SendInProgress, "%s settled; %s under way: wait half a minute", countOf(r.Released+r.Same, "send was", "sends were"), countOf(r.Running, "send may still be", "sends may still be"))
+		}
+	}
+	v, readErr := c.releasesView(ids, outcome)
+	if readErr != nil {
+		return readErr
+	}
+	return c.again("releases", v, err)
 }

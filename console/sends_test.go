@@ -161,3 +161,43 @@ func TestSends(t *testing.T) {
 	mei.get("/sends?after="+next).want(200, doubt, "Newest").lacks("Next 50")
 	mei.get("/sends?doubt=yes&after="+next).want(200, "Nothing is in doubt")
 }
+
+// TestSends_release_many: several in doubt are settled at once: chosen, named, counted and
+// asked about. Those that somebody has settled otherwise meanwhile stay as they are.
+func TestSends_release_many(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nora, mei := w.as(w.nora), w.as(w.mei)
+	w.template(pickup)
+	for n := range 4 {
+		if err := w.sending(w.mei, fmt.Sprint("lost ", n), fmt.Sprintf("346123%d0003", n)); !desk.IsType(err, desk.SendOutcomeUnknown) {
+			t.Fatal(err)
+		}
+	}
+	list, _, err := w.app.Attempts(context.Background(), w.operator(), desk.InDoubt, "", 10)
+	if err != nil || len(list) != 4 {
+		t.Fatalf("%d in doubt, %v", len(list), err)
+	}
+	ids := make([]string, len(list))
+	for i, at := range list {
+		ids[i] = at.ID.String()
+	}
+	nora.get("/sends?doubt=yes").want(200, `name="id" value="`+ids[0]+`"`, "The chosen ones arrived")
+	nora.get("/sends").want(200).lacks(`name="id"`)
+	mei.get("/sends?doubt=yes").want(200).lacks(`name="id"`)
+	mei.get("/sends/release?outcome=sent&id="+ids[0]).want(403)
+	mei.post("/sends/release", "outcome", "sent", "id", ids[0]).want(403)
+	nora.get("/sends/release?outcome=sent").sends("/sends?doubt=yes")
+	ask := "/sends/release?outcome=not-sent&id=" + ids[0] + "&id=" + ids[1] + "&id=" + ids[1] + "&id=nonsense&id=" + w.newID().String()
+	nora.get(ask).want(200, "Settle 2 sends as not sent?", "34 612 33 00 03", "34 612 32 00 03", "They were not sent</button>").lacks(ids[2]).golden("sends/release")
+	nora.post("/sends/release", "outcome", "perhaps", "id", ids[0]).want(422, "Error: ")
+	nora.post("/sends/release", "outcome", "not-sent", "id", ids[0], "id", ids[1]).sends("/sends?doubt=yes&done=settled")
+	nora.post("/sends/release", "outcome", "not-sent", "id", ids[0]).sends("/sends?doubt=yes&done=settled")
+	nora.get("/sends/release?outcome=sent&id="+ids[2]+"&id="+ids[0]).want(200, "Settle 1 send as sent?")
+	nora.post("/sends/release", "outcome", "sent", "id", ids[0], "id", ids[2]).want(409, "1 send was settled; 1 send was settled otherwise meanwhile")
+	for i, want := range []desk.Phase{desk.Released, desk.Released, desk.Done, desk.InDoubt} {
+		if at, err := w.app.Attempt(context.Background(), w.operator(), list[i].ID); err != nil || at.Phase != want {
+			t.Errorf("the attempt %d is %s, want %s, %v", i, at.Phase, want, err)
+		}
+	}
+}

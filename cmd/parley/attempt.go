@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"parley/api"
 	"parley/app"
@@ -159,22 +160,42 @@ func (s *session) unknownAttempt(err error, id string) error {
 }
 
 type attemptReleaseCmd struct {
-	Attempt string `arg:"" help:"The attempt's id."`
-	Sent    bool   `help:"The provider took the message: the message is stored, and repeating the call returns it." xor:"outcome" required:""`
-	NotSent bool   `help:"The provider did not take it: nothing is stored, and the same call may send it again." xor:"outcome" required:""`
+	Attempt   string         `arg:"" optional:"" help:"The attempt's id."`
+	Workspace string         `help:"Instead of an attempt: all of this workspace that are in doubt for as long as --older-than says." placeholder:"ID"`
+	OlderThan *time.Duration `help:"With --workspace: since when at least." placeholder:"24h"`
+	Sent      bool           `help:"The provider took the message: the message is stored, and repeating the call returns it." xor:"outcome" required:""`
+	NotSent   bool           `help:"The provider did not take it: nothing is stored, and the same call may send it again." xor:"outcome" required:""`
+}
+
+// Validate refuses what names both one attempt and many, or neither.
+func (c *attemptReleaseCmd) Validate() error {
+	switch {
+	case (c.Attempt == "") == (c.Workspace == ""):
+		return usageError("name an attempt, or give --workspace with --older-than")
+	case (c.Workspace == "") != (c.OlderThan == nil):
+		return usageError("--workspace and --older-than come together")
+	case c.OlderThan != nil && *c.OlderThan < 0:
+		return usageError("--older-than must not be negative")
+	}
+	return nil
 }
 
 // Help warns, and shows examples.
 func (*attemptReleaseCmd) Help() string {
 	return paragraphs("Check at the provider first whether it has the message. --not-sent frees the Idempotency-Key, so the same call sends again: "+
-		"if the message was sent before, the person gets it twice. --sent stores the message and sends nothing.", examples(
-		`parley attempt release 01980000-0000-7000-8000-000000000005 --sent`,
-		`parley attempt release 01980000-0000-7000-8000-000000000005 --not-sent --json`,
-	))
+		"if the message was sent before, the person gets it twice. --sent stores the message and sends nothing.",
+		"With --workspace, all sends that have been in doubt for so long are settled, oldest first, in small steps. If that is interrupted, run it again.", examples(
+			`parley attempt release 01980000-0000-7000-8000-000000000005 --sent`,
+			`parley attempt release 01980000-0000-7000-8000-000000000005 --not-sent --json`,
+			`parley attempt release --workspace 01980000-0000-7000-8000-000000000001 --older-than 24h --sent`,
+		))
 }
 
-// Run settles the attempt.
+// Run settles the attempt, or many.
 func (c *attemptReleaseCmd) Run(ctx context.Context, s *session) error {
+	if c.Workspace != "" {
+		return c.releaseMany(ctx, s)
+	}
 	return s.do(ctx, func(a *app.App) error {
 		p, err := a.OperatorOfAttempt(ctx, idOf(c.Attempt))
 		if err != nil {
@@ -192,5 +213,23 @@ func (c *attemptReleaseCmd) Run(ctx context.Context, s *session) error {
 			AttemptID string `json:"attempt_id"`
 			Phase     string `json:"phase"`
 		}{at.ID.String(), string(at.Phase)}, "Settled the attempt %s: the message %s.\n", at.ID, meaning)
+	})
+}
+
+func (c *attemptReleaseCmd) releaseMany(ctx context.Context, s *session) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+		said := time.Now()
+		n, err := a.ReleaseOld(ctx, p, *c.OlderThan, c.Sent, func(released int) {
+			if time.Since(said) > progressEvery {
+				said = time.Now()
+				_, _ = fmt.Fprintf(s.stderr, "%d sends settled\n", released)
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("%d sends were settled; run the same again for the rest: %w", n, err)
+		}
+		return s.answer(struct {
+			Released int `json:"released"`
+		}{n}, "Settled %d sends that were in doubt.\n", n)
 	})
 }

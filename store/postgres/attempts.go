@@ -34,6 +34,8 @@ const (
 	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.id < $2 ORDER BY a.id DESC LIMIT $3`
 	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a
 	WHERE ` + unsettled + ` AND (a.phase, a.id) < ('in_doubt', $2) AND a.phase >= 'in_doubt' AND a.workspace_id = $1 ORDER BY a.phase DESC, a.id DESC LIMIT $3`  // only the index has this order
+	oldestInDoubtQuery = `SELECT a.id, a.created_at FROM attempts a
+	WHERE ` + unsettled + ` AND (a.phase, a.id) > ('in_doubt', $2) AND a.phase <= 'in_doubt' AND a.workspace_id = $1 ORDER BY a.phase, a.id LIMIT $3`
 	dispatchingQuery = `SELECT ` + attemptColumns + ` FROM attempts a
 	WHERE ` + unsettled + ` AND (a.phase, a.id) < ('dispatching', $2) AND a.phase >= 'dispatching' AND a.workspace_id = $1 ORDER BY a.phase DESC, a.id DESC LIMIT $3`
 	phasesQuery       = `SELECT id, phase FROM attempts WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
@@ -132,6 +134,18 @@ func inPhase(p *pipe, ws desk.ID, phase desk.Phase, before desk.ID, limit int) (
 		return err
 	}, phasesQuery, uuid(ws), uuid(before), desk.MaxLooked+1)
 	return ids, next, p.send("attempts in a phase")
+}
+
+// OldestInDoubt returns up to limit attempts in doubt after the given one, oldest first.
+func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int) (list []app.AttemptRef, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, "oldest attempts in doubt", func(row pgx.Row) (a app.AttemptRef, err error) {
+			err = row.Scan(into(&a.ID), (*int64)(&a.CreatedAt))
+			return a, err
+		}, oldestInDoubtQuery, uuid(ws), uuid(after), limit)
+		return err
+	})
+	return list, err
 }
 
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching

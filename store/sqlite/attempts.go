@@ -42,6 +42,8 @@ const (
 	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a` + answered + ` WHERE a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
 	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_in_doubt` + answered + `
 	WHERE a.phase = 'in_doubt' AND a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
+	oldestInDoubtQuery = `SELECT a.id, a.created_at FROM attempts a INDEXED BY attempts_in_doubt
+	WHERE a.phase = 'in_doubt' AND a.workspace_id = ? AND a.id > ? ORDER BY a.id LIMIT +?`
 	dispatchingQuery = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_unsettled` + answered + `
 	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
 	phasesQuery = `SELECT id, phase FROM attempts WHERE workspace_id = ? AND id < ? ORDER BY id DESC LIMIT +?`
@@ -132,6 +134,17 @@ func inPhase(c conn, ws desk.ID, phase desk.Phase, before desk.ID, limit int) (i
 		}
 	}
 	return ids, next, failed("attempts in a phase", rows.done())
+}
+
+// OldestInDoubt returns up to limit attempts in doubt after the given one, oldest first.
+func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int) (list []app.AttemptRef, err error) {
+	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
+		list, err = all("oldest attempts in doubt", c.stmt(oldestInDoubtQuery).id(ws).id(after).int(int64(limit)), func(s *stmt) app.AttemptRef {
+			return app.AttemptRef{ID: s.readID(), CreatedAt: s.readTime()}
+		})
+		return err
+	})
+	return list, err
 }
 
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching

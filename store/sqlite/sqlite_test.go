@@ -744,7 +744,7 @@ func TestNoQueryScans(t *testing.T) {
 	queries := []string{
 		loadBookQuery, holdersQuery, contactQuery, authenticateQuery, newestEventQuery, workspaceOfQuery, ownsQuery, templatesQuery, sandboxTemplatesQuery,
 		conversationQuery, openConversationQuery, messagesQuery, messageQuery, messageByQuery, messagesByQuery, newestMessageQuery, putMessageDeliveryQuery,
-		attemptQuery, untouchedQuery, attemptOfKeyQuery, attemptsQuery, inDoubtQuery, dispatchingQuery, phasesQuery, attemptsToContactsQuery, attemptsToNumbersQuery, unsentToQuery, eraseSettledQuery, forgottenMessagesQuery, erasedQuery, dropErasedQuery, hourQuery, raiseHourQuery, lapsedQuery, forgetKeysQuery, forgetAttemptsQuery,
+		attemptQuery, untouchedQuery, attemptOfKeyQuery, attemptsQuery, inDoubtQuery, oldestInDoubtQuery, dispatchingQuery, phasesQuery, attemptsToContactsQuery, attemptsToNumbersQuery, unsentToQuery, eraseSettledQuery, forgottenMessagesQuery, erasedQuery, dropErasedQuery, hourQuery, raiseHourQuery, lapsedQuery, forgetKeysQuery, forgetAttemptsQuery,
 		optOutQuery, takeStatusesQuery, dropStatusesQuery, inboundQuery, farInboundQuery, takeInboundQuery, eraseMessagesQuery, eraseNotesQuery, eraseConversationsQuery, notesQuery, noteQuery,
 		channelsOfKindQuery, channelSignsQuery, paceQuery, callbackQuery, newestCallbackQuery, putCallbackPeopleQuery,
 		forgetCallbackPeopleQuery, forgetCallbacksQuery, eraseCallbacksQuery, eraseCallbackPeopleQuery, eraseStatusesQuery,

@@ -512,3 +512,30 @@ func deleteBesideDoubts(t *testing.T, s app.Store) {
 		t.Error("that is more than twice as long")
 	}
 }
+
+// oldestInDoubt lists the attempts in doubt of a workspace from the oldest on.
+func oldestInDoubt(t *testing.T, s app.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	var want []app.AttemptRef
+	for n := range 7 {
+		a := newAttempt("905321112233")
+		if a.ID[0], a.ID[1] = 1, byte(n); n%3 != 0 {
+			a.Phase = desk.InDoubt
+			want = append(want, app.AttemptRef{ID: a.ID, CreatedAt: a.CreatedAt})
+		}
+		putAttempts(t, s, ws, a)
+	}
+	foreign := newAttempt("1")
+	foreign.Phase = desk.InDoubt
+	putAttempts(t, s, other, foreign)
+	for from := range len(want) + 1 {
+		after := desk.ID{}
+		if from > 0 {
+			after = want[from-1].ID
+		}
+		got, err := s.OldestInDoubt(t.Context(), ws, after, 2)
+		must(t, err)
+		equal(t, "oldest in doubt", append([]app.AttemptRef{}, got...), append([]app.AttemptRef{}, want[from:min(from+2, len(want))]...))
+	}
+}

@@ -101,6 +101,7 @@ func Run(t *testing.T, open func(*testing.T) app.Store) {
 		"note/pages_and_deletion":             notes,
 		"attempt/fields_survive":              attemptFieldsSurvive,
 		"attempt/keys":                        attemptKeys,
+		"attempt/oldest_in_doubt":             oldestInDoubt,
 		"attempt/lists":                       attemptLists,
 		"attempt/lapsed":                      attemptsLapse,
 		"attempt/forgotten":                   attemptsAreForgotten,
