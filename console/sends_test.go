@@ -185,7 +185,7 @@ func TestSends_release_many(t *testing.T) {
 	nora.get("/sends?doubt=yes").want(200, `name="id" value="`+ids[0]+`"`, "The chosen ones arrived")
 	nora.get("/sends").want(200).lacks(`name="id"`)
 	mei.get("/sends?doubt=yes").want(200).lacks(`name="id"`)
-	mei.get("/sends/release?outcome=sent&id="+ids[0]).want(403)
+	mei.get("/sends/release?outcome=sent&id=" + ids[0]).want(403)
 	mei.post("/sends/release", "outcome", "sent", "id", ids[0]).want(403)
 	nora.get("/sends/release?outcome=sent").sends("/sends?doubt=yes")
 	ask := "/sends/release?outcome=not-sent&id=" + ids[0] + "&id=" + ids[1] + "&id=" + ids[1] + "&id=nonsense&id=" + w.newID().String()
