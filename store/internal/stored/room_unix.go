@@ -11,6 +11,6 @@ func roomOf(dir string) (free, total int64, err error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, 0, err
 	}
-	block := int64(s.Bsize)
+	block := int64(s.Bsize) //nolint:unconvert // not an int64 on every system
 	return int64(s.Bavail) * block, int64(s.Blocks) * block, nil
 }
