@@ -193,7 +193,14 @@ func (s *Server) run(rt route, c *call) (a answer, err error) {
 	if known && p.SameSettings(presumed) && !errors.Is(err, app.ErrStale) {
 		return a, err
 	}
-	return s.admit(rt, c)
+	if a, err = s.admit(rt, c); desk.IsType(err, desk.NotFound) {
+		// Perhaps its workspace was deleted meanwhile. Then the answer is the one to any key
+		// that is gone.
+		if _, gone := s.app.Authenticate(context.WithoutCancel(c.r.Context()), key); desk.IsType(gone, desk.Unauthorized) {
+			return answer{}, gone
+		}
+	}
+	return a, err
 }
 
 // admit runs the handler if the principal has the permission now.

@@ -15,6 +15,10 @@ import (
 // data may be stored, or may be stored later.
 var ErrCommitLost = errors.New("it is unknown whether this was stored")
 
+// ErrNoWorkspace is wrapped in NotFound if the workspace itself is not there, such as one
+// that was deleted while a call was under way.
+var ErrNoWorkspace = errors.New("the workspace does not exist")
+
 // A Store is the database. Its methods are safe for concurrent use. In addition to the
 // errors they name, any may return Unavailable if the database can't answer; then
 // nothing is stored, unless the error is also ErrCommitLost. Any other error is a bug.

@@ -229,13 +229,17 @@ func NotSent() *desk.Refusal {
 	return &desk.Refusal{Type: desk.Unavailable, Message: "this could not be prepared in time, so nothing was sent: try again", RetryAfter: 1}
 }
 
-// dispatch calls the provider and stores the outcome.
+// dispatch calls the provider and stores the outcome. It returns ErrNoWorkspace if the
+// workspace was deleted meanwhile: the attempt went with it.
 func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dispatch) (SendAnswer, error) {
 	receipt, err := a.callProvider(ctx, d)
 	a.sends.count(err)
 	if err == nil {
 		defer a.accountAnswered(ctx, ws, d.Channel, nil) // after the send is settled
 		stored, err := a.accepted(ctx, ws, at, receipt)
+		if errors.Is(err, ErrNoWorkspace) {
+			return SendAnswer{}, err
+		}
 		if err != nil {
 			a.log.WarnContext(ctx, "a message was sent, but storing it failed; it will be stored again later",
 				"attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
@@ -263,6 +267,9 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dis
 			defer a.accountAnswered(ctx, ws, d.Channel, refusal.Account)
 		}
 		stored, err := a.refuse(ctx, ws, at.ID, refusal)
+		if errors.Is(err, ErrNoWorkspace) {
+			return SendAnswer{}, err
+		}
 		if err != nil {
 			a.retry(ws, at, func(ctx context.Context) error {
 				_, err := a.refuse(ctx, ws, at.ID, refusal)
@@ -273,6 +280,9 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dis
 	}
 	a.log.WarnContext(ctx, "the outcome of a send is unknown", "attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
 	stored, err := a.doubt(ctx, ws, at.ID)
+	if errors.Is(err, ErrNoWorkspace) {
+		return SendAnswer{}, err
+	}
 	if err != nil {
 		a.log.WarnContext(ctx, "marking a send as in doubt failed; the sweeper will do it",
 			"attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
@@ -314,7 +324,7 @@ func (a *App) retry(ws desk.ID, at *desk.Attempt, do func(context.Context) error
 				return
 			}
 			err := do(ctx)
-			if err == nil {
+			if err == nil || errors.Is(err, ErrNoWorkspace) { // then there is nothing left to store it with
 				return
 			}
 			if !desk.IsType(err, desk.Unavailable) {

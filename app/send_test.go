@@ -455,6 +455,38 @@ func TestSend_with_a_key_revoked_meanwhile(t *testing.T) {
 	}
 }
 
+// TestSend_workspace_deleted: the workspace is deleted while the provider has the message.
+// Whatever the provider answers, the caller learns that the workspace is gone, and nobody
+// tries to store the outcome any more.
+func TestSend_workspace_deleted(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]outcome{
+		"accepted": takes,
+		"refused":  func(context.Context, app.Dispatch) (app.Receipt, error) { return app.Receipt{}, refusal },
+		"lost":     func(context.Context, app.Dispatch) (app.Receipt, error) { return app.Receipt{}, errors.New("lost") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBothStores(t, func(t *testing.T, w erasable) {
+				w.provider.plays(func(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+					_, err := w.DeleteWorkspace(ctx, w.ws, "Acme", func(int) {})
+					must(t, err)
+					return answer(ctx, d)
+				})
+				if r := w.send("k"); !errors.Is(r.err, app.ErrNoWorkspace) || !desk.IsType(r.err, desk.NotFound) {
+					t.Errorf("%+v", r)
+				}
+				w.stop() // what would be stored later has been tried by then
+				for _, text := range []string{"ERROR", "stored"} {
+					if lines := w.log.find(text); len(lines) > 0 {
+						t.Errorf("the log: %q", lines)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestSend_presumed: with a principal that is presumed, nothing is sent once the
 // settings have changed.
 func TestSend_presumed(t *testing.T) {

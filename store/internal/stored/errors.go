@@ -27,7 +27,9 @@ func CommitLost(err error) error {
 
 // NoWorkspace is the error for an id that no workspace has.
 func NoWorkspace() error {
-	return desk.NotFoundf("no workspace has this id").Advise(desk.ListWorkspaces)
+	e := desk.NotFoundf("no workspace has this id").Advise(desk.ListWorkspaces)
+	e.Err = app.ErrNoWorkspace
+	return e
 }
 
 // NoKey is the error for a public id that no key has.
