@@ -9,6 +9,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store/postgres"
+	"parley/store/postgres/pgtest"
 )
 
 // policy sets the workspace's reply policy.
@@ -86,9 +88,24 @@ func (w *world) assignsAll() {
 	}
 }
 
-// TestAnswer plays each row of the table of contract-talk §5.
+// TestAnswer plays each row of the table of contract-talk §5, on both stores.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		answerOn(t, newWorld)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		s, err := postgres.Open(t.Context(), postgres.Config{URL: pgtest.Database(t), MaxConns: 4})
+		must(t, err)
+		t.Cleanup(func() { must(t, s.Close()) })
+		clock := new(clock)
+		answerOn(t, func(t *testing.T) *world { return newWorldOn(t, app.Bounds{}, s, clock) })
+	})
+}
+
+func answerOn(t *testing.T, newWorld func(*testing.T) *world) {
 	const away, queued = "We are back at nine.", "One moment."
 	both := says(away, queued)
 	pooled := func(in *desk.PolicyInput) { pool := "pool"; in.OwnerAway = &pool }
