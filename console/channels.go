@@ -38,7 +38,7 @@ func (c *call) channelState(v *desk.Channel) (state pill, text string) {
 }
 
 func (c *call) channelRow(v *desk.Channel) channelRow {
-	row := channelRow{ID: v.ID, Name: channelName(v, true), Made: c.when(v.CreatedAt)}
+	row := channelRow{ID: v.ID, Name: channelName(c.p.Settings, v, true), Made: c.when(v.CreatedAt)}
 	row.State, row.Text = c.channelState(v)
 	return row
 }
@@ -320,7 +320,7 @@ func (s *Server) addChannel(c *call) error {
 		c.form.refuse(&e)
 		return c.again("channel-new", c.newChannelView(), &e)
 	}
-	d := madeChannel{ID: at.Channel.ID, Name: channelName(at.Channel, true), Callback: c.base() + app.CallbackPath(at.Channel.Kind, at.Channel.ID.String()), Problems: problemRows(problems)}
+	d := madeChannel{ID: at.Channel.ID, Name: channelName(c.p.Settings, at.Channel, true), Callback: c.base() + app.CallbackPath(at.Channel.Kind, at.Channel.ID.String()), Problems: problemRows(problems)}
 	if c.form.text("verify_token") == "" {
 		d.Verify = at.Secrets.VerifyToken.Reveal()
 	}

@@ -131,7 +131,8 @@ func TestChannels_sandbox(t *testing.T) {
 	v.post(path+"/check").want(200, "The check found nothing wrong.")
 	v.post(path+"/customer", "from", "1", "name", "Ivo", "text", "Hello").want(422, `value="Ivo"`)
 	g = v.post(path+"/customer", "from", "+34 612 34 56 78", "name", "Ivo", "text", "Hello")
-	v.get(g.header.Get("Location")).want(200, "Ivo", "Hello")
+	thread := g.header.Get("Location")
+	v.get(thread).want(200, "Ivo", "Hello", "<bdi>Sandbox trial</bdi>") // there are two sandboxes
 	v.post(path, "per_second", "5").want(422, "A sandbox channel has no token")
 
 	// Its name is how people tell it from others.
@@ -140,11 +141,16 @@ func TestChannels_sandbox(t *testing.T) {
 	v.get(path).want(200, "<h1><bdi>Shop in İzmir</bdi></h1>", "trial")
 	v.get("/settings/channels").want(200, "Shop in İzmir").lacks("Sandbox trial")
 	v.get("/inbox?view=open").want(200, "Shop in İzmir")
+	v.get(thread).want(200, "<bdi>Shop in İzmir</bdi>")
 	v.post(path, "channel_name", "").sends(path + "?done=saved")
 	v.get(path).want(200, "Sandbox trial")
 	v.post("/settings/channels/new-sandbox", "external_id", "named", "channel_name", strings.Repeat("x", 101)).want(422, "at most 100 characters")
 	named := v.post("/settings/channels/new-sandbox", "external_id", "named", "channel_name", "Café")
 	v.get(strings.TrimSuffix(named.header.Get("Location"), "?done=added")).want(200, "<h1><bdi>Café</bdi></h1>")
+	v.post(path, "channel_name", "Café").sends(path + "?done=saved") // two of one name
+	v.get(path).want(200, "<h1><bdi>Café trial</bdi></h1>")
+	v.get("/settings/channels").want(200, "Café trial", "Café named")
+	v.get(thread).want(200, "<bdi>Café trial</bdi>")
 	nobody := "/settings/channels/" + w.newID().String()
 	for _, p := range []string{nobody, "/settings/channels/x"} {
 		v.get(p).want(404)

@@ -98,7 +98,7 @@ func (c *call) contactPage(contact *desk.Contact) (*contactPage, error) {
 	for _, v := range list {
 		label := capital(standing(v, c.memberName(v.AssignedMember)))
 		if channel := c.p.Settings.Channel(v.ChannelID); channel != nil {
-			label = channelName(channel, false) + ", " + standing(v, c.memberName(v.AssignedMember))
+			label = channelName(c.p.Settings, channel, false) + ", " + standing(v, c.memberName(v.AssignedMember))
 		}
 		p.Talks = append(p.Talks, conversationLink{Href: "/inbox/" + v.ID.String(), Label: label, At: c.when(v.LastMessageAt)})
 	}

@@ -145,7 +145,7 @@ func (c *call) readThread(id desk.ID) (*thread, error) {
 		t.Members = append(t.Members, memberChoice{m.ID, m.Name, m.ID == conv.AssignedMember, m.Away})
 	}
 	if v := c.p.Settings.Channel(conv.ChannelID); v != nil {
-		t.Channel = channelName(v, false)
+		t.Channel = channelName(c.p.Settings, v, false)
 	}
 	return t, c.readComposer(t, conv)
 }

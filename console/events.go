@@ -183,11 +183,11 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 		return e.Key, ""
 	case "channel":
 		if v := s.Channel(e.Subject); v != nil {
-			return channelName(v, true), "/settings/channels/" + v.ID.String()
+			return channelName(s, v, true), "/settings/channels/" + v.ID.String()
 		}
 	case "policy":
 		if v := s.Channel(e.Subject); v != nil {
-			return "of " + channelName(v, true), policyPath(v.ID)
+			return "of " + channelName(s, v, true), policyPath(v.ID)
 		}
 		return "of the workspace", policyPath(desk.ID{})
 	case "member":

@@ -294,25 +294,31 @@ func (l *listing) views(c *call, here string, channel desk.ID, f desk.Conversati
 	if channels := c.p.Settings.Channels(); len(channels) > 1 {
 		l.More = append(l.More, tab{Heading: "Channel", Label: "All channels", Href: "/inbox" + inboxQuery(here, desk.ID{}, f.Longest, f.Unread), Here: channel.IsZero()})
 		for _, v := range channels {
-			l.More = append(l.More, tab{Label: channelName(v, true), Href: "/inbox" + inboxQuery(here, v.ID, f.Longest, f.Unread), Here: v.ID == channel})
+			l.More = append(l.More, tab{Label: channelName(c.p.Settings, v, true), Href: "/inbox" + inboxQuery(here, v.ID, f.Longest, f.Unread), Here: v.ID == channel})
 		}
 	}
 }
 
-// channelName is what a channel is called: by its name, if it has one, else by its kind.
-// exact adds the provider's id to a kind, which tells the channel from others of its kind.
-func channelName(v *desk.Channel, exact bool) string {
-	if v.Name != "" {
-		return v.Name
-	}
-	name := "WhatsApp"
-	if v.Kind == desk.SandboxChannel {
-		name = "Sandbox"
-	}
-	if exact {
+// channelName is what a channel of a workspace is called: by its name, if it has one, else
+// by its kind. The provider's id is added where another channel is called the same, and, if
+// exact is set, to every kind.
+func channelName(s *desk.Settings, v *desk.Channel, exact bool) string {
+	name := shortName(v)
+	alike := func(other *desk.Channel) bool { return other.ID != v.ID && shortName(other) == name }
+	if exact && v.Name == "" || slices.ContainsFunc(s.Channels(), alike) {
 		name += " " + v.ExternalID
 	}
 	return name
+}
+
+func shortName(v *desk.Channel) string {
+	switch {
+	case v.Name != "":
+		return v.Name
+	case v.Kind == desk.SandboxChannel:
+		return "Sandbox"
+	}
+	return "WhatsApp"
 }
 
 // emptyView says what will be in a view that is empty.

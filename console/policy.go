@@ -152,9 +152,9 @@ func (c *call) policyView(channel desk.ID) (*policyPage, view, error) {
 	d := &policyPage{Path: policyPath(channel), Own: s.OwnPolicy(channel) != nil, Tabs: []tab{{Label: "Workspace", Href: policyPath(desk.ID{}), Here: channel.IsZero()}}}
 	title := "Reply policy"
 	for _, v := range s.Channels() {
-		d.Tabs = append(d.Tabs, tab{Label: channelName(v, true), Href: policyPath(v.ID), Here: v.ID == channel})
+		d.Tabs = append(d.Tabs, tab{Label: channelName(c.p.Settings, v, true), Href: policyPath(v.ID), Here: v.ID == channel})
 		if v.ID == channel {
-			d.Channel = channelName(v, true)
+			d.Channel = channelName(c.p.Settings, v, true)
 			title = d.Channel
 		}
 	}
@@ -771,7 +771,7 @@ func (c *call) policyRemoval() (channel desk.ID, v confirmation, err error) {
 	if channel, err = c.policyOf(); err != nil {
 		return channel, v, err
 	}
-	name := channelName(c.p.Settings.Channel(channel), true)
+	name := channelName(c.p.Settings, c.p.Settings.Channel(channel), true)
 	path := policyPath(channel)
 	v = confirmation{Heading: "Remove the policy of " + apart(name) + "?", Action: path + "/remove", Button: "Remove", Back: path,
 		Text: []string{"Its members, hours and texts go. From then on, the workspace's policy counts for this channel."}}

@@ -210,7 +210,7 @@ func (c *call) sendChannel(d *sendPage, chosen string) (v *desk.Channel) {
 		if v == nil || here {
 			v = other
 		}
-		d.Channels = append(d.Channels, choice{Value: other.ID.String(), Label: channelName(other, true), Selected: here})
+		d.Channels = append(d.Channels, choice{Value: other.ID.String(), Label: channelName(c.p.Settings, other, true), Selected: here})
 	}
 	if v != nil {
 		d.Channel = v.ID.String()

@@ -201,7 +201,7 @@ func (c *call) actorName(a desk.Actor) string {
 		return "a key"
 	case desk.ByProvider:
 		if v := s.Channel(a.ID); v != nil {
-			return channelName(v, false)
+			return channelName(s, v, false)
 		}
 		return "a provider"
 	case desk.ByCLI:
@@ -237,7 +237,7 @@ func (c *call) attemptPage() (*attemptPage, error) {
 	}
 	p.TemplateHref = "/templates/" + plan.Channel.String() + "/" + url.PathEscape(plan.Template) + "/" + url.PathEscape(plan.Language)
 	if v := c.p.Settings.Channel(plan.Channel); v != nil {
-		p.Channel = channelName(v, true)
+		p.Channel = channelName(c.p.Settings, v, true)
 	}
 	people, err := c.s.app.ContactsByID(c.r.Context(), c.p, []desk.ID{plan.Contact})
 	if err != nil {

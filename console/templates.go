@@ -39,7 +39,7 @@ func (s *Server) templates(c *call) error {
 		return c.show("templates", view{Title: "Templates", Data: d})
 	}
 	for _, other := range channels {
-		d.Channels = append(d.Channels, tab{Label: channelName(other, true), Href: "/templates?channel=" + other.ID.String(), Here: other.ID == v.ID})
+		d.Channels = append(d.Channels, tab{Label: channelName(c.p.Settings, other, true), Href: "/templates?channel=" + other.ID.String(), Here: other.ID == v.ID})
 	}
 	d.Channel, d.Sandbox = v.ID, v.Kind == desk.SandboxChannel
 	l, err := s.app.Templates(c.r.Context(), c.p, app.TemplateQuery{Channel: &v.ID})
