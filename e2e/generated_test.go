@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -35,7 +36,7 @@ func TestGeneratedClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	// prepare copies a program's source and puts the description beside it.
-	prepare := func(t *testing.T, name string) (run func(t *testing.T, program string, args ...string)) {
+	prepare := func(t *testing.T, name string) (run func(t *testing.T, program string, args ...string) string) {
 		t.Helper()
 		work := filepath.Join(t.TempDir(), name)
 		if err := os.CopyFS(work, os.DirFS(filepath.Join("testdata", "clients", name))); err != nil {
@@ -47,14 +48,17 @@ func TestGeneratedClients(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(work, "openapi.json"), document, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return func(t *testing.T, program string, args ...string) {
+		return func(t *testing.T, program string, args ...string) string {
 			t.Helper()
 			cmd := exec.CommandContext(t.Context(), program, args...)
 			cmd.Dir = work
 			cmd.Env = environment("BASE="+s.url+"/v1", "KEY="+key, "GOFLAGS=-mod=mod", "GOWORK=off")
-			if out, err := cmd.CombinedOutput(); err != nil {
+			out, err := cmd.CombinedOutput()
+			if err != nil {
 				t.Fatalf("%s %v: %v\n%s", program, args, err, out)
 			}
+			t.Logf("%s %v:\n%s", filepath.Base(program), args, out)
+			return string(out)
 		}
 	}
 	t.Run("go", func(t *testing.T) {
@@ -69,7 +73,10 @@ func TestGeneratedClients(t *testing.T) {
 			return // it compiles for minutes
 		}
 		run := prepare(t, "ogen")
-		run(t, "go", "tool", "ogen", "--target", "generated", "--package", "generated", "openapi.json")
+		said := run(t, "go", "tool", "ogen", "--target", "generated", "--package", "generated", "openapi.json")
+		if strings.Contains(strings.ToLower(said), "skip") {
+			t.Errorf("ogen skips a part of the description:\n%s", said)
+		}
 		run(t, "go", "run", ".")
 	})
 	t.Run("node", func(t *testing.T) {
