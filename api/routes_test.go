@@ -203,7 +203,8 @@ func TestMissingPermissionIsNamed(t *testing.T) {
 		key := s.newKey(s.ws, strings.Join(others, ","))
 		// Bad ids, bodies and queries come after the permission.
 		r := s.as(key, op.Method+" "+fillIn(op.Path, "x", "x")+"?nonsense=1", "no json")
-		if r.status != 403 || errorType(r.body) != "forbidden" || !bytes.Contains(r.body, []byte(op.Permission)) {
+		if r.status != 403 || errorType(r.body) != "forbidden" || !bytes.Contains(r.body, []byte(op.Permission)) ||
+			!bytes.Contains(r.body, []byte("in the console under Settings, Keys")) {
 			t.Errorf("%s %s without %s: %d %s", op.Method, op.Path, op.Permission, r.status, r.body)
 		}
 	}

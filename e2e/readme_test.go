@@ -81,13 +81,27 @@ func TestREADME(t *testing.T) {
 	defer cancel()
 	shell := exec.CommandContext(ctx, "sh", "-eu")
 	shell.Dir = home
-	shell.Env = environment("PATH=" + filepath.Dir(binary) + string(os.PathListSeparator) + os.Getenv("PATH"))
+	scratch := t.TempDir()
+	shell.Env = environment("PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+scratch)
 	shell.Stdin = strings.NewReader(pasted)
 	var stderr bytes.Buffer
 	shell.Stderr = &stderr
 	out, err := shell.Output()
 	if err != nil || stderr.Len() > 0 {
 		t.Fatalf("%v\n%s\n%s", err, stderr.String(), out)
+	}
+	for dir, want := range map[string][]string{home: {"docs", "parley-data"}, scratch: nil} { // it leaves nothing else
+		var left []string
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			left = append(left, e.Name())
+		}
+		if !slices.Equal(left, want) {
+			t.Errorf("the tour leaves %q, want %q", left, want)
+		}
 	}
 	printed := strings.Split(string(out), end+"\n")
 	if len(printed) != len(list)+1 {
