@@ -142,6 +142,12 @@ func TestChannels_sandbox(t *testing.T) {
 	v.get("/settings/channels").want(200, "Shop in İzmir").lacks("Sandbox trial")
 	v.get("/inbox?view=open").want(200, "Shop in İzmir")
 	v.get(thread).want(200, "<bdi>Shop in İzmir</bdi>")
+
+	// The same person on two channels has two rows, which name them.
+	labelled := `<span class="holder"><bdi>Shop in İzmir</bdi></span>`
+	v.get("/inbox?view=open").lacks(labelled)
+	v.post("/settings/channels/"+w.channel.String()+"/customer", "from", "+34 612 34 56 78", "name", "Ivo", "text", "Here, too")
+	v.get("/inbox?view=open").want(200, labelled)
 	v.post(path, "channel_name", "").sends(path + "?done=saved")
 	v.get(path).want(200, "Sandbox trial")
 	v.post("/settings/channels/new-sandbox", "external_id", "named", "channel_name", strings.Repeat("x", 101)).want(422, "at most 100 characters")

@@ -67,6 +67,7 @@ type conversationRow struct {
 	Unread        string    // how many messages nobody has read; "" for none
 	Left          string    // of the window in which they can be answered freely
 	Holder        string
+	Channel       string // where the page has the same person on another channel, too; else ""
 	Here          bool
 }
 
@@ -232,6 +233,11 @@ func (c *call) conversationRows(page []app.InboxItem, view, query string, open d
 			case r.Waits:
 				r.Left = "window closed"
 			}
+		}
+		if slices.ContainsFunc(page, func(other app.InboxItem) bool {
+			return other.Conversation.ContactID == v.ContactID && other.Conversation.ChannelID != v.ChannelID
+		}) {
+			r.Channel = channelName(c.p.Settings, c.p.Settings.Channel(v.ChannelID), false)
 		}
 		rows[i] = r
 	}
