@@ -22,6 +22,15 @@ import (
 // oldDatabase makes the schema of the first release with an empty workspace.
 func oldDatabase(t *testing.T, url string) *sql.DB {
 	t.Helper()
+	db := schemaOf(t, url, 4)
+	_, err := db.ExecContext(t.Context(), `INSERT INTO workspaces (id, name, country, version) VALUES ($1, 'Old', '', 1)`, storetest.OldID(0).String())
+	check(t, err)
+	return db
+}
+
+// schemaOf makes the schema of a version.
+func schemaOf(t *testing.T, url string, version int64) *sql.DB {
+	t.Helper()
 	config, err := pgx.ParseConfig(url)
 	check(t, err)
 	db := stdlib.OpenDB(*config)
@@ -29,9 +38,7 @@ func oldDatabase(t *testing.T, url string) *sql.DB {
 	check(t, err)
 	old, err := goose.NewProvider(goose.DialectPostgres, db, files)
 	check(t, err)
-	_, err = old.UpTo(t.Context(), 4)
-	check(t, err)
-	_, err = db.ExecContext(t.Context(), `INSERT INTO workspaces (id, name, country, version) VALUES ($1, 'Old', '', 1)`, storetest.OldID(0).String())
+	_, err = old.UpTo(t.Context(), version)
 	check(t, err)
 	return db
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -67,7 +68,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, rules string, log *slo
 		return fmt.Errorf("schema version: %w", err)
 	}
 	if pending {
-		if _, err := provider.Up(ctx); err != nil {
+		if err := up(ctx, provider); err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
 	}
@@ -75,6 +76,26 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, rules string, log *slo
 		return fmt.Errorf("make claims: %w", err)
 	}
 	return nil
+}
+
+// migrationTries is how often a migration begins. Servers of the release before write
+// meanwhile, and their transactions lock the same tables in another order, so it may be the
+// one that PostgreSQL ends.
+const migrationTries = 50
+
+// up runs the migrations. Each is one transaction, so one that was ended can begin again.
+func up(ctx context.Context, provider *goose.Provider) error {
+	for try := 1; ; try++ {
+		_, err := provider.Up(ctx)
+		if err == nil || !conflicts(err) || try == migrationTries {
+			return err
+		}
+		select {
+		case <-time.After(10*time.Millisecond + rand.N(100*time.Millisecond)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // suits refuses a database that could not hold every name.

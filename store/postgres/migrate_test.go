@@ -1,9 +1,14 @@
 package postgres
 
 import (
+	"context"
+	"strings"
 	"testing"
 
+	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // TestMigrationsAreFrozen fails when a migration that installations have run is edited:
@@ -40,4 +45,63 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00028_said_again.sql":    "c2b2bb353a51309ab60b7419d618ffda26d19ee3d060507a1f7b1d19c2326f66",
 		"00027_attempts.sql":      "427a497c3647bd4810bedffdb5054070db6d12d7b9509a32507cf46c6b330dff",
 	})
+}
+
+// TestMigrateBesideWriters: a migration that a transaction of the release before runs into,
+// so that each waits for the other, is tried again.
+func TestMigrateBesideWriters(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := func(deadlocks string) *pgx.Conn {
+		t.Helper()
+		c := config.Copy()
+		c.RuntimeParams["deadlock_timeout"] = deadlocks
+		conn, err := pgx.ConnectConfig(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		return conn
+	}
+	check(t, schemaOf(t, url, 27).Close())
+	writer, looks := connect("1min"), connect("1s") // the migration sees the deadlock first
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := writer.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	exec(`BEGIN`)
+	exec(`LOCK TABLE attempts IN ROW EXCLUSIVE MODE`) // as a write does
+	separator := "?"
+	if strings.Contains(url, "?") {
+		separator = "&"
+	}
+	opened := make(chan error, 1)
+	go func() {
+		s, err := Open(context.Background(), Config{URL: url + separator + "deadlock_timeout=3s", MaxConns: 2})
+		if err == nil {
+			err = s.Close()
+		}
+		opened <- err
+	}()
+	for waits := 0; waits == 0; { // the migration has changed messages by then
+		if err := looks.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'attempts'::regclass`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-opened:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+		}
+	}
+	exec(`LOCK TABLE messages IN ROW EXCLUSIVE MODE`)
+	exec(`COMMIT`)
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
 }
