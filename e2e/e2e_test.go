@@ -56,6 +56,7 @@
 //	whatsapp_test.go     a WhatsApp number, with a simulator as the provider
 //	stopped_test.go      a node that is stopped under load, beside two that run
 //	outage_test.go       a PostgreSQL that stops under load
+//	upgrade_test.go      servers of the release before, replaced one by one under load
 //	durable_test.go      the syncs behind an answer, counted
 //	media_test.go        files: hostile ones in a browser, large ones, memory
 //	mediakill_test.go    files that a process fetches and deletes while it is killed
@@ -152,8 +153,13 @@ type result struct {
 // parley runs a command to its end. env is added to the environment.
 func parley(t testing.TB, env []string, args ...string) result {
 	t.Helper()
+	return runProgram(t, binary, env, args...)
+}
+
+func runProgram(t testing.TB, program string, env []string, args ...string) result {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = environment(env...), &stdout, &stderr
 	err := cmd.Run()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
@@ -271,7 +277,12 @@ var addressField = regexp.MustCompile(` address=(\S+)`)
 // serveWith starts a server with an environment of its own.
 func serveWith(t testing.TB, env []string, args ...string) *server {
 	t.Helper()
-	s := &server{process: launch(t, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+	return serveProgram(t, binary, env, args...)
+}
+
+func serveProgram(t testing.TB, program string, env []string, args ...string) *server {
+	t.Helper()
+	s := &server{process: launchProgram(t, program, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
 	s.url = s.address(t)
 	waitFor(t, "/healthz", func() bool { return s.status(t, "/healthz") == http.StatusOK })
 	return s
