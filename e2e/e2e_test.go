@@ -56,6 +56,7 @@
 //	whatsapp_test.go     a WhatsApp number, with a simulator as the provider
 //	stopped_test.go      a node that is stopped under load, beside two that run
 //	outage_test.go       a PostgreSQL that stops under load
+//	failover_test.go     a standby that takes over and lacks the last commits
 //	upgrade_test.go      servers of the release before, replaced one by one under load
 //	durable_test.go      the syncs behind an answer, counted
 //	media_test.go        files: hostile ones in a browser, large ones, memory

@@ -266,6 +266,36 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 
 	nodes, clients := *u.nodes.Load(), *u.clients.Load()
+	// All that was taken is processed.
+	heard := 0
+	for p := range wrote {
+		heard += wrote[p]
+	}
+	happened := func() map[string]int {
+		subjects, counts := map[string]bool{}, map[string]int{}
+		for _, e := range nodes[1].events(t, u.key, "oldest") {
+			counts[e.Type]++
+			if e.Type == "contact.created" || e.Type == "message.received" || e.Type == "message.sent" {
+				if subjects[e.Type+e.Subject.ID] {
+					t.Fatalf("%s of %s is there twice", e.Type, e.Subject.ID)
+				}
+				subjects[e.Type+e.Subject.ID] = true
+			}
+		}
+		return counts
+	}
+	sent := 0
+	for s := range answers {
+		sent += len(answers[s])
+	}
+	for done, at := -1, time.Now(); done < heard+sent; { // on a busy machine, much may be left to do
+		counts := happened()
+		if n := counts["message.received"] + counts["message.read"]; n != done {
+			done, at = n, time.Now()
+		} else if time.Since(at) > patience {
+			t.Fatalf("%d of %d messages of people are there, and %d of %d were read", counts["message.received"], heard, counts["message.read"], sent)
+		}
+	}
 	// Contacts.
 	stored := map[string]string{}
 	for _, one := range clients[0].contacts(t) {
@@ -313,32 +343,8 @@ func TestRollingUpgrade(t *testing.T) {
 			t.Errorf("%s: %.500s", phase, list)
 		}
 	}
-	// Who wrote, and the messages to and from everybody.
+	// All contacts, and the feed.
 	t.Logf("%v: %d sends are", time.Since(began), sends)
-	heard := 0
-	for p := range wrote {
-		heard += wrote[p]
-	}
-	happened := func() map[string]int {
-		subjects, counts := map[string]bool{}, map[string]int{}
-		for _, e := range nodes[1].events(t, u.key, "oldest") {
-			counts[e.Type]++
-			if e.Type == "contact.created" || e.Type == "message.received" || e.Type == "message.sent" {
-				if subjects[e.Type+e.Subject.ID] {
-					t.Fatalf("%s of %s is there twice", e.Type, e.Subject.ID)
-				}
-				subjects[e.Type+e.Subject.ID] = true
-			}
-		}
-		return counts
-	}
-	for received, at := -1, time.Now(); received < heard; { // on a busy machine, much may be left to do
-		if n := happened()["message.received"]; n != received {
-			received, at = n, time.Now()
-		} else if time.Since(at) > patience {
-			t.Fatalf("%d of %d messages of people are there", received, heard)
-		}
-	}
 	total := len(clients[0].contacts(t))
 	if total != want+sends+heard {
 		t.Errorf("%d contacts, want %d that were written, %d that were sent to and %d who wrote", total, want, sends, heard)

@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -20,8 +21,8 @@ type Proxy struct {
 	requests atomic.Int64
 	away     atomic.Bool
 	listener net.Listener
-	server   string
 	mu       sync.Mutex
+	server   string // HOST:PORT
 	open     map[net.Conn]bool
 }
 
@@ -63,6 +64,13 @@ func (p *Proxy) Away(away bool) {
 	}
 }
 
+// LeadTo makes the proxy lead to another server from the next connection on.
+func (p *Proxy) LeadTo(s *Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = fmt.Sprintf("127.0.0.1:%d", s.port)
+}
+
 // Cut breaks all connections.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
@@ -88,7 +96,10 @@ func (p *Proxy) lead(client net.Conn) {
 	if p.away.Load() {
 		return
 	}
-	server, err := net.Dial("tcp", p.server)
+	p.mu.Lock()
+	address := p.server
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", address)
 	if err != nil {
 		return
 	}

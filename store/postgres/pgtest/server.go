@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -48,6 +49,14 @@ func start(in string) (_ *Server, err error) {
 	if _, err := identity(); err != nil {
 		return nil, err
 	}
+	// Files that are written before the server runs need no sync.
+	return startFrom(in, bin, func(s *Server) error {
+		return s.run("initdb", "-D", s.data(), "-U", "postgres", "--no-locale", "--encoding=UTF8", "--auth=trust", "--no-sync")
+	})
+}
+
+// startFrom starts a server on the files that make makes.
+func startFrom(in, bin string, make func(*Server) error) (_ *Server, err error) {
 	dir, err := os.MkdirTemp(in, "parley-pg-")
 	if err != nil {
 		return nil, err
@@ -65,8 +74,7 @@ func start(in string) (_ *Server, err error) {
 	if err := s.guard.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	// Files that are written before the server runs need no sync.
-	err = s.run("initdb", "-D", s.data(), "-U", "postgres", "--no-locale", "--encoding=UTF8", "--auth=trust", "--no-sync")
+	err = make(s)
 	for try := 0; err == nil; try++ {
 		if s.port, err = freePort(); err != nil {
 			break
@@ -81,6 +89,28 @@ func start(in string) (_ *Server, err error) {
 		}
 	}
 	return nil, errors.Join(err, s.end())
+}
+
+// Standby starts a standby of the server, which follows it without holding it up, and stops
+// it when the test ends.
+func (s *Server) Standby(t testing.TB) *Server {
+	t.Helper()
+	standby, err := startFrom("", s.bin, func(standby *Server) error {
+		return standby.run("pg_basebackup", "-D", standby.data(), "-d", s.URL, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	})
+	check(t, err)
+	t.Cleanup(func() {
+		if err := standby.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return standby
+}
+
+// Sibling returns the URL of the database on this server that has the name of one on another.
+func (s *Server) Sibling(t testing.TB, database string) string {
+	t.Helper()
+	return sibling(t, s.URL, database[strings.LastIndexByte(database, '/')+1:])
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
