@@ -2,7 +2,7 @@ package api
 
 import (
 	"bytes"
-	"embed"
+	_ "embed"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -11,7 +11,7 @@ import (
 	"parley/desk"
 	"parley/web"
 
-	"github.com/vearutop/statigz"
+	"github.com/swaggest/swgui/v5emb"
 )
 
 //go:embed openapi.json
@@ -42,12 +42,6 @@ var docs []byte
 
 //go:embed docs.js
 var docsScript []byte
-
-// Swagger UI 5.35.0, from the npm package swagger-ui-dist. Its files are compressed by
-// gzip -9n; nothing else is changed. To raise it, replace them all.
-//
-//go:embed swagger/*.gz swagger/*.png
-var swaggerUI embed.FS
 
 // What a page may load. No other page may frame it. Swagger UI sets styles on its
 // elements, and has images in its stylesheet.
@@ -81,7 +75,7 @@ func (s *Server) pages(publicURL string) {
 	s.web.Handle("GET /docs", static(html, docsMay, docs), fail(inQuery))
 	s.web.Handle("GET /docs/{$}", static(html, docsMay, docs), fail(inQuery))
 	s.web.Handle("GET /docs/parley.js", static("text/javascript; charset=utf-8", assetsMay, docsScript), fail(inQuery))
-	swagger := http.StripPrefix("/docs", statigz.FileServer(swaggerUI, statigz.FSPrefix("swagger")))
+	swagger := v5emb.New("", "", "/docs")
 	s.web.Handle("/", func(w *web.Response, r *http.Request) error {
 		if s.browser != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
 			return s.browser(w, r)
