@@ -42,8 +42,10 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00024_policy.sql":        "f03988235b65816790b7ab0433cc205852197ba53cbf99203b4c8998c07e4d5c",
 		"00025_media.sql":         "6921de82865d992c5a0015651c811580883b7753fba2cf8611737b9b35f57f8d",
 		"00026_answers.sql":       "556dfafa465c405da6bd5c2db7aa2a9755f75f6368000e0783dcc0aa921f994d",
-		"00028_said_again.sql":    "c2b2bb353a51309ab60b7419d618ffda26d19ee3d060507a1f7b1d19c2326f66",
 		"00027_attempts.sql":      "427a497c3647bd4810bedffdb5054070db6d12d7b9509a32507cf46c6b330dff",
+		"00028_said_again.sql":    "c2b2bb353a51309ab60b7419d618ffda26d19ee3d060507a1f7b1d19c2326f66",
+		"00029_room.sql":          "d2efcbd7febe66f743984850c9608c2e4626ebe74f41a3ebe6e6872f0737d5c6",
+		"00030_channel_names.sql": "f79c127ed553c4b5dfcc55aa691b18e74cb3a55e75b514b95ccfc986e5b03142",
 	})
 }
 

@@ -41,8 +41,10 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00024_policy.sql":        "097a140046818b93bc805f74e3a1654cc3504e0acb0d8890e4e1641ec367a156",
 		"00025_media.sql":         "38004263f536184e3c5f1f53df037a8285d74e0336bfe764b4614498178792e0",
 		"00026_answers.sql":       "b069ef1de6f70cf1105bd4c848edd8c637edff6666c7892e7c944683ea2bd11d",
-		"00028_said_again.sql":    "b777c5d41d6deeb387c024d302e7ecf0356b375e3956eeacbcf61c5812c59dd7",
 		"00027_attempts.sql":      "838dbb3f8eb549305f96c8c7e1015f1bcc4c3fbe72eba151071bdc2b5f603471",
+		"00028_said_again.sql":    "b777c5d41d6deeb387c024d302e7ecf0356b375e3956eeacbcf61c5812c59dd7",
+		"00029_room.sql":          "1582592f20fc8d929b0487a202d61fe8d2d6a79e1b6a7b0fc8222cc2c3f8e5ae",
+		"00030_channel_names.sql": "d521ace8048d89502154151a8706774d414e248033a02ab09f42e4b5616f98a9",
 	})
 }
 
