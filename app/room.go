@@ -120,8 +120,8 @@ const roomRetry = 60
 // A MediaRoom says how much room there is for the files of a workspace.
 type MediaRoom struct {
 	Used, Limit int64 // bytes; Limit 0: none
-	Free        int64 // of the server; 0 unless Known
-	Known       bool
+	Free, Floor int64 // of the file system that has the files, and what stays free of it; 0 unless Known
+	Known       bool  // false: the database has the files, or its size can't be read
 }
 
 // MediaRoom returns how much room there is for the files of a workspace.
@@ -130,7 +130,9 @@ func (a *App) MediaRoom(ctx context.Context, p Principal) (r MediaRoom, err erro
 	if r.Used, err = a.store.MediaUsed(ctx, p.Workspace()); err != nil {
 		return r, err
 	}
-	r.Free, r.Known = a.MediaFree()
+	if free, total, known, err := a.store.Room(); known && err == nil {
+		r.Free, r.Floor, r.Known = free, desk.FreeFloor(a.keepFree, total), true
+	}
 	return r, nil
 }
 

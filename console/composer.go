@@ -223,7 +223,7 @@ func excerpt(text string) string {
 
 const excerptLength = 80
 
-// bytesOf writes a size: 48 KB, 7.2 MB.
+// bytesOf writes a size: 48 KB, 7.2 MB, 21.5 GB.
 func bytesOf(n int64) string {
 	switch {
 	case n < 1000:
@@ -231,7 +231,11 @@ func bytesOf(n int64) string {
 	case n < 999_500:
 		return fmt.Sprintf("%d KB", (n+500)/1000)
 	}
-	return strings.Replace(fmt.Sprintf("%.1f MB", float64(n)/1e6), ".0 ", " ", 1)
+	unit, one := "MB", 1e6
+	if n >= 999_950_000 {
+		unit, one = "GB", 1e9
+	}
+	return strings.Replace(fmt.Sprintf("%.1f %s", float64(n)/one, unit), ".0 ", " ", 1)
 }
 
 // savedRows is how many saved replies a page lists.

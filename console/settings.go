@@ -46,19 +46,48 @@ func (c *call) base() string {
 type workspaceData struct {
 	Name, Country string
 	Countries     []choice
+	Files         fileRoom
 }
 
-func (c *call) workspaceView() view {
+// A fileRoom is how much room files have, in words.
+type fileRoom struct {
+	Used, Limit string // of the workspace; Limit "": none
+	Free, Floor string // of the server's disk; Free "": the files are not on one
+	Full        bool   // so little is free that no file is stored
+}
+
+func (c *call) workspaceView() (view, error) {
 	w := c.p.Settings.Workspace
-	return view{Title: "Workspace", Data: workspaceData{w.Name, w.Country, countries()}}
+	room, err := c.s.app.MediaRoom(c.r.Context(), c.p)
+	files := fileRoom{Used: bytesOf(room.Used), Full: room.Known && room.Free < room.Floor}
+	if room.Limit > 0 {
+		files.Limit = bytesOf(room.Limit)
+	}
+	if room.Known {
+		files.Free = bytesOf(room.Free)
+	}
+	if room.Floor > 0 {
+		files.Floor = bytesOf(room.Floor)
+	}
+	return view{Title: "Workspace", Data: workspaceData{w.Name, w.Country, countries(), files}}, err
 }
 
-func (s *Server) workspace(c *call) error { return c.show("settings", c.workspaceView()) }
+func (s *Server) workspace(c *call) error {
+	v, err := c.workspaceView()
+	if err != nil {
+		return err
+	}
+	return c.show("settings", v)
+}
 
 func (s *Server) editWorkspace(c *call) error {
 	name, country := c.form.text("name"), c.form.text("country")
 	if _, err := s.app.EditWorkspace(c.r.Context(), c.p, app.WorkspaceEdit{Name: &name, Country: &country}); err != nil {
-		return c.again("settings", c.workspaceView(), err)
+		v, readErr := c.workspaceView()
+		if readErr != nil {
+			return readErr
+		}
+		return c.again("settings", v, err)
 	}
 	return c.see("/settings", "saved")
 }

@@ -92,9 +92,22 @@ func TestSettings_roles(t *testing.T) {
 	}
 }
 
+// A roomy store has a disk of 100 GB with some room.
+type roomy struct {
+	app.Store
+	free *int64
+}
+
+func (s roomy) Room() (free, total int64, known bool, err error) {
+	return *s.free, 100e9, *s.free >= 0, nil
+}
+
 func TestSettings_workspace(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	free := int64(48.2e9)
+	w := newWorldWith(t, func(d *app.Deps) {
+		d.Store, d.MediaPerWorkspace, d.KeepFree = roomy{d.Store, &free}, app.DefaultMediaPerWorkspace, app.DefaultKeepFree
+	})
 	v := w.signedIn(w.nora)
 	v.get("/settings").want(200, `value="Harbour Books"`, `<option value="ES" selected>Spain</option>`).golden("settings/workspace")
 	v.post("/settings", "name", " ", "country", "ES").want(422, "Error: Workspace", "Give 1 to 255 characters").golden("settings/workspace-error")
@@ -104,6 +117,18 @@ func TestSettings_workspace(t *testing.T) {
 	if s := w.operator().Settings; s.Name != "Harbour & Sons" || s.Country != "" {
 		t.Errorf("the workspace is %+v", s.Workspace)
 	}
+
+	// The room for files.
+	v.get("/settings").want(200, "<dd>0 bytes of 21.5 GB</dd>", "48.2 GB", "With less than 1.1 GB, no file is taken.")
+	if _, err := w.app.Upload(t.Context(), w.operator(), "a.txt", "text/plain", strings.NewReader(strings.Repeat("x", 7_200_000))); err != nil {
+		t.Fatal(err)
+	}
+	free = 200e6
+	v.get("/settings").want(200, "<dd>7.2 MB of 21.5 GB</dd>", "200 MB", "No file is taken until 1.1 GB are free.")
+	free = -1 // the database has the files
+	v.get("/settings").want(200, "<dd>7.2 MB of 21.5 GB</dd>").lacks("Free on the server", "no file is taken")
+	w = newWorld(t)
+	w.signedIn(w.nora).get("/settings").want(200, "<dd>0 bytes</dd>").lacks("no file is taken")
 }
 
 func TestSettings_members(t *testing.T) {
