@@ -42,9 +42,20 @@ type WorkspaceEdit struct {
 
 // EditWorkspace changes what the edit names.
 func (a *App) EditWorkspace(ctx context.Context, p Principal, edit WorkspaceEdit) (w desk.Workspace, err error) {
+	var read desk.Workspace
+	wrong := setWorkspace(&read, edit) // before a lock is held
 	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
 		w = s.Workspace
-		return desk.Change{Workspace: &w}, setWorkspace(&w, edit)
+		if edit.Name != nil {
+			w.Name = read.Name
+		}
+		if edit.Country != nil {
+			w.Country = read.Country
+		}
+		if edit.FixedExternalIDs != nil {
+			w.FixedExternalIDs = read.FixedExternalIDs
+		}
+		return desk.Change{Workspace: &w}, wrong
 	})
 	return w, err
 }
@@ -381,15 +392,27 @@ func (a *App) CreateKey(ctx context.Context, p Principal, edit KeyEdit) (text st
 		a.random(random)
 	}
 	k = desk.APIKey{ID: a.newID(), PublicID: c.PublicID, SecretHash: c.Hash(), CreatedAt: a.now()}
-	err = a.configure(ctx, p, func(*desk.Settings) (desk.Change, error) {
-		return desk.Change{Key: &k}, a.setKey(&k, edit)
-	})
+	wrong := a.setKey(&k, edit) // before a lock is held
+	err = a.configure(ctx, p, func(*desk.Settings) (desk.Change, error) { return desk.Change{Key: &k}, wrong })
 	return text, k, err
 }
 
 // EditKey changes what the edit names, from the next request on.
 func (a *App) EditKey(ctx context.Context, p Principal, id desk.ID, edit KeyEdit) (desk.APIKey, error) {
-	return a.changeKey(ctx, p, id, func(k *desk.APIKey) error { return a.setKey(k, edit) })
+	var read desk.APIKey
+	wrong := a.setKey(&read, edit) // before a lock is held
+	return a.changeKey(ctx, p, id, func(k *desk.APIKey) error {
+		if edit.Name != nil {
+			k.Name = read.Name
+		}
+		if edit.Permissions != nil {
+			k.Permissions = read.Permissions
+		}
+		if edit.Expires != nil {
+			k.ExpiresAt = read.ExpiresAt
+		}
+		return wrong
+	})
 }
 
 // RevokeKey revokes a key for good, from the next request on.

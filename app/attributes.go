@@ -10,6 +10,9 @@ import (
 // PutAttribute creates an attribute or updates its definition; created tells
 // which. It returns InvalidRequest or TypeConflict.
 func (a *App) PutAttribute(ctx context.Context, p Principal, in desk.AttributeInput) (attribute desk.Attribute, created bool, err error) {
+	if err := in.Check(); err != nil { // before a lock is held
+		return attribute, false, err
+	}
 	err = a.update(ctx, p, desk.AttributesWrite, func(s *desk.Settings) (desk.Change, error) {
 		next := 0
 		for _, other := range s.Attributes {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,12 +84,22 @@ func (a *App) changedWebhook(ctx context.Context, s *desk.Settings, w *desk.Webh
 // who directs them to an endpoint learns of them. It says nothing about types that do
 // not exist.
 func (p Principal) MayDeliver(types []string) error {
-	if err := p.Allow(desk.EventsRead); err != nil {
-		return err
-	}
+	return p.mayDeliver(filterOf(types))
+}
+
+// filterOf is the filter of types, nil if they are wrong. It is made before a lock is held.
+func filterOf(types []string) *desk.EventFilter {
 	f, err := desk.ParseEventFilter(types)
 	if err != nil {
 		return nil
+	}
+	return &f
+}
+
+// mayDeliver is MayDeliver for a filter.
+func (p Principal) mayDeliver(f *desk.EventFilter) error {
+	if err := p.Allow(desk.EventsRead); err != nil || f == nil {
+		return err
 	}
 	return f.AllowAll(p.Allow)
 }
@@ -105,6 +116,10 @@ func (a *App) changeWebhooks(ctx context.Context, p Principal, decide func(Princ
 // after the change.
 func (a *App) changeWebhook(ctx context.Context, p Principal, id desk.ID, types *[]string, change func(*desk.Settings, *desk.Webhook) error) (Webhook, error) {
 	var w desk.Webhook
+	var filter *desk.EventFilter
+	if types != nil {
+		filter = filterOf(*types)
+	}
 	err := a.changeWebhooks(ctx, p, func(now Principal) (desk.Change, error) {
 		p = now
 		stored := p.Settings.Webhook(id)
@@ -115,7 +130,7 @@ func (a *App) changeWebhook(ctx context.Context, p Principal, id desk.ID, types 
 			return desk.Change{}, err
 		}
 		if types != nil {
-			if err := p.MayDeliver(*types); err != nil {
+			if err := p.mayDeliver(filter); err != nil {
 				return desk.Change{}, err
 			}
 		}
@@ -140,21 +155,23 @@ func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit
 	if edit.Types == nil {
 		edit.Types = &AllTypes
 	}
+	// What the texts decide is computed before a lock is held.
 	w := desk.Webhook{ID: a.newID(), Enabled: true, CreatedAt: a.now()}
-	err = a.changeWebhooks(ctx, p, func(now Principal) (desk.Change, error) {
-		p = now
-		if err := p.MayDeliver(*edit.Types); err != nil {
-			return desk.Change{}, err
-		}
-		if err := w.Apply(edit, a.hookRules); err != nil {
-			return desk.Change{}, err
-		}
-		key, err := a.webhookSecret(given)
-		if err != nil {
-			return desk.Change{}, err
-		}
+	filter, wrong := filterOf(*edit.Types), edit.Check(a.hookRules)
+	key, secretWrong := a.webhookSecret(given)
+	if wrong = cmp.Or(wrong, secretWrong); wrong == nil {
+		w.Apply(edit)
 		secret = NewSecret(desk.WebhookSecretText(key))
 		w.Sealed = a.sealWebhook(p.Workspace(), w.ID, []webhookSecret{{Key: key}})
+	}
+	err = a.changeWebhooks(ctx, p, func(now Principal) (desk.Change, error) {
+		p = now
+		if err := p.mayDeliver(filter); err != nil {
+			return desk.Change{}, err
+		}
+		if wrong != nil {
+			return desk.Change{}, wrong
+		}
 		return desk.Change{Webhook: &w}, p.Settings.CheckWebhook(&w)
 	})
 	if err != nil {
@@ -167,10 +184,12 @@ func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit
 // EditWebhook changes what the edit names. It returns NotFound, Forbidden,
 // InvalidRequest, and WebhookExists.
 func (a *App) EditWebhook(ctx context.Context, p Principal, id desk.ID, edit desk.WebhookEdit) (Webhook, error) {
+	wrong := edit.Check(a.hookRules) // before a lock is held
 	return a.changeWebhook(ctx, p, id, edit.Types, func(s *desk.Settings, w *desk.Webhook) error {
-		if err := w.Apply(edit, a.hookRules); err != nil {
-			return err
+		if wrong != nil {
+			return wrong
 		}
+		w.Apply(edit)
 		return s.CheckWebhook(w)
 	})
 }

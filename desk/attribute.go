@@ -74,23 +74,36 @@ type AttributeInput struct {
 	Position                 Field[int64]
 }
 
+// Check returns InvalidRequest for what no attribute may have, whatever its type. After it,
+// the texts have the lengths that attributes may have.
+func (in AttributeInput) Check() error {
+	if !isWord(in.Key, MaxAttributeKey) {
+		return InvalidAt("/key", "send a lower-case letter and up to %d lower-case letters, digits or _", MaxAttributeKey-1)
+	}
+	var unused Attribute
+	for _, check := range []func(*Attribute) error{in.setLabel, in.setDescription, in.setPosition(1), in.checkOptions} {
+		if err := check(&unused); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Apply returns the attribute as it is after the request: a new one if existing is nil,
 // otherwise existing with the request's changes (contract §4). count is how many
 // attributes the workspace has, archived ones included; nextPosition is one more than
 // the greatest position among them. It returns InvalidRequest, or TypeConflict if the
 // existing attribute has another type.
 func (in AttributeInput) Apply(existing *Attribute, count, nextPosition int) (Attribute, error) {
-	if !isWord(in.Key, MaxAttributeKey) {
-		return Attribute{}, InvalidAt("/key", "send a lower-case letter and up to %d lower-case letters, digits or _", MaxAttributeKey-1)
+	if err := in.Check(); err != nil {
+		return Attribute{}, err
 	}
 	a := Attribute{Key: in.Key, Label: in.Key, Position: min(nextPosition, MaxPosition)}
 	if existing != nil {
 		a = *existing
 	}
 	for _, set := range []func(*Attribute) error{
-		in.setLabel, in.setDescription,
-		func(a *Attribute) error { return in.setPosition(a, nextPosition) },
-		in.checkOptions, in.setType, in.setOptions,
+		in.setLabel, in.setDescription, in.setPosition(nextPosition), in.setType, in.setOptions,
 	} {
 		if err := set(&a); err != nil {
 			return Attribute{}, err
@@ -154,19 +167,22 @@ func (in AttributeInput) setDescription(a *Attribute) error {
 	return nil
 }
 
-func (in AttributeInput) setPosition(a *Attribute, next int) error {
-	switch p := in.Position; {
-	case !p.Set:
-	case p.Null:
-		if a.Position != next-1 { // otherwise it is last already, and nothing changes
-			a.Position = min(next, MaxPosition)
+// setPosition returns what sets the position, where the last one is before next.
+func (in AttributeInput) setPosition(next int) func(*Attribute) error {
+	return func(a *Attribute) error {
+		switch p := in.Position; {
+		case !p.Set:
+		case p.Null:
+			if a.Position != next-1 { // otherwise it is last already, and nothing changes
+				a.Position = min(next, MaxPosition)
+			}
+		case p.Value < 0 || p.Value > MaxPosition:
+			return InvalidAt("/position", "send a whole number from 0 to %d, or null for the last position", MaxPosition)
+		default:
+			a.Position = int(p.Value)
 		}
-	case p.Value < 0 || p.Value > MaxPosition:
-		return InvalidAt("/position", "send a whole number from 0 to %d, or null for the last position", MaxPosition)
-	default:
-		a.Position = int(p.Value)
+		return nil
 	}
-	return nil
 }
 
 func (in AttributeInput) setType(a *Attribute) error {

@@ -2,6 +2,12 @@ package desk_test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -135,21 +141,46 @@ func rules() map[string]func(s string) {
 		"ParseConversationStatus": func(s string) { _, _ = desk.ParseConversationStatus(s) },
 		"ParseDeliveryStatus":     func(s string) { _, _ = desk.ParseDeliveryStatus(s) },
 		"ParsePhase":              func(s string) { _, _ = desk.ParsePhase(s) },
-		"Preview":                 func(s string) { desk.Preview(s) },
-		"ParseDecimal":            func(s string) { desk.ParseDecimal(s) },
-		"Quote":                   func(s string) { _ = desk.Quote(s) },
-		"ParseID":                 func(s string) { desk.ParseID(s) },
-		"ParseTime":               func(s string) { desk.ParseTime(s) },
-		"ParseKey":                func(s string) { desk.ParseKey(s) },
-		"CheckIdempotencyKey":     func(s string) { _ = desk.CheckIdempotencyKey(s) },
-		"KindOfMedia":             func(s string) { desk.KindOfMedia(s) },
-		"MediaName":               func(s string) { desk.MediaName(s) },
-		"AttachmentText":          func(s string) { (&desk.Media{Kind: desk.KindDocument, Name: s}).AttachmentText(s) },
-		"Nearest":                 func(s string) { desk.Nearest(s, []string{"customer_name", "agent_name"}) },
-		"AppendJSONString":        func(s string) { desk.AppendJSONString(nil, s) },
-		"OlderRules":              func(s string) { desk.OlderRules(s, s) },
-		"ParseWebhookSecret":      func(s string) { _, _ = desk.ParseWebhookSecret(s) },
-		"Webhook":                 func(s string) { _ = (&desk.Webhook{}).Apply(desk.WebhookEdit{URL: &s}, desk.WebhookRules{}) },
+		"ParseChannelName":        func(s string) { _, _ = desk.ParseChannelName(s) },
+		"Blank":                   func(s string) { desk.Blank(s) },
+		"AttributeInput": func(s string) {
+			text := desk.Field[string]{Set: true, Value: s}
+			_ = desk.AttributeInput{Key: s}.Check()
+			_ = desk.AttributeInput{Key: "k", Label: text}.Check()
+			_ = desk.AttributeInput{Key: "k", Description: text}.Check()
+			_ = desk.AttributeInput{Key: "k", Options: desk.Field[[]string]{Set: true, Value: []string{s}}}.Check()
+			_, _ = desk.AttributeInput{Key: "k", Type: text, Options: desk.Field[[]string]{Set: true, Value: strings.Split(s, ",")}}.Apply(nil, 0, 1)
+		},
+		"HoursInput": func(s string) {
+			utc := "UTC"
+			list := strings.Split(s, ",")
+			_ = (&desk.PolicyInput{Hours: &desk.HoursInput{TimeZone: &s}}).Check()
+			_ = (&desk.PolicyInput{Hours: &desk.HoursInput{TimeZone: &utc, Week: map[string][][]string{s: nil}}}).Check()
+			_ = (&desk.PolicyInput{Hours: &desk.HoursInput{TimeZone: &utc, Week: map[string][][]string{"mon": {list, {s, s}}}}}).Check()
+			_ = (&desk.PolicyInput{Hours: &desk.HoursInput{TimeZone: &utc, Exceptions: []desk.ExceptionInput{{Date: &s, Open: [][]string{}}}}}).Check()
+		},
+		"Search": func(s string) {
+			(&desk.Library{Templates: []*desk.Template{{Name: "hello", Language: "tr", Status: "APPROVED", Body: "Hello"}}}).Search(s)
+		},
+		"Preview":             func(s string) { desk.Preview(s) },
+		"ParseDecimal":        func(s string) { desk.ParseDecimal(s) },
+		"Quote":               func(s string) { _ = desk.Quote(s) },
+		"ParseID":             func(s string) { desk.ParseID(s) },
+		"ParseTime":           func(s string) { desk.ParseTime(s) },
+		"ParseKey":            func(s string) { desk.ParseKey(s) },
+		"CheckIdempotencyKey": func(s string) { _ = desk.CheckIdempotencyKey(s) },
+		"KindOfMedia":         func(s string) { desk.KindOfMedia(s) },
+		"MediaName":           func(s string) { desk.MediaName(s) },
+		"AttachmentText":      func(s string) { (&desk.Media{Kind: desk.KindDocument, Name: s}).AttachmentText(s) },
+		"Nearest":             func(s string) { desk.Nearest(s, []string{"customer_name", "agent_name"}) },
+		"AppendJSONString":    func(s string) { desk.AppendJSONString(nil, s) },
+		"OlderRules":          func(s string) { desk.OlderRules(s, s) },
+		"ParseWebhookSecret":  func(s string) { _, _ = desk.ParseWebhookSecret(s) },
+		"WebhookEdit": func(s string) {
+			_ = desk.WebhookEdit{URL: &s}.Check(desk.WebhookRules{PlainHTTP: true})
+			_ = desk.WebhookEdit{Types: &[]string{s}}.Check(desk.WebhookRules{})
+			_ = desk.WebhookRules{PlainHTTP: true}.CheckBase(s)
+		},
 		"NewSnippet": func(s string) {
 			_, _ = desk.NewSnippet(s, s, 0)
 			_, _ = desk.NewSnippet("a", s, 0)
@@ -251,6 +282,41 @@ func TestLinear(t *testing.T) {
 	}
 }
 
+// TestLinear_all: each parser of desk is among those that TestLinear tries.
+func TestLinear_all(t *testing.T) {
+	t.Parallel()
+	tried, err := os.ReadFile("linear_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsers := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Parse") {
+				continue
+			}
+			if parsers++; !strings.Contains(string(tried), "desk."+f.Name.Name+"(") {
+				t.Errorf("%s is not tried", f.Name.Name)
+			}
+		}
+	}
+	if parsers < 20 {
+		t.Errorf("only %d parsers were found", parsers)
+	}
+}
+
 // grows measures a rule with a text, and with one that is longer by some factor. ok is false
 // if the time grows by a multiple of the factor. What is slow by chance is measured again.
 func grows(rule func(string), few, many string, factor time.Duration) (least, most time.Duration, ok bool) {
@@ -270,7 +336,9 @@ func grows(rule func(string), few, many string, factor time.Duration) (least, mo
 }
 
 func took(rule func(string), s string) time.Duration {
-	begun := time.Now()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := threadTime()
 	rule(s)
-	return time.Since(begun)
+	return threadTime() - before
 }

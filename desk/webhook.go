@@ -76,18 +76,27 @@ type WebhookRules struct {
 	Refused   func(netip.Addr) bool // addresses to which nothing is delivered; nil: none
 }
 
-// Apply changes what the edit names, or returns InvalidRequest.
-func (w *Webhook) Apply(edit WebhookEdit, rules WebhookRules) error {
+// Check returns InvalidRequest for what no webhook may have.
+func (edit WebhookEdit) Check(rules WebhookRules) error {
 	if edit.URL != nil {
 		if err := rules.checkURL(*edit.URL); err != nil {
 			return err
 		}
-		w.URL = *edit.URL
 	}
 	if edit.Types != nil {
 		if _, err := ParseEventFilter(*edit.Types); err != nil {
 			return InvalidAt("/types", "%v", err)
 		}
+	}
+	return nil
+}
+
+// Apply changes what the edit names. Check has accepted the edit.
+func (w *Webhook) Apply(edit WebhookEdit) {
+	if edit.URL != nil {
+		w.URL = *edit.URL
+	}
+	if edit.Types != nil {
 		w.Types = *edit.Types
 	}
 	if edit.Enabled != nil && *edit.Enabled != w.Enabled {
@@ -96,7 +105,6 @@ func (w *Webhook) Apply(edit WebhookEdit, rules WebhookRules) error {
 			w.DisabledReason = DisabledByOwner
 		}
 	}
-	return nil
 }
 
 // CheckWebhook refuses a webhook whose URL another one of the workspace has

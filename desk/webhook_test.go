@@ -3,7 +3,6 @@ package desk_test
 import (
 	"encoding/base64"
 	"net/netip"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -55,10 +54,10 @@ func TestWebhookURL(t *testing.T) {
 		"https://[::1/":                                 "no URL",
 		"https://169.254.169.254/latest/meta-data/?x=y": "169.254",
 	} {
-		w := desk.Webhook{}
-		err := w.Apply(desk.WebhookEdit{URL: &text}, desk.WebhookRules{Refused: private})
+		w, edit := desk.Webhook{}, desk.WebhookEdit{URL: &text}
+		err := edit.Check(desk.WebhookRules{Refused: private})
 		if want == "" {
-			if err != nil || w.URL != text {
+			if w.Apply(edit); err != nil || w.URL != text {
 				t.Errorf("%q: %v", text, err)
 			}
 			continue
@@ -67,8 +66,8 @@ func TestWebhookURL(t *testing.T) {
 			t.Errorf("%q: %v, want one that says %q", text, err, want)
 		}
 	}
-	plain, w := "http://127.0.0.1:9/", desk.Webhook{}
-	if err := w.Apply(desk.WebhookEdit{URL: &plain}, desk.WebhookRules{PlainHTTP: true}); err != nil {
+	plain := "http://127.0.0.1:9/"
+	if err := (desk.WebhookEdit{URL: &plain}).Check(desk.WebhookRules{PlainHTTP: true}); err != nil {
 		t.Error(err)
 	}
 }
@@ -88,8 +87,8 @@ func TestWebhookApply(t *testing.T) {
 		"disable":      {active, no, desk.DisabledByOwner},
 		"stays active": {active, yes, ""},
 	} {
-		if err := c.of.Apply(desk.WebhookEdit{Enabled: &c.enabled}, desk.WebhookRules{}); err != nil || c.of.Enabled != c.enabled || c.of.DisabledReason != c.want {
-			t.Errorf("%s: %+v, %v", name, c.of, err)
+		if c.of.Apply(desk.WebhookEdit{Enabled: &c.enabled}); c.of.Enabled != c.enabled || c.of.DisabledReason != c.want {
+			t.Errorf("%s: %+v", name, c.of)
 		}
 	}
 	w := active
@@ -113,8 +112,7 @@ func TestWebhookApply(t *testing.T) {
 		t.Errorf("an edit of the last possible one: %v", err)
 	}
 	for _, types := range [][]string{{}, {"nothing"}, {"contact.*", ""}, {" *"}} {
-		w := active
-		if err := w.Apply(desk.WebhookEdit{Types: &types}, desk.WebhookRules{}); desk.AsError(err).At != "/types" || !reflect.DeepEqual(w, active) {
+		if err := (desk.WebhookEdit{Types: &types}).Check(desk.WebhookRules{}); desk.AsError(err).At != "/types" {
 			t.Errorf("%q: %v", types, err)
 		}
 	}
