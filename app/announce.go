@@ -68,7 +68,7 @@ func (s announcing) UpdateSettings(ctx context.Context, ws desk.ID, decide func(
 		return change, err
 	})
 	s.committed(ws, events, err)
-	if hooks {
+	if hooks && (err == nil || errors.Is(err, ErrCommitLost)) {
 		s.delivering.note()
 	}
 	return err

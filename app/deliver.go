@@ -149,9 +149,13 @@ func (a *App) Deliver(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			a.log.WarnContext(ctx, "background work failed; it will be tried again", "work", "hold webhooks", "err", err)
 		}
+		noted := a.delivering.noted
+		if err != nil { // whatever happens meanwhile, it does not try again sooner
+			noted = nil
+		}
 		select {
 		case <-tick.C:
-		case <-a.delivering.noted:
+		case <-noted:
 		case <-drained:
 			drained = nil
 			stop()

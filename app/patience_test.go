@@ -1,7 +1,13 @@
 package app
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"parley/desk"
@@ -66,4 +72,39 @@ func mostPending() (list []*desk.WebhookDelivery) {
 		list = append(list, &desk.WebhookDelivery{DueAt: desk.TimeOf(time.Now().Add(time.Hour))})
 	}
 	return list
+}
+
+// An awayStore can't say which webhooks there are.
+type awayStore struct {
+	Store
+	asked atomic.Int64
+}
+
+func (s *awayStore) EnabledWebhooks(context.Context) ([]WebhookRef, error) {
+	s.asked.Add(1)
+	return nil, errors.New("away")
+}
+
+// TestDeliver_away: while the database is away, whatever is noted, the process does not look
+// for webhooks more often than it does anyway.
+func TestDeliver_away(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := new(awayStore)
+		a := &App{store: s, newID: func() desk.ID { return desk.ID{1} }, log: slog.New(slog.DiscardHandler), drained: make(chan struct{})}
+		a.delivering.init()
+		ctx, stop := context.WithCancel(t.Context())
+		var loop sync.WaitGroup
+		loop.Go(func() { a.Deliver(ctx) })
+		const minute = 60_000 // milliseconds
+		for range minute {
+			a.delivering.note()
+			time.Sleep(time.Millisecond)
+		}
+		stop()
+		loop.Wait()
+		if most := int64(time.Minute/holdEvery) + 2; s.asked.Load() > most {
+			t.Errorf("it looked %d times in a minute, want %d at most", s.asked.Load(), most)
+		}
+	})
 }
