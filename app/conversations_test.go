@@ -2,10 +2,13 @@ package app_test
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -763,5 +766,74 @@ func TestRemoveMember_goes_on(t *testing.T) {
 	}
 	if n := len(store.conversations); n != 2 || store.conversations[0] != nil || store.conversations[1] == nil {
 		t.Errorf("conversations from %v", store.conversations)
+	}
+}
+
+var removedContacts = flag.Int("removed-contacts", 3000, "how many contacts, and how many open conversations, the member of TestRemoveMember_steps has; from 100000 on the steps are judged")
+
+// A timedStore notes how long transactions take at most.
+type timedStore struct {
+	app.Store
+	mu      sync.Mutex
+	steps   int
+	longest time.Duration
+}
+
+func (s *timedStore) note(began time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps++
+	s.longest = max(s.longest, time.Since(began))
+}
+
+func (s *timedStore) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book, int, int)) error {
+	defer s.note(time.Now())
+	return s.Store.UpdateContacts(ctx, ws, ops, apply)
+}
+
+func (s *timedStore) UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
+	defer s.note(time.Now())
+	return s.Store.UpdateSettings(ctx, ws, decide)
+}
+
+func (s *timedStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
+	defer s.note(time.Now())
+	return s.Store.InTx(ctx, ws, f)
+}
+
+// TestRemoveMember_steps: a member with very much is removed in steps, which others wait for,
+// of 200 ms at most, whatever the contacts have.
+func TestRemoveMember_steps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const group, largest = 500, 200 // every largest-th contact is large
+	p := w.operator()
+	for from := 0; from < *removedContacts; from += group {
+		var ops []*desk.Op
+		var held []*desk.Conversation
+		for n := from; n < min(from+group, *removedContacts); n++ {
+			op := &desk.Op{Kind: desk.OpUpsert, Write: desk.ContactWrite{Owner: refer("ada@example.com")}}
+			op.Write.ExternalID = desk.Field[string]{Set: true, Value: fmt.Sprint("x", n)}
+			op.Write.Sent = []desk.Identity{{Kind: desk.KindExternalID, Value: fmt.Sprint("x", n)}}
+			if n%largest == 0 {
+				op.Write.Note = desk.Field[string]{Set: true, Value: strings.Repeat("x", desk.MaxNote)}
+			}
+			ops = append(ops, op)
+			c := &desk.Conversation{ID: w.clock.newID(), ChannelID: w.channel, ContactID: w.clock.newID(), Status: desk.StatusOpen, CreatedAt: w.at(), LastMessageAt: w.at()}
+			c.AssignByRule(w.ada.ID)
+			held = append(held, c)
+		}
+		_, errs, err := w.WriteAll(t.Context(), p, ops)
+		must(t, errors.Join(append(errs, err)...))
+		must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error { return tx.PutConversation(held...) }))
+	}
+	store := &timedStore{Store: w.store}
+	must(t, w.node(store, app.Bounds{}).RemoveMember(t.Context(), w.operator(), w.ada.ID))
+	t.Logf("%d contacts and conversations: %d steps, the longest %v", *removedContacts, store.steps, store.longest)
+	if least := *removedContacts / desk.MaxOperations; store.steps < least {
+		t.Errorf("%d steps, want %d at least", store.steps, least)
+	}
+	if *removedContacts >= 100_000 && store.longest > 200*time.Millisecond { // beside other tests, times say nothing
+		t.Errorf("a step took %v", store.longest)
 	}
 }
