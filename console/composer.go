@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"net/url"
@@ -374,9 +375,22 @@ func (c *call) replyFile() (m *desk.Media, err error) {
 	return m, err
 }
 
-// notReplied shows the conversation with the reason why a reply was not sent, and with
-// what was typed.
+// notReplied answers a reply that was not sent. Its file goes, unless the form that is shown
+// keeps it.
 func (c *call) notReplied(err error) error {
+	file, sent := desk.ParseID(c.form.text("media"))
+	shown := c.refusedReply(err)
+	if sent && (shown != nil || c.form.text("media") == "") {
+		// A message may have it by now. If this fails otherwise, the file goes after a day, as
+		// all uploads that are in no message.
+		_ = c.s.app.DeleteMedia(context.WithoutCancel(c.r.Context()), c.p, file)
+	}
+	return shown
+}
+
+// refusedReply shows the conversation with the reason why a reply was not sent, and with
+// what was typed.
+func (c *call) refusedReply(err error) error {
 	e := *desk.AsError(err)
 	id := c.id("id")
 	switch e.Type {

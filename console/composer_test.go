@@ -250,6 +250,25 @@ func TestReply_file(t *testing.T) {
 	mei.sendFile(m.path+"/reply", "a.png", "image/png", png, m.fields(t, "reply", "Look", "button", "Yes")...).want(422, "Buttons come with a text", "a.png")
 	mei.post(m.path+"/reply", m.fields(t, "reply", "Look", "media", w.newID().String())...).want(422, "choose it again")
 	mei.sendFile(m.path+"/reply", "", "application/octet-stream", nil, m.fields(t, "reply", "No file")...).sends(m.path + "?done=sent")
+	mei.sendFile("/inbox/"+w.newID().String()+"/reply", "nowhere.png", "image/png", png, m.fields(t, "reply", "Look")...).want(404)
+
+	// What was refused is not kept, unless the form keeps it.
+	files, err := w.app.MediaList(t.Context(), w.operator(), false, desk.ID{}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]bool{}
+	for _, f := range files {
+		kept[f.Name] = true
+	}
+	for _, name := range []string{"page.html", "x.svg", "holiday.JPG", "big.png", "huge.png", "empty.png", "nowhere.png"} {
+		if kept[name] {
+			t.Errorf("%s is kept", name)
+		}
+	}
+	if !kept["a.png"] || !kept["photo.jpg"] {
+		t.Errorf("of what the form keeps, or was sent, %v is there", kept)
+	}
 
 	// Nothing of another member's form is read, and nothing without an end.
 	other := w.as(w.mei)
