@@ -2,10 +2,12 @@ package mcp_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -41,7 +43,9 @@ type house struct {
 	channel desk.ID
 }
 
-func newHouse(t *testing.T) *house {
+func newHouse(t *testing.T) *house { return newHouseWith(t, api.Config{}) }
+
+func newHouseWith(t *testing.T, c api.Config) *house {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
 	check(t, err)
@@ -56,7 +60,8 @@ func newHouse(t *testing.T) *house {
 	server := web.New(web.Config{Log: log, NewID: newID, Ready: a.Ready, Drain: a.Drain})
 	assistants, err := mcp.New(mcp.Config{API: server.Handler(), Description: api.Description(), Version: "test"})
 	check(t, err)
-	api.New(api.Config{App: a, Web: server, MCP: assistants.Handler(), PublicURL: origin})
+	c.App, c.Web, c.MCP, c.PublicURL = a, server, assistants.Handler(), origin
+	api.New(c)
 	listener := httptest.NewServer(server.Handler())
 	t.Cleanup(listener.Close)
 	w, err := a.CreateWorkspace(t.Context(), "Acme", "US")
@@ -513,4 +518,39 @@ func TestRevokedKey(t *testing.T) {
 	}
 	check(t, s.Close())
 	check(t, <-ended)
+}
+
+// TestRateLimit: each request of an assistant counts once for the rate limit of its key,
+// whatever it asks for, also what is refused; what a tool makes of it does not count.
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		method, body string
+		header       http.Header
+		status       int
+	}{
+		"ping":               {body: `{"jsonrpc":"2.0","id":1,"method":"ping"}`, status: 200},
+		"initialize":         {body: `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, status: 200},
+		"tools/list":         {body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, status: 200},
+		"a tool of requests": {body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_conversation","arguments":{"id":"x"}}}`, status: 200},
+		"no JSON":            {body: `{`, status: 400},
+		"another method":     {method: "GET", status: 405},
+		"another origin":     {body: `{}`, header: http.Header{"Origin": {"https://evil.example"}}, status: 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const limit = 1 // a second, so that a busy machine does not answer all of them
+			h := newHouseWith(t, api.Config{RateLimit: limit})
+			counts := map[int]int{}
+			for range 40 {
+				header := http.Header{"Authorization": {"Bearer " + h.key}, "Accept": {"application/json, text/event-stream"}}
+				maps.Copy(header, c.header)
+				status, _ := h.http(cmp.Or(c.method, "POST"), "/mcp", header, c.body)
+				counts[status]++
+			}
+			if counts[c.status] < limit || counts[429] == 0 || counts[c.status]+counts[429] != 40 {
+				t.Errorf("answers %v, want %d, and 429 after %d of them", counts, c.status, limit)
+			}
+		})
+	}
 }
