@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -32,14 +34,49 @@ const (
 // and returns; a neighbour is measured from before begin until stop is called.
 type attack struct {
 	name    string
-	serve   []string // flags of the server
-	handles int      // how many file handles the server may have; 0: what the system allows
+	serve   []string          // flags of the server
+	handles int               // how many file handles the server may have; 0: what the system allows
+	prepare func(a *attacked) // what is made before the neighbour is measured; nil: nothing
 	begin   func(a *attacked) (stop func())
 	beside  func(a *attacked) // what else must hold while the attack runs; nil: nothing
 }
 
 // attacks are what TestAttacks runs, one after the other. Counts are those of strength 1.
 var attacks = []attack{
+	{name: "sign_ins_with_long_e-mails", begin: func(a *attacked) func() {
+		form := url.Values{"email": {"a@" + ideographs(60_000) + ".com"}, "password": {rightPassword}}.Encode()
+		return a.read(a.of(4), "POST /sign-in HTTP/1.1\r\n"+formHeader+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(form), form))
+	}},
+	{name: "owners_with_long_e-mails", begin: func(a *attacked) func() {
+		body := `{"external_id":"x","owner":"a@` + ideographs(25_000) + `.com"}`
+		return a.read(a.of(4), fmt.Sprintf("POST /v1/contacts HTTP/1.1\r\nHost: parley\r\nConnection: close\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", a.key, len(body), body))
+	}},
+	{name: "changes_of_a_password", begin: func(a *attacked) func() {
+		form := url.Values{"member": {a.mallory.id}, "password": {"another " + rightPassword}}.Encode()
+		return a.read(a.of(400), "POST /me/password HTTP/1.1\r\n"+formHeader+fmt.Sprintf("Cookie: %s\r\nContent-Length: %d\r\n\r\n%s", a.mallory.cookie(a.t), len(form), form))
+	}},
+	{name: "files_without_end", serve: []string{"--media-per-workspace", strconv.Itoa(mostFiles)}, begin: fills},
+	{name: "removal_of_a_member", prepare: func(a *attacked) {
+		a.leaver = a.member("Leaver", "agent")
+		c := a.client(a.t, a.key, 1)
+		rows := make([]string, 1000)
+		for batch := range max(1, a.of(100_000)/len(rows)) {
+			for n := range rows {
+				rows[n] = fmt.Sprintf(`{"external_id":"%d-%d","name":"Somebody","owner":"%s"}`, batch, n, a.leaver)
+			}
+			c.mustBatch(a.t, rows)
+		}
+	}, begin: func(a *attacked) func() {
+		ended := make(chan result, 1)
+		go func() {
+			ended <- parley(a.t, nil, append([]string{"member", "remove", a.leaver, "--data", a.dir}, a.flags...)...)
+		}()
+		return func() {
+			if r := <-ended; r.code != 0 {
+				a.t.Errorf("member remove: exit %d: %s", r.code, r.stderr)
+			}
+		}
+	}},
 	{name: "slow_forms", begin: func(a *attacked) func() {
 		return a.trickle(a.of(400), a.formOf("POST /inbox/01900000-0000-7000-8000-000000000000/reply", ""))
 	}},
@@ -76,6 +113,52 @@ var attacks = []attack{
 		_ = answer.Body.Close()
 	}},
 }
+
+// formHeader is the begin of a form that a browser sends, after its first line.
+const formHeader = "Host: parley\r\nConnection: close\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+
+// ideographs are so many Chinese characters, as different as there are.
+func ideographs(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteRune(rune(0x4e00 + i%20_000))
+	}
+	return b.String()
+}
+
+// mostFiles is how many bytes the files of the attacker's workspace may have.
+const mostFiles = 100_000_000
+
+// fills uploads files of 20 MB, each another one, for as long as it is let. The workspace
+// keeps no more than its limit.
+func fills(a *attacked) (stop func()) {
+	const size = 20_000_000
+	var files atomic.Int64
+	end := a.connections(a.of(12), 64<<10, fmt.Sprintf("POST /v1/media?name=a.txt HTTP/1.1\r\nHost: parley\r\nConnection: close\r\nAuthorization: Bearer %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", a.key, size),
+		func(_ context.Context, c net.Conn) {
+			block := fmt.Appendf(nil, "%010d", files.Add(1))
+			block = append(block, bytes.Repeat([]byte{'x'}, 10_000-len(block))...)
+			for range size / len(block) {
+				if _, err := c.Write(block); err != nil {
+					return
+				}
+			}
+			_, _ = io.Copy(io.Discard, c)
+		})
+	return func() {
+		end()
+		found := filesHave.FindStringSubmatch(a.metrics(a.t))
+		if found == nil {
+			a.t.Error("no metric of files")
+			return
+		}
+		if have, err := strconv.ParseFloat(found[1], 64); err != nil || have > mostFiles {
+			a.t.Errorf("the files have %s bytes, want at most %d", found[1], mostFiles)
+		}
+	}
+}
+
+var filesHave = regexp.MustCompile(`(?m)^parley_media_bytes (.*)$`)
 
 // pings has clients ping an endpoint that never answers, and leave after a tenth of a second:
 // at strength 2 about 500 a second.
@@ -119,6 +202,7 @@ type attacked struct {
 	members   []signedIn // of the neighbour's workspace, each with a password
 	list      string     // the path of a list of 31 KB of the neighbour
 	batch     string     // a body of 22 KB of the neighbour
+	leaver    string     // the member of the attacker's workspace who is removed
 }
 
 // A signedIn is a member with a session.
@@ -206,6 +290,9 @@ func (a *attacked) of(count int) int { return max(1, int(float64(count)**attackS
 // run measures the neighbour while the attack runs.
 func (a *attacked) run(attack attack) {
 	t := a.t
+	if attack.prepare != nil {
+		attack.prepare(a)
+	}
 	c := a.client(t, a.neighbour.key, 4)
 	id := contactOf(t, c.must(t, 200, "POST", "/contacts", `{"external_id":"written"}`)).ID
 	calls := []struct {

@@ -184,6 +184,50 @@ func TestGuesses(t *testing.T) {
 	})
 }
 
+// TestTrustedProxy: behind a proxy that is trusted, wrong passwords from one address stop the
+// passwords of nobody else; who comes past the proxy, or without it, can't choose an address.
+func TestTrustedProxy(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, dir string, flags []string) {
+		t.Parallel()
+		m := newTeam(t, dir, flags, "--trusted-proxy", "127.0.0.1/32")
+		mei := m.member("Mei", "agent")
+		m.visitor("Mei", 0).mustPost(t, 303, "/me/password", url.Values{"member": {mei}, "password": {rightPassword}})
+		from := func(local string) *visitor {
+			v := newVisitor(t, m.nodes[0].url)
+			v.http.Transport.(*http.Transport).DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}}).DialContext
+			return v
+		}
+		try := func(v *visitor, email, password, forwarded string) int {
+			t.Helper()
+			r, err := v.send("/sign-in", url.Values{"email": {email}, "password": {password}}, "X-Forwarded-For", forwarded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.status
+		}
+		// guesses are of one caller, who writes another address into the header each time.
+		guesses := func(v *visitor, n int, forwarded string) (refused int) {
+			for i := range n {
+				if try(v, fmt.Sprintf("m%d@harbour.example", i), "a wrong guess of mine", fmt.Sprintf("192.0.2.%d%s", i, forwarded)) == 429 {
+					refused++
+				}
+			}
+			return refused
+		}
+		proxy, stranger := from("127.0.0.1"), from("127.0.0.7")
+		if n := guesses(proxy, 40, ", 198.51.100.1"); n == 0 {
+			t.Error("guesses from one address are not limited")
+		}
+		if status := try(proxy, emailOf("Mei"), rightPassword, "198.51.100.2"); status != 303 {
+			t.Errorf("somebody else behind the proxy is answered %d", status)
+		}
+		if n := guesses(stranger, 40, ""); n == 0 {
+			t.Error("who is no trusted proxy chooses the address")
+		}
+	})
+}
+
 // TestScannedLink: who opens a link in a browser that runs scripts, follows what is on the
 // page, and asks for it again, does not spend it.
 func TestScannedLink(t *testing.T) {
