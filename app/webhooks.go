@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -158,8 +157,11 @@ func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit
 	// What the texts decide is computed before a lock is held.
 	w := desk.Webhook{ID: a.newID(), Enabled: true, CreatedAt: a.now()}
 	filter, wrong := filterOf(*edit.Types), edit.Check(a.hookRules)
-	key, secretWrong := a.webhookSecret(given)
-	if wrong = cmp.Or(wrong, secretWrong); wrong == nil {
+	var key []byte
+	if wrong == nil {
+		key, wrong = a.webhookSecret(given)
+	}
+	if wrong == nil {
 		w.Apply(edit)
 		secret = NewSecret(desk.WebhookSecretText(key))
 		w.Sealed = a.sealWebhook(p.Workspace(), w.ID, []webhookSecret{{Key: key}})
