@@ -1,6 +1,8 @@
 package console
 
 import (
+	"fmt"
+	"html"
 	"strings"
 	"testing"
 
@@ -63,6 +65,46 @@ func TestInbox(t *testing.T) {
 	mei.post(path+"/customer", "text", "Thank you!").sends(path)
 	mei.get(path).want(200, "Thank you!")
 	mei.post(path+"/customer", "text", " ").want(422, "Error: ")
+}
+
+// What is done in a conversation of a later page of the list leads back to that page.
+func TestInbox_laterPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	for i := range pageRows + 5 {
+		w.writes(fmt.Sprintf("+34 612 34 56 %02d", i), "Somebody", "Hello")
+	}
+	mei := w.as(w.mei)
+	cut := func(body, before string) string {
+		t.Helper()
+		_, at, found := strings.Cut(body, before)
+		if at, _, _ = strings.Cut(at, `"`); !found {
+			t.Fatalf("%q is missing\n%s", before, body)
+		}
+		return html.UnescapeString(at)
+	}
+	later := cut(mei.get("/inbox?view=open").body, `<a class="btn plain" href="/inbox?`)
+	id := cut(mei.get("/inbox?"+later).want(200, "Newest").body, `<li id="c-`)
+	here := "/inbox/" + id
+	page := mei.get(here+"?"+later).want(200, `aria-current="true"`).body
+
+	// Notes have pages of their own.
+	notes := cut(page, `href="`+here+"/notes?")
+	for n := range noteRows + 1 {
+		mei.post(here+"/notes?"+notes, "note", fmt.Sprintf("note %d.", n)).sends(here + "?" + later + "&done=noted")
+	}
+	older := mei.get(here+"/notes?"+notes).want(200, "note 20.", "Earlier notes", `href="`+here+"?"+html.EscapeString(later)+`"`).lacks("note 0.").body
+	mei.get(here+"/notes?"+cut(older, `<a class="btn plain" href="`+here+"/notes?")).want(200, "note 0.", `href="`+here+"?"+html.EscapeString(later)+`"`)
+
+	// A template, in the panel and without a script.
+	form := mei.get("/send?"+cut(page, `href="/send?`)).want(200, html.EscapeString(later)).body
+	form = mei.get(cut(form, `<a id="found-0" href="`)).want(200, "Another template").body
+	var fields []string
+	for _, name := range []string{"contact", "conversation", "list", "channel", "template", "key"} {
+		fields = append(fields, name, html.UnescapeString(value(t, form, name)))
+	}
+	mei.post("/send", append(fields, "value.header.1", "A-99", "value.1", "Lucía", "value.2", "Mei", "opt_in", "yes")...).sends(here + "?" + later + "&done=sent")
 }
 
 // A list is read again when a row of it says another time, so that "waiting 6 min" does not

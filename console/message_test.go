@@ -196,9 +196,9 @@ func TestNotes(t *testing.T) {
 		nora.post(path+"/notes", "note", fmt.Sprintf("note %d.", n)).sends(path + "?done=noted")
 	}
 	page = nora.get(path+"/notes").want(200, "note 20.", "Earlier notes").lacks("note 0.").body
-	_, at, _ = strings.Cut(page, `href="`+path+`/notes?after=`)
+	_, at, _ = strings.Cut(page, `href="`+path+`/notes?older=`)
 	at, _, _ = strings.Cut(at, `"`)
-	nora.get(path+"/notes?after="+at).want(200, "note 0.")
+	nora.get(path+"/notes?older="+at).want(200, "note 0.")
 	nora.get(path).want(200, "All notes")
 }
 

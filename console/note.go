@@ -46,7 +46,7 @@ func (c *call) readNotes() (v view, err error) {
 	if err != nil {
 		return v, err
 	}
-	list, next, err := c.s.app.Notes(c.r.Context(), c.p, id, c.query("after"), noteRows)
+	list, next, err := c.s.app.Notes(c.r.Context(), c.p, id, c.query("older"), noteRows) // after is the page of the list
 	if err != nil {
 		return v, err
 	}
@@ -60,7 +60,7 @@ func (c *call) readNotes() (v view, err error) {
 		page.Notes = append(page.Notes, v)
 	}
 	if next != "" {
-		page.More = with(page.Path, "after", next)
+		page.More = with(page.Path, "older", next)
 	}
 	return view{Title: "Notes", Data: page}, nil
 }

@@ -137,10 +137,14 @@ func sameList(query string) string {
 			kept.Set(name, v)
 		}
 	}
-	if len(kept) == 0 {
-		return ""
+	query, after := "", given.Get("after")
+	if len(kept) > 0 {
+		query = "?" + kept.Encode()
 	}
-	return "?" + kept.Encode()
+	if after != "" && len(after) <= maxAfter {
+		query = with(query, "after", after)
+	}
+	return query
 }
 
 // sendHref is the page with another template, "" for the list of them.

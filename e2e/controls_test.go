@@ -10,13 +10,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestControls looks at every page and state. A toast covers no control, whatever the width
-// of the window; and on a screen that is touched, each control has 44 pixels.
+// TestControls looks at every page and state, at four widths. A toast covers no control; no
+// word of a table or a button is broken; a picture does not enlarge its words; the rail and
+// the title count alike. On a phone the bar marks More where the page is in it, and the
+// button of a long form stays in sight; on a screen that is touched, each control has 44
+// pixels.
 func TestControls(t *testing.T) {
 	t.Parallel()
 	st := newStage(t)
 	wantSmallFound(st.tabs[signedOut])
-	seen := 0
+	seen, counted := 0, 0
 	st.walk(t, func(b *tab, s shot) {
 		b.touch(false)
 		b.size(1440, 900, "light")
@@ -27,7 +30,17 @@ func TestControls(t *testing.T) {
 			for _, found := range look[[]string](b, toasted) {
 				t.Errorf("%s at %d: a toast covers %s", s.name, width, found)
 			}
+			for _, found := range append(look[[]string](b, brokenWords), look[[]string](b, enlarged)...) {
+				t.Errorf("%s at %d: %s", s.name, width, found)
+			}
 		}
+		for _, found := range append(look[[]string](b, unmarked), look[[]string](b, hiddenSave)...) {
+			t.Errorf("%s at 390: %s", s.name, found)
+		}
+		if found := look[string](b, miscounted); found != "" {
+			t.Errorf("%s: %s", s.name, found)
+		}
+		counted += look[int](b, `document.querySelector("#waiting b") ? 1 : 0`)
 		b.touch(true)
 		for _, found := range look[[]string](b, small) {
 			t.Errorf("%s at 390, touched: %s", s.name, found)
@@ -37,6 +50,9 @@ func TestControls(t *testing.T) {
 	})
 	if seen < 1000 {
 		t.Errorf("%d controls were seen", seen)
+	}
+	if counted < 50 {
+		t.Errorf("%d pages say how many wait", counted)
 	}
 }
 
@@ -56,6 +72,16 @@ func wantSmallFound(b *tab) {
 	if found := look[[]string](b, small); len(found) != 1 {
 		b.t.Errorf("a button of 30 pixels is not found: %q", found)
 	}
+	look[bool](b, `{ const form = document.querySelector("main form"); form.method = "post"; form.querySelector("button").classList.add("main");
+		form.prepend(Object.assign(document.createElement("p"), { className: "tall" })); document.querySelector(".tall").style.height = "1200px"; true }`)
+	if found := look[[]string](b, hiddenSave); len(found) != 1 {
+		b.t.Errorf("a button below the window is not found: %q", found)
+	}
+	look[bool](b, `{ document.querySelector(".tall").remove(); const button = document.querySelector("main button"); button.textContent = "Shortcut"; Object.assign(button.style, { width: "40px", whiteSpace: "normal" }); true }`)
+	if found := look[[]string](b, brokenWords); len(found) == 0 {
+		b.t.Error("a broken word is not found")
+	}
+	look[bool](b, `document.querySelector("main button").removeAttribute("style") || true`)
 	b.touch(false)
 	look[bool](b, `Object.assign(document.querySelector("#toasts").style, { position: "fixed", inset: "0" }) && true`)
 	if found := look[[]string](b, toasted); len(found) == 0 {
@@ -92,3 +118,37 @@ var toasted = fmt.Sprintf(`{ if (!document.querySelector(".toast")) document.doc
 	%s.filter((el) => !el.closest("#toasts") && !el.closest("dialog")).filter((el) => { const r = el.getBoundingClientRect(), pane = el.closest(".scroll, .list-pane, .person-pane")?.getBoundingClientRect();
 		const top = Math.max(r.top, pane?.top ?? r.top), bottom = Math.min(r.bottom, pane?.bottom ?? r.bottom); // of what is not scrolled out of its part
 		return top < bottom - 1 && over.some((t) => r.left < t.right - 1 && t.left < r.right - 1 && top < t.bottom - 1 && t.top < bottom - 1); }).map((el) => el.outerHTML.slice(0, 160)) }`, controlsOf)
+
+const (
+	// brokenWords lists the words of tables and controls that go on in a next line. Names and
+	// ids may be longer than any line.
+	brokenWords = `[...document.querySelectorAll("main :is(td, th, .pill, .btn, .tabs a, dt, legend), .rail a")].filter((el) => el.checkVisibility()).flatMap((el) => {
+		const found = [], texts = document.createTreeWalker(el, NodeFilter.SHOW_TEXT);
+		for (let n; (n = texts.nextNode()); ) for (const word of n.data.matchAll(/[\p{L}\p{N}_]+/gu)) {
+			if (word[0].length > 20 || n.parentElement.closest(".hidden")) continue;
+			const range = new Range();
+			range.setStart(n, word.index);
+			range.setEnd(n, word.index + word[0].length);
+			const rows = [...range.getClientRects()];
+			if (rows.some((r) => r.top > rows[0].bottom - 4)) found.push("the word " + word[0] + " is broken in " + el.outerHTML.slice(0, 160));
+		}
+		return found;
+	})`
+
+	// enlarged lists the pictures whose words are larger, or much smaller, than they are made.
+	enlarged = `[...document.querySelectorAll(".chart > svg")].map((el) => [el, el.getScreenCTM().a]).filter(([, n]) => n > 1.02 || n < 0.75)
+		.map(([el, n]) => "a picture is " + n.toFixed(2) + " times its size: " + el.ariaLabel)`
+
+	// unmarked tells whether the bar of a phone marks what has the page.
+	unmarked = `{ const more = document.querySelector(".rail summary"), section = document.body.dataset.section;
+		!more || more.matches(".here") === ["sends", "overview", "settings", "me"].includes(section) && (!more.matches(".here") || getComputedStyle(more).color !== getComputedStyle(document.querySelector(".rail nav > a:not([aria-current])")).color) ? [] : ["the bar does not mark the page"] }`
+
+	// hiddenSave lists the forms that are longer than the window, begin in sight, and don't
+	// show their button.
+	hiddenSave = `[...document.querySelectorAll("main form")].filter((el) => { const r = el.getBoundingClientRect(), button = el.querySelector(".btn.main:not(.no-js)")?.getBoundingClientRect();
+		return el.method === "post" && r.height > innerHeight && r.top < innerHeight / 2 && button && (button.bottom > innerHeight || button.top < 0); }).map((el) => "the button is out of sight of " + el.outerHTML.slice(0, 160))`
+
+	// miscounted tells how the title and the rail differ.
+	miscounted = `{ const rail = document.querySelector("#waiting b")?.textContent ?? "", title = document.title.match(/^\((\d+\+?)\) /)?.[1] ?? "";
+		!document.querySelector(".rail") || rail === title ? "" : "the rail counts " + (rail || "none") + ", the title is " + document.title }`
+)

@@ -22,8 +22,10 @@
 //	story_test.go    the main job of the console, with and without script, and by keys
 //	talk_story_test.go a team that answers a customer, with and without script, and by keys
 //	composer_test.go drafts, files and windows that close, while somebody answers
-//	controls_test.go controls of every page: none under a toast, none too small to touch
+//	controls_test.go controls, words, pictures and counts of every page, at four widths
+//	thread_test.go   a template, files, Enter and a colleague in a conversation, with and without a script
 //	beside_test.go   the person beside a thread, at all widths
+//	lead_test.go     a template, four files and an attribute in a conversation: mouse, keys, no script
 //	place_test.go    the place in the list of the inbox
 //	notify_test.go   the notifications of the console, its title
 //	takeover_test.go a click on what a colleague has just changed
@@ -43,7 +45,6 @@
 //	erasure_test.go      deleted people in deliveries to webhooks
 //	eventsource_test.go  a stream of events that is cut again and again
 //	deliveries_test.go   deliveries: servers that are killed, endpoints that fail or hang, rotation
-//	thread_test.go     a template, files, Enter and a colleague in a conversation, with and without a script
 //	together_test.go     members at the same conversations; forms that are sent twice or cut
 //	race_test.go         clients racing on the same people
 //	kill_test.go         kills in the middle of writes

@@ -23,6 +23,7 @@ type stage struct {
 	key       string            // of the demo, for the API
 	workspace string            // the demo's
 	people    map[string]string // contacts that were added, by name
+	again     string            // a conversation of somebody who had another before
 	tabs      map[string]*tab
 }
 
@@ -53,6 +54,15 @@ func newStage(t *testing.T) *stage {
 	channel := channels.Data[0].ID
 	st.d.call(t, st.key, "POST", "/conversations/outbound",
 		`{"channel_id":"`+channel+`","to":{"contact_id":"`+st.people["doubt"]+`"},"opt_in_confirmed":true,"template":{"name":"thank_you","language":"en_US"}}`, "Idempotency-Key", "doubt")
+	writes := func(text string) string {
+		t.Helper()
+		return must(t, st.d.dir, "sandbox", "inbound", "--channel", channel, "--from", "+12025550187", "--name", "Ada Again", "--text", text)["conversation_id"].(string)
+	}
+	before := writes("Thanks, that is all.")
+	for _, status := range []string{"closed", "archived"} {
+		st.d.want(t, 200, st.key, "PUT", "/conversations/"+before+"/status", `{"status":"`+status+`"}`)
+	}
+	st.again = writes("One more thing: when do you open on Saturday?")
 	must(t, st.d.dir, "sandbox", "inbound", "--channel", channel, "--from", "+12025550188", "--text", "stop")
 	must(t, st.d.dir, "sandbox", "inbound", "--channel", channel, "--from", "+12025550189", "--text", strings.Repeat("https://parley.example/a-very-long-path/", 9))
 	file := filepath.Join(t.TempDir(), strings.Repeat("a-very-long-name-", 12)+".txt")
@@ -281,6 +291,13 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"conversation-panel", admin, acting(until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"))},
 		{"conversation-panel-form", admin, acting(until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"), pushing("#templates li:nth-child(2) a", "#panel #preview"))},
 		{"conversation-panel-wrong", admin, acting(until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"), pushing("#templates li:nth-child(2) a", "#panel #preview"), pushing("#panel .btn.main", "#panel #summary"))},
+		{"conversation-person", admin, acting(at("/contacts/"+st.people["long"]), func(b *tab) { b.open(look[string](b, `document.querySelector("#talks a").pathname`) + "?person=open") })},
+		{"conversation-person-more", admin, acting(through(talk, "[data-row]"), func(b *tab) { b.open(look[string](b, `location.pathname`) + "?person=open&edit=more") })},
+		{"conversation-person-edit", admin, acting(through(talk, "[data-row]"), func(b *tab) { b.open(look[string](b, `location.pathname`) + "?person=open&edit=note") })},
+		{"conversation-person-wrong", admin, acting(through(talk, "[data-row]"), func(b *tab) {
+			b.open(look[string](b, `location.pathname`) + "?person=open&edit=attributes.website")
+		}, with("#person-edit [name='attributes.website']", "nonsense"), pushing("#person-edit .main", "#person-edit .error"))},
+		{"conversation-before", admin, at("/inbox/" + st.again + "?view=open")},
 		{"conversation-customer", admin, acting(through(talk, "[data-row]"), pushing(".customer summary", ".customer[open]"))},
 		{"conversation-changed", admin, acting(changed, sending("#head [value=closed]"), func(b *tab) { b.wait("document.querySelector('#news')") })},
 		{"conversation-kinds", admin, until(talk, ".picture")},

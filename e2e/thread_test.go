@@ -125,6 +125,13 @@ func TestWithoutLeaving(t *testing.T) {
 	look[bool](b, `document.activeElement.blur() || true`)
 	b.press("a")
 	b.wait(`document.activeElement.id === "f-assign" && document.querySelectorAll("#assign-list [role=option]").length > 2`)
+	for _, step := range []struct {
+		key string
+		at  int
+	}{{kb.ArrowDown, 1}, {kb.ArrowDown, 2}, {kb.ArrowUp, 1}} {
+		b.press(step.key)
+		b.wait(fmt.Sprintf(`document.querySelectorAll("#assign-list [role=option]")[%d].id === document.activeElement.getAttribute("aria-activedescendant")`, step.at))
+	}
 	b.press("tomas")
 	b.wait(`document.querySelectorAll("#assign-list [role=option]").length === 1`)
 	look[bool](b, "window.before = true")
@@ -137,6 +144,42 @@ func TestWithoutLeaving(t *testing.T) {
 	b.fill("#f-name", "CRM")
 	b.click("[data-ticks^='contacts:read contacts:write']")
 	b.wait(`document.querySelectorAll("[name=permissions]:checked").length === 4 && document.querySelector("#f-name").value === "CRM"`)
+}
+
+// TestWithoutLeaving_rows: the composer has one row of buttons, and two on a phone, also
+// once something is typed; and a phone's own photos are offered there.
+func TestWithoutLeaving_rows(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t)
+	b := newTab(t, d.url)
+	b.open(d.link)
+	b.follow("main form button")
+	b.size(1440, 900, "light")
+	until("/inbox?view=open", "#reply-do .main")(b)
+	b.wait(`document.documentElement.classList.contains("js")`)
+	const rows = `[...document.querySelectorAll(".composer .btn")].filter((el) => el.checkVisibility() && !el.closest("#foot-top, .customer, .sent-files, .menu > div"))
+		.map((el) => { const r = el.getBoundingClientRect(); return (r.top + r.bottom) / 2; }).sort((a, b) => a - b).filter((y, i, all) => !i || y > all[i - 1] + 12).length`
+	for _, width := range []int64{1440, 1024, 768, 390} {
+		b.touch(width == 390)
+		b.size(width, 844, "light")
+		for _, text := range []string{"", "Some words"} {
+			b.fill("#f-reply", text)
+			n, most := look[int](b, rows), 1
+			if width == 390 {
+				most = 2
+			}
+			if n < 1 || n > most {
+				t.Errorf("at %d with %q, the buttons are in %d rows", width, text, n)
+			}
+		}
+		if photos := look[bool](b, `document.querySelector("[for=f-photo]").checkVisibility()`); photos != (width == 390) {
+			t.Errorf("at %d, photos are offered: %t", width, photos)
+		}
+	}
+	if got := look[string](b, `document.querySelector("#f-photo").accept + " " + document.querySelector("#f-photo").multiple`); got != "image/*,video/* true" {
+		t.Errorf("the field of photos takes %s", got)
+	}
+	b.touch(false)
 }
 
 // TestWithoutLeaving_plain: the same pages without a script.
