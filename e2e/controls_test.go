@@ -120,12 +120,12 @@ var toasted = fmt.Sprintf(`{ if (!document.querySelector(".toast")) document.doc
 		return top < bottom - 1 && over.some((t) => r.left < t.right - 1 && t.left < r.right - 1 && top < t.bottom - 1 && t.top < bottom - 1); }).map((el) => el.outerHTML.slice(0, 160)) }`, controlsOf)
 
 const (
-	// brokenWords lists the words of tables and controls that go on in a next line. Names and
-	// ids may be longer than any line.
+	// brokenWords lists the words of tables and controls that go on in a next line. What is
+	// longer than twelve letters, such as an id, may.
 	brokenWords = `[...document.querySelectorAll("main :is(td, th, .pill, .btn, .tabs a, dt, legend), .rail a")].filter((el) => el.checkVisibility()).flatMap((el) => {
 		const found = [], texts = document.createTreeWalker(el, NodeFilter.SHOW_TEXT);
 		for (let n; (n = texts.nextNode()); ) for (const word of n.data.matchAll(/[\p{L}\p{N}_]+/gu)) {
-			if (word[0].length > 20 || n.parentElement.closest(".hidden")) continue;
+			if (word[0].length > 12 || n.parentElement.closest(".hidden")) continue;
 			const range = new Range();
 			range.setStart(n, word.index);
 			range.setEnd(n, word.index + word[0].length);
@@ -141,7 +141,7 @@ const (
 
 	// unmarked tells whether the bar of a phone marks what has the page.
 	unmarked = `{ const more = document.querySelector(".rail summary"), section = document.body.dataset.section;
-		!more || more.matches(".here") === ["sends", "overview", "settings", "me"].includes(section) && (!more.matches(".here") || getComputedStyle(more).color !== getComputedStyle(document.querySelector(".rail nav > a:not([aria-current])")).color) ? [] : ["the bar does not mark the page"] }`
+		!more || more.matches(".here") === ["sends", "overview", "settings", "me"].includes(section) && (!more.matches(".here") || getComputedStyle(more).backgroundColor !== getComputedStyle(document.querySelector(".rail nav > a:not([aria-current])")).backgroundColor) ? [] : ["the bar does not mark the page"] }`
 
 	// hiddenSave lists the forms that are longer than the window, begin in sight, and don't
 	// show their button.

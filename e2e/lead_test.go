@@ -55,6 +55,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 		}
 		h.push("#foot-do [data-panel]")
 		b.wait(`document.activeElement.id === "f-words"`)
+		b.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl))) // the key of the shortcut is typed, too, if it comes late
 		b.press("appointment")
 		b.wait(fmt.Sprintf(`document.querySelector(%q)?.innerText.includes("{{") === false && document.querySelectorAll("#templates a").length < 4`, template))
 		if keys {

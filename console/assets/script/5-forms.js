@@ -84,7 +84,8 @@ when("input", ({ target }) => {
 	if (form) typing = setTimeout(async () => {
 		const part = form.dataset.preview, what = "#" + part;
 		const answer = await (form.method === "get" ? ask(form.action + "?" + new URLSearchParams(new FormData(form)), part) : post(form, part, null, "preview")).catch(() => 0);
-		if (answer.ok) show(find(what), find(what, await read(answer)));
+		const fresh = answer.ok && find(what, await read(answer)), region = find(what); // which may be gone by now
+		if (fresh && region) show(region, fresh);
 		options(target, 0);
 	}, 250);
 });
