@@ -109,7 +109,12 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 		})
 		b.wait(`document.querySelectorAll("#files li").length === 4`)
 		here("with files chosen")
-		h.follow("#reply-do .main")
+		look[bool](b, "window.before = true")
+		h.push("#reply-do .main")
+		for left := 3; left >= 0; left-- { // each is sent by itself
+			b.wait(fmt.Sprintf(`!window.before || document.querySelectorAll("#files li:not(:has(.error))").length <= %d`, left))
+		}
+		b.wait("!window.before && document.readyState === 'complete'")
 	}
 	b.wait(`document.querySelectorAll("#thread .file").length === 4`)
 	if got := look[string](b, `[...document.querySelectorAll("#thread .file bdi")].map((el) => el.textContent).join(" ")`); got != "one.txt two.txt three.txt four.txt" {
