@@ -124,7 +124,7 @@ const (
 	// longer than twelve letters, such as an id, may.
 	brokenWords = `[...document.querySelectorAll("main :is(td, th, .pill, .btn, .tabs a, dt, legend), .rail a")].filter((el) => el.checkVisibility()).flatMap((el) => {
 		const found = [], texts = document.createTreeWalker(el, NodeFilter.SHOW_TEXT);
-		for (let n; (n = texts.nextNode()); ) for (const word of n.data.matchAll(/[\p{L}\p{N}_]+/gu)) {
+		for (let n; (n = texts.nextNode()); ) for (const word of n.data.matchAll(/[\p{Script=Latin}\p{Script=Cyrillic}\p{N}_]+/gu)) {
 			if (word[0].length > 12 || n.parentElement.closest(".hidden")) continue;
 			const range = new Range();
 			range.setStart(n, word.index);

@@ -345,6 +345,9 @@ func (st *stage) shots(t *testing.T) []shot {
 
 		{"sends", admin, at("/sends")},
 		{"sends-doubt", admin, at("/sends?doubt=yes")},
+		{"sends-release", admin, acting(at("/sends?doubt=yes"), func(b *tab) {
+			b.open("/sends/release?outcome=not-sent&id=" + look[string](b, "document.querySelector('.pick input').value"))
+		})},
 		{"sends-failed", admin, at("/sends?failed=yes")},
 		{"attempt", admin, through("/sends", "[data-row]")},
 		{"attempt-doubt", admin, through("/sends?doubt=yes", "[data-row]")},
