@@ -1,9 +1,11 @@
 // Package parley holds no code; it lists the rooms (packages), from the bottom up:
 //
 //	desk                   the rules, pure: values in, a verdict out
-//	app                    one method per user action; declares the Store and the Provider it needs
-//	store/sqlite           app's Store on one SQLite file
-//	store/postgres         app's Store on one PostgreSQL database
+//	store                  what app needs of a database
+//	provider               what app needs of a channel's provider
+//	app                    one method per user action
+//	store/sqlite           the Store on one SQLite file
+//	store/postgres         the Store on one PostgreSQL database
 //	store/internal/stored  what both stores do in Go, not in SQL
 //	store/storetest        the tests that every store must pass
 //	sandbox                a simulated provider
@@ -16,7 +18,7 @@
 //	cmd/parley             the command line: builds every part and runs it
 //	e2e                    tests the built binary from outside
 //
-// Imports point down and never sideways: an edge (a store, a provider, api) knows
-// app and desk, and no other edge. arch_test.go checks that, and
+// Imports point down and never sideways: an edge (sqlite, whatsapp, api) knows what is
+// below it, and no other edge. arch_test.go checks that, and
 // docs/architecture.md says why.
 package parley

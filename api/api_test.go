@@ -23,7 +23,9 @@ import (
 	"parley/api/apitest"
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/sandbox"
+	"parley/store"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
@@ -46,7 +48,7 @@ var description = sync.OnceValues(func() (*apitest.Document, error) {
 type server struct {
 	t       testing.TB
 	app     *app.App
-	store   store
+	store   database
 	handler http.Handler
 	web     *web.Server
 	clock   *atomic.Int64 // milliseconds; each look moves it on by one
@@ -67,7 +69,7 @@ func newServerWith(t testing.TB, c api.Config, changes ...func(*app.Deps)) *serv
 }
 
 // newServerOn builds a server on a store, which may share the clock.
-func newServerOn(t testing.TB, store store, clock *atomic.Int64, c api.Config, changes ...func(*app.Deps)) *server {
+func newServerOn(t testing.TB, store database, clock *atomic.Int64, c api.Config, changes ...func(*app.Deps)) *server {
 	t.Helper()
 	s := &server{t: t, store: store, clock: clock, ids: new(atomic.Uint64), log: new(bytes.Buffer), dry: strings.Contains(t.Name(), underDryRun)}
 	s.clock.Store(time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC).UnixMilli())
@@ -75,7 +77,7 @@ func newServerOn(t testing.TB, store store, clock *atomic.Int64, c api.Config, c
 	log := slog.New(slog.NewTextHandler(&lockedWriter{w: s.log}, nil))
 	deps := app.Deps{
 		Store:     store,
-		Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: sandbox.New(sandbox.Config{Library: store, Now: now, NewID: s.newID})},
+		Providers: map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: sandbox.New(sandbox.Config{Library: store, Now: now, NewID: s.newID})},
 		Answer:    api.SendAnswer,
 		Now:       now,
 		NewID:     s.newID,
@@ -142,18 +144,18 @@ func TestPostgres(t *testing.T) {
 // urls are those of the PostgreSQL stores.
 var urls sync.Map
 
-// A store is a database that keeps the sandbox's templates, too.
-type store interface {
-	app.Store
+// A database keeps the sandbox's templates, too.
+type database interface {
+	store.Store
 	sandbox.Library
 	io.Closer
 }
 
 // openStore opens an empty database of the kind that the test runs over; now is the clock
 // of SQLite, nil: the machine's.
-func openStore(t testing.TB, now func() time.Time) store {
+func openStore(t testing.TB, now func() time.Time) database {
 	t.Helper()
-	var store store
+	var store database
 	var err error
 	if strings.HasPrefix(t.Name(), overPostgres) {
 		url := databases.Database(t)

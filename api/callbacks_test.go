@@ -20,31 +20,33 @@ import (
 	"parley/api"
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 	"parley/web"
 	"parley/whatsapp"
 )
 
 // A hooked provider reports by callbacks, which its secret signs by standing before them.
 type hooked struct {
-	app.Provider
-	app.CallbackProvider
+	provider.Provider
+	provider.CallbackProvider
 }
 
-func (hooked) Signed(at app.Access, header func(string) string, body []byte) bool {
+func (hooked) Signed(at provider.Access, header func(string) string, body []byte) bool {
 	return header("X-Hub-Signature-256") == at.Secrets.AppSecret.Reveal()+" "+fmt.Sprint(len(body))
 }
 
-func (hooked) CheckAccount(*desk.Channel, *app.Secrets) error { return nil }
+func (hooked) CheckAccount(*desk.Channel, *provider.Secrets) error { return nil }
 
 func (hooked) People([]byte) []desk.Identity { return nil }
 
 // A lostStore can't be written to while it is down.
 type lostStore struct {
-	app.Store
+	store.Store
 	down *atomic.Bool
 }
 
-func (s lostStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
+func (s lostStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
 	if s.down.Load() {
 		return desk.Errorf(desk.Unavailable, "the database is away")
 	}
@@ -69,7 +71,7 @@ func newHookServer(t *testing.T) *hookServer {
 	})
 	at, _, err := s.app.AddChannel(t.Context(), s.operator(s.ws), app.NewChannel{
 		Kind: desk.WhatsAppChannel, ExternalID: "200300400500600", Account: desk.Account{BusinessID: "100200300400500"},
-		Secrets: app.Secrets{Token: app.NewSecret("s3cret-token"), AppSecret: app.NewSecret(hookSecret), VerifyToken: app.NewSecret(hookToken)},
+		Secrets: provider.Secrets{Token: provider.NewSecret("s3cret-token"), AppSecret: provider.NewSecret(hookSecret), VerifyToken: provider.NewSecret(hookToken)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"parley/api"
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // TestContacts holds answers to golden files. Each case starts from the contacts
@@ -244,7 +245,7 @@ func TestPanic(t *testing.T) {
 
 // A panickyStore knows no key while it is broken.
 type panickyStore struct {
-	app.Store
+	store.Store
 	broken *atomic.Bool
 }
 

@@ -14,6 +14,7 @@ import (
 	"parley/app"
 	"parley/desk"
 	"parley/sandbox"
+	"parley/store"
 	"parley/work"
 )
 
@@ -246,7 +247,7 @@ func TestFailedMessage(t *testing.T) {
 // A lateChannel is a store in which a channel and its conversation appear after a
 // request's settings were read.
 type lateChannel struct {
-	app.Store
+	store.Store
 	appear func() *desk.Conversation
 }
 

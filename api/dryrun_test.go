@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/sqlite"
 
 	"github.com/jackc/pgx/v5"
@@ -307,7 +307,7 @@ func TestDryRunForm(t *testing.T) {
 func TestDryRunLocksNothing(t *testing.T) {
 	s := newDesk(t)
 	s.want(201, "POST /v1/contacts", `{"phone":"+12022243441"}`)
-	err := s.store.InTx(t.Context(), s.ws, func(tx app.Tx) error {
+	err := s.store.InTx(t.Context(), s.ws, func(tx store.Tx) error {
 		if _, err := tx.Book(desk.Lookup{Identities: []desk.Identity{{Kind: desk.KindPhone, Value: "12022243441"}}}); err != nil {
 			return err
 		}

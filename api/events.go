@@ -106,7 +106,7 @@ func number(text string, least, most int, at string) (int, error) {
 
 // eventPage reads a page, and waits for its first event. While it waits, it has no memory
 // reserved, and reads no records.
-func (s *Server) eventPage(c *call, q app.FeedQuery, wait time.Duration) (*app.EventPage, error) {
+func (s *Server) eventPage(c *call, q app.FeedQuery, wait time.Duration) (*app.FeedPage, error) {
 	if wait > 0 && c.from == "" {
 		if err := s.awaitEvents(c, q, wait); err != nil {
 			return nil, err
@@ -146,7 +146,7 @@ func (s *Server) awaitEvents(c *call, q app.FeedQuery, wait time.Duration) error
 	return nil
 }
 
-func appendEventPage(b []byte, a *app.App, page *app.EventPage) []byte {
+func appendEventPage(b []byte, a *app.App, page *app.FeedPage) []byte {
 	b = append(b, `{"data":[`...)
 	for i := range page.Events {
 		if i > 0 {
@@ -159,9 +159,9 @@ func appendEventPage(b []byte, a *app.App, page *app.EventPage) []byte {
 }
 
 // Event is the JSON of an event, which webhooks get too.
-func Event(page *app.EventPage, e *desk.FeedEvent) []byte { return appendEvent(nil, page, e) }
+func Event(page *app.FeedPage, e *desk.FeedEvent) []byte { return appendEvent(nil, page, e) }
 
-func appendEvent(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
+func appendEvent(b []byte, page *app.FeedPage, e *desk.FeedEvent) []byte {
 	s := page.Settings
 	b = append(append(b, `{"id":"`...), e.ID...)
 	b = append(append(b, `","type":"`...), e.Type...)
@@ -216,7 +216,7 @@ func ActorName(s *desk.Settings, a desk.Actor) string {
 
 // appendEventData appends the record of an event as it is in its own list, null if it is
 // gone.
-func appendEventData(b []byte, page *app.EventPage, e *desk.FeedEvent) []byte {
+func appendEventData(b []byte, page *app.FeedPage, e *desk.FeedEvent) []byte {
 	s := page.Settings
 	switch e.Type.Kind() {
 	case "contact":
@@ -307,7 +307,7 @@ func (s *Server) streamEvents(c *call, q app.FeedQuery) (answer, error) {
 }
 
 // stream sends events until the client leaves, the key is refused or the server stops.
-func (s *Server) stream(c *call, f *app.Follower, page *app.EventPage) error {
+func (s *Server) stream(c *call, f *app.Follower, page *app.FeedPage) error {
 	ctx, ws := c.r.Context(), c.principal.Workspace()
 	if err := c.w.Stream(eventStream); err != nil || c.r.Method == http.MethodHead {
 		return nil // the client has left
@@ -354,7 +354,7 @@ func (s *Server) stream(c *call, f *app.Follower, page *app.EventPage) error {
 }
 
 // appendEvents appends the events of a page as a stream has them.
-func (s *Server) appendEvents(b []byte, page *app.EventPage) []byte {
+func (s *Server) appendEvents(b []byte, page *app.FeedPage) []byte {
 	for i := range page.Events {
 		e := &page.Events[i]
 		b = append(append(append(b, "id: "...), e.ID...), "\ndata: "...)

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 var inboxConversations = flag.Int("inbox-conversations", 120, "how many conversations TestInboxOfMany has; from 100,000 on it also judges the time of a page")
@@ -35,7 +35,7 @@ func TestInboxOfMany(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, uint64(i)))
 				at := desk.TimeOf(time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)) - desk.Time(r.Int64N(200_000_000))
 				for k := range 1 + r.IntN(4) {
-					in := app.InboundMessage{ExternalID: fmt.Sprintf("in.%d.%d", i, k), Number: fmt.Sprintf("1202%07d", i), Text: "Hello", At: at + desk.Time(1000*k)}
+					in := provider.InboundMessage{ExternalID: fmt.Sprintf("in.%d.%d", i, k), Number: fmt.Sprintf("1202%07d", i), Text: "Hello", At: at + desk.Time(1000*k)}
 					if in.Echo = k > 0 && r.IntN(3) == 0; in.Echo {
 						unread[i] = 0
 					} else {

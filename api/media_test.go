@@ -16,6 +16,7 @@ import (
 	"parley/api"
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // A file is a record of media.
@@ -208,7 +209,7 @@ func TestMediaRefused(t *testing.T) {
 		{Status: desk.MediaDeleted, Kind: desk.KindImage, MIME: "image/jpeg", Size: 3},
 	} {
 		m.ID, m.CreatedAt = s.newID(), 1
-		if err := s.store.InTx(t.Context(), s.ws, func(tx app.Tx) error { return tx.PutMedia(m) }); err != nil {
+		if err := s.store.InTx(t.Context(), s.ws, func(tx store.Tx) error { return tx.PutMedia(m) }); err != nil {
 			t.Fatal(err)
 		}
 		s.want(200, "GET /v1/media/"+m.ID.String(), "")

@@ -18,7 +18,9 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/sandbox"
+	"parley/store"
 )
 
 var (
@@ -35,7 +37,7 @@ func (s *server) replyTo(conversation desk.ID, key, body string) reply {
 }
 
 // inTx changes what the API can't.
-func (s *server) inTx(do func(app.Tx) error) {
+func (s *server) inTx(do func(store.Tx) error) {
 	s.t.Helper()
 	if err := s.store.InTx(s.t.Context(), s.ws, do); err != nil {
 		s.t.Fatal(err)
@@ -66,7 +68,7 @@ func TestReplyRefused(t *testing.T) {
 	open := func() *request { // somebody who can be answered
 		t.Helper()
 		people++
-		c, err := s.app.Receive(t.Context(), s.ws, channel, app.InboundMessage{
+		c, err := s.app.Receive(t.Context(), s.ws, channel, provider.InboundMessage{
 			ExternalID: fmt.Sprint("wamid.", people), Number: fmt.Sprintf("1202224%04d", people+1000), Text: "Hello", At: now(),
 		})
 		if err != nil {
@@ -87,7 +89,7 @@ func TestReplyRefused(t *testing.T) {
 		return func(q *request) {
 			m := m
 			m.ID, m.CreatedAt, m.ContactID = s.newID(), now(), q.contact
-			s.inTx(func(tx app.Tx) error { return tx.PutMedia(&m) })
+			s.inTx(func(tx store.Tx) error { return tx.PutMedia(&m) })
 			attach(q, m.ID, "")
 		}
 	}
@@ -97,7 +99,7 @@ func TestReplyRefused(t *testing.T) {
 	const jpegHead, webpHead = "\xff\xd8\xff\xe0", "RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07\x00"
 	window := func(w desk.Window) func(*request) {
 		return func(q *request) {
-			s.inTx(func(tx app.Tx) error { return tx.PutWindow(channel, q.contact, w) })
+			s.inTx(func(tx store.Tx) error { return tx.PutWindow(channel, q.contact, w) })
 		}
 	}
 	status := func(status string) func(*request) {
@@ -132,7 +134,7 @@ func TestReplyRefused(t *testing.T) {
 			{"media of another contact", func(q *request) {
 				m := s.uploads(s.ws, jpegHead+"theirs")
 				m.ContactID = another.contact
-				s.inTx(func(tx app.Tx) error { return tx.PutMedia(m) })
+				s.inTx(func(tx store.Tx) error { return tx.PutMedia(m) })
 				attach(q, m.ID, "")
 			}, 404, desk.NotFound, ""},
 			{"media type", uploaded(s.ws, "<html>", ""), 422, desk.MediaNotSendable, `"reason":"type"`},
@@ -324,24 +326,24 @@ func TestReplyKeys(t *testing.T) {
 type listener struct {
 	*sandbox.Sandbox
 	mu       sync.Mutex
-	sent     []app.Dispatch
+	sent     []provider.Dispatch
 	uploaded []string
 	refuses  error // each message
 	loses    error // each file
 }
 
-func (l *listener) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+func (l *listener) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	l.mu.Lock()
 	l.sent = append(l.sent, d)
 	refuses := l.refuses
 	l.mu.Unlock()
 	if refuses != nil {
-		return app.Receipt{}, refuses
+		return provider.Receipt{}, refuses
 	}
 	return l.Sandbox.Send(ctx, d)
 }
 
-func (l *listener) Upload(ctx context.Context, at app.Access, kind, name string, size int64, content io.Reader) (string, error) {
+func (l *listener) Upload(ctx context.Context, at provider.Access, kind, name string, size int64, content io.Reader) (string, error) {
 	b, err := io.ReadAll(content)
 	if err != nil {
 		return "", err
@@ -377,7 +379,7 @@ func newListener(t *testing.T) (*deskServer, *listener) {
 	return s, l
 }
 
-func (s *deskServer) receive(in app.InboundMessage) *desk.Conversation {
+func (s *deskServer) receive(in provider.InboundMessage) *desk.Conversation {
 	s.t.Helper()
 	c, err := s.app.Receive(s.t.Context(), s.ws, s.channel, in)
 	if err != nil {
@@ -393,7 +395,7 @@ func TestReplyAtTheEnd(t *testing.T) {
 	n := *lateReplies
 	conversations, ends := make([]*desk.Conversation, n), make([]time.Time, n)
 	opens := func(i int, end time.Time) {
-		conversations[i] = s.receive(app.InboundMessage{
+		conversations[i] = s.receive(provider.InboundMessage{
 			ExternalID: fmt.Sprint("wamid.", i), Number: fmt.Sprintf("1202225%04d", 10*i+9), Text: "Hello", At: desk.TimeOf(end) - desk.WindowLength,
 		})
 		ends[i] = end
@@ -464,7 +466,7 @@ func TestReplyAddress(t *testing.T) {
 		for n, ago := range rng.Perm(1000)[:1+rng.IntN(6)] {
 			at := desk.TimeOf(time.Now()) - desk.Time(1000*(1+ago))
 			who := from[rng.IntN(len(from))]
-			c = s.receive(app.InboundMessage{ExternalID: fmt.Sprint(i, ".", n), Number: who[0], UserID: who[1], Text: "Hello", At: at})
+			c = s.receive(provider.InboundMessage{ExternalID: fmt.Sprint(i, ".", n), Number: who[0], UserID: who[1], Text: "Hello", At: at})
 			if at > newest {
 				newest, to = at, who
 			}
@@ -512,12 +514,12 @@ func TestErasureRaces(t *testing.T) {
 	for i := range *erasureRaces {
 		number := fmt.Sprintf("1202228%04d", 10*i+9)
 		said := 0
-		receives := func(in app.InboundMessage) *desk.Conversation {
+		receives := func(in provider.InboundMessage) *desk.Conversation {
 			said++
 			in.ExternalID, in.Number, in.UserID, in.At = fmt.Sprint(i, ".", said), number, fmt.Sprint("US.", i), desk.TimeOf(time.Now())
 			return s.receive(in)
 		}
-		c := receives(app.InboundMessage{Text: "Hello"})
+		c := receives(provider.InboundMessage{Text: "Hello"})
 		people, talks = append(people, c.ContactID), append(talks, c.ID)
 		path := "/v1/conversations/" + c.ID.String()
 		own := s.uploads(s.ws, fmt.Sprint(jpeg, i)).ID.String()
@@ -529,9 +531,9 @@ func TestErasureRaces(t *testing.T) {
 		do("PUT "+path+"/assignee", "", `{"member":"ada@example.com"}`)
 		do("DELETE /v1/contacts/"+c.ContactID.String(), "", "")
 		do("POST /v1/conversations/outbound", fmt.Sprint("template ", i), message(`"to":{"phone":"+`+number+`"}`))
-		for _, in := range []app.InboundMessage{
+		for _, in := range []provider.InboundMessage{
 			{Text: "Are you there?"},
-			{Text: "[image]", Kind: desk.KindImage, Media: &app.InboundMedia{Ref: "1"}},
+			{Text: "[image]", Kind: desk.KindImage, Media: &provider.InboundMedia{Ref: "1"}},
 			{Text: "[reaction]", Kind: desk.KindReaction, ReplyTo: fmt.Sprint(i, ".1"), Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}},
 			{Text: "Typed", Echo: true},
 		} {

@@ -14,6 +14,7 @@ import (
 	"parley/api/apitest"
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 func operations(t *testing.T) []apitest.Operation {
@@ -236,7 +237,7 @@ func TestOtherWorkspace(t *testing.T) {
 	theirMedia := theirs.uploads(other, jpeg).ID.String()
 	theirMessage := ids(t, s.as(otherKey, "GET /v1/conversations/"+theirConversation.ID.String()+"/messages", "").body)[0]
 	theirAttempt := desk.ID{0x77, 1}
-	if err := s.store.InTx(t.Context(), other, func(tx app.Tx) error {
+	if err := s.store.InTx(t.Context(), other, func(tx store.Tx) error {
 		return tx.PutAttempt(&desk.Attempt{ID: theirAttempt, Key: "theirs", Phase: desk.InDoubt, CreatedAt: 1, Plan: desk.Plan{Channel: theirChannel, Text: "Theirs", Number: "12022243442"}})
 	}); err != nil {
 		t.Fatal(err)

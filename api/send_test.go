@@ -15,6 +15,7 @@ import (
 	"parley/api"
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/sandbox"
 )
 
@@ -516,18 +517,18 @@ func newGatedDesk(t *testing.T, wait time.Duration) (*deskServer, *gate) {
 	g := &gate{opened: make(chan struct{})}
 	return newDesk(t, func(d *app.Deps) {
 		g.Sandbox = d.Providers[desk.SandboxChannel].(*sandbox.Sandbox)
-		d.Providers = map[desk.ChannelKind]app.Provider{desk.SandboxChannel: g}
+		d.Providers = map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: g}
 		d.Bounds.Wait = wait
 		d.Bounds.FirstByte = time.Hour // the test's clock is no measure
 	}), g
 }
 
-func (g *gate) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+func (g *gate) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	g.sent.Add(1)
 	select {
 	case <-g.opened:
 	case <-ctx.Done():
-		return app.Receipt{}, ctx.Err()
+		return provider.Receipt{}, ctx.Err()
 	}
 	return g.Sandbox.Send(ctx, d)
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"parley/api"
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // TestTalk holds answers about how conversations stand to golden files. {first} is a
@@ -55,8 +55,8 @@ func TestTalk(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
 			channel := s.addChannel("100")
-			hear := func(from, text string, edit func(*app.InboundMessage)) *desk.Conversation {
-				in := app.InboundMessage{ExternalID: fmt.Sprint("wamid.", text), Number: from, Name: "Ada", Text: text, At: desk.Time(s.clock.Load())}
+			hear := func(from, text string, edit func(*provider.InboundMessage)) *desk.Conversation {
+				in := provider.InboundMessage{ExternalID: fmt.Sprint("wamid.", text), Number: from, Name: "Ada", Text: text, At: desk.Time(s.clock.Load())}
 				edit(&in)
 				c, err := s.app.Receive(t.Context(), s.ws, channel, in)
 				if err != nil {
@@ -64,20 +64,20 @@ func TestTalk(t *testing.T) {
 				}
 				return c
 			}
-			first := hear("12025550143", "Hello", func(*app.InboundMessage) {})
+			first := hear("12025550143", "Hello", func(*provider.InboundMessage) {})
 			messages, _, err := s.app.Messages(t.Context(), s.operator(s.ws), first.ID, "", 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			hear("12025550143", "[location] Home", func(in *app.InboundMessage) {
+			hear("12025550143", "[location] Home", func(in *provider.InboundMessage) {
 				in.Kind, in.ReplyTo = desk.KindLocation, "wamid.Hello"
 				in.Content = &desk.Content{Location: &desk.Location{Latitude: 41.25, Longitude: -0.5, Name: "Home"}}
 			})
-			hear("12025550143", "[reaction] 👍", func(in *app.InboundMessage) {
+			hear("12025550143", "[reaction] 👍", func(in *provider.InboundMessage) {
 				in.Kind, in.ReplyTo, in.Content = desk.KindReaction, "wamid.Hello", &desk.Content{Reaction: &desk.Reaction{Emoji: "👍"}}
 			})
-			second := hear("12025550144", "Hi", func(*app.InboundMessage) {})
-			hear("12025550144", "Good morning", func(in *app.InboundMessage) { in.Echo = true })
+			second := hear("12025550144", "Hi", func(*provider.InboundMessage) {})
+			hear("12025550144", "Good morning", func(in *provider.InboundMessage) { in.Echo = true })
 			fill := strings.NewReplacer("{first}", first.ID.String(), "{second}", second.ID.String(), "{hello}", messages[0].ID.String())
 			for _, before := range tc.before {
 				method, rest, _ := strings.Cut(fill.Replace(before), " ")
@@ -143,7 +143,7 @@ func TestReply(t *testing.T) {
 			s := newServerOn(t, openStore(t, func() time.Time { return time.UnixMilli(clock.Load()) }), clock, api.Config{})
 			channel := s.addChannel("100")
 			hear := func(from string, at desk.Time) *desk.Conversation {
-				c, err := s.app.Receive(t.Context(), s.ws, channel, app.InboundMessage{ExternalID: "wamid." + from, Number: from, Text: "Hello", At: at})
+				c, err := s.app.Receive(t.Context(), s.ws, channel, provider.InboundMessage{ExternalID: "wamid." + from, Number: from, Text: "Hello", At: at})
 				if err != nil {
 					t.Fatal(err)
 				}

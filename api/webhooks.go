@@ -7,6 +7,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 func appendWebhook(b []byte, w *app.Webhook) []byte {
@@ -14,9 +15,9 @@ func appendWebhook(b []byte, w *app.Webhook) []byte {
 }
 
 // Webhook is the JSON of a webhook, with its secret unless that is empty.
-func Webhook(w *app.Webhook, secret app.Secret) []byte {
+func Webhook(w *app.Webhook, secret provider.Secret) []byte {
 	b := appendWebhookFields(nil, w)
-	if secret != (app.Secret{}) {
+	if secret != (provider.Secret{}) {
 		b = desk.AppendJSONString(append(b, `,"secret":`...), secret.Reveal())
 	}
 	return append(b, '}')
@@ -40,7 +41,7 @@ func appendWebhookFields(b []byte, w *app.Webhook) []byte {
 }
 
 // withSecret answers with a webhook and its secret, which no other answer shows.
-func withSecret(c *call, status int, w *app.Webhook, secret app.Secret) answer {
+func withSecret(c *call, status int, w *app.Webhook, secret provider.Secret) answer {
 	return answer{status, append(append(append(c.out, `{"data":`...), Webhook(w, secret)...), '}')}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 const (
@@ -18,15 +19,22 @@ const (
 	maxSessions = 50
 )
 
+// A MemberSession is a member's session in one browser.
+type MemberSession struct {
+	store.Session
+	stored bool      // it comes from the store
+	from   desk.Time // SessionsFrom of the member who proved to be it, if it does not
+}
+
 // Session returns a member's session by its token, which must be a hash already. It
 // returns nil if there is none that still holds: it has expired, the member was removed,
 // or the member's sessions were ended.
-func (a *App) Session(ctx context.Context, token string) (*Session, error) {
-	s, settings, err := a.store.Session(ctx, token)
-	if err != nil || s == nil {
+func (a *App) Session(ctx context.Context, token string) (*MemberSession, error) {
+	found, settings, err := a.store.Session(ctx, token)
+	if err != nil || found == nil {
 		return nil, err
 	}
-	s.stored = true
+	s := &MemberSession{Session: *found, stored: true}
 	if s.ExpiresAt <= a.now() || s.void(settings) {
 		return nil, nil
 	}
@@ -35,7 +43,7 @@ func (a *App) Session(ctx context.Context, token string) (*Session, error) {
 
 // void tells whether a session may not be begun, or does not hold. To end sessions is to
 // delete their rows, so one that is stored holds, whichever server's clock it began by.
-func (s *Session) void(settings *desk.Settings) bool {
+func (s *MemberSession) void(settings *desk.Settings) bool {
 	m := settings.Member(s.Member)
 	return m == nil || !s.stored && s.from != m.SessionsFrom
 }
@@ -43,15 +51,15 @@ func (s *Session) void(settings *desk.Settings) bool {
 // NewSession returns a session of a member, to be stored by PutSession: which refuses it
 // if the member's sessions were ended since p was read, by which the member proved who it
 // is. Nodes of an older release take one for ended that began before SessionsFrom.
-func (a *App) NewSession(p Principal) *Session {
+func (a *App) NewSession(p Principal) *MemberSession {
 	from := p.Member.SessionsFrom
-	return &Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: max(a.now(), from), from: from}
+	return &MemberSession{Session: store.Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: max(a.now(), from)}, from: from}
 }
 
 // PutSession stores a new session, or what has changed in one that Session returned. It
 // returns Unauthorized if the member was removed, or if the session was ended meanwhile.
-func (a *App) PutSession(ctx context.Context, token string, s Session) error {
-	err := a.store.InTx(ctx, s.Workspace, func(tx Tx) error {
+func (a *App) PutSession(ctx context.Context, token string, s MemberSession) error {
+	err := a.store.InTx(ctx, s.Workspace, func(tx store.Tx) error {
 		if s.void(tx.Settings()) {
 			return errSignedOut
 		}
@@ -59,9 +67,9 @@ func (a *App) PutSession(ctx context.Context, token string, s Session) error {
 			return err
 		}
 		if !s.stored {
-			return tx.BeginSession(token, s, maxSessions)
+			return tx.BeginSession(token, s.Session, maxSessions)
 		}
-		kept, err := tx.KeepSession(token, s)
+		kept, err := tx.KeepSession(token, s.Session)
 		if err == nil && !kept {
 			err = errSignedOut
 		}
@@ -79,7 +87,7 @@ func (a *App) EndSession(ctx context.Context, token string) error {
 	if err != nil || s == nil {
 		return err
 	}
-	err = a.store.InTx(ctx, s.Workspace, func(tx Tx) error { return tx.EndSession(token) })
+	err = a.store.InTx(ctx, s.Workspace, func(tx store.Tx) error { return tx.EndSession(token) })
 	if desk.IsType(err, desk.NotFound) {
 		return nil
 	}
@@ -151,14 +159,14 @@ func (a *App) MakeLink(ctx context.Context, p Principal, member desk.ID) (token 
 	token = base64.RawURLEncoding.EncodeToString(random)
 	now := a.now()
 	expires = now + desk.Time(LinkLife.Milliseconds())
-	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.still(tx.Settings(), desk.Administer, now); err != nil {
 			return err
 		}
 		if tx.Settings().Member(member) == nil {
 			return errNoMember
 		}
-		if err := tx.PutLoginLink(hashOfLink(token), LoginLink{p.Workspace(), member, expires}); err != nil {
+		if err := tx.PutLoginLink(hashOfLink(token), store.LoginLink{Workspace: p.Workspace(), Member: member, ExpiresAt: expires}); err != nil {
 			return err
 		}
 		return tx.Append(desk.Event{Type: desk.MemberUpdated, Subject: member, Actor: p.Actor, At: now, Changed: []string{"link"}})
@@ -194,7 +202,7 @@ func (a *App) SpendLink(ctx context.Context, token string) (p Principal, err err
 	if err != nil {
 		return Principal{}, err
 	}
-	err = a.store.InTx(ctx, l.Workspace, func(tx Tx) error {
+	err = a.store.InTx(ctx, l.Workspace, func(tx store.Tx) error {
 		l, err := tx.TakeLoginLink(hash)
 		if err == nil {
 			p, err = a.owner(l, tx.Settings())
@@ -207,7 +215,7 @@ func (a *App) SpendLink(ctx context.Context, token string) (p Principal, err err
 	return p, err
 }
 
-func (a *App) owner(l *LoginLink, settings *desk.Settings) (Principal, error) {
+func (a *App) owner(l *store.LoginLink, settings *desk.Settings) (Principal, error) {
 	if l == nil || l.ExpiresAt <= a.now() || settings.Member(l.Member) == nil {
 		return Principal{}, errNoLink
 	}

@@ -10,6 +10,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // asMember returns a member of the world as principal, in a role.
@@ -114,7 +115,7 @@ func TestSessions(t *testing.T) {
 	w.signIn("boss", w.asMember(w.grace.ID, desk.RoleAdmin))
 	must(t, w.RemoveMember(ctx, w.operator(), w.ada.ID))
 	want("ada is removed", "boss")
-	if err := w.PutSession(ctx, "b", app.Session{Workspace: w.ws, Member: w.ada.ID, BegunAt: 1, ExpiresAt: 2}); !desk.IsType(err, desk.Unauthorized) {
+	if err := w.PutSession(ctx, "b", app.MemberSession{Session: store.Session{Workspace: w.ws, Member: w.ada.ID, BegunAt: 1, ExpiresAt: 2}}); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("a session of a removed member: %v", err)
 	}
 	w.clock.advance(time.Hour)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // accountAnswered stores what a call to the provider shows of the channel's account:
@@ -94,33 +95,11 @@ func (a *App) SendCounts() SendCounts {
 	return SendCounts{c.accepted.Load(), c.refused.Load(), c.unavailable.Load(), c.inDoubt.Load()}
 }
 
-// Gauges are the values in /metrics that concern the whole database.
-type Gauges struct {
-	Now      desk.Time // the database's clock, to which the times of callbacks belong
-	InDoubt  int64     // attempts of unknown outcome
-	Waiting  int64     // inbound items that are not processed yet
-	Bytes    int64     // of the database, with its log
-	Media    int64     // files that are still to be fetched
-	Stored   int64     // bytes of the content of files
-	Channels []ChannelGauge
-
-	// Webhooks by their state; a failing one is enabled, and has failed ten times or
-	// more in a row.
-	WebhooksActive, WebhooksFailing, WebhooksDisabled int64
-}
-
-// A ChannelGauge has the values of one channel for /metrics.
-type ChannelGauge struct {
-	ID       desk.ID
-	Up       bool
-	Callback desk.Time // when the provider last called; 0: never
-}
-
 // A gauging is the last reading of the gauges, shared by all readers of /metrics.
 type gauging struct {
 	mu    sync.Mutex
 	at    time.Time // zero: there was none
-	found Gauges
+	found store.Gauges
 	err   error
 }
 
@@ -132,7 +111,7 @@ const gaugeTimeout = 3 * time.Second
 
 // Gauges returns the gauges, which are up to gaugeEvery old but for Now. A database that
 // can't be read is not asked more often either.
-func (a *App) Gauges(ctx context.Context) (Gauges, error) {
+func (a *App) Gauges(ctx context.Context) (store.Gauges, error) {
 	a.gauging.mu.Lock()
 	defer a.gauging.mu.Unlock()
 	g := &a.gauging

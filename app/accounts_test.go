@@ -9,6 +9,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // accountRefused is what a provider answers to a channel whose token has expired.
@@ -38,7 +39,7 @@ func TestAccountRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel, other := w.connect(metaNumber, metaBusiness), w.connect("200300400500601", metaBusiness)
-	w.store.pace = func([]app.Bucket, time.Duration) (time.Duration, bool, error) { return 0, true, nil }
+	w.store.pace = func([]desk.Bucket, time.Duration) (time.Duration, bool, error) { return 0, true, nil }
 	send := func(key string, want desk.ErrorType) {
 		t.Helper()
 		w.clock.advance(time.Second)
@@ -101,7 +102,7 @@ func TestAccountRefused(t *testing.T) {
 	w.up(channel, false, 6)
 
 	// A new token, which the provider accepts, is a new beginning.
-	_, err := w.EditChannel(t.Context(), w.operator(), channel, app.ChannelEdit{Secrets: app.Secrets{Token: app.NewSecret("s3cret-2")}})
+	_, err := w.EditChannel(t.Context(), w.operator(), channel, app.ChannelEdit{Secrets: provider.Secrets{Token: provider.NewSecret("s3cret-2")}})
 	must(t, err)
 	w.up(channel, true, 6)
 }
@@ -119,7 +120,7 @@ func TestSendCounts(t *testing.T) {
 		{"taken", takes, app.SendCounts{Accepted: 1}}, // a replay
 		{"refused", refuses, app.SendCounts{Accepted: 1, Refused: 1}},
 		{"refused", refuses, app.SendCounts{Accepted: 1, Refused: 2}}, // sent anew: its key was free
-		{"a bug", meanwhile(func(app.Dispatch) { panic("a bug") }, takes), app.SendCounts{Accepted: 1, Refused: 2, InDoubt: 1}},
+		{"a bug", meanwhile(func(provider.Dispatch) { panic("a bug") }, takes), app.SendCounts{Accepted: 1, Refused: 2, InDoubt: 1}},
 		{"lost", losesTheAnswer, app.SendCounts{Accepted: 1, Refused: 2, InDoubt: 2}},
 		{"lost", takes, app.SendCounts{Accepted: 1, Refused: 2, InDoubt: 2}}, // it is not sent again
 	} {
@@ -133,7 +134,7 @@ func TestSendCounts(t *testing.T) {
 	channel := w.connect(metaNumber, metaBusiness)
 	w.meta.change(func() { w.meta.refusal = accountRefused(190) })
 	w.send("unavailable", on(channel))
-	w.store.pace = func([]app.Bucket, time.Duration) (time.Duration, bool, error) { return time.Minute, false, nil }
+	w.store.pace = func([]desk.Bucket, time.Duration) (time.Duration, bool, error) { return time.Minute, false, nil }
 	w.send("held back", on(channel))
 	w.send("no such channel", on(w.ws))
 	before.Unavailable += 2

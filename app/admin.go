@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -338,7 +339,7 @@ func (a *App) RemoveMember(ctx context.Context, p Principal, id desk.ID) error {
 			}
 			return desk.Change{RemoveMember: m}, p.leavesAdmin(s, m, "")
 		})
-		if !errors.Is(err, ErrOwns) {
+		if !errors.Is(err, store.ErrOwns) {
 			return err
 		}
 		// Each step begins where the last one ended: what it has released stays in

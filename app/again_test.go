@@ -11,6 +11,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 
@@ -113,7 +114,7 @@ func dumpPostgres(t *testing.T, c *pgx.Conn) map[string][]byte {
 }
 
 // callbacks hands callbacks to the world, and waits until they are processed.
-func (w *world) callbacks(channel desk.ID, list ...[]app.Update) {
+func (w *world) callbacks(channel desk.ID, list ...[]provider.Update) {
 	w.t.Helper()
 	for _, told := range list {
 		w.hook(channel, told...)
@@ -127,7 +128,7 @@ type deletee struct {
 	contact      desk.ID
 	attempts     []desk.ID // of messages to them
 	marks        []string  // that nobody else has
-	told, late   []app.Update
+	told, late   []provider.Update
 }
 
 // TestSaidAgain: whatever the provider delivers again after its person was deleted, and
@@ -146,7 +147,7 @@ func TestSaidAgain(t *testing.T) {
 				w.callbacks(channel, p.late)
 			}
 		}
-		w.callbacks(channel, []app.Update{inbound(1, "90532110"+"9999", "", "Who stays")})
+		w.callbacks(channel, []provider.Update{inbound(1, "90532110"+"9999", "", "Who stays")})
 		stays := w.writer(channel, 1)
 		for _, p := range people {
 			w.deleteContact(p.contact)
@@ -176,13 +177,13 @@ func TestSaidAgain(t *testing.T) {
 			for n, p := range people {
 				switch n % 3 {
 				case 0: // one callback for everything
-					w.callbacks(channel, append(append([]app.Update{}, p.told...), p.late...))
+					w.callbacks(channel, append(append([]provider.Update{}, p.told...), p.late...))
 				case 1: // one for each
-					for _, u := range append(append([]app.Update{}, p.late...), p.told...) {
+					for _, u := range append(append([]provider.Update{}, p.late...), p.told...) {
 						w.hook(channel, u)
 					}
 				default: // several parts
-					long := append([]app.Update{}, p.told...)
+					long := append([]provider.Update{}, p.told...)
 					for range 120 {
 						long = append(long, inbound(1, stays.Phone, "", "Who stays"))
 					}
@@ -215,20 +216,20 @@ func (w *world) deletee(channel desk.ID, n int) *deletee {
 	p := &deletee{number: fmt.Sprintf("9053211%05d", n), user: fmt.Sprintf("TR.9X%05d", n)}
 	id := func(kind string) string { return fmt.Sprintf("wamid.%s.of.%05d", kind, n) }
 	at := desk.TimeOf(w.clock.now())
-	message := func(kind string, edit func(*app.InboundMessage)) app.Update {
-		m := &app.InboundMessage{ExternalID: id(kind), Number: p.number, UserID: p.user, Text: "Hello " + id("text"), At: at}
+	message := func(kind string, edit func(*provider.InboundMessage)) provider.Update {
+		m := &provider.InboundMessage{ExternalID: id(kind), Number: p.number, UserID: p.user, Text: "Hello " + id("text"), At: at}
 		edit(m)
-		return app.Update{Channel: metaNumber, Message: m}
+		return provider.Update{Channel: metaNumber, Message: m}
 	}
-	p.told = []app.Update{
-		message("in", func(*app.InboundMessage) {}),
-		message("user", func(m *app.InboundMessage) { m.Number = "" }),
-		message("reaction", func(m *app.InboundMessage) {
+	p.told = []provider.Update{
+		message("in", func(*provider.InboundMessage) {}),
+		message("user", func(m *provider.InboundMessage) { m.Number = "" }),
+		message("reaction", func(m *provider.InboundMessage) {
 			m.Kind, m.ReplyTo, m.Content = desk.KindReaction, id("in"), &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}
 		}),
-		message("echo", func(m *app.InboundMessage) { m.Echo = true }),
-		{Channel: metaNumber, Choice: &app.MarketingChoice{Number: p.number, UserID: p.user, Change: desk.OptOut, At: at}},
-		{Channel: metaNumber, Move: &app.Move{Number: p.number, UserID: p.user, NewNumber: fmt.Sprintf("9053212%05d", n), At: at}},
+		message("echo", func(m *provider.InboundMessage) { m.Echo = true }),
+		{Channel: metaNumber, Choice: &provider.MarketingChoice{Number: p.number, UserID: p.user, Change: desk.OptOut, At: at}},
+		{Channel: metaNumber, Move: &provider.Move{Number: p.number, UserID: p.user, NewNumber: fmt.Sprintf("9053212%05d", n), At: at}},
 	}
 	p.marks = []string{p.number, p.user, id(""), fmt.Sprintf("of.%05d", n), fmt.Sprintf("9053212%05d", n)}
 	w.callbacks(channel, p.told[:1])
@@ -238,8 +239,8 @@ func (w *world) deletee(channel desk.ID, n int) *deletee {
 	w.meta.change(func() { w.meta.refusal = refusal })
 	w.send(fmt.Sprint("refused ", n), on(channel), to(p.number))
 	w.meta.change(func() { w.meta.refusal = nil })
-	status := func(external string, attempt desk.ID, d desk.Delivery) app.Update {
-		return app.Update{Channel: metaNumber, Status: &desk.StatusUpdate{ExternalID: external, Attempt: attempt, Delivery: d, UserID: p.user, At: at}}
+	status := func(external string, attempt desk.ID, d desk.Delivery) provider.Update {
+		return provider.Update{Channel: metaNumber, Status: &desk.StatusUpdate{ExternalID: external, Attempt: attempt, Delivery: d, UserID: p.user, At: at}}
 	}
 	for _, at := range w.attempts() {
 		if at.Plan.Contact == p.contact && at.Plan.Channel == channel {
@@ -263,14 +264,14 @@ func TestSaidAgain_of_somebody_who_is_back(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w erasable) {
 		channel := w.connect(metaNumber, metaBusiness)
 		before, after := inbound(1, number, "TR.9A", "Hello before"), inbound(2, number, "TR.9A", "Hello after")
-		w.callbacks(channel, []app.Update{before})
+		w.callbacks(channel, []provider.Update{before})
 		w.deleteContact(w.writer(channel, 1).ID)
-		w.callbacks(channel, []app.Update{after})
-		long := []app.Update{before}
+		w.callbacks(channel, []provider.Update{after})
+		long := []provider.Update{before}
 		for range 2 * 50 {
 			long = append(long, after)
 		}
-		w.callbacks(channel, []app.Update{before}, []app.Update{after, before}, long)
+		w.callbacks(channel, []provider.Update{before}, []provider.Update{after, before}, long)
 		w.holds(1, 1, 1)
 		for table, content := range w.dump() {
 			if bytes.Contains(content, []byte("Hello before")) {
@@ -314,8 +315,8 @@ func TestEcho_early_statuses(t *testing.T) {
 	channel := w.connect(metaNumber, metaBusiness)
 	echo := inbound(1, number, "", "Hello")
 	echo.Message.Echo = true
-	status := app.Update{Channel: metaNumber, Status: &desk.StatusUpdate{ExternalID: echo.Message.ExternalID, Delivery: desk.Read, At: 1}}
-	w.callbacks(channel, []app.Update{status}, []app.Update{echo})
+	status := provider.Update{Channel: metaNumber, Status: &desk.StatusUpdate{ExternalID: echo.Message.ExternalID, Delivery: desk.Read, At: 1}}
+	w.callbacks(channel, []provider.Update{status}, []provider.Update{echo})
 	list, _, err := w.Conversations(t.Context(), w.caller(), desk.ConversationFilter{}, "", 10)
 	must(t, err)
 	if m := w.messages(list[0].ID)[0]; m.Delivery != desk.Read {

@@ -6,12 +6,13 @@ import (
 	"sync/atomic"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // An announcing store wakes the followers of a workspace after each commit, and counts
 // the events that were stored.
 type announcing struct {
-	Store
+	store.Store
 	followers  *followers
 	stored     *eventCounts
 	delivering *delivering
@@ -37,7 +38,7 @@ func (s announcing) committed(ws desk.ID, events []desk.Event, err error) {
 			}
 		}
 	}
-	if err == nil || errors.Is(err, ErrCommitLost) { // then it may be stored
+	if err == nil || errors.Is(err, store.ErrCommitLost) { // then it may be stored
 		s.followers.wake(ws)
 	}
 }
@@ -68,7 +69,7 @@ func (s announcing) UpdateSettings(ctx context.Context, ws desk.ID, decide func(
 		return change, err
 	})
 	s.committed(ws, events, err)
-	if hooks && (err == nil || errors.Is(err, ErrCommitLost)) {
+	if hooks && (err == nil || errors.Is(err, store.ErrCommitLost)) {
 		s.delivering.note()
 	}
 	return err
@@ -79,9 +80,9 @@ func (s announcing) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(
 	return s.Store.DeleteWorkspace(ctx, ws, check)
 }
 
-func (s announcing) InTx(ctx context.Context, ws desk.ID, f func(Tx) error) error {
+func (s announcing) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
 	var events []desk.Event
-	err := s.Store.InTx(ctx, ws, func(tx Tx) error {
+	err := s.Store.InTx(ctx, ws, func(tx store.Tx) error {
 		events = nil
 		return f(noting{tx, &events})
 	})
@@ -91,7 +92,7 @@ func (s announcing) InTx(ctx context.Context, ws desk.ID, f func(Tx) error) erro
 
 // A noting Tx notes the events that are appended.
 type noting struct {
-	Tx
+	store.Tx
 	events *[]desk.Event
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // bySystem is the actor of what parley does by itself: what the reply policy assigns and
@@ -15,7 +17,7 @@ func bySystem() desk.Actor { return desk.Actor{Kind: desk.BySystem} }
 // answerByPolicy assigns the conversation of a new inbound message by the reply policy that
 // is in force, and returns the policy and what else it does. The conversation is not stored
 // yet.
-func (a *App) answerByPolicy(tx Tx, c *desk.Conversation, contact *desk.Contact, m *desk.Message) (*desk.Policy, desk.Decision, error) {
+func (a *App) answerByPolicy(tx store.Tx, c *desk.Conversation, contact *desk.Contact, m *desk.Message) (*desk.Policy, desk.Decision, error) {
 	p := tx.Settings().Policy(c.ChannelID)
 	if p == nil {
 		return nil, desk.Decision{}, nil
@@ -33,7 +35,7 @@ func (a *App) answerByPolicy(tx Tx, c *desk.Conversation, contact *desk.Contact,
 // lockAssignment locks a workspace's assignment by policy, if there is a policy that
 // assigns. It comes before all other locks, so that nobody who has a conversation waits for
 // it.
-func lockAssignment(tx Tx) error {
+func lockAssignment(tx store.Tx) error {
 	for p := range tx.Settings().Policies() {
 		if p.Assign != nil && p.Assign.Mode != desk.AssignNone {
 			return tx.LockAssignment()
@@ -44,7 +46,7 @@ func lockAssignment(tx Tx) error {
 
 // assignByRule assigns a conversation that nobody holds to whom a policy chooses, and tells
 // whether somebody was eligible.
-func (a *App) assignByRule(tx Tx, p *desk.Policy, c *desk.Conversation) (bool, error) {
+func (a *App) assignByRule(tx store.Tx, p *desk.Policy, c *desk.Conversation) (bool, error) {
 	here := p.Assign.Here(tx.Settings())
 	if len(here) == 0 {
 		return false, nil
@@ -63,7 +65,7 @@ func (a *App) assignByRule(tx Tx, p *desk.Policy, c *desk.Conversation) (bool, e
 
 // autoReply stores the job of an automatic reply to an inbound message, unless there is a
 // cause for silence. w is the window after the message.
-func (a *App) autoReply(tx Tx, p *desk.Policy, kind desk.AutoKind, m *desk.Message, in InboundMessage, w desk.Window) error {
+func (a *App) autoReply(tx store.Tx, p *desk.Policy, kind desk.AutoKind, m *desk.Message, in provider.InboundMessage, w desk.Window) error {
 	now := tx.Now()
 	moment := desk.Moment{
 		Now: now, TS: in.At, Text: in.Text, Unsupported: m.Kind == desk.KindUnsupported,
@@ -87,7 +89,7 @@ func (a *App) autoReply(tx Tx, p *desk.Policy, kind desk.AutoKind, m *desk.Messa
 
 // hasOptedOut tells whether a contact has opted out, by any of its numbers or provider's
 // ids, or by the number from which it just wrote.
-func (a *App) hasOptedOut(tx Tx, contact desk.ID, number string) (bool, error) {
+func (a *App) hasOptedOut(tx store.Tx, contact desk.ID, number string) (bool, error) {
 	c, err := tx.Contact(contact)
 	if err != nil || c == nil {
 		return c == nil, err
@@ -163,7 +165,7 @@ func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err erro
 	if refused != nil && ctx.Err() != nil && desk.IsType(refused, desk.SendInProgress) {
 		return false, nil // the process stops; the lease ends
 	}
-	err = a.store.InTx(context.WithoutCancel(ctx), ws, func(tx Tx) error {
+	err = a.store.InTx(context.WithoutCancel(ctx), ws, func(tx store.Tx) error {
 		next, err := tx.AutoReply(job.Contact, job.Message)
 		if err != nil || next == nil {
 			return err // the person was erased, or another process was faster
@@ -199,7 +201,7 @@ func (a *App) holdAutoReply(ctx context.Context, ws desk.ID, job *desk.AutoReply
 			case <-tick.C:
 			}
 			extended := until
-			err := a.store.InTx(ctx, ws, func(tx Tx) error {
+			err := a.store.InTx(ctx, ws, func(tx store.Tx) error {
 				extended = until
 				now, err := tx.AutoReply(job.Contact, job.Message)
 				if err != nil || now == nil || now.Due != until {

@@ -9,6 +9,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 )
@@ -117,55 +119,55 @@ func answerOn(t *testing.T, newWorld func(*testing.T) *world) {
 		name     string
 		policy   []func(*desk.PolicyInput)
 		before   func(*world) // the message
-		message  app.InboundMessage
+		message  provider.InboundMessage
 		assignee string // "" for nobody
 		via      desk.AssignedVia
 		reply    []string
 	}{
-		{"no policy", nil, nil, app.InboundMessage{}, "", "", nil},
+		{"no policy", nil, nil, provider.InboundMessage{}, "", "", nil},
 		{"known", []func(*desk.PolicyInput){both}, func(w *world) {
 			w.policy()
-			w.hears(app.InboundMessage{ExternalID: "in", Number: number, Text: "Hello", At: w.at()})
+			w.hears(provider.InboundMessage{ExternalID: "in", Number: number, Text: "Hello", At: w.at()})
 			w.policy(both)
-		}, app.InboundMessage{}, "", "", nil},
+		}, provider.InboundMessage{}, "", "", nil},
 		{"a reaction", []func(*desk.PolicyInput){both}, func(w *world) {
 			w.policy()
-			w.hears(app.InboundMessage{ExternalID: "first", Number: number, Text: "Hello", At: w.at()})
+			w.hears(provider.InboundMessage{ExternalID: "first", Number: number, Text: "Hello", At: w.at()})
 			w.policy(both, assigns(desk.AssignRoundRobin, 0, w.ada))
-		}, app.InboundMessage{Kind: desk.KindReaction, Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}}, "", "", nil},
+		}, provider.InboundMessage{Kind: desk.KindReaction, Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}}, "", "", nil},
 		{"after a closed one", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, func(w *world) {
 			w.status(w.opens(number).ID, desk.StatusClosed)
-		}, app.InboundMessage{}, "Ada Lovelace", desk.ViaRule, nil},
+		}, provider.InboundMessage{}, "Ada Lovelace", desk.ViaRule, nil},
 		{"an owned contact", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, func(w *world) {
 			w.put(phoned(number), ownedBy("grace@example.com"))
-		}, app.InboundMessage{}, "Grace Hopper", desk.ViaOwner, nil},
-		{"an owned contact, the owner away", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, owned, app.InboundMessage{}, "Grace Hopper", desk.ViaOwner, []string{queued}},
-		{"an owned contact, the owner away, closed", []func(*desk.PolicyInput){both, closed}, owned, app.InboundMessage{}, "Grace Hopper", desk.ViaOwner, []string{away}},
+		}, provider.InboundMessage{}, "Grace Hopper", desk.ViaOwner, nil},
+		{"an owned contact, the owner away", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, owned, provider.InboundMessage{}, "Grace Hopper", desk.ViaOwner, []string{queued}},
+		{"an owned contact, the owner away, closed", []func(*desk.PolicyInput){both, closed}, owned, provider.InboundMessage{}, "Grace Hopper", desk.ViaOwner, []string{away}},
 		{"an open one of an owner who is away", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, pooled}, func(w *world) {
 			w.put(phoned(number), ownedBy("grace@example.com"))
 			w.opens(number)
 			w.away(true, w.grace)
-		}, app.InboundMessage{}, "Grace Hopper", desk.ViaOwner, []string{queued}},
+		}, provider.InboundMessage{}, "Grace Hopper", desk.ViaOwner, []string{queued}},
 		{"an open one that a member took who is away", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, pooled}, func(w *world) {
 			w.put(phoned(number), ownedBy("grace@example.com"))
 			w.held(w.opens(number).ID, w.grace)
 			w.away(true, w.grace)
-		}, app.InboundMessage{}, "Grace Hopper", desk.ViaMember, nil},
-		{"pool, the owner is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, pooled}, func(w *world) { w.put(phoned(number), ownedBy("grace@example.com")) }, app.InboundMessage{}, "Grace Hopper", desk.ViaOwner, nil},
-		{"pool, somebody is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, pooled}, owned, app.InboundMessage{}, "Ada Lovelace", desk.ViaRule, nil},
-		{"pool, nobody is there", []func(*desk.PolicyInput){assigns(desk.AssignNone, 0), both, pooled}, owned, app.InboundMessage{}, "", "", []string{queued}},
-		{"pool, closed", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, closed, pooled}, owned, app.InboundMessage{}, "", "", []string{away}},
-		{"held", []func(*desk.PolicyInput){both, closed}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, app.InboundMessage{}, "Grace Hopper", desk.ViaMember, nil},
-		{"held, and away is said", []func(*desk.PolicyInput){both, closed, whenHeld}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, app.InboundMessage{}, "Grace Hopper", desk.ViaMember, []string{away}},
-		{"held in hours", []func(*desk.PolicyInput){both, whenHeld}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, app.InboundMessage{}, "Grace Hopper", desk.ViaMember, nil},
-		{"closed", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, closed}, nil, app.InboundMessage{}, "", "", []string{away}},
-		{"somebody is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, nil, app.InboundMessage{}, "Ada Lovelace", desk.ViaRule, nil},
-		{"nobody is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, func(w *world) { w.away(true, w.ada) }, app.InboundMessage{}, "", "", []string{queued}},
+		}, provider.InboundMessage{}, "Grace Hopper", desk.ViaMember, nil},
+		{"pool, the owner is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, pooled}, func(w *world) { w.put(phoned(number), ownedBy("grace@example.com")) }, provider.InboundMessage{}, "Grace Hopper", desk.ViaOwner, nil},
+		{"pool, somebody is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, pooled}, owned, provider.InboundMessage{}, "Ada Lovelace", desk.ViaRule, nil},
+		{"pool, nobody is there", []func(*desk.PolicyInput){assigns(desk.AssignNone, 0), both, pooled}, owned, provider.InboundMessage{}, "", "", []string{queued}},
+		{"pool, closed", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, closed, pooled}, owned, provider.InboundMessage{}, "", "", []string{away}},
+		{"held", []func(*desk.PolicyInput){both, closed}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, provider.InboundMessage{}, "Grace Hopper", desk.ViaMember, nil},
+		{"held, and away is said", []func(*desk.PolicyInput){both, closed, whenHeld}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, provider.InboundMessage{}, "Grace Hopper", desk.ViaMember, []string{away}},
+		{"held in hours", []func(*desk.PolicyInput){both, whenHeld}, func(w *world) { w.held(w.opens(number).ID, w.grace) }, provider.InboundMessage{}, "Grace Hopper", desk.ViaMember, nil},
+		{"closed", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both, closed}, nil, provider.InboundMessage{}, "", "", []string{away}},
+		{"somebody is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, nil, provider.InboundMessage{}, "Ada Lovelace", desk.ViaRule, nil},
+		{"nobody is there", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, func(w *world) { w.away(true, w.ada) }, provider.InboundMessage{}, "", "", []string{queued}},
 		{"nobody has room", []func(*desk.PolicyInput){assigns(desk.AssignLeastOpen, 1), both}, func(w *world) {
-			w.held(w.hears(app.InboundMessage{ExternalID: "x", Number: "905321110099", Text: "Hello", At: 1}).ID, w.ada)
-		}, app.InboundMessage{}, "", "", []string{queued}},
-		{"nobody is to be assigned", []func(*desk.PolicyInput){assigns(desk.AssignNone, 0), both}, nil, app.InboundMessage{}, "", "", []string{queued}},
-		{"only texts", []func(*desk.PolicyInput){both}, nil, app.InboundMessage{}, "", "", []string{queued}},
+			w.held(w.hears(provider.InboundMessage{ExternalID: "x", Number: "905321110099", Text: "Hello", At: 1}).ID, w.ada)
+		}, provider.InboundMessage{}, "", "", []string{queued}},
+		{"nobody is to be assigned", []func(*desk.PolicyInput){assigns(desk.AssignNone, 0), both}, nil, provider.InboundMessage{}, "", "", []string{queued}},
+		{"only texts", []func(*desk.PolicyInput){both}, nil, provider.InboundMessage{}, "", "", []string{queued}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -237,11 +239,11 @@ func TestAutoReply_silent(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before func(*world)
-		edit   func(*world, *app.InboundMessage)
+		edit   func(*world, *provider.InboundMessage)
 	}{
 		{"no text", func(w *world) { w.policy(closed, says("", "One moment.")) }, nil},
-		{"a stop word", nil, func(_ *world, m *app.InboundMessage) { m.Text = "Stop" }},
-		{"a start word", nil, func(_ *world, m *app.InboundMessage) { m.Text = "START" }},
+		{"a stop word", nil, func(_ *world, m *provider.InboundMessage) { m.Text = "Stop" }},
+		{"a start word", nil, func(_ *world, m *provider.InboundMessage) { m.Text = "START" }},
 		{"opted out", func(w *world) { w.opens(number); w.writes(number, "STOP") }, nil},
 		{"opted out by another number", func(w *world) {
 			w.put(phoned("905321110077"), alsoKnownAs("phone", number))
@@ -251,18 +253,18 @@ func TestAutoReply_silent(t *testing.T) {
 			w.put(phoned(number), alsoKnownAs("phone", "905321110077"))
 			w.writes("905321110077", "STOP")
 		}, nil},
-		{"unsupported", nil, func(_ *world, m *app.InboundMessage) { m.Kind = desk.KindUnsupported }},
+		{"unsupported", nil, func(_ *world, m *provider.InboundMessage) { m.Kind = desk.KindUnsupported }},
 		{"a disabled channel", func(w *world) { w.enabled(false) }, nil},
 		{"the window is shut", func(w *world) {
 			c := w.opens(number)
-			w.provider.plays(func(context.Context, app.Dispatch) (app.Receipt, error) {
-				return app.Receipt{}, &desk.Refusal{Type: desk.WindowClosed, Message: "no", Failure: &desk.Failure{Code: 131047}}
+			w.provider.plays(func(context.Context, provider.Dispatch) (provider.Receipt, error) {
+				return provider.Receipt{}, &desk.Refusal{Type: desk.WindowClosed, Message: "no", Failure: &desk.Failure{Code: 131047}}
 			})
 			_, err := w.replies("k", c.ID)
 			refused(w.t, err, desk.WindowClosed)
 			w.provider.plays(takes)
-		}, func(w *world, m *app.InboundMessage) { m.At = w.at() - 60_000 }},
-		{"an old message", nil, func(w *world, m *app.InboundMessage) { m.At = w.at() - 10*60_000 - 1 }},
+		}, func(w *world, m *provider.InboundMessage) { m.At = w.at() - 60_000 }},
+		{"an old message", nil, func(w *world, m *provider.InboundMessage) { m.At = w.at() - 10*60_000 - 1 }},
 		{"a reply just now", func(w *world) {
 			c := w.opens(number)
 			_, err := w.replies("k", c.ID)
@@ -270,7 +272,7 @@ func TestAutoReply_silent(t *testing.T) {
 			w.clock.advance(14 * time.Minute)
 		}, nil},
 		{"typed in the phone app just now", func(w *world) {
-			w.hears(app.InboundMessage{ExternalID: "echo", Number: number, Text: "Typed", At: w.at(), Echo: true})
+			w.hears(provider.InboundMessage{ExternalID: "echo", Number: number, Text: "Typed", At: w.at(), Echo: true})
 			w.clock.advance(14 * time.Minute)
 		}, nil},
 	} {
@@ -284,7 +286,7 @@ func TestAutoReply_silent(t *testing.T) {
 				w.policy(closed, says("We are closed.", ""))
 			}
 			before := len(w.provider.sent())
-			in := app.InboundMessage{ExternalID: "in", Number: number, Text: "Hello", At: w.at()}
+			in := provider.InboundMessage{ExternalID: "in", Number: number, Text: "Hello", At: w.at()}
 			if c.edit != nil {
 				c.edit(w, &in)
 			}
@@ -295,7 +297,7 @@ func TestAutoReply_silent(t *testing.T) {
 			// Another person gets one in any case but two, so the test is not silent itself.
 			w.enabled(true)
 			w.policy(closed, says("We are closed.", ""))
-			w.hears(app.InboundMessage{ExternalID: "other", Number: "905321110055", Text: "Hello", At: w.at()})
+			w.hears(provider.InboundMessage{ExternalID: "other", Number: "905321110055", Text: "Hello", At: w.at()})
 			if got := w.autoReplies(); len(got) != before+1 {
 				t.Errorf("another person got %d replies", len(got)-before)
 			}
@@ -312,7 +314,7 @@ func TestAutoReply_machine(t *testing.T) {
 		t.Helper()
 		for day := range 30 {
 			for range 4 {
-				w.hears(app.InboundMessage{ExternalID: "in." + w.clock.newID().String(), Number: number, Text: "I am a machine.", At: w.at()})
+				w.hears(provider.InboundMessage{ExternalID: "in." + w.clock.newID().String(), Number: number, Text: "I am a machine.", At: w.at()})
 				w.autoReplies()
 				w.clock.advance(6 * time.Hour)
 			}
@@ -335,8 +337,8 @@ func TestAutoReply_machine(t *testing.T) {
 // refused for good, is in doubt, or is too old is not.
 func TestAutoReply_again(t *testing.T) {
 	t.Parallel()
-	busy := func(context.Context, app.Dispatch) (app.Receipt, error) {
-		return app.Receipt{}, &desk.Refusal{Type: desk.ProviderUnavailable, Message: "busy"}
+	busy := func(context.Context, provider.Dispatch) (provider.Receipt, error) {
+		return provider.Receipt{}, &desk.Refusal{Type: desk.ProviderUnavailable, Message: "busy"}
 	}
 	for _, c := range []struct {
 		name  string
@@ -407,7 +409,7 @@ func TestAutoReply_twice(t *testing.T) {
 	}
 	for range 2 { // it dies after the send, before the job is dropped
 		w.autoReplies()
-		must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error { return tx.PutAutoReply(*job) }))
+		must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error { return tx.PutAutoReply(*job) }))
 	}
 	if got := w.autoReplies(); len(got) != 1 {
 		t.Errorf("%d replies", len(got))
@@ -446,7 +448,7 @@ func TestAutoReply_slow(t *testing.T) {
 	w := newWorldWith(t, app.Bounds{AutoReply: 400 * time.Millisecond})
 	w.policy(closed, says("We are closed.", ""))
 	calls, goOn := make(chan struct{}, 1), make(chan struct{})
-	w.provider.plays(func(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 		calls <- struct{}{}
 		<-goOn
 		return takes(ctx, d)
@@ -460,7 +462,7 @@ func TestAutoReply_slow(t *testing.T) {
 	}()
 	<-calls
 	due := func() (at desk.Time) {
-		must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error {
+		must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error {
 			j, err := tx.AutoReply(c.ContactID, m.ID)
 			if j != nil {
 				at = j.Due
@@ -510,7 +512,7 @@ func TestAssignWaiting(t *testing.T) {
 			c.before(w)
 			var order []desk.ID
 			for i := range waiting {
-				in := app.InboundMessage{ExternalID: fmt.Sprint("in", i), Number: fmt.Sprintf("90532111%04d", 1000+i), Text: "Hello", At: w.at() - desk.Time(i)*1000}
+				in := provider.InboundMessage{ExternalID: fmt.Sprint("in", i), Number: fmt.Sprintf("90532111%04d", 1000+i), Text: "Hello", At: w.at() - desk.Time(i)*1000}
 				v, err := w.Receive(t.Context(), w.ws, []desk.ID{w.channel, second}[i%2], in)
 				must(t, err)
 				if !v.AssignedMember.IsZero() {

@@ -6,7 +6,6 @@ import (
 	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -16,17 +15,15 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
-
-// ErrOwns is returned by a Store asked to remove a member who still owns contacts or
-// holds open conversations.
-var ErrOwns = errors.New("the member still owns contacts or holds open conversations")
 
 // Deps are the parts of an App. All are required, except those with a default, and what
 // only deliveries need: Poster and Event.
 type Deps struct {
-	Store             Store
-	Providers         map[desk.ChannelKind]Provider
+	Store             store.Store
+	Providers         map[desk.ChannelKind]provider.Provider
 	Answer            func(*desk.SentMessage) []byte // renders the answer to a send, which is stored
 	Now               func() time.Time               // the clock
 	Uptime            func() time.Duration           // a monotonic clock; nil: the process's own
@@ -43,14 +40,14 @@ type Deps struct {
 	PlainHTTP      bool                  // webhooks may go to http URLs, too
 
 	Poster     Poster
-	Event      func(*EventPage, *desk.FeedEvent) []byte // renders an event
-	Deliveries desk.DeliveryRules                       // zero: the default
+	Event      func(*FeedPage, *desk.FeedEvent) []byte // renders an event
+	Deliveries desk.DeliveryRules                      // zero: the default
 }
 
 // An App carries out user actions against a store.
 type App struct {
-	store      Store
-	providers  map[desk.ChannelKind]Provider
+	store      store.Store
+	providers  map[desk.ChannelKind]provider.Provider
 	answer     func(*desk.SentMessage) []byte
 	clock      func() time.Time
 	uptime     func() time.Duration
@@ -60,7 +57,7 @@ type App struct {
 	log        *slog.Logger
 	bounds     Bounds
 	poster     Poster
-	event      func(*EventPage, *desk.FeedEvent) []byte
+	event      func(*FeedPage, *desk.FeedEvent) []byte
 	rules      desk.DeliveryRules
 	delivering delivering
 	writer     *writer

@@ -6,14 +6,14 @@ import (
 	"sync"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // body is what is kept of a callback.
-func (w *world) body(n app.InboundItem) (body []byte) {
+func (w *world) body(n desk.InboundItem) (body []byte) {
 	w.t.Helper()
-	must(w.t, w.file.InTx(context.Background(), w.ws, func(tx app.Tx) (err error) {
+	must(w.t, w.file.InTx(context.Background(), w.ws, func(tx store.Tx) (err error) {
 		body, err = tx.Callback(n)
 		return err
 	}))

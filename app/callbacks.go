@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // MaxCallback is how long a callback's body may be, in bytes.
@@ -17,7 +19,7 @@ const MaxCallback = 4 << 20
 // CallbackKinds lists the kinds of channels whose providers send callbacks.
 func (a *App) CallbackKinds() (kinds []desk.ChannelKind) {
 	for kind, p := range a.providers {
-		if _, ok := p.(CallbackProvider); ok {
+		if _, ok := p.(provider.CallbackProvider); ok {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -33,7 +35,7 @@ func CallbackPath(kind desk.ChannelKind, channel string) string {
 // channel of this kind, which is one of CallbackKinds. The provider proves itself by the
 // token that the operator gave to both. It returns Forbidden for any other request.
 func (a *App) VerifyCallback(ctx context.Context, kind desk.ChannelKind, channel desk.ID, query func(string) string) (answer string, err error) {
-	token, answer, ok := a.providers[kind].(CallbackProvider).Handshake(query)
+	token, answer, ok := a.providers[kind].(provider.CallbackProvider).Handshake(query)
 	if !ok {
 		return "", desk.Errorf(desk.Forbidden, "the request does not verify a callback URL")
 	}
@@ -45,7 +47,7 @@ func (a *App) VerifyCallback(ctx context.Context, kind desk.ChannelKind, channel
 	if !known || want == "" || subtle.ConstantTimeCompare([]byte(token), []byte(want)) != 1 {
 		return "", desk.Errorf(desk.Forbidden, "the verify token is not the channel's")
 	}
-	return answer, a.store.NoteChannel(ctx, at.Workspace, channel, SignAsked)
+	return answer, a.store.NoteChannel(ctx, at.Workspace, channel, store.SignAsked)
 }
 
 // ReceiveCallback stores a callback durably. It is processed right after. kind is one of
@@ -58,16 +60,16 @@ func (a *App) ReceiveCallback(ctx context.Context, kind desk.ChannelKind, channe
 		return err
 	}
 	if !known {
-		at = Access{Secrets: Secrets{AppSecret: NewSecret("of a channel that does not exist")}}
+		at = provider.Access{Secrets: provider.Secrets{AppSecret: provider.NewSecret("of a channel that does not exist")}}
 	}
-	if !a.providers[kind].(CallbackProvider).Signed(at, header, body) || !known {
+	if !a.providers[kind].(provider.CallbackProvider).Signed(at, header, body) || !known {
 		return desk.Errorf(desk.Unauthorized, "the callback's signature is not the channel's")
 	}
 	return a.storeCallback(ctx, at.Workspace, channel, body)
 }
 
 // calledBack returns the channel that a callback is for, and whether it exists.
-func (a *App) calledBack(ctx context.Context, kind desk.ChannelKind, channel desk.ID) (at Access, known bool, err error) {
+func (a *App) calledBack(ctx context.Context, kind desk.ChannelKind, channel desk.ID) (at provider.Access, known bool, err error) {
 	_, at, err = a.accessOf(ctx, channel)
 	if desk.IsType(err, desk.NotFound) {
 		return at, false, nil
@@ -76,8 +78,8 @@ func (a *App) calledBack(ctx context.Context, kind desk.ChannelKind, channel des
 }
 
 func (a *App) storeCallback(ctx context.Context, ws, channel desk.ID, body []byte) error {
-	n := InboundItem{Channel: channel, ID: a.newID(), Body: body}
-	err := a.store.InTx(ctx, ws, func(tx Tx) error {
+	n := desk.InboundItem{Channel: channel, ID: a.newID(), Body: body}
+	err := a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		n.ReceivedAt = tx.Now()
 		n.Due = n.ReceivedAt
 		if err := tx.PutCallback(n); err != nil {
@@ -93,7 +95,7 @@ func (a *App) storeCallback(ctx context.Context, ws, channel desk.ID, body []byt
 
 // updateTemplate stores the new status of a template of a business account, and
 // schedules a fetch of the library for the rest.
-func (a *App) updateTemplate(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news TemplateUpdate) {
+func (a *App) updateTemplate(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news provider.TemplateUpdate) {
 	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
 		a.stale.add(c.ID)
 		if news.Status == "" {
@@ -104,7 +106,7 @@ func (a *App) updateTemplate(ctx context.Context, ws desk.ID, kind desk.ChannelK
 }
 
 // setAccountStatus stores whether a business account may send.
-func (a *App) setAccountStatus(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news AccountStatus) {
+func (a *App) setAccountStatus(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news provider.AccountStatus) {
 	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
 		status := desk.AccountStatus{Blocked: news.Blocked, Replies: news.Replies, Until: news.Until, Since: news.At}
 		changed, err := a.noteAccountStatus(ctx, ws, c.ID, status)
@@ -131,7 +133,7 @@ func (a *App) ofBusiness(ctx context.Context, ws desk.ID, kind desk.ChannelKind,
 }
 
 // setTemplateStatus changes the status of a stored template.
-func (a *App) setTemplateStatus(ctx context.Context, ws, channel desk.ID, news TemplateUpdate) error {
+func (a *App) setTemplateStatus(ctx context.Context, ws, channel desk.ID, news provider.TemplateUpdate) error {
 	version, stored, err := a.store.Templates(ctx, ws, channel)
 	if err != nil {
 		return err

@@ -14,6 +14,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 
 	zombiezen "zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -39,7 +41,7 @@ func TestReceiveCallback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
-	body, err := json.Marshal([]app.Update{inbound(1, number, "", "Hello")})
+	body, err := json.Marshal([]provider.Update{inbound(1, number, "", "Hello")})
 	must(t, err)
 	right := sign(appSecret, body)
 	for name, c := range map[string]struct {
@@ -99,7 +101,7 @@ func TestVerifyCallback(t *testing.T) {
 }
 
 // many are so many messages, of three people.
-func many(n int) (told []app.Update) {
+func many(n int) (told []provider.Update) {
 	for i := range n {
 		told = append(told, inbound(i+1, fmt.Sprintf("90532111000%d", i%3), "", fmt.Sprint("Hello ", i)))
 	}
@@ -174,12 +176,12 @@ func TestCallback_any_order(t *testing.T) {
 	for round := range 6 {
 		w := newWorld(t)
 		channel := w.connect(metaNumber, metaBusiness)
-		told := []app.Update{
+		told := []provider.Update{
 			inbound(1, first, "", "One"), inbound(2, first, "TR.9A", "STOP"), inbound(3, first, "", "Three"), inbound(4, "", "TR.9A", "start"),
 			inbound(5, second, "BR.9B", "Five"), inbound(6, second, "", "unsubscribe"), inbound(7, first, "", "Seven"),
-			{Channel: metaNumber, Choice: &app.MarketingChoice{Number: first, Change: desk.OptOut, At: 3500}},
-			{Channel: metaNumber, Choice: &app.MarketingChoice{Number: second, UserID: "BR.9B", Change: desk.OptInAgain, At: 5500}},
-			{Channel: metaNumber, Choice: &app.MarketingChoice{UserID: "BR.9B", Change: desk.OptInAgain, At: 5600}},
+			{Channel: metaNumber, Choice: &provider.MarketingChoice{Number: first, Change: desk.OptOut, At: 3500}},
+			{Channel: metaNumber, Choice: &provider.MarketingChoice{Number: second, UserID: "BR.9B", Change: desk.OptInAgain, At: 5500}},
+			{Channel: metaNumber, Choice: &provider.MarketingChoice{UserID: "BR.9B", Change: desk.OptInAgain, At: 5600}},
 		}
 		for _, to := range []string{first, "5511998765432"} {
 			m := w.sent("k"+to, on(channel), func(r *desk.SendRequest) { r.Phone = phoneOf(to) })
@@ -187,7 +189,7 @@ func TestCallback_any_order(t *testing.T) {
 			for _, d := range []desk.Delivery{desk.Sent, desk.Delivered, desk.Read, desk.Failed} {
 				s := said(attempt, d)
 				s.ExternalID = m.Message.ExternalID
-				told = append(told, app.Update{Channel: metaNumber, Status: &s})
+				told = append(told, provider.Update{Channel: metaNumber, Status: &s})
 			}
 		}
 		r := rand.New(rand.NewPCG(seed, uint64(round)))
@@ -352,22 +354,22 @@ func TestCallback_of_other_numbers(t *testing.T) {
 	mine := w.put(phoned("905321110008"))
 	before := other.caller().Settings.Version
 
-	through := func(number string, n int, text string) app.Update {
+	through := func(number string, n int, text string) provider.Update {
 		h := inbound(n, "905321110001", "", text)
 		h.Channel = number
 		return h
 	}
 	w.hook(channel,
 		through("", 1, "Hello to its own"), through(metaNumber, 2, "Hello"), through(sibling, 3, "Hello"), through(foreign, 4, "Hello"), through("1", 5, "Hello"),
-		app.Update{Channel: foreign, Choice: &app.MarketingChoice{Number: "905321110002", Change: desk.OptOut, At: 10}},
-		app.Update{Channel: foreign, Move: &app.Move{Number: "905321110008", NewNumber: "905321110009"}},
-		app.Update{Business: foreignBusiness, Choice: &app.MarketingChoice{Number: "905321110002", Change: desk.OptOut, At: 10}},
-		app.Update{Business: foreignBusiness, Move: &app.Move{Number: "905321110008", NewNumber: "905321110009"}},
-		app.Update{Business: foreignBusiness, Account: &app.AccountStatus{Blocked: "gone"}},
-		app.Update{Business: foreignBusiness, Template: &app.TemplateUpdate{Name: "hello", Language: "en", Status: "DISABLED"}},
-		app.Update{Channel: sibling, Choice: &app.MarketingChoice{Number: "905321110003", Change: desk.OptOut, At: 10}},
-		app.Update{Business: metaBusiness, Choice: &app.MarketingChoice{Number: "905321110004", Change: desk.OptOut, At: 10}},
-		app.Update{Business: "100200300400501", Choice: &app.MarketingChoice{Number: "905321110005", Change: desk.OptOut, At: 10}},
+		provider.Update{Channel: foreign, Choice: &provider.MarketingChoice{Number: "905321110002", Change: desk.OptOut, At: 10}},
+		provider.Update{Channel: foreign, Move: &provider.Move{Number: "905321110008", NewNumber: "905321110009"}},
+		provider.Update{Business: foreignBusiness, Choice: &provider.MarketingChoice{Number: "905321110002", Change: desk.OptOut, At: 10}},
+		provider.Update{Business: foreignBusiness, Move: &provider.Move{Number: "905321110008", NewNumber: "905321110009"}},
+		provider.Update{Business: foreignBusiness, Account: &provider.AccountStatus{Blocked: "gone"}},
+		provider.Update{Business: foreignBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en", Status: "DISABLED"}},
+		provider.Update{Channel: sibling, Choice: &provider.MarketingChoice{Number: "905321110003", Change: desk.OptOut, At: 10}},
+		provider.Update{Business: metaBusiness, Choice: &provider.MarketingChoice{Number: "905321110004", Change: desk.OptOut, At: 10}},
+		provider.Update{Business: "100200300400501", Choice: &provider.MarketingChoice{Number: "905321110005", Change: desk.OptOut, At: 10}},
 	)
 	w.takeIn()
 	w.stop() // what follows a transaction is done too
@@ -405,18 +407,18 @@ func TestCallback_of_another_app(t *testing.T) {
 	const foreign, foreignBusiness = "200300400500601", "100200300400501"
 	w := newWorld(t)
 	stranger := account(foreign, foreignBusiness)
-	stranger.Secrets.AppSecret = app.NewSecret("s3cret-of-another-app")
+	stranger.Secrets.AppSecret = provider.NewSecret("s3cret-of-another-app")
 	channel, others, sibling := w.connect(metaNumber, metaBusiness), w.connectAs(stranger), w.connect("200300400500602", metaBusiness)
 	version := w.caller().Settings.Version
-	to := func(n int, number string) app.Update {
+	to := func(n int, number string) provider.Update {
 		h := inbound(n, "905321110001", "", "Hello")
 		h.Channel = number
 		return h
 	}
 	w.hook(channel, to(1, foreign), to(2, "200300400500602"),
-		app.Update{Channel: foreign, Choice: &app.MarketingChoice{Number: "905321110002", Change: desk.OptOut, At: 10}},
-		app.Update{Business: foreignBusiness, Account: &app.AccountStatus{Blocked: "gone"}},
-		app.Update{Business: foreignBusiness, Template: &app.TemplateUpdate{Name: "hello", Language: "en", Status: "DISABLED"}})
+		provider.Update{Channel: foreign, Choice: &provider.MarketingChoice{Number: "905321110002", Change: desk.OptOut, At: 10}},
+		provider.Update{Business: foreignBusiness, Account: &provider.AccountStatus{Blocked: "gone"}},
+		provider.Update{Business: foreignBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en", Status: "DISABLED"}})
 	w.takeIn()
 	w.stop()
 	if w.writer(others, 1) != nil || w.writer(sibling, 2) == nil || w.caller().Settings.Version != version {
@@ -427,7 +429,7 @@ func TestCallback_of_another_app(t *testing.T) {
 	w.start(app.Bounds{})
 	replace := func(id desk.ID, secret string) {
 		t.Helper()
-		_, err := w.EditChannel(t.Context(), w.operator(), id, app.ChannelEdit{Secrets: app.Secrets{AppSecret: app.NewSecret(secret)}})
+		_, err := w.EditChannel(t.Context(), w.operator(), id, app.ChannelEdit{Secrets: provider.Secrets{AppSecret: provider.NewSecret(secret)}})
 		must(t, err)
 	}
 	replace(channel, "s3cret-2")
@@ -443,7 +445,7 @@ func TestCallback_of_another_app(t *testing.T) {
 	}
 	replace(channel, "s3cret-3")
 	replace(channel, "s3cret-4")
-	body, err := json.Marshal([]app.Update{to(6, "200300400500602")})
+	body, err := json.Marshal([]provider.Update{to(6, "200300400500602")})
 	must(t, err)
 	must(t, w.calledBack(channel, sign("s3cret-4", body), body))
 	w.takeIn()
@@ -501,10 +503,10 @@ func TestCallback_of_a_deleted_contact(t *testing.T) {
 	w.stop()
 	w.start(app.Bounds{})
 	w.clock.advance(time.Second)
-	w.hook(channel, app.Update{Channel: metaNumber, Choice: &app.MarketingChoice{Number: number, Change: desk.OptInAgain, At: desk.TimeOf(w.clock.now())}})
+	w.hook(channel, provider.Update{Channel: metaNumber, Choice: &provider.MarketingChoice{Number: number, Change: desk.OptInAgain, At: desk.TimeOf(w.clock.now())}})
 	pending = w.due()
 	w.takeIn()
-	must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error {
+	must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error {
 		body, err := tx.Callback(pending[0])
 		if len(body) != 0 || w.newest(channel) != pending[0].ReceivedAt {
 			t.Errorf("the body is kept: %q", body)
@@ -531,34 +533,34 @@ func TestAccountStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel, sibling, free := w.connect(metaNumber, metaBusiness), w.connect("200300400500601", metaBusiness), w.connect("200300400500602", "100200300400501")
-	tell := func(s app.AccountStatus) {
+	tell := func(s provider.AccountStatus) {
 		t.Helper()
-		w.hook(channel, app.Update{Business: metaBusiness, Account: &s})
+		w.hook(channel, provider.Update{Business: metaBusiness, Account: &s})
 		w.run()
 		waitFor(t, "the news to be taken in", func() bool {
 			a := w.caller().Settings.Channel(sibling).Status
 			return a.Blocked == s.Blocked && a.Until == s.Until
 		})
 	}
-	tell(app.AccountStatus{Blocked: "a violation"})
+	tell(provider.AccountStatus{Blocked: "a violation"})
 	w.blocked(channel, true)
 	w.blocked(sibling, true)
 	w.blocked(free, false)
 	w.blocked(w.channel, false)
 	version := w.caller().Settings.Version
-	w.hook(channel, app.Update{Business: metaBusiness, Account: &app.AccountStatus{Blocked: "a violation"}})
+	w.hook(channel, provider.Update{Business: metaBusiness, Account: &provider.AccountStatus{Blocked: "a violation"}})
 	w.takeIn()
 	if problems, err := w.CheckChannel(t.Context(), w.operator(), channel); err != nil || len(problems) != 1 || !problems[0].Blocking || !strings.Contains(problems[0].Text, "a violation") {
 		t.Errorf("checked: %+v, %v", problems, err)
 	}
-	tell(app.AccountStatus{At: 20})
+	tell(provider.AccountStatus{At: 20})
 	w.blocked(channel, false)
-	w.hook(channel, app.Update{Business: metaBusiness, Account: &app.AccountStatus{Blocked: "late news", At: 10}})
+	w.hook(channel, provider.Update{Business: metaBusiness, Account: &provider.AccountStatus{Blocked: "late news", At: 10}})
 	w.takeIn()
 	if now := w.caller().Settings.Version; now != version+2 {
 		t.Errorf("what was known already, and the new account status of two channels, took the version from %d to %d", version, now)
 	}
-	tell(app.AccountStatus{Blocked: "for an hour", At: 30, Until: desk.TimeOf(w.clock.now()) + 3_600_000})
+	tell(provider.AccountStatus{Blocked: "for an hour", At: 30, Until: desk.TimeOf(w.clock.now()) + 3_600_000})
 	w.blocked(channel, true)
 	w.clock.advance(59 * time.Minute)
 	w.blocked(channel, true)
@@ -588,7 +590,7 @@ func TestAccountStatus_repliesOnly(t *testing.T) {
 	}
 	hears := func(id, from string) *desk.Conversation {
 		t.Helper()
-		c, err := w.Receive(t.Context(), w.ws, channel, app.InboundMessage{ExternalID: id, Number: from, Text: "Hi", At: w.at()})
+		c, err := w.Receive(t.Context(), w.ws, channel, provider.InboundMessage{ExternalID: id, Number: from, Text: "Hi", At: w.at()})
 		must(t, err)
 		return c
 	}
@@ -640,9 +642,9 @@ func TestTemplateNews(t *testing.T) {
 	w.runAndLook()
 	update := template("order_update", "en_US", "UTILITY", "Order {{1}}", "Hi {{1}}, order {{2}} ships today.")
 	w.hook(channel,
-		app.Update{Business: metaBusiness, Template: &app.TemplateUpdate{Name: "hello", Language: "en", Status: "PAUSED"}},
-		app.Update{Business: metaBusiness, Template: &app.TemplateUpdate{Name: update.Name, Language: "en-US", Status: "DISABLED"}},
-		app.Update{Business: metaBusiness, Template: &app.TemplateUpdate{Name: "unknown", Language: "en", Status: "APPROVED"}})
+		provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en", Status: "PAUSED"}},
+		provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: update.Name, Language: "en-US", Status: "DISABLED"}},
+		provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "unknown", Language: "en", Status: "APPROVED"}})
 	for _, c := range []desk.ID{channel, sibling} {
 		waitFor(t, "the statuses to change", func() bool {
 			library, err := w.TemplatesOf(t.Context(), w.operator(), c)
@@ -660,7 +662,7 @@ func TestTemplateNews(t *testing.T) {
 	}
 	waitFor(t, "the library to be fetched, in vain", func() bool { return w.meta.times(channel) > 1 && w.meta.times(sibling) > 1 })
 	w.meta.change(func() { w.meta.away = nil })
-	w.hook(channel, app.Update{Business: metaBusiness, Template: &app.TemplateUpdate{Name: "hello", Language: "en"}})
+	w.hook(channel, provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en"}})
 	waitFor(t, "the library to be fetched", func() bool { return w.templateStatus(channel) == "approved" && w.templateStatus(sibling) == "approved" })
 	if n := w.meta.times(other); n != 1 {
 		t.Errorf("another account's library was fetched %d times", n)
@@ -692,7 +694,7 @@ func TestSyncStale(t *testing.T) {
 		t.Fatalf("fetched %d and %d times", a, b)
 	}
 	w.runAndLook()
-	w.hook(channel, app.Update{Business: metaBusiness, Template: &app.TemplateUpdate{Name: "hello", Language: "en", Status: "PAUSED"}})
+	w.hook(channel, provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en", Status: "PAUSED"}})
 	waitFor(t, "the status to change", func() bool { return w.templateStatus(channel) == "paused" })
 	w.stop() // before it was fetched
 	w.store.down.Store(true)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"parley/desk"
+	"parley/provider"
 )
 
 // checkHandle refuses a channel if another channel has the same external id.
@@ -26,9 +27,9 @@ func checkHandle(s *desk.Settings, c *desk.Channel) error {
 type NewChannel struct {
 	Kind       desk.ChannelKind
 	ExternalID string
-	Name       string       // "": none
-	Account    desk.Account // all but Sealed
-	Secrets    Secrets      // an empty VerifyToken is replaced by a new one
+	Name       string           // "": none
+	Account    desk.Account     // all but Sealed
+	Secrets    provider.Secrets // an empty VerifyToken is replaced by a new one
 }
 
 // OwnAddresses tells whether members may name an address for a provider's API: where the
@@ -40,9 +41,9 @@ func (a *App) OwnAddresses() bool { return a.hookRules.PlainHTTP }
 // it asks the provider whether the channel can be used. If not, it returns
 // InvalidRequest and stores nothing. It returns the channel with its secrets, and the
 // problems that do not prevent this.
-func (a *App) AddChannel(ctx context.Context, p Principal, n NewChannel) (at Access, problems []Problem, err error) {
+func (a *App) AddChannel(ctx context.Context, p Principal, n NewChannel) (at provider.Access, problems []provider.Problem, err error) {
 	c := &desk.Channel{ID: a.newID(), Kind: n.Kind, ExternalID: n.ExternalID, Enabled: true, CreatedAt: a.now(), Library: 1, Account: n.Account}
-	at = Access{p.Workspace(), c, n.Secrets}
+	at = provider.Access{Workspace: p.Workspace(), Channel: c, Secrets: n.Secrets}
 	if err := p.Allow(desk.Administer); err != nil {
 		return at, nil, err
 	}
@@ -60,19 +61,19 @@ func (a *App) AddChannel(ctx context.Context, p Principal, n NewChannel) (at Acc
 	if c.Name, err = channelName(n.Name); err != nil {
 		return at, nil, err
 	}
-	provider := a.providers[n.Kind]
-	if err := provider.CheckAccount(c, &at.Secrets); err != nil {
+	impl := a.providers[n.Kind]
+	if err := impl.CheckAccount(c, &at.Secrets); err != nil {
 		return at, nil, err
 	}
 	if err := checkHandle(p.Settings, c); err != nil {
 		return at, nil, err
 	}
 	elsewhere := false
-	if _, calls := provider.(CallbackProvider); calls {
-		if at.Secrets.VerifyToken == (Secret{}) {
+	if _, calls := impl.(provider.CallbackProvider); calls {
+		if at.Secrets.VerifyToken == (provider.Secret{}) {
 			token := make([]byte, 16)
 			a.random(token)
-			at.Secrets.VerifyToken = NewSecret(hex.EncodeToString(token))
+			at.Secrets.VerifyToken = provider.NewSecret(hex.EncodeToString(token))
 		}
 		if elsewhere, err = a.connectedElsewhere(ctx, at.Workspace, c); err != nil {
 			return at, nil, err
@@ -82,9 +83,9 @@ func (a *App) AddChannel(ctx context.Context, p Principal, n NewChannel) (at Acc
 		return at, nil, err
 	}
 	if elsewhere {
-		problems = append(problems, Problem{Text: "another workspace has connected this number, too: the provider sends callbacks to only one of the two channels, the one whose path is in its callback URL"})
+		problems = append(problems, provider.Problem{Text: "another workspace has connected this number, too: the provider sends callbacks to only one of the two channels, the one whose path is in its callback URL"})
 	}
-	if at.Secrets != (Secrets{}) {
+	if at.Secrets != (provider.Secrets{}) {
 		c.Account.Sealed = a.seal(at.Workspace, c, at.Secrets)
 	}
 	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
@@ -93,9 +94,9 @@ func (a *App) AddChannel(ctx context.Context, p Principal, n NewChannel) (at Acc
 	if err != nil {
 		return at, nil, err
 	}
-	if _, simulated := provider.(Simulator); !simulated {
+	if _, simulated := impl.(provider.Simulator); !simulated {
 		if _, _, err := a.sync(ctx, c.ID); err != nil { // the channel exists all the same
-			problems = append(problems, Problem{Text: fmt.Sprintf("the templates could not be fetched: %v", err), Advice: desk.Advice{Kind: desk.SyncChannel, Arg: c.ID.String()}})
+			problems = append(problems, provider.Problem{Text: fmt.Sprintf("the templates could not be fetched: %v", err), Advice: desk.Advice{Kind: desk.SyncChannel, Arg: c.ID.String()}})
 		}
 	}
 	return at, problems, nil
@@ -128,14 +129,14 @@ func (a *App) connectedElsewhere(ctx context.Context, ws desk.ID, c *desk.Channe
 // connect subscribes a channel to callbacks, and returns its problems, or
 // InvalidRequest if it could not work. It subscribes last, and only if there is no
 // other blocking problem, so a refused channel leaves no subscription at the provider.
-func (a *App) connect(ctx context.Context, at Access) ([]Problem, error) {
-	provider := a.providers[at.Channel.Kind]
-	problems, err := provider.Check(ctx, at)
-	inTheWay := slices.ContainsFunc(problems, func(p Problem) bool { return p.Blocking && !p.Unsubscribed })
-	unsubscribed := slices.ContainsFunc(problems, func(p Problem) bool { return p.Unsubscribed })
+func (a *App) connect(ctx context.Context, at provider.Access) ([]provider.Problem, error) {
+	impl := a.providers[at.Channel.Kind]
+	problems, err := impl.Check(ctx, at)
+	inTheWay := slices.ContainsFunc(problems, func(p provider.Problem) bool { return p.Blocking && !p.Unsubscribed })
+	unsubscribed := slices.ContainsFunc(problems, func(p provider.Problem) bool { return p.Unsubscribed })
 	// If it can't subscribe, the first check's problems say why.
-	if caller, ok := provider.(CallbackProvider); ok && err == nil && unsubscribed && !inTheWay && caller.Subscribe(ctx, at) == nil {
-		problems, err = provider.Check(ctx, at)
+	if caller, ok := impl.(provider.CallbackProvider); ok && err == nil && unsubscribed && !inTheWay && caller.Subscribe(ctx, at) == nil {
+		problems, err = impl.Check(ctx, at)
 	}
 	if err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func (a *App) connect(ctx context.Context, at Access) ([]Problem, error) {
 	return problems, nil
 }
 
-func blocking(problems []Problem) (texts []string) {
+func blocking(problems []provider.Problem) (texts []string) {
 	for _, p := range problems {
 		if p.Blocking {
 			texts = append(texts, p.Text)
@@ -159,9 +160,9 @@ func blocking(problems []Problem) (texts []string) {
 // means the guess.
 type ChannelEdit struct {
 	Enabled   *bool
-	Name      *string // "": none
-	PerSecond *int    // 0: the provider's default
-	Secrets   Secrets // the non-empty ones replace the old ones
+	Name      *string          // "": none
+	PerSecond *int             // 0: the provider's default
+	Secrets   provider.Secrets // the non-empty ones replace the old ones
 	Bindings  map[desk.BindingPlace]desk.Binding
 }
 
@@ -197,7 +198,7 @@ func (a *App) EditChannel(ctx context.Context, p Principal, id desk.ID, edit Cha
 	if err != nil {
 		return c, err
 	}
-	if edit.Secrets.Token != (Secret{}) || edit.Secrets.AppSecret != (Secret{}) {
+	if edit.Secrets.Token != (provider.Secret{}) || edit.Secrets.AppSecret != (provider.Secret{}) {
 		if _, err := a.connect(ctx, at); err != nil {
 			return c, err
 		}
@@ -214,7 +215,7 @@ func (a *App) EditChannel(ctx context.Context, p Principal, id desk.ID, edit Cha
 			return desk.Change{}, err
 		}
 		isNew := !bytes.Equal(c.Account.Sealed, s.Channel(id).Account.Sealed)
-		if edit.Secrets.Token != (Secret{}) && (c.Status.Blocked == "" && isNew || c.Status.Blocked != "" && c.Status.ByCall) { // the provider has just accepted it
+		if edit.Secrets.Token != (provider.Secret{}) && (c.Status.Blocked == "" && isNew || c.Status.Blocked != "" && c.Status.ByCall) { // the provider has just accepted it
 			c.Status = (*desk.AccountRefusal)(nil).Status(a.now())
 		}
 		c.Bindings = maps.Clone(c.Bindings)
@@ -235,21 +236,21 @@ func (a *App) EditChannel(ctx context.Context, p Principal, id desk.ID, edit Cha
 
 // editAccount changes a channel's account and secrets, if its provider can have them. It
 // returns the channel with the new secrets, if any are new.
-func (a *App) editAccount(ws desk.ID, c *desk.Channel, edit ChannelEdit) (at Access, err error) {
-	if edit.PerSecond == nil && edit.Secrets == (Secrets{}) {
+func (a *App) editAccount(ws desk.ID, c *desk.Channel, edit ChannelEdit) (at provider.Access, err error) {
+	if edit.PerSecond == nil && edit.Secrets == (provider.Secrets{}) {
 		return at, nil
 	}
 	if edit.PerSecond != nil {
 		c.Account.PerSecond = *edit.PerSecond
 	}
-	if edit.Secrets == (Secrets{}) {
+	if edit.Secrets == (provider.Secrets{}) {
 		return at, a.providers[c.Kind].CheckAccount(c, nil)
 	}
 	if at, err = a.access(ws, c); err != nil {
 		return at, err
 	}
 	before := at.Secrets
-	if at.Secrets = before.replaced(edit.Secrets, a.now()); at.Secrets != before {
+	if at.Secrets = before.Replaced(edit.Secrets, a.now()+desk.Time(keepCallback.Milliseconds())); at.Secrets != before {
 		c.Account.Sealed = a.seal(ws, c, at.Secrets)
 	}
 	return at, a.providers[c.Kind].CheckAccount(c, &at.Secrets)
@@ -283,7 +284,7 @@ func (a *App) noteAccountStatus(ctx context.Context, ws, channel desk.ID, news d
 
 // CheckChannel returns the problems of a channel, none if it works. It returns
 // NotFound.
-func (a *App) CheckChannel(ctx context.Context, p Principal, id desk.ID) ([]Problem, error) {
+func (a *App) CheckChannel(ctx context.Context, p Principal, id desk.ID) ([]provider.Problem, error) {
 	channel, err := p.administers(id)
 	if err != nil {
 		return nil, err
@@ -291,47 +292,47 @@ func (a *App) CheckChannel(ctx context.Context, p Principal, id desk.ID) ([]Prob
 	at, err := a.access(p.Workspace(), channel)
 	var sealed *sealedError
 	if errors.As(err, &sealed) {
-		return []Problem{{Text: err.Error(), Blocking: true}}, nil
+		return []provider.Problem{{Text: err.Error(), Blocking: true}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	problems, err := a.providers[at.Channel.Kind].Check(ctx, at)
-	if _, simulated := a.providers[channel.Kind].(Simulator); !simulated && err == nil {
-		var more []Problem
+	if _, simulated := a.providers[channel.Kind].(provider.Simulator); !simulated && err == nil {
+		var more []provider.Problem
 		more, err = a.checkSigns(ctx, at)
 		problems = append(problems, more...)
 	}
 	if !at.Channel.Enabled {
-		problems = append(problems, Problem{Text: "the channel is disabled, so nothing is sent", Blocking: true, Advice: desk.Advice{Kind: desk.EnableChannel, Arg: id.String()}})
+		problems = append(problems, provider.Problem{Text: "the channel is disabled, so nothing is sent", Blocking: true, Advice: desk.Advice{Kind: desk.EnableChannel, Arg: id.String()}})
 	}
 	return problems, err
 }
 
 // checkSigns checks what the provider has sent to this installation.
-func (a *App) checkSigns(ctx context.Context, at Access) (problems []Problem, err error) {
+func (a *App) checkSigns(ctx context.Context, at provider.Access) (problems []provider.Problem, err error) {
 	id := at.Channel.ID
 	signs, now, err := a.store.ChannelSigns(ctx, at.Workspace, id)
 	if err != nil {
 		return nil, err
 	}
 	if status := &at.Channel.Status; status.ByCall && status.Blocked != "" {
-		problems = append(problems, Problem{Blocking: true, Text: fmt.Sprintf("since %s the provider has refused all messages of the channel (code %d, %s; fbtrace_id %s): the channel works again after the provider accepts a message",
+		problems = append(problems, provider.Problem{Blocking: true, Text: fmt.Sprintf("since %s the provider has refused all messages of the channel (code %d, %s; fbtrace_id %s): the channel works again after the provider accepts a message",
 			status.Since, status.Code, status.Blocked, cmp.Or(status.Trace, "unknown"))})
 	} else if why := status.BlockedAt(a.now()); why != "" {
 		text := "the provider blocks the account: " + why
 		if status.Replies {
 			text += "; people who wrote are still answered"
 		}
-		problems = append(problems, Problem{Text: text, Blocking: true})
+		problems = append(problems, provider.Problem{Text: text, Blocking: true})
 	}
 	switch {
 	case signs.Synced == 0:
-		problems = append(problems, Problem{Text: "the templates were never fetched", Blocking: true, Advice: desk.Advice{Kind: desk.SyncChannel, Arg: id.String()}})
+		problems = append(problems, provider.Problem{Text: "the templates were never fetched", Blocking: true, Advice: desk.Advice{Kind: desk.SyncChannel, Arg: id.String()}})
 	case now-signs.Synced > 3*desk.Time(syncEvery.Milliseconds()):
-		problems = append(problems, Problem{Text: "the templates were fetched last on " + signs.Synced.String() + ", but a running server fetches them every hour", Advice: desk.Advice{Kind: desk.SyncChannel, Arg: id.String()}})
+		problems = append(problems, provider.Problem{Text: "the templates were fetched last on " + signs.Synced.String() + ", but a running server fetches them every hour", Advice: desk.Advice{Kind: desk.SyncChannel, Arg: id.String()}})
 	}
-	provider, calls := a.providers[at.Channel.Kind].(CallbackProvider)
+	caller, calls := a.providers[at.Channel.Kind].(provider.CallbackProvider)
 	if !calls {
 		return problems, nil
 	}
@@ -339,13 +340,13 @@ func (a *App) checkSigns(ctx context.Context, at Access) (problems []Problem, er
 	if err != nil {
 		return problems, err
 	}
-	report := provider.ReportingAdvice(CallbackPath(at.Channel.Kind, id.String()))
+	report := caller.ReportingAdvice(CallbackPath(at.Channel.Kind, id.String()))
 	// The provider verifies the URL when it is entered, and sends nothing until
 	// something happens.
 	if now-max(signs.Asked, at.Channel.CreatedAt, newest) > desk.Time(keepCallback.Milliseconds()) {
-		problems = append(problems, Problem{Text: "no callback has come in the last seven days, so statuses and customers' messages may not arrive: " + report})
+		problems = append(problems, provider.Problem{Text: "no callback has come in the last seven days, so statuses and customers' messages may not arrive: " + report})
 	} else if signs.Asked == 0 && newest == 0 {
-		problems = append(problems, Problem{Text: "no callback has come yet, and the provider has not asked for the callback URL: " + report})
+		problems = append(problems, provider.Problem{Text: "no callback has come yet, and the provider has not asked for the callback URL: " + report})
 	}
 	return problems, nil
 }
@@ -406,8 +407,8 @@ func (a *App) ChannelHealth(ctx context.Context, p Principal, id desk.ID) (h Cha
 // Reporting says what to do at a channel's provider so that callbacks come; "" if none
 // ever do.
 func (a *App) Reporting(c *desk.Channel) string {
-	if provider, calls := a.providers[c.Kind].(CallbackProvider); calls {
-		return provider.ReportingAdvice(CallbackPath(c.Kind, c.ID.String()))
+	if caller, calls := a.providers[c.Kind].(provider.CallbackProvider); calls {
+		return caller.ReportingAdvice(CallbackPath(c.Kind, c.ID.String()))
 	}
 	return ""
 }

@@ -10,10 +10,11 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // A fullStore has more in every Book than a dry run may load.
-type fullStore struct{ app.Store }
+type fullStore struct{ store.Store }
 
 func (s fullStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.Book, error) {
 	book, err := s.Store.Book(ctx, ws, l)

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // Conversation returns a conversation of the principal's workspace, or NotFound.
@@ -157,7 +159,7 @@ type Seen struct {
 
 // still returns Changed, with the conversation as it is, if it is no longer as it was
 // seen. A nil Seen expects nothing.
-func (s *Seen) still(tx Tx, c *desk.Conversation) error {
+func (s *Seen) still(tx store.Tx, c *desk.Conversation) error {
 	if s == nil {
 		return nil
 	}
@@ -180,7 +182,7 @@ func changed(c *desk.Conversation) error {
 // and the conversation is no longer as it was seen (nil: as it may be).
 func (a *App) Assign(ctx context.Context, p Principal, id desk.ID, member string, seen *Seen) (*desk.Conversation, error) {
 	ref := desk.ReferTo(member)
-	return a.changeConversation(ctx, p, id, seen, func(tx Tx, c *desk.Conversation) error {
+	return a.changeConversation(ctx, p, id, seen, func(tx store.Tx, c *desk.Conversation) error {
 		m, err := memberNamed(tx.Settings(), "/member", ref)
 		if err != nil {
 			return err
@@ -203,7 +205,7 @@ func memberNamed(s *desk.Settings, at string, ref desk.Reference) (*desk.Member,
 // SetStatus changes the status of a conversation. It returns the errors of Assign, and
 // ConversationOpen if another one with the contact is open.
 func (a *App) SetStatus(ctx context.Context, p Principal, id desk.ID, status desk.ConversationStatus, seen *Seen) (*desk.Conversation, error) {
-	return a.changeConversation(ctx, p, id, seen, func(tx Tx, c *desk.Conversation) error {
+	return a.changeConversation(ctx, p, id, seen, func(tx store.Tx, c *desk.Conversation) error {
 		if c.Status == status {
 			return nil
 		}
@@ -224,8 +226,8 @@ func (a *App) SetStatus(ctx context.Context, p Principal, id desk.ID, status des
 	})
 }
 
-func (a *App) changeConversation(ctx context.Context, p Principal, id desk.ID, seen *Seen, change func(Tx, *desk.Conversation) error) (c *desk.Conversation, err error) {
-	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
+func (a *App) changeConversation(ctx context.Context, p Principal, id desk.ID, seen *Seen, change func(store.Tx, *desk.Conversation) error) (c *desk.Conversation, err error) {
+	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) (err error) {
 		if err := p.still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
 			return err
 		}
@@ -258,7 +260,7 @@ func (a *App) changeConversation(ctx context.Context, p Principal, id desk.ID, s
 // many. It begins at a position, and moves it to the last one.
 func (a *App) unassign(ctx context.Context, p Principal, member desk.ID, after **desk.ConversationPlace, limit int) (int, error) {
 	var held []*desk.Conversation
-	err := a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
+	err := a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) (err error) {
 		if held, err = tx.HeldConversations(member, *after, limit); err != nil {
 			return err
 		}
@@ -284,8 +286,8 @@ func (a *App) unassign(ctx context.Context, p Principal, member desk.ID, after *
 // Receive stores an inbound message. It finds or creates the contact and an open
 // conversation (a new one is assigned to the contact's owner), and records stop and
 // start words. It returns the conversation, and NotFound if there is no such channel.
-func (a *App) Receive(ctx context.Context, ws, channel desk.ID, in InboundMessage) (c *desk.Conversation, err error) {
-	err = a.store.InTx(ctx, ws, func(tx Tx) error {
+func (a *App) Receive(ctx context.Context, ws, channel desk.ID, in provider.InboundMessage) (c *desk.Conversation, err error) {
+	err = a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		if tx.Settings().Channel(channel) == nil {
 			return desk.NoChannel()
 		}
@@ -301,7 +303,7 @@ func (a *App) Receive(ctx context.Context, ws, channel desk.ID, in InboundMessag
 // receive stores an inbound message, or one that the business typed in the phone app. It
 // returns nil for one that is dropped: a reaction that belongs nowhere, and a message that is
 // delivered again after its person was deleted.
-func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversation, error) {
+func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) (*desk.Conversation, error) {
 	known, erased, err := tx.ReceivedMessage(desk.MessageRef{Channel: channel, ExternalID: in.ExternalID})
 	if err != nil || erased {
 		return nil, err
@@ -398,7 +400,7 @@ func (a *App) receive(tx Tx, channel desk.ID, in InboundMessage) (*desk.Conversa
 
 // typed stores a message that the business typed in the phone app, with what it changes of
 // how the conversation stands. It returns the events of the statuses that came before it.
-func (a *App) typed(tx Tx, c *desk.Conversation, m *desk.Message) ([]desk.Event, error) {
+func (a *App) typed(tx store.Tx, c *desk.Conversation, m *desk.Message) ([]desk.Event, error) {
 	early, err := a.takeEarly(tx, m)
 	if err != nil {
 		return nil, err
@@ -417,7 +419,7 @@ func (a *App) typed(tx Tx, c *desk.Conversation, m *desk.Message) ([]desk.Event,
 
 // heard stores a message that came in, with what it changes of how the conversation
 // stands, and returns the window that it opens.
-func (a *App) heard(tx Tx, c *desk.Conversation, m *desk.Message, in InboundMessage) (desk.Window, error) {
+func (a *App) heard(tx store.Tx, c *desk.Conversation, m *desk.Message, in provider.InboundMessage) (desk.Window, error) {
 	c.Talk.Hear(m)
 	if err := tx.PutConversation(c); err != nil {
 		return desk.Window{}, err
@@ -438,7 +440,7 @@ func (a *App) heard(tx Tx, c *desk.Conversation, m *desk.Message, in InboundMess
 
 // reactsIn returns the conversation of the message that a person reacts to; if that is not
 // known, the open one, else the newest. It returns nil if there is none.
-func (a *App) reactsIn(tx Tx, channel desk.ID, p person, named *desk.Message) (*desk.Conversation, error) {
+func (a *App) reactsIn(tx store.Tx, channel desk.ID, p person, named *desk.Message) (*desk.Conversation, error) {
 	book, err := tx.Book(p.lookup())
 	if err != nil {
 		return nil, err
@@ -457,7 +459,7 @@ func (a *App) reactsIn(tx Tx, channel desk.ID, p person, named *desk.Message) (*
 }
 
 // sender finds or creates the contact of the person who wrote a message.
-func (a *App) sender(tx Tx, p person, name string, actor desk.Actor, now desk.Time) (*desk.Contact, error) {
+func (a *App) sender(tx store.Tx, p person, name string, actor desk.Actor, now desk.Time) (*desk.Contact, error) {
 	book, err := tx.Book(p.lookup())
 	if err != nil {
 		return nil, err

@@ -15,6 +15,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // TestReceive: a person writes, and is a contact with an open conversation; whoever
@@ -66,7 +68,7 @@ func TestReceive_refuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := w.Receive(t.Context(), w.ws, desk.ID{9}, app.InboundMessage{ExternalID: "x", Number: number}); !desk.IsType(err, desk.NotFound) {
+	if _, err := w.Receive(t.Context(), w.ws, desk.ID{9}, provider.InboundMessage{ExternalID: "x", Number: number}); !desk.IsType(err, desk.NotFound) {
 		t.Errorf("on no channel: %v", err)
 	}
 	w.holds(0, 0, 0)
@@ -77,7 +79,7 @@ func TestReceive_refuses(t *testing.T) {
 func TestReceive_twice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	in := app.InboundMessage{ExternalID: "wamid.in", Number: number, Text: "Hi", At: desk.TimeOf(w.clock.now())}
+	in := provider.InboundMessage{ExternalID: "wamid.in", Number: number, Text: "Hi", At: desk.TimeOf(w.clock.now())}
 	first, err := w.Receive(t.Context(), w.ws, w.channel, in)
 	must(t, err)
 	w.status(first.ID, desk.StatusClosed)
@@ -435,7 +437,7 @@ func TestConversations_lists(t *testing.T) {
 	second := w.addChannel()
 	receive := func(channel desk.ID, from string, at desk.Time) *desk.Conversation {
 		t.Helper()
-		c, err := w.Receive(t.Context(), w.ws, channel, app.InboundMessage{ExternalID: fmt.Sprint(from, at), Number: from, Text: "Hi", At: at})
+		c, err := w.Receive(t.Context(), w.ws, channel, provider.InboundMessage{ExternalID: fmt.Sprint(from, at), Number: from, Text: "Hi", At: at})
 		must(t, err)
 		return c
 	}
@@ -601,7 +603,7 @@ func TestReceive_in_one_second(t *testing.T) {
 	receive := func(id string, at desk.Time) {
 		t.Helper()
 		var err error
-		c, err = w.Receive(t.Context(), w.ws, w.channel, app.InboundMessage{ExternalID: id, Number: number, Text: id, At: at})
+		c, err = w.Receive(t.Context(), w.ws, w.channel, provider.InboundMessage{ExternalID: id, Number: number, Text: id, At: at})
 		must(t, err)
 	}
 	receive("b", second)
@@ -660,7 +662,7 @@ func TestOptOut(t *testing.T) {
 		from++
 		person := fmt.Sprintf("90532111%04d", from)
 		for _, s := range c.said {
-			_, err := w.Receive(t.Context(), w.ws, w.channel, app.InboundMessage{ExternalID: name + s.text + s.at.String(), Number: person, Text: s.text, At: s.at})
+			_, err := w.Receive(t.Context(), w.ws, w.channel, provider.InboundMessage{ExternalID: name + s.text + s.at.String(), Number: person, Text: s.text, At: s.at})
 			must(t, err)
 		}
 		t.Run(name, func(*testing.T) { w.wants(c.since, to(person)) })
@@ -684,7 +686,7 @@ func (w *world) wants(since desk.Time, edits ...edit) {
 func TestOptOut_follows_the_number(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c, err := w.Receive(t.Context(), w.ws, w.channel, app.InboundMessage{ExternalID: "1", Number: number, Text: "STOP", At: 10})
+	c, err := w.Receive(t.Context(), w.ws, w.channel, provider.InboundMessage{ExternalID: "1", Number: number, Text: "STOP", At: 10})
 	must(t, err)
 	another := w.addChannel()
 	first := on(w.channel)
@@ -696,7 +698,7 @@ func TestOptOut_follows_the_number(t *testing.T) {
 	w.wants(10, first)
 	byChat := w.put(alsoKnownAs(desk.KindWhatsApp, number))
 	w.wants(10, first, toContact(byChat.ID))
-	_, err = w.Receive(t.Context(), w.ws, another, app.InboundMessage{ExternalID: "2", Number: number, Text: "start", At: 20})
+	_, err = w.Receive(t.Context(), w.ws, another, provider.InboundMessage{ExternalID: "2", Number: number, Text: "start", At: 20})
 	must(t, err)
 	w.wants(0, first)
 }
@@ -727,7 +729,7 @@ func TestOptOut_replays(t *testing.T) {
 
 // A steppingStore notes where the lists begin that a removal reads.
 type steppingStore struct {
-	app.Store
+	store.Store
 	contacts      []desk.ContactPlace
 	conversations []*desk.ConversationPlace
 }
@@ -737,12 +739,12 @@ func (s *steppingStore) Contacts(ctx context.Context, ws desk.ID, f desk.Contact
 	return s.Store.Contacts(ctx, ws, f, after, limit)
 }
 
-func (s *steppingStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
-	return s.Store.InTx(ctx, ws, func(tx app.Tx) error { return f(steppingTx{tx, s}) })
+func (s *steppingStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
+	return s.Store.InTx(ctx, ws, func(tx store.Tx) error { return f(steppingTx{tx, s}) })
 }
 
 type steppingTx struct {
-	app.Tx
+	store.Tx
 	s *steppingStore
 }
 
@@ -773,7 +775,7 @@ var removedContacts = flag.Int("removed-contacts", 3000, "how many contacts, and
 
 // A timedStore notes how long transactions take at most.
 type timedStore struct {
-	app.Store
+	store.Store
 	mu      sync.Mutex
 	steps   int
 	longest time.Duration
@@ -796,7 +798,7 @@ func (s *timedStore) UpdateSettings(ctx context.Context, ws desk.ID, decide func
 	return s.Store.UpdateSettings(ctx, ws, decide)
 }
 
-func (s *timedStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
+func (s *timedStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
 	defer s.note(time.Now())
 	return s.Store.InTx(ctx, ws, f)
 }
@@ -825,7 +827,7 @@ func TestRemoveMember_steps(t *testing.T) {
 		}
 		_, errs, err := w.WriteAll(t.Context(), p, ops)
 		must(t, errors.Join(append(errs, err)...))
-		must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error { return tx.PutConversation(held...) }))
+		must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error { return tx.PutConversation(held...) }))
 	}
 	store := &timedStore{Store: w.store}
 	must(t, w.node(store, app.Bounds{}).RemoveMember(t.Context(), w.operator(), w.ada.ID))

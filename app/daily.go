@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // The events that are counted by day.
@@ -79,11 +80,11 @@ func (a *App) CountDays(ctx context.Context) error {
 // countDays counts the events of a workspace after a place, up to the newest.
 func (a *App) countDays(ctx context.Context, ws desk.ID, place desk.EventPlace) (err error) {
 	for more := true; more && err == nil && ctx.Err() == nil; {
-		q := EventQuery{From: FromPlace, After: place, Limit: dailyGroup}
+		q := store.EventQuery{From: store.FromPlace, After: place, Limit: dailyGroup}
 		if place.Seq == 0 {
-			q.From = FromOldest
+			q.From = store.FromOldest
 		}
-		var page *EventPage
+		var page *store.EventPage
 		if page, err = a.dailyPage(ctx, ws, q); err != nil {
 			return err
 		}
@@ -92,21 +93,21 @@ func (a *App) countDays(ctx context.Context, ws desk.ID, place desk.EventPlace) 
 		if place == from {
 			return nil
 		}
-		err = a.store.InTx(ctx, ws, func(tx Tx) error { return tx.CountDays(from, place, countsOf(page)) })
+		err = a.store.InTx(ctx, ws, func(tx store.Tx) error { return tx.CountDays(from, place, countsOf(page)) })
 	}
 	return err
 }
 
 // dailyPage reads a page of the feed. If events have expired before they were counted, it
 // goes on with the oldest.
-func (a *App) dailyPage(ctx context.Context, ws desk.ID, q EventQuery) (*EventPage, error) {
+func (a *App) dailyPage(ctx context.Context, ws desk.ID, q store.EventQuery) (*store.EventPage, error) {
 	types := slices.Sorted(maps.Keys(dailyEvents))
 	which := func(*desk.Settings) ([]desk.EventType, error) { return types, nil }
 	page, err := a.store.Events(ctx, ws, q, which)
 	if err == nil && page.Expired != "" {
-		q.From = FromOldest
-		if page.Expired == ExpiredByHistory {
-			q.From = FromNewest
+		q.From = store.FromOldest
+		if page.Expired == desk.ExpiredByHistory {
+			q.From = store.FromNewest
 		}
 		page, err = a.store.Events(ctx, ws, q, which)
 	}
@@ -115,7 +116,7 @@ func (a *App) dailyPage(ctx context.Context, ws desk.ID, q EventQuery) (*EventPa
 
 // countsOf counts a page's events. The messages of deleted people have no records: those
 // count without their template.
-func countsOf(page *EventPage) (list []desk.DailyCount) {
+func countsOf(page *store.EventPage) (list []desk.DailyCount) {
 	type place struct {
 		day  int64
 		kind desk.DailyKind

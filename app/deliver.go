@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // A Poster posts events to the endpoints of webhooks.
@@ -86,14 +87,14 @@ type delivering struct {
 	posts     chan struct{}
 	noted     chan struct{} // has an element if an endpoint may have been added
 	mu        sync.Mutex
-	endpoints map[WebhookRef]*endpoint
-	requests  map[WebhookRef]*requests
+	endpoints map[store.WebhookRef]*endpoint
+	requests  map[store.WebhookRef]*requests
 	results   map[string]int64 // attempts by their error; "" is success
 }
 
 func (d *delivering) init() {
 	d.posts, d.noted = make(chan struct{}, maxPosts), make(chan struct{}, 1)
-	d.endpoints, d.requests, d.results = map[WebhookRef]*endpoint{}, map[WebhookRef]*requests{}, map[string]int64{"": 0}
+	d.endpoints, d.requests, d.results = map[store.WebhookRef]*endpoint{}, map[store.WebhookRef]*requests{}, map[string]int64{"": 0}
 	for _, result := range desk.AttemptErrors {
 		d.results[result] = 0
 	}
@@ -131,6 +132,11 @@ func (a *App) WebhookLag() time.Duration {
 }
 
 func taskOf(webhook desk.ID) string { return "webhook " + webhook.String() }
+
+// taskRef identifies the task of serving a webhook.
+func taskRef(ref store.WebhookRef) store.LeaseRef {
+	return store.LeaseRef{Workspace: ref.Workspace, Task: taskOf(ref.ID)}
+}
 
 // Deliver delivers events to the endpoints that no other node serves, until the context
 // ends or Drain is called. It returns when no attempt is under way and the results are
@@ -177,7 +183,7 @@ func (a *App) holdEndpoints(ctx context.Context, begin func(*endpoint)) error {
 	d := &a.delivering
 	stopping := ctx.Err() != nil
 	ctx = context.WithoutCancel(ctx)
-	enabled := map[WebhookRef]bool{}
+	enabled := map[store.WebhookRef]bool{}
 	if !stopping {
 		list, err := a.store.EnabledWebhooks(ctx)
 		if err != nil {
@@ -187,14 +193,14 @@ func (a *App) holdEndpoints(ctx context.Context, begin func(*endpoint)) error {
 			enabled[ref] = true
 		}
 	}
-	var leases []LeaseRef
+	var leases []store.LeaseRef
 	for ref := range enabled {
-		leases = append(leases, LeaseRef{ref.Workspace, taskOf(ref.ID)})
+		leases = append(leases, taskRef(ref))
 	}
 	d.mu.Lock()
 	for ref, e := range d.endpoints {
 		if !enabled[ref] {
-			leases = append(leases, LeaseRef{ref.Workspace, taskOf(ref.ID)})
+			leases = append(leases, taskRef(ref))
 			if !stopping {
 				e.quit() // it was disabled or removed
 			}
@@ -212,7 +218,7 @@ func (a *App) holdEndpoints(ctx context.Context, begin func(*endpoint)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for ref := range enabled {
-		calls, ours := held[LeaseRef{ref.Workspace, taskOf(ref.ID)}]
+		calls, ours := held[taskRef(ref)]
 		if e := d.endpoints[ref]; e == nil && ours {
 			e = &endpoint{app: a, ref: ref, woken: make(chan struct{}, 1), places: d.useRequests(ref).places, results: make(chan *attempted, desk.MaxInFlight), stopped: make(chan struct{})}
 			e.extend(before, calls)
@@ -221,7 +227,7 @@ func (a *App) holdEndpoints(ctx context.Context, begin func(*endpoint)) error {
 		}
 	}
 	for ref, e := range d.endpoints {
-		if calls, ours := held[LeaseRef{ref.Workspace, taskOf(ref.ID)}]; ours {
+		if calls, ours := held[taskRef(ref)]; ours {
 			e.extend(before, calls)
 		} else {
 			e.quit()
@@ -236,7 +242,7 @@ var errSlow = errors.New("the database is too slow to deliver what it has")
 
 // deliverOne makes one attempt. It reads the event anew unless it has a page with it that
 // was read just now.
-func (a *App) deliverOne(ctx context.Context, ref WebhookRef, hook *desk.Webhook, d *desk.WebhookDelivery, event *desk.FeedEvent, page *EventPage, readAt time.Time, probe bool) (r *attempted) {
+func (a *App) deliverOne(ctx context.Context, ref store.WebhookRef, hook *desk.Webhook, d *desk.WebhookDelivery, event *desk.FeedEvent, page *FeedPage, readAt time.Time, probe bool) (r *attempted) {
 	r = &attempted{delivery: d}
 	defer caught("attempt of a webhook", &r.err)
 	for n := 0; page == nil || time.Since(readAt) > freshOf(event.Type); n++ {
@@ -274,14 +280,14 @@ func freshOf(t desk.EventType) time.Duration {
 }
 
 // eventAt reads one event with its record as it stands now.
-func (a *App) eventAt(ctx context.Context, ref WebhookRef, place desk.EventPlace) (*EventPage, error) {
-	page, err := a.store.Events(ctx, ref.Workspace, EventQuery{From: AtPlace, After: place, AtOnce: true}, func(*desk.Settings) ([]desk.EventType, error) {
+func (a *App) eventAt(ctx context.Context, ref store.WebhookRef, place desk.EventPlace) (*FeedPage, error) {
+	page, err := a.store.Events(ctx, ref.Workspace, store.EventQuery{From: store.AtPlace, After: place, AtOnce: true}, func(*desk.Settings) ([]desk.EventType, error) {
 		return desk.EventTypes, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return page, a.complete(ctx, page)
+	return a.complete(ctx, page)
 }
 
 // post sends a body to an endpoint.
@@ -309,7 +315,7 @@ func (a *App) post(ctx context.Context, ws desk.ID, hook *desk.Webhook, id strin
 
 // disableWebhook disables a webhook whose endpoint has failed for too long, or is gone,
 // unless its URL was changed meanwhile.
-func (a *App) disableWebhook(ctx context.Context, ref WebhookRef, why disabling) error {
+func (a *App) disableWebhook(ctx context.Context, ref store.WebhookRef, why disabling) error {
 	disabled := false
 	err := a.updateSettings(ctx, ref.Workspace, desk.Actor{Kind: desk.BySystem}, func(s *desk.Settings) (desk.Change, error) {
 		w := s.Webhook(ref.ID)

@@ -9,6 +9,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // webhook adds a webhook, which gets nothing of what was before.
@@ -331,7 +332,7 @@ func TestDeliver_slow_database(t *testing.T) {
 	hook := w.webhook("https://a.example/in", "contact.created")
 	c := w.put(mailed("gone@example.com"))
 	var reads atomic.Int32
-	w.store.read = func(page *app.EventPage) {
+	w.store.read = func(page *store.EventPage) {
 		if len(page.Events) > 0 && reads.Add(1) <= 2 { // the page, and the event alone
 			if reads.Load() == 1 {
 				w.deleteContact(c.ID)

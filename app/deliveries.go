@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // A WebhookDelivery is a delivery as callers see it.
@@ -113,7 +114,7 @@ func (a *App) Delivery(ctx context.Context, p Principal, id, delivery desk.ID) (
 	if err != nil {
 		return d, nil, err
 	}
-	ref := WebhookRef{p.Workspace(), id}
+	ref := store.WebhookRef{Workspace: p.Workspace(), ID: id}
 	stored, err := a.store.Delivery(ctx, ref.Workspace, id, delivery)
 	if err != nil {
 		return d, nil, err
@@ -161,7 +162,7 @@ func (a *App) Redeliver(ctx context.Context, p Principal, id, delivery desk.ID) 
 	if w == nil {
 		return WebhookDelivery{}, err
 	}
-	ref := WebhookRef{p.Workspace(), id}
+	ref := store.WebhookRef{Workspace: p.Workspace(), ID: id}
 	stored, e := a.store.Delivery(ctx, ref.Workspace, id, delivery)
 	switch {
 	case e != nil:
@@ -177,13 +178,13 @@ func (a *App) Redeliver(ctx context.Context, p Principal, id, delivery desk.ID) 
 	}
 	var d *desk.WebhookDelivery
 	var state desk.WebhookState
-	err = a.directWebhook(ctx, p, id, func(tx Tx, now *desk.Webhook) error {
+	err = a.directWebhook(ctx, p, id, func(tx store.Tx, now *desk.Webhook) error {
 		w = now
 		if !w.Enabled {
 			return desk.Errorf(desk.EndpointOff, "the webhook is disabled: enable it first").Advise(desk.EnableWebhook, id.String())
 		}
 		if len(event.Events) == 0 {
-			return a.expired(event, ExpiredByRetention)
+			return a.expired(event.EventPage, desk.ExpiredByRetention)
 		}
 		list, err := tx.DeliveriesOf(id, []desk.ID{delivery})
 		if err != nil {
@@ -212,8 +213,8 @@ func noDelivery() *desk.Error { return desk.NotFoundf("the webhook has no delive
 
 // directWebhook changes what belongs to a webhook's deliveries, and tells the process that
 // serves it. It returns NotFound, and Forbidden for a caller who may not read its events.
-func (a *App) directWebhook(ctx context.Context, p Principal, id desk.ID, change func(Tx, *desk.Webhook) error) error {
-	err := a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+func (a *App) directWebhook(ctx context.Context, p Principal, id desk.ID, change func(store.Tx, *desk.Webhook) error) error {
+	err := a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.still(tx.Settings(), desk.WebhooksWrite, a.now()); err != nil {
 			return err
 		}
@@ -252,7 +253,7 @@ func (a *App) Replay(ctx context.Context, p Principal, id desk.ID, cursor string
 	if page.Expired != "" {
 		return Webhook{}, a.expired(page, page.Expired)
 	}
-	err = a.directWebhook(ctx, p, id, func(tx Tx, _ *desk.Webhook) error {
+	err = a.directWebhook(ctx, p, id, func(tx store.Tx, _ *desk.Webhook) error {
 		state, err := tx.WebhookState(id)
 		if err != nil {
 			return err
@@ -289,7 +290,7 @@ func (a *App) forgetDeliveries(ctx context.Context, ws desk.ID) error {
 	}
 	before := a.now() - desk.Time(desk.KeepDelivery/time.Millisecond)
 	for _, id := range list {
-		forget := a.forgetRemoved(ctx, WebhookRef{ws, id})
+		forget := a.forgetRemoved(ctx, store.WebhookRef{Workspace: ws, ID: id})
 		if s.Webhook(id) != nil {
 			forget = func(limit int) (int, error) {
 				return a.store.ForgetDeliveries(ctx, ws, id, before, desk.MaxDeliveries, limit)
@@ -303,13 +304,13 @@ func (a *App) forgetDeliveries(ctx context.Context, ws desk.ID) error {
 }
 
 // forgetRemoved is a step that deletes deliveries of a webhook that was removed.
-func (a *App) forgetRemoved(ctx context.Context, ref WebhookRef) func(limit int) (int, error) {
+func (a *App) forgetRemoved(ctx context.Context, ref store.WebhookRef) func(limit int) (int, error) {
 	return func(limit int) (int, error) { return a.store.ForgetDeliveries(ctx, ref.Workspace, ref.ID, 0, 0, limit) }
 }
 
 // dropDeliveries deletes the deliveries of a webhook that was removed. What it leaves is
 // deleted with what is old.
-func (a *App) dropDeliveries(ctx context.Context, ref WebhookRef) {
+func (a *App) dropDeliveries(ctx context.Context, ref store.WebhookRef) {
 	if err := inGroups(ctx, sweepGroup, a.forgetRemoved(ctx, ref)); err != nil {
 		a.log.WarnContext(ctx, "the deliveries of a removed webhook are left", "workspace_id", ref.Workspace, "webhook_id", ref.ID, "err", err)
 	}

@@ -1,15 +1,14 @@
 // Package app is what a person or a program can do with parley: one method per
-// action. It declares the Store and the Provider that it needs.
+// action. What it needs of a database is package store, of a channel's provider package
+// provider.
 //
 //	app.go            App and what it is built from
-//	ports.go          Store, Tx and Provider: what app needs from outside
 //	principal.go      who is calling: from a key to a principal
 //	access.go         what members sign in with: sessions, links
 //	password.go       passwords: signing in, setting one, the throttle
 //	hashing.go        how passwords are hashed, and whose turn it is
 //	contacts.go       reads and writes of contacts
 //	writer.go         the contact writer: concurrent writes share one flush
-//	parts.go          how a store takes a large group in parts
 //	people.go         the people in providers' reports, and their contacts
 //	attributes.go     attribute definitions
 //	members.go        the list of members
@@ -47,6 +46,7 @@
 //	deliveries.go     what callers do with deliveries: list, repeat, replay
 //	ping.go           a ping of an endpoint, and its limits
 //	feed.go           the feed of events, and those who wait for its next ones
+//	feed_page.go      a page of the feed, with the records that its events are about
 //	daily.go          messages counted by day, from the feed
 //	clock.go          the counter of hours, which a wrong clock does not change
 //	admin.go          workspaces, members and keys, for the command line

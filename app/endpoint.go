@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // An endpoint is a webhook that this process serves.
 type endpoint struct {
 	app     *App
-	ref     WebhookRef
+	ref     store.WebhookRef
 	woken   chan struct{}
 	places  chan struct{} // has an element for each request under way
 	results chan *attempted
@@ -42,7 +43,7 @@ type endpoint struct {
 	cursorAt  time.Time               // when the cursor was last stored
 	stored    desk.EventPlace         // the cursor that is stored
 	queue     []desk.FeedEvent        // to begin
-	page      *EventPage              // of the queue, while it is fresh
+	page      *FeedPage               // of the queue, while it is fresh
 	readAt    time.Time
 	next      desk.EventPlace // after the queue
 	more      bool            // there are events after next
@@ -156,7 +157,7 @@ func (e *endpoint) serve(ctx context.Context) {
 		}
 	}
 	a.followers.remove(e.ref.Workspace, desk.ID{}, e.woken)
-	if err := a.store.EndLease(ctx, LeaseRef{e.ref.Workspace, taskOf(e.ref.ID)}, a.delivering.holder); err != nil {
+	if err := a.store.EndLease(ctx, taskRef(e.ref), a.delivering.holder); err != nil {
 		a.log.WarnContext(ctx, "a lease was not ended; it ends by itself", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", err)
 	}
 	a.delivering.mu.Lock()
@@ -389,7 +390,7 @@ func (e *endpoint) read(ctx context.Context) error {
 	}
 	e.readAt = time.Now()
 	hook := e.hook
-	page, err := a.store.Events(ctx, e.ref.Workspace, EventQuery{From: FromPlace, After: e.next, Limit: e.limit, AtOnce: true}, func(s *desk.Settings) ([]desk.EventType, error) {
+	read, err := a.store.Events(ctx, e.ref.Workspace, store.EventQuery{From: store.FromPlace, After: e.next, Limit: e.limit, AtOnce: true}, func(s *desk.Settings) ([]desk.EventType, error) {
 		if hook = s.Webhook(e.ref.ID); hook == nil {
 			return nil, errNotOurs
 		}
@@ -399,8 +400,9 @@ func (e *endpoint) read(ctx context.Context) error {
 		}
 		return filter.For(func(desk.Permission) error { return nil }) // the webhook outlives its maker's key
 	})
+	var page *FeedPage
 	if err == nil {
-		err = a.complete(ctx, page)
+		page, err = a.complete(ctx, read)
 	}
 	switch {
 	case desk.IsType(err, desk.NotFound): // the workspace is deleted
@@ -411,11 +413,11 @@ func (e *endpoint) read(ctx context.Context) error {
 		e.hook = nil // it is another one now; step loads it
 		e.wake()
 		return nil
-	case page.Expired == ExpiredByHistory && e.lost != e.next:
+	case page.Expired == desk.ExpiredByHistory && e.lost != e.next:
 		e.lose(e.next)
 		return nil
 	case page.Expired != "":
-		return e.skipExpired(ctx, page)
+		return e.skipExpired(ctx, read)
 	}
 	e.queue, e.page, e.used, e.next, e.more = page.Events, page, false, page.Next, page.More
 	e.news, e.newsAt, e.lost, e.version = false, 0, desk.EventPlace{}, page.Settings.Version
@@ -454,10 +456,10 @@ func (e *endpoint) lose(at desk.EventPlace) {
 }
 
 // skipExpired moves the cursor to the oldest event that is left.
-func (e *endpoint) skipExpired(ctx context.Context, page *EventPage) error {
+func (e *endpoint) skipExpired(ctx context.Context, page *store.EventPage) error {
 	a := e.app
 	ours := false
-	err := a.store.InTx(ctx, e.ref.Workspace, func(tx Tx) (err error) {
+	err := a.store.InTx(ctx, e.ref.Workspace, func(tx store.Tx) (err error) {
 		calls, held, err := tx.Leased(taskOf(e.ref.ID), a.delivering.holder)
 		if ours = held && calls == e.calls; err != nil || !ours {
 			return err
@@ -478,7 +480,7 @@ func (e *endpoint) skipExpired(ctx context.Context, page *EventPage) error {
 		return err
 	}
 	if ours {
-		if page.Expired == ExpiredByHistory {
+		if page.Expired == desk.ExpiredByHistory {
 			a.log.WarnContext(ctx, "the database does not have the event at a webhook's cursor: deliveries go on from the oldest event that it has", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID)
 		} else {
 			a.log.WarnContext(ctx, "events expired before they were delivered to a webhook", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID,
@@ -542,7 +544,7 @@ func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *attemp
 func (e *endpoint) store(ctx context.Context) error {
 	a := e.app
 	if e.disable.reason == "" && !e.mixed {
-		hold := DeliveryHold{e.ref, taskOf(e.ref.ID), a.delivering.holder, e.calls, e.version}
+		hold := store.DeliveryHold{WebhookRef: e.ref, Task: taskOf(e.ref.ID), Holder: a.delivering.holder, Calls: e.calls, Settings: e.version}
 		if stored, err := a.store.StoreDeliveries(ctx, hold, e.state, e.changed); err != nil {
 			return err
 		} else if stored {
@@ -577,7 +579,7 @@ func (e *endpoint) reconcile(ctx context.Context) error {
 	var state desk.WebhookState
 	var version int64
 	var ours, changed bool
-	err := a.store.InTx(ctx, e.ref.Workspace, func(tx Tx) error {
+	err := a.store.InTx(ctx, e.ref.Workspace, func(tx store.Tx) error {
 		e.disable = disabling{} // what is stored decides
 		calls, held, err := tx.Leased(taskOf(id), a.delivering.holder)
 		if err != nil {
@@ -646,7 +648,7 @@ func (e *endpoint) reconcile(ctx context.Context) error {
 // reapply applies what is not stored yet to what the store has. It returns the deliveries
 // to be stored, and the time at which all pending ones are due, 0 if they are not. What an
 // earlier try has stored, whose answer was lost, is not applied again.
-func (e *endpoint) reapply(tx Tx, state *desk.WebhookState) (put []*desk.WebhookDelivery, due desk.Time, err error) {
+func (e *endpoint) reapply(tx store.Tx, state *desk.WebhookState) (put []*desk.WebhookDelivery, due desk.Time, err error) {
 	byID, ids := map[desk.ID]*desk.WebhookDelivery{}, []desk.ID(nil)
 	for _, d := range e.begun {
 		ids = append(ids, d.ID)

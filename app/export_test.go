@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 
 	"parley/desk"
+	"parley/provider"
 )
 
 // FailedLooked is failedLooked.
@@ -47,7 +48,7 @@ func (a *App) WebhookSecrets(ws desk.ID, w *desk.Webhook, now desk.Time) ([][]by
 }
 
 // HandOver gives a file to the provider of a channel.
-func (a *App) HandOver(ctx context.Context, at Access, talker Talker, m *desk.Media) (string, error) {
+func (a *App) HandOver(ctx context.Context, at provider.Access, talker provider.Talker, m *desk.Media) (string, error) {
 	return a.handOver(ctx, at, talker, m)
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // The id of an event is evt_ and 32 characters: its number, its tag, and a signature that
@@ -65,7 +66,7 @@ type FeedQuery struct {
 // Feed returns the next page of the feed. It returns Unauthorized, InvalidRequest for a
 // cursor that it did not give out, Forbidden for a type that the principal may not read,
 // and CursorExpired.
-func (a *App) Feed(ctx context.Context, p Principal, q FeedQuery) (*EventPage, error) {
+func (a *App) Feed(ctx context.Context, p Principal, q FeedQuery) (*FeedPage, error) {
 	start, err := a.eventStart(p.Workspace(), q.Cursor)
 	if err != nil {
 		return nil, err
@@ -115,28 +116,28 @@ func (a *App) EventLog(ctx context.Context, p Principal, types []desk.EventType,
 }
 
 // eventStart reads a cursor.
-func (a *App) eventStart(ws desk.ID, cursor string) (q EventQuery, err error) {
+func (a *App) eventStart(ws desk.ID, cursor string) (q store.EventQuery, err error) {
 	switch cursor {
 	case "", "oldest":
-		return EventQuery{From: FromOldest}, nil
+		return store.EventQuery{From: store.FromOldest}, nil
 	case "latest":
-		return EventQuery{From: FromNewest}, nil
+		return store.EventQuery{From: store.FromNewest}, nil
 	}
 	place, ok := a.EventPlace(ws, cursor)
 	if !ok {
 		return q, desk.InvalidAt("/cursor", "this service did not give it out for this workspace; use the id of an event, a cursor of an answer, oldest or latest")
 	}
-	return EventQuery{From: FromPlace, After: place}, nil
+	return store.EventQuery{From: store.FromPlace, After: place}, nil
 }
 
 // Cursor is the cursor of the place after the last event that a page looked at.
-func (a *App) Cursor(page *EventPage) string { return a.EventID(page.Settings.ID, page.Next) }
+func (a *App) Cursor(page *FeedPage) string { return a.EventID(page.Settings.ID, page.Next) }
 
 // eventPage reads a page, and checks the principal in the snapshot of the page.
-func (a *App) eventPage(ctx context.Context, p Principal, q EventQuery, f desk.EventFilter) (*EventPage, error) {
+func (a *App) eventPage(ctx context.Context, p Principal, q store.EventQuery, f desk.EventFilter) (*FeedPage, error) {
 	ws := p.Workspace()
 	var types []desk.EventType
-	page, err := a.store.Events(ctx, ws, q, func(s *desk.Settings) (_ []desk.EventType, err error) {
+	read, err := a.store.Events(ctx, ws, q, func(s *desk.Settings) (_ []desk.EventType, err error) {
 		if err := p.still(s, desk.EventsRead, a.now()); err != nil {
 			return nil, err
 		}
@@ -149,86 +150,30 @@ func (a *App) eventPage(ctx context.Context, p Principal, q EventQuery, f desk.E
 	if err != nil {
 		return nil, err
 	}
-	if page.Expired != "" {
-		return nil, a.expired(page, page.Expired)
+	if read.Expired != "" {
+		return nil, a.expired(read, read.Expired)
 	}
-	page.types = types
 	if q.Bare {
-		a.identify(page)
-		return page, nil
+		a.identify(read)
+		return &FeedPage{EventPage: read, types: types}, nil
 	}
-	if err := a.complete(ctx, page); err != nil {
+	page, err := a.complete(ctx, read)
+	if err != nil {
 		return nil, err
 	}
+	page.types = types
 	return page, nil
 }
 
 // expired is CursorExpired for a page that can't be read.
-func (a *App) expired(page *EventPage, reason string) error {
+func (a *App) expired(page *store.EventPage, reason string) error {
 	e := desk.Errorf(desk.CursorExpired, "events after this cursor have expired; go on from the oldest that is kept, and read the records anew")
-	if reason == ExpiredByHistory {
+	if reason == desk.ExpiredByHistory {
 		e = desk.Errorf(desk.CursorExpired, "this database has no such event: it was restored from a backup; go on from the newest, and read the records anew")
 	}
 	ws := page.Settings.ID
 	e.Details = desk.ExpiredCursor{Reason: reason, Oldest: a.EventID(ws, page.Oldest), Newest: a.EventID(ws, page.Newest)}
 	return e
-}
-
-// complete adds to a page what the store does not know.
-func (a *App) complete(ctx context.Context, page *EventPage) error {
-	if err := a.addLibraries(ctx, page); err != nil {
-		return err
-	}
-	if err := a.addSnippets(ctx, page); err != nil {
-		return err
-	}
-	page.Trim() // now that the sizes of templates and snippets are known
-	a.identify(page)
-	return a.addWebhooks(ctx, page)
-}
-
-// identify gives the events of a page their ids.
-func (a *App) identify(page *EventPage) {
-	for i := range page.Events {
-		page.Events[i].ID = a.EventID(page.Settings.ID, page.Events[i].Place)
-	}
-}
-
-// addWebhooks adds the webhooks, if the page has events of any.
-func (a *App) addWebhooks(ctx context.Context, page *EventPage) error {
-	if !slices.ContainsFunc(page.Events, func(e desk.FeedEvent) bool { return e.Type.Kind() == "webhook" }) {
-		return nil
-	}
-	list, err := a.webhooks(ctx, page.Settings, page.Settings.Webhooks()...)
-	page.Webhooks = make(map[desk.ID]*Webhook, len(list))
-	for i := range list {
-		page.Webhooks[list[i].ID] = &list[i]
-	}
-	return err
-}
-
-// addLibraries adds the templates that the page's events are about.
-func (a *App) addLibraries(ctx context.Context, page *EventPage) error {
-	for i := range page.Events {
-		e := &page.Events[i]
-		if e.Type.Kind() != "template" {
-			continue
-		}
-		id, _, _ := e.TemplateKey()
-		c := page.Settings.Channel(id)
-		if c == nil || page.Libraries[id] != nil {
-			continue
-		}
-		library, err := a.library(ctx, page.Settings.ID, c)
-		if err != nil {
-			return err
-		}
-		if page.Libraries == nil {
-			page.Libraries = map[desk.ID]*desk.Library{}
-		}
-		page.Libraries[id] = library
-	}
-	return nil
 }
 
 // The greatest numbers of followers of a process, of one workspace, and of one key
@@ -249,7 +194,7 @@ type followers struct {
 
 // A followed is a workspace with followers.
 type followed struct {
-	head  Head                   // at the last look
+	head  store.Head             // at the last look
 	woken map[chan struct{}]bool // true: one of parley's own
 	count int                    // of them, without parley's own
 }
@@ -381,8 +326,8 @@ type Follower struct {
 	app   *App
 	p     Principal
 	types desk.EventFilter
-	query EventQuery // of the next page
-	last  *position  // of the last page
+	query store.EventQuery // of the next page
+	last  *position        // of the last page
 	woken chan struct{}
 }
 
@@ -398,7 +343,7 @@ type position struct {
 // Follow begins to follow the feed from a cursor. It returns the first page, which may
 // have no events, and the errors of Feed; RateLimited or Unavailable if there are too
 // many followers. Close must be called.
-func (a *App) Follow(ctx context.Context, p Principal, q FeedQuery) (*Follower, *EventPage, error) {
+func (a *App) Follow(ctx context.Context, p Principal, q FeedQuery) (*Follower, *FeedPage, error) {
 	start, err := a.eventStart(p.Workspace(), q.Cursor)
 	if err != nil {
 		return nil, nil, err
@@ -419,19 +364,19 @@ func (a *App) Follow(ctx context.Context, p Principal, q FeedQuery) (*Follower, 
 // Close ends it.
 func (f *Follower) Close() { f.app.followers.remove(f.p.Workspace(), f.p.Actor.ID, f.woken) }
 
-func (f *Follower) page(ctx context.Context) (*EventPage, error) {
+func (f *Follower) page(ctx context.Context) (*FeedPage, error) {
 	page, err := f.app.eventPage(ctx, f.p, f.query, f.types)
 	if err != nil {
 		return nil, err
 	}
-	f.query.From, f.query.After = FromPlace, page.Next
+	f.query.From, f.query.After = store.FromPlace, page.Next
 	f.last = &position{page.Settings, page.Start, page.types, page.More, time.Now()}
 	return page, nil
 }
 
 // Again reads the last page again, which may end elsewhere now. It lets a caller drop
 // the page while it waits for memory.
-func (f *Follower) Again(ctx context.Context) (*EventPage, error) {
+func (f *Follower) Again(ctx context.Context) (*FeedPage, error) {
 	f.query.After = f.last.start
 	return f.page(ctx)
 }
@@ -467,7 +412,7 @@ const pagePause = 20 * time.Millisecond
 // Next returns the next page that has events, or, after some time without any, or when
 // the process stops, a page without. It returns Forbidden if the principal may no longer
 // read a type that it got before.
-func (f *Follower) Next(ctx context.Context, idle time.Duration) (*EventPage, error) {
+func (f *Follower) Next(ctx context.Context, idle time.Duration) (*FeedPage, error) {
 	patience := time.NewTimer(idle)
 	defer patience.Stop()
 	had := f.last.types
@@ -490,7 +435,7 @@ func (f *Follower) Next(ctx context.Context, idle time.Duration) (*EventPage, er
 
 // Await is Next for one request, which looks at a limited number of events: it may also
 // return a page without events that is not the end.
-func (f *Follower) Await(ctx context.Context, wait time.Duration) (*EventPage, error) {
+func (f *Follower) Await(ctx context.Context, wait time.Duration) (*FeedPage, error) {
 	patience := time.NewTimer(wait)
 	defer patience.Stop()
 	for looked := int64(0); ; {
@@ -501,20 +446,20 @@ func (f *Follower) Await(ctx context.Context, wait time.Duration) (*EventPage, e
 		if page == nil {
 			return f.empty(), nil
 		}
-		if looked += page.Next.Seq - page.Start.Seq; len(page.Events) > 0 || looked >= MaxEventsLooked {
+		if looked += page.Next.Seq - page.Start.Seq; len(page.Events) > 0 || looked >= desk.MaxEventsLooked {
 			return page, nil
 		}
 	}
 }
 
 // empty is a page without events, at the place that was reached.
-func (f *Follower) empty() *EventPage {
-	return &EventPage{Settings: f.last.settings, Start: f.query.After, Next: f.query.After, More: f.last.more}
+func (f *Follower) empty() *FeedPage {
+	return &FeedPage{EventPage: &store.EventPage{Settings: f.last.settings, Start: f.query.After, Next: f.query.After, More: f.last.more}}
 }
 
 // step reads the next page as soon as there may be events. It returns nil when the
 // caller's patience or the process ends.
-func (f *Follower) step(ctx context.Context, patience <-chan time.Time) (*EventPage, error) {
+func (f *Follower) step(ctx context.Context, patience <-chan time.Time) (*FeedPage, error) {
 	woken := f.woken
 	if f.last.more {
 		woken = make(chan struct{})

@@ -13,6 +13,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // TestEventID: ids are in the order of numbers, lead back to their place, and no other
@@ -151,7 +152,7 @@ func TestFollow_again(t *testing.T) {
 	}
 }
 
-func ids(page *app.EventPage) (list []string) {
+func ids(page *app.FeedPage) (list []string) {
 	for _, e := range page.Events {
 		list = append(list, e.ID)
 	}
@@ -233,7 +234,7 @@ func TestEvents_early_statuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	start := w.latest()
-	w.provider.plays(meanwhile(func(d app.Dispatch) {
+	w.provider.plays(meanwhile(func(d provider.Dispatch) {
 		w.tell(saidEarly(d.Attempt, desk.Read), saidEarly(d.Attempt, desk.Delivered))
 		w.takeIn()
 	}, takes))

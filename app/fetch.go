@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // fetchWaits are the waits between tries to fetch a file; the last one repeats.
@@ -48,7 +50,7 @@ const (
 
 // keepMedia stores the pending file of an inbound message with the job that fetches it,
 // in the message's transaction, and returns its id.
-func (a *App) keepMedia(tx Tx, m *desk.Message, in *InboundMedia) (desk.ID, error) {
+func (a *App) keepMedia(tx store.Tx, m *desk.Message, in *provider.InboundMedia) (desk.ID, error) {
 	if in == nil {
 		return desk.ID{}, nil
 	}
@@ -73,7 +75,7 @@ func (a *App) keepMedia(tx Tx, m *desk.Message, in *InboundMedia) (desk.ID, erro
 	if err := tx.PutMedia(file); err != nil {
 		return desk.ID{}, err
 	}
-	return file.ID, tx.PutMediaJob(MediaJob{
+	return file.ID, tx.PutMediaJob(store.MediaJob{
 		Media: file.ID, Channel: m.ChannelID, Contact: m.ContactID, Conversation: m.ConversationID, Message: m.ID, TS: m.TS,
 		Ref: in.Ref, MIME: in.MIME, Size: in.Size, SHA256: in.SHA256, Due: tx.Now(),
 	})
@@ -154,7 +156,7 @@ var errFetchTooLarge = errors.New("the file is larger than this server takes")
 
 // A fetched is content on its way.
 type fetched struct {
-	draft   Draft
+	draft   store.Draft
 	sniffer *desk.Sniffer
 	most    int64
 	size    int64
@@ -188,7 +190,7 @@ func noRoomFor(err error) error {
 }
 
 // fetch gets the content from the provider, and checks what the provider told of it.
-func (a *App) fetch(ctx context.Context, ws desk.ID, job *MediaJob) (content *fetched, err error) {
+func (a *App) fetch(ctx context.Context, ws desk.ID, job *store.MediaJob) (content *fetched, err error) {
 	defer caught("provider", &err)
 	settings, err := a.store.Settings(ctx, ws)
 	if err != nil {
@@ -196,9 +198,9 @@ func (a *App) fetch(ctx context.Context, ws desk.ID, job *MediaJob) (content *fe
 	}
 	channel := settings.Channel(job.Channel)
 	if channel == nil {
-		return nil, ErrMediaGone // channels are never removed
+		return nil, provider.ErrMediaGone // channels are never removed
 	}
-	talker, ok := a.providers[channel.Kind].(Talker)
+	talker, ok := a.providers[channel.Kind].(provider.Talker)
 	if !ok {
 		return nil, errNoFiles
 	}
@@ -219,10 +221,10 @@ func (a *App) fetch(ctx context.Context, ws desk.ID, job *MediaJob) (content *fe
 		return nil, &storageError{err}
 	}
 	content = &fetched{draft: draft, sniffer: desk.NewSniffer(job.MIME), most: a.maxMedia, ctx: ctx, room: &hold{a: a, ws: ws}, moved: func() { still.Reset(fetchStill) }}
-	told := FetchedMedia{Size: job.Size, SHA256: job.SHA256}
+	told := provider.FetchedMedia{Size: job.Size, SHA256: job.SHA256}
 	hash := sha256.New()
-	got, err := talker.Fetch(ctx, at, job.Ref, func(t FetchedMedia) error {
-		if told = told.with(t); told.Size > a.maxMedia {
+	got, err := talker.Fetch(ctx, at, job.Ref, func(t provider.FetchedMedia) error {
+		if told = told.With(t); told.Size > a.maxMedia {
 			return errFetchTooLarge
 		}
 		return nil
@@ -233,7 +235,7 @@ func (a *App) fetch(ctx context.Context, ws desk.ID, job *MediaJob) (content *fe
 		}
 		return content, err
 	}
-	told, content.sum = told.with(got), hash.Sum(nil)
+	told, content.sum = told.With(got), hash.Sum(nil)
 	switch {
 	case content.size == 0:
 		return content, errors.New("the provider sent an empty file")
@@ -245,20 +247,6 @@ func (a *App) fetch(ctx context.Context, ws desk.ID, job *MediaJob) (content *fe
 	return content, nil
 }
 
-// with is what is told of a file, after the provider told more.
-func (f FetchedMedia) with(more FetchedMedia) FetchedMedia {
-	if more.MIME != "" {
-		f.MIME = more.MIME
-	}
-	if more.Size != 0 {
-		f.Size = more.Size
-	}
-	if len(more.SHA256) > 0 {
-		f.SHA256 = more.SHA256
-	}
-	return f
-}
-
 // errNoFiles is tried again: a later release may fetch them.
 var errNoFiles = errors.New("files of this kind of channel can't be fetched")
 
@@ -266,7 +254,7 @@ var errLeaseLost = errors.New("another process has the job")
 
 // holdJob extends the lease of a job until end is called, and stops the work if another
 // process has the job.
-func (a *App) holdJob(ctx context.Context, ws desk.ID, job *MediaJob, stop context.CancelCauseFunc) (end func()) {
+func (a *App) holdJob(ctx context.Context, ws desk.ID, job *store.MediaJob, stop context.CancelCauseFunc) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var holding sync.WaitGroup
 	holding.Go(func() {
@@ -292,13 +280,13 @@ func (a *App) holdJob(ctx context.Context, ws desk.ID, job *MediaJob, stop conte
 
 // keepFetched stores the content and the file that has it, unless the person was deleted
 // or another process has the job.
-func (a *App) keepFetched(ctx context.Context, ws desk.ID, job *MediaJob, content *fetched) error {
+func (a *App) keepFetched(ctx context.Context, ws desk.ID, job *store.MediaJob, content *fetched) error {
 	sum, size, err := content.draft.Keep(ctx, a.mediaPerWorkspace)
 	if err != nil {
 		return noRoomFor(err)
 	}
 	stored := false
-	err = a.store.InTx(ctx, ws, func(tx Tx) error {
+	err = a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		stored = false
 		err := a.endJob(tx, job, func(m *desk.Media) error {
 			stored = true
@@ -326,7 +314,7 @@ func (a *App) keepFetched(ctx context.Context, ws desk.ID, job *MediaJob, conten
 
 // endJob changes the file of a job and appends the event of its message, unless the job is
 // gone or another process has it.
-func (a *App) endJob(tx Tx, job *MediaJob, change func(*desk.Media) error) error {
+func (a *App) endJob(tx store.Tx, job *store.MediaJob, change func(*desk.Media) error) error {
 	now, err := tx.MediaJob(job.Media)
 	if err != nil || now == nil || now.Holder != job.Holder {
 		return err
@@ -347,27 +335,27 @@ func (a *App) endJob(tx Tx, job *MediaJob, change func(*desk.Media) error) error
 
 // fetchFailed gives a job up, or has it tried again later. A try that ended because this
 // process stops is none.
-func (a *App) fetchFailed(ctx context.Context, ws desk.ID, job *MediaJob, failure error, stopping bool) error {
+func (a *App) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJob, failure error, stopping bool) error {
 	var storage *storageError
 	ours := errors.As(failure, &storage)
 	reason := desk.MediaReason("")
-	if stopping && !ours && !errors.Is(failure, ErrMediaGone) && !errors.Is(failure, ErrMediaFailed) {
+	if stopping && !ours && !errors.Is(failure, provider.ErrMediaGone) && !errors.Is(failure, provider.ErrMediaFailed) {
 		ours = true
 	}
 	if errors.Is(failure, errLeaseLost) {
 		return nil
 	}
 	var wait time.Duration
-	err := a.store.InTx(ctx, ws, func(tx Tx) error {
+	err := a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		next := *job
 		next.Holder, wait, reason = desk.ID{}, 0, ""
 		switch {
 		case stopping && ours:
 		case ours:
 			wait = storageWait
-		case errors.Is(failure, ErrMediaGone):
+		case errors.Is(failure, provider.ErrMediaGone):
 			reason = desk.MediaGone
-		case errors.Is(failure, ErrMediaFailed):
+		case errors.Is(failure, provider.ErrMediaFailed):
 			reason = desk.MediaProvider
 		case errors.Is(failure, errFetchTooLarge):
 			reason = desk.MediaTooLarge
@@ -412,7 +400,7 @@ func (a *App) fetchFailed(ctx context.Context, ws desk.ID, job *MediaJob, failur
 // RetryMedia has a file that failed fetched again. It returns NotFound, and InvalidRequest
 // if there is nothing to fetch.
 func (a *App) RetryMedia(ctx context.Context, p Principal, id desk.ID) (m *desk.Media, err error) {
-	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if m, err = tx.Media(id); err != nil {
 			return err
 		}

@@ -17,11 +17,13 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // A courier is the world's provider, and has files.
 type courier struct {
-	*provider
+	*scripted
 	mu    sync.Mutex
 	files map[string]fetches
 	tries map[string]int
@@ -33,9 +35,9 @@ type courier struct {
 }
 
 // fetches is what a provider does when it is asked for a file.
-type fetches func(ctx context.Context, try int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error)
+type fetches func(ctx context.Context, try int, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error)
 
-func (c *courier) Upload(_ context.Context, _ app.Access, mime, name string, size int64, content io.Reader) (string, error) {
+func (c *courier) Upload(_ context.Context, _ provider.Access, mime, name string, size int64, content io.Reader) (string, error) {
 	if c.uploading != nil {
 		c.uploading()
 	}
@@ -46,7 +48,7 @@ func (c *courier) Upload(_ context.Context, _ app.Access, mime, name string, siz
 	return fmt.Sprint(mime, " ", name, " ", size, " ", len(b), " ", c.tries["upload"]), err
 }
 
-func (c *courier) MarkRead(_ context.Context, _ app.Access, externalID string) error {
+func (c *courier) MarkRead(_ context.Context, _ provider.Access, externalID string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.read = append(c.read, externalID)
@@ -63,7 +65,7 @@ func (c *courier) receipts() []string {
 	return slices.Clone(c.read)
 }
 
-func (c *courier) Fetch(ctx context.Context, _ app.Access, ref string, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+func (c *courier) Fetch(ctx context.Context, _ provider.Access, ref string, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 	c.mu.Lock()
 	f := c.files[ref]
 	c.tries[ref]++
@@ -80,15 +82,15 @@ func (c *courier) asked(ref string) int {
 
 // has sends a file as it is.
 func has(content string) fetches {
-	return func(_ context.Context, _ int, _ func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+	return func(_ context.Context, _ int, _ func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 		_, err := io.WriteString(w, content)
-		return app.FetchedMedia{}, err
+		return provider.FetchedMedia{}, err
 	}
 }
 
 // tells sends a file of which it says something.
-func tells(content string, of app.FetchedMedia) fetches {
-	return func(_ context.Context, _ int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+func tells(content string, of provider.FetchedMedia) fetches {
+	return func(_ context.Context, _ int, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 		if err := told(of); err != nil {
 			return of, err
 		}
@@ -99,10 +101,10 @@ func tells(content string, of app.FetchedMedia) fetches {
 
 // after fails some times first.
 func after(fails int, then fetches) fetches {
-	return func(ctx context.Context, try int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+	return func(ctx context.Context, try int, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 		if try <= fails {
 			_, _ = io.WriteString(w, "a part")
-			return app.FetchedMedia{}, errors.New("the line broke")
+			return provider.FetchedMedia{}, errors.New("the line broke")
 		}
 		return then(ctx, try, told, w)
 	}
@@ -112,20 +114,20 @@ func newCourier(t *testing.T) (*world, *courier) {
 	t.Helper()
 	w := newWorld(t)
 	w.stop()
-	c := &courier{provider: w.provider, files: map[string]fetches{}, tries: map[string]int{}}
-	w.others = map[desk.ChannelKind]app.Provider{desk.SandboxChannel: c}
+	c := &courier{scripted: w.provider, files: map[string]fetches{}, tries: map[string]int{}}
+	w.others = map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: c}
 	w.start(app.Bounds{})
 	return w, c
 }
 
 // gets receives a message with a file, and returns the file's record.
-func (w *world) gets(c *courier, ref string, f fetches, in app.InboundMedia) (*desk.Conversation, *desk.Media) {
+func (w *world) gets(c *courier, ref string, f fetches, in provider.InboundMedia) (*desk.Conversation, *desk.Media) {
 	w.t.Helper()
 	c.mu.Lock()
 	c.files[ref] = f
 	c.mu.Unlock()
 	in.Ref = ref
-	conversation, err := w.Receive(w.t.Context(), w.ws, w.channel, app.InboundMessage{
+	conversation, err := w.Receive(w.t.Context(), w.ws, w.channel, provider.InboundMessage{
 		ExternalID: "in-" + ref, Number: number, Text: "[image]", At: desk.TimeOf(time.Now()), Kind: desk.KindImage, Media: &in,
 	})
 	must(w.t, err)
@@ -168,7 +170,7 @@ func (w *world) contentOf(m *desk.Media) string {
 // again makes the job of a file due now, as the time that passes would.
 func (w *world) again(m *desk.Media) {
 	w.t.Helper()
-	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx app.Tx) error {
+	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx store.Tx) error {
 		job, err := tx.MediaJob(m.ID)
 		if err != nil || job == nil || !job.Holder.IsZero() {
 			return err
@@ -185,7 +187,7 @@ func TestFetchMedia(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
 	sum := sha256.Sum256([]byte(picture))
-	conversation, m := w.gets(c, "1", has(picture), app.InboundMedia{MIME: "image/png", Name: "../a.jpg", Size: int64(len(picture)), SHA256: sum[:]})
+	conversation, m := w.gets(c, "1", has(picture), provider.InboundMedia{MIME: "image/png", Name: "../a.jpg", Size: int64(len(picture)), SHA256: sum[:]})
 	if m == nil || m.Status != desk.MediaPending || m.Kind != desk.KindImage || m.Name != "a.jpg" || m.MIME != "" {
 		t.Fatalf("at first it is %+v", m)
 	}
@@ -197,7 +199,7 @@ func TestFetchMedia(t *testing.T) {
 	if m.Status != desk.MediaReady || m.MIME != "image/jpeg" || !bytes.Equal(m.SHA256, sum[:]) || m.ContactID != conversation.ContactID || w.contentOf(m) != picture {
 		t.Errorf("it is %+v", m)
 	}
-	page, err := w.file.Events(t.Context(), w.ws, app.EventQuery{Limit: 100}, func(*desk.Settings) ([]desk.EventType, error) {
+	page, err := w.file.Events(t.Context(), w.ws, store.EventQuery{Limit: 100}, func(*desk.Settings) ([]desk.EventType, error) {
 		return []desk.EventType{desk.MessageUpdated}, nil
 	})
 	must(t, err)
@@ -216,41 +218,41 @@ func TestFetchMedia_failures(t *testing.T) {
 	sum := sha256.Sum256([]byte(picture))
 	w.run()
 	for ref, tc := range map[string]struct {
-		in    app.InboundMedia
+		in    provider.InboundMedia
 		f     fetches
 		tries int
 		want  desk.MediaReason
 	}{
 		"breaks": {f: after(2, has(picture)), tries: 3},
-		"shorter": {f: func(ctx context.Context, try int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+		"shorter": {f: func(ctx context.Context, try int, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 			if try == 1 {
-				return tells(picture[:5], app.FetchedMedia{Size: int64(len(picture))})(ctx, try, told, w)
+				return tells(picture[:5], provider.FetchedMedia{Size: int64(len(picture))})(ctx, try, told, w)
 			}
 			return has(picture)(ctx, try, told, w)
 		}, tries: 2},
-		"other bytes": {in: app.InboundMedia{SHA256: sum[:]}, f: func(ctx context.Context, try int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+		"other bytes": {in: provider.InboundMedia{SHA256: sum[:]}, f: func(ctx context.Context, try int, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 			if try == 1 {
 				return has(strings.ToUpper(picture))(ctx, try, told, w)
 			}
 			return has(picture)(ctx, try, told, w)
 		}, tries: 2},
-		"panics": {f: func(ctx context.Context, try int, told func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+		"panics": {f: func(ctx context.Context, try int, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 			if try == 1 {
 				panic("a bug")
 			}
 			return has(picture)(ctx, try, told, w)
 		}, tries: 2},
-		"gone": {f: func(context.Context, int, func(app.FetchedMedia) error, io.Writer) (app.FetchedMedia, error) {
-			return app.FetchedMedia{}, fmt.Errorf("404: %w", app.ErrMediaGone)
+		"gone": {f: func(context.Context, int, func(provider.FetchedMedia) error, io.Writer) (provider.FetchedMedia, error) {
+			return provider.FetchedMedia{}, fmt.Errorf("404: %w", provider.ErrMediaGone)
 		}, tries: 1, want: desk.MediaGone},
-		"lost by the provider": {f: func(context.Context, int, func(app.FetchedMedia) error, io.Writer) (app.FetchedMedia, error) {
-			return app.FetchedMedia{}, fmt.Errorf("131052: %w", app.ErrMediaFailed)
+		"lost by the provider": {f: func(context.Context, int, func(provider.FetchedMedia) error, io.Writer) (provider.FetchedMedia, error) {
+			return provider.FetchedMedia{}, fmt.Errorf("131052: %w", provider.ErrMediaFailed)
 		}, tries: 1, want: desk.MediaProvider},
-		"told too large": {f: tells(picture, app.FetchedMedia{Size: app.DefaultMaxMedia + 1}), tries: 1, want: desk.MediaTooLarge},
-		"endless": {f: func(_ context.Context, _ int, _ func(app.FetchedMedia) error, w io.Writer) (app.FetchedMedia, error) {
+		"told too large": {f: tells(picture, provider.FetchedMedia{Size: app.DefaultMaxMedia + 1}), tries: 1, want: desk.MediaTooLarge},
+		"endless": {f: func(_ context.Context, _ int, _ func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 			for part := make([]byte, 1<<20); ; {
 				if _, err := w.Write(part); err != nil {
-					return app.FetchedMedia{}, err
+					return provider.FetchedMedia{}, err
 				}
 			}
 		}, tries: 1, want: desk.MediaTooLarge},
@@ -276,11 +278,11 @@ func TestFetchMedia_storage_fails(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
 	w.store.full.Store(true)
-	conversation, m := w.gets(c, "1", has(picture), app.InboundMedia{})
+	conversation, m := w.gets(c, "1", has(picture), provider.InboundMedia{})
 	w.run()
-	var job *app.MediaJob
+	var job *store.MediaJob
 	waitFor(t, "the storage to fail", func() bool {
-		must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) (err error) {
+		must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) (err error) {
 			job, err = tx.MediaJob(m.ID)
 			return err
 		}))
@@ -310,14 +312,14 @@ func TestFetchMedia_storage_fails(t *testing.T) {
 func TestFetchMedia_given_up(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
-	conversation, m := w.gets(c, "", nil, app.InboundMedia{})
+	conversation, m := w.gets(c, "", nil, provider.InboundMedia{})
 	if m.Status != desk.MediaFailed || m.Reason != desk.MediaProvider {
 		t.Errorf("without an id: %+v", m)
 	}
 	_, err := w.RetryMedia(t.Context(), w.operator(), m.ID)
 	refused(t, err, desk.InvalidRequest)
-	_, m = w.gets(c, "old", after(2, has(picture)), app.InboundMedia{})
-	must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error {
+	_, m = w.gets(c, "old", after(2, has(picture)), provider.InboundMedia{})
+	must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error {
 		job, err := tx.MediaJob(m.ID)
 		job.TS -= 8 * 24 * 60 * 60 * 1000
 		return errors.Join(err, tx.PutMediaJob(*job))
@@ -352,12 +354,12 @@ func TestFetchMedia_given_up(t *testing.T) {
 func TestFetchMedia_is_fair(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
-	hang := func(ctx context.Context, _ int, _ func(app.FetchedMedia) error, _ io.Writer) (app.FetchedMedia, error) {
+	hang := func(ctx context.Context, _ int, _ func(provider.FetchedMedia) error, _ io.Writer) (provider.FetchedMedia, error) {
 		<-ctx.Done()
-		return app.FetchedMedia{}, ctx.Err()
+		return provider.FetchedMedia{}, ctx.Err()
 	}
 	for i := range 20 {
-		w.gets(c, fmt.Sprint("hangs", i), hang, app.InboundMedia{})
+		w.gets(c, fmt.Sprint("hangs", i), hang, provider.InboundMedia{})
 	}
 	other := w.another()
 	other.channel = other.addChannel()
@@ -365,7 +367,7 @@ func TestFetchMedia_is_fair(t *testing.T) {
 	waitFor(t, "files that hang", func() bool { return c.asked("hangs0") > 0 && c.asked("hangs1") > 0 && c.asked("hangs2") > 0 })
 	for i := range 5 {
 		ref := fmt.Sprint("comes", i)
-		conversation, _ := other.gets(c, ref, has(picture), app.InboundMedia{})
+		conversation, _ := other.gets(c, ref, has(picture), provider.InboundMedia{})
 		if m := other.fetched(conversation.ID, "in-"+ref); m.Status != desk.MediaReady {
 			t.Errorf("%+v", m)
 		}
@@ -378,12 +380,12 @@ func TestFetchMedia_overtaken(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
 	reached, release := make(chan struct{}), make(chan struct{})
-	conversation, m := w.gets(c, "1", func(_ context.Context, _ int, _ func(app.FetchedMedia) error, out io.Writer) (app.FetchedMedia, error) {
+	conversation, m := w.gets(c, "1", func(_ context.Context, _ int, _ func(provider.FetchedMedia) error, out io.Writer) (provider.FetchedMedia, error) {
 		close(reached)
 		<-release
 		_, err := io.WriteString(out, picture)
-		return app.FetchedMedia{}, err
-	}, app.InboundMedia{})
+		return provider.FetchedMedia{}, err
+	}, provider.InboundMedia{})
 	w.run()
 	<-reached
 	w.deleteContact(conversation.ContactID)
@@ -423,7 +425,7 @@ func TestUpload_not_stored(t *testing.T) {
 func TestForgetMedia(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
-	conversation, _ := w.gets(c, "1", has(picture), app.InboundMedia{})
+	conversation, _ := w.gets(c, "1", has(picture), provider.InboundMedia{})
 	w.run()
 	m := w.fetched(conversation.ID, "in-1")
 	must(t, w.ForgetMedia(t.Context(), time.Hour))
@@ -448,7 +450,7 @@ func TestHandOver(t *testing.T) {
 	w, c := newCourier(t)
 	m, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
 	must(t, err)
-	at := app.Access{Workspace: w.ws, Channel: w.operator().Settings.Channel(w.channel)}
+	at := provider.Access{Workspace: w.ws, Channel: w.operator().Settings.Channel(w.channel)}
 	for i, want := range []string{"image/jpeg a.jpg 14 14 1", "image/jpeg a.jpg 14 14 1", "image/jpeg a.jpg 14 14 2"} {
 		if i == 2 {
 			w.clock.advance(29*24*time.Hour + time.Minute)

@@ -12,7 +12,7 @@ import (
 )
 
 // rendered is an event as the tests' receiver gets it.
-func rendered(page *app.EventPage, e *desk.FeedEvent) []byte {
+func rendered(page *app.FeedPage, e *desk.FeedEvent) []byte {
 	_, contact := e.Of()
 	told := toldEvent{ID: e.ID, Type: string(e.Type), Subject: e.Subject.String(), Changed: e.Changed}
 	if c := page.Contacts[contact]; c != nil {

@@ -11,6 +11,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 	"parley/whatsapp"
 )
 
@@ -25,16 +27,16 @@ type meta struct {
 	deaf               error // nothing can be subscribed to
 	heals              error // nothing can be asked once it is subscribed to
 	healed             bool  // a subscription mends what blocks
-	problems           []app.Problem
-	asked              []app.Access // of Subscribe and Check
+	problems           []provider.Problem
+	asked              []provider.Access // of Subscribe and Check
 	subscribed         int
 	fetched            map[desk.ID]int
-	receipt            app.Receipt // of all messages, but for the id
+	receipt            provider.Receipt // of all messages, but for the id
 	refusal            *desk.Refusal
 
-	meanwhile func(app.Dispatch) // while a message is on its way
-	fetching  func()             // while a library is
-	calls     []app.Dispatch
+	meanwhile func(provider.Dispatch) // while a message is on its way
+	fetching  func()                  // while a library is
+	calls     []provider.Dispatch
 	sick      bool          // reading panics
 	stuck     chan struct{} // what is read waits for it; nil: for nothing
 }
@@ -50,7 +52,7 @@ func (m *meta) change(do func()) {
 	do()
 }
 
-func (m *meta) Send(_ context.Context, d app.Dispatch) (app.Receipt, error) {
+func (m *meta) Send(_ context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	m.mu.Lock()
 	meanwhile := m.meanwhile
 	m.mu.Unlock()
@@ -61,7 +63,7 @@ func (m *meta) Send(_ context.Context, d app.Dispatch) (app.Receipt, error) {
 	defer m.mu.Unlock()
 	m.calls = append(m.calls, d)
 	if m.refusal != nil {
-		return app.Receipt{}, m.refusal
+		return provider.Receipt{}, m.refusal
 	}
 	r := m.receipt
 	r.ExternalID = messageID(d.Attempt)
@@ -69,9 +71,9 @@ func (m *meta) Send(_ context.Context, d app.Dispatch) (app.Receipt, error) {
 }
 
 // MarkRead is never asked of the provider itself.
-func (m *meta) MarkRead(context.Context, app.Access, string) error { return nil }
+func (m *meta) MarkRead(context.Context, provider.Access, string) error { return nil }
 
-func (m *meta) Templates(_ context.Context, at app.Access) ([]desk.TemplateSource, error) {
+func (m *meta) Templates(_ context.Context, at provider.Access) ([]desk.TemplateSource, error) {
 	m.mu.Lock()
 	m.fetched[at.Channel.ID]++
 	library, away, fetching := m.library, m.away, m.fetching
@@ -88,26 +90,26 @@ func (m *meta) times(channel desk.ID) int {
 	return m.fetched[channel]
 }
 
-func (m *meta) Check(_ context.Context, at app.Access) ([]app.Problem, error) {
+func (m *meta) Check(_ context.Context, at provider.Access) ([]provider.Problem, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked = append(m.asked, at)
 	return m.problems, m.gone
 }
 
-func (m *meta) Subscribe(_ context.Context, at app.Access) error {
+func (m *meta) Subscribe(_ context.Context, at provider.Access) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked = append(m.asked, at)
 	m.subscribed++
 	if m.healed {
-		m.problems = slices.DeleteFunc(m.problems, func(p app.Problem) bool { return p.Blocking })
+		m.problems = slices.DeleteFunc(m.problems, func(p provider.Problem) bool { return p.Blocking })
 	}
 	m.gone = m.heals
 	return m.deaf
 }
 
-func (m *meta) Read(n app.InboundItem) (told []app.Update, rest *app.Later, err error) {
+func (m *meta) Read(n desk.InboundItem) (told []provider.Update, rest *provider.Later, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stuck != nil {
@@ -120,10 +122,10 @@ func (m *meta) Read(n app.InboundItem) (told []app.Update, rest *app.Later, err 
 	return told, nil, err
 }
 
-func (m *meta) Signed(at app.Access, header func(string) string, body []byte) bool {
+func (m *meta) Signed(at provider.Access, header func(string) string, body []byte) bool {
 	signed := false
-	for _, s := range []app.Secret{at.Secrets.AppSecret, at.Secrets.OldAppSecret} {
-		signed = signed || s != (app.Secret{}) && header("X-Hub-Signature-256") == sign(s.Reveal(), body)
+	for _, s := range []provider.Secret{at.Secrets.AppSecret, at.Secrets.OldAppSecret} {
+		signed = signed || s != (provider.Secret{}) && header("X-Hub-Signature-256") == sign(s.Reveal(), body)
 	}
 	return signed
 }
@@ -133,7 +135,7 @@ func sign(secret string, body []byte) string {
 }
 
 func (m *meta) People(body []byte) (list []desk.Identity) {
-	var told []app.Update
+	var told []provider.Update
 	if err := json.Unmarshal(body, &told); err != nil {
 		return nil
 	}
@@ -164,7 +166,7 @@ const (
 func account(number, business string) app.NewChannel {
 	return app.NewChannel{
 		Kind: desk.WhatsAppChannel, ExternalID: number, Account: desk.Account{BusinessID: business, PerSecond: 1000},
-		Secrets: app.Secrets{Token: app.NewSecret("s3cret-token"), AppSecret: app.NewSecret(appSecret), VerifyToken: app.NewSecret(verifyToken)},
+		Secrets: provider.Secrets{Token: provider.NewSecret("s3cret-token"), AppSecret: provider.NewSecret(appSecret), VerifyToken: provider.NewSecret(verifyToken)},
 	}
 }
 
@@ -182,7 +184,7 @@ func (w *world) connectAs(a app.NewChannel) desk.ID {
 }
 
 // hook has WhatsApp report to a channel.
-func (w *world) hook(channel desk.ID, told ...app.Update) {
+func (w *world) hook(channel desk.ID, told ...provider.Update) {
 	w.t.Helper()
 	body, err := json.Marshal(told)
 	must(w.t, err)
@@ -210,8 +212,8 @@ func (w *world) verify(channel desk.ID, token string) error {
 }
 
 // inbound is a message as a callback tells it. Its id and its time are of n.
-func inbound(n int, number, user, text string) app.Update {
-	return app.Update{Channel: metaNumber, Message: &app.InboundMessage{
+func inbound(n int, number, user, text string) provider.Update {
+	return provider.Update{Channel: metaNumber, Message: &provider.InboundMessage{
 		ExternalID: fmt.Sprint("wamid.in.", n), Number: number, UserID: user, Text: text, At: desk.Time(1000 * n),
 	}}
 }
@@ -219,7 +221,7 @@ func inbound(n int, number, user, text string) app.Update {
 // writer is the contact whose message inbound(n, …) is, nil when it is not stored.
 func (w *world) writer(channel desk.ID, n int) (c *desk.Contact) {
 	w.t.Helper()
-	must(w.t, w.file.InTx(context.Background(), w.ws, func(tx app.Tx) error {
+	must(w.t, w.file.InTx(context.Background(), w.ws, func(tx store.Tx) error {
 		m, err := tx.MessageBy(channel, fmt.Sprint("wamid.in.", n))
 		if err != nil || m == nil {
 			return err

@@ -7,25 +7,25 @@ import (
 	"errors"
 	"sync"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/sandbox"
 )
 
-// A provider plays a script, and remembers what it was asked.
-type provider struct {
+// A scripted provider plays a script, and remembers what it was asked.
+type scripted struct {
 	*sandbox.Sandbox
 	mu      sync.Mutex
 	script  outcome
-	calls   []app.Dispatch
+	calls   []provider.Dispatch
 	library []desk.TemplateSource // nil: the sandbox's own
 }
 
 // An outcome is what a provider does with a message.
-type outcome func(context.Context, app.Dispatch) (app.Receipt, error)
+type outcome func(context.Context, provider.Dispatch) (provider.Receipt, error)
 
-func newProvider(s *sandbox.Sandbox) *provider {
-	return &provider{Sandbox: s, script: takes, library: templates()}
+func newProvider(s *sandbox.Sandbox) *scripted {
+	return &scripted{Sandbox: s, script: takes, library: templates()}
 }
 
 func templates() []desk.TemplateSource {
@@ -52,13 +52,13 @@ func template(name, language, category, header, body string) desk.TemplateSource
 	return desk.TemplateSource{Name: name, Language: language, Source: string(source)}
 }
 
-func (p *provider) plays(o outcome) {
+func (p *scripted) plays(o outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.script = o
 }
 
-func (p *provider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+func (p *scripted) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	p.mu.Lock()
 	p.calls = append(p.calls, d)
 	script := p.script
@@ -66,13 +66,13 @@ func (p *provider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error
 	return script(ctx, d)
 }
 
-func (p *provider) sent() []app.Dispatch {
+func (p *scripted) sent() []provider.Dispatch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls
 }
 
-func (p *provider) Templates(ctx context.Context, at app.Access) ([]desk.TemplateSource, error) {
+func (p *scripted) Templates(ctx context.Context, at provider.Access) ([]desk.TemplateSource, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.library == nil {
@@ -90,14 +90,14 @@ const (
 )
 
 // Read understands a list of statuses, in the place of the sandbox's stories too.
-func (p *provider) Read(n app.InboundItem) (told []app.Update, rest *app.Later, err error) {
+func (p *scripted) Read(n desk.InboundItem) (told []provider.Update, rest *provider.Later, err error) {
 	switch string(n.Body) {
 	case gibberish:
 		return told, nil, errors.New("an inbound item in no language")
 	case poison:
 		panic("a bug in reading")
 	case endless, again:
-		return told, &app.Later{Body: []byte(again)}, nil
+		return told, &provider.Later{Body: []byte(again)}, nil
 	}
 	if bytes.HasPrefix(n.Body, []byte("{")) {
 		return p.Sandbox.Read(n)
@@ -105,7 +105,7 @@ func (p *provider) Read(n app.InboundItem) (told []app.Update, rest *app.Later, 
 	var statuses []desk.StatusUpdate
 	err = json.Unmarshal(n.Body, &statuses)
 	for i := range statuses {
-		told = append(told, app.Update{Status: &statuses[i]})
+		told = append(told, provider.Update{Status: &statuses[i]})
 	}
 	return told, nil, err
 }
@@ -113,8 +113,8 @@ func (p *provider) Read(n app.InboundItem) (told []app.Update, rest *app.Later, 
 // messageID is what the provider calls the message of an attempt.
 func messageID(attempt desk.ID) string { return "wamid." + attempt.String() }
 
-func takes(_ context.Context, d app.Dispatch) (app.Receipt, error) {
-	return app.Receipt{ExternalID: messageID(d.Attempt)}, nil
+func takes(_ context.Context, d provider.Dispatch) (provider.Receipt, error) {
+	return provider.Receipt{ExternalID: messageID(d.Attempt)}, nil
 }
 
 var refusal = &desk.Refusal{
@@ -122,20 +122,22 @@ var refusal = &desk.Refusal{
 	Failure: &desk.Failure{Code: 131026, Title: "Message undeliverable", Fix: "Check the number."},
 }
 
-func refuses(context.Context, app.Dispatch) (app.Receipt, error) { return app.Receipt{}, refusal }
-
-func losesTheAnswer(context.Context, app.Dispatch) (app.Receipt, error) {
-	return app.Receipt{}, errors.New("connection reset")
+func refuses(context.Context, provider.Dispatch) (provider.Receipt, error) {
+	return provider.Receipt{}, refusal
 }
 
-func hangs(ctx context.Context, _ app.Dispatch) (app.Receipt, error) {
+func losesTheAnswer(context.Context, provider.Dispatch) (provider.Receipt, error) {
+	return provider.Receipt{}, errors.New("connection reset")
+}
+
+func hangs(ctx context.Context, _ provider.Dispatch) (provider.Receipt, error) {
 	<-ctx.Done()
-	return app.Receipt{}, ctx.Err()
+	return provider.Receipt{}, ctx.Err()
 }
 
 // meanwhile does something while the message is on its way.
-func meanwhile(do func(app.Dispatch), then outcome) outcome {
-	return func(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+func meanwhile(do func(provider.Dispatch), then outcome) outcome {
+	return func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 		do(d)
 		return then(ctx, d)
 	}
@@ -144,7 +146,7 @@ func meanwhile(do func(app.Dispatch), then outcome) outcome {
 // blocks keeps the message until release is closed; reached is closed when it has it.
 func blocks(then outcome) (o outcome, reached, release chan struct{}) {
 	reached, release = make(chan struct{}), make(chan struct{})
-	return meanwhile(func(app.Dispatch) {
+	return meanwhile(func(provider.Dispatch) {
 		close(reached)
 		<-release
 	}, then), reached, release

@@ -8,27 +8,27 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // A faultyStore is a Store whose connection to the database can be lost, and whose
 // database can have another clock. It holds callers to the promise that a closure may
 // run twice, by running each one twice.
 type faultyStore struct {
-	app.Store
+	store.Store
 	room func() (free, total int64, known bool) // nil: as it is
 	mu   sync.Mutex
 	n    int // transactions begun since something was last set
 	at   int // the one in which do is called, when
 	when moment
 	do   func() error // its error is the transaction's outcome
-	drop func(app.InboundItem) error
+	drop func(desk.InboundItem) error
 	put  func(*desk.Message) error
 	ends func(when moment, messages int) error // of each transaction that stores messages, at commit and answer
-	pace func([]app.Bucket, time.Duration) (time.Duration, bool, error)
+	pace func([]desk.Bucket, time.Duration) (time.Duration, bool, error)
 
-	read func(*app.EventPage) // is called with each page of events that was read
+	read func(*store.EventPage) // is called with each page of events that was read
 
 	down    atomic.Bool  // no transaction can begin
 	away    atomic.Bool  // nothing about events can be read
@@ -45,7 +45,7 @@ type faultyStore struct {
 
 // lost is a connection that broke.
 func lost() error {
-	return &desk.Error{Type: desk.Unavailable, Message: "the connection was lost", Err: app.ErrCommitLost}
+	return &desk.Error{Type: desk.Unavailable, Message: "the connection was lost", Err: store.ErrCommitLost}
 }
 
 // A moment is one in the life of a transaction.
@@ -90,7 +90,7 @@ func (s *faultyStore) ending(when moment, messages int) error {
 
 var errAgain = errors.New("run it again")
 
-func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
+func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
 	if s.down.Load() {
 		return lost()
 	}
@@ -101,7 +101,7 @@ func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error
 	first := !s.once.Load()
 	for {
 		faulty := &faultyTx{s: s}
-		err := s.Store.InTx(ctx, ws, func(tx app.Tx) error {
+		err := s.Store.InTx(ctx, ws, func(tx store.Tx) error {
 			*faulty = faultyTx{Tx: tx, s: s}
 			err := f(faulty)
 			switch {
@@ -123,7 +123,7 @@ func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error
 }
 
 // StoreDeliveries is a transaction, too.
-func (s *faultyStore) StoreDeliveries(ctx context.Context, hold app.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (bool, error) {
+func (s *faultyStore) StoreDeliveries(ctx context.Context, hold store.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (bool, error) {
 	if s.down.Load() {
 		return false, lost()
 	}
@@ -145,7 +145,7 @@ func (s *faultyStore) AttemptOfKey(ctx context.Context, ws desk.ID, key string) 
 
 // A fullDraft is on a disk without room.
 type fullDraft struct {
-	app.Draft
+	store.Draft
 	s *faultyStore
 }
 
@@ -165,7 +165,7 @@ func (s *faultyStore) Room() (free, total int64, known bool, err error) {
 	return s.Store.Room()
 }
 
-func (s *faultyStore) NewContent(ctx context.Context, ws desk.ID) (app.Draft, error) {
+func (s *faultyStore) NewContent(ctx context.Context, ws desk.ID) (store.Draft, error) {
 	d, err := s.Store.NewContent(ctx, ws)
 	if err != nil {
 		return nil, err
@@ -181,11 +181,11 @@ func (s *faultyStore) Attempt(ctx context.Context, ws, id desk.ID) (*desk.Attemp
 	return s.Store.Attempt(ctx, ws, id)
 }
 
-func (s *faultyStore) Lapsed(ctx context.Context, length, margin desk.Time, limit int) ([]app.LapsedAttempt, error) {
+func (s *faultyStore) Lapsed(ctx context.Context, length, margin desk.Time, limit int) ([]store.LapsedAttempt, error) {
 	return s.Store.Lapsed(ctx, length+2*desk.Time(s.ahead.Load()), margin-desk.Time(s.ahead.Load()), limit)
 }
 
-func (s *faultyStore) HoldLeases(ctx context.Context, list []app.LeaseRef, holder desk.ID, length desk.Time) (map[app.LeaseRef]int64, error) {
+func (s *faultyStore) HoldLeases(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (map[store.LeaseRef]int64, error) {
 	if s.cut.Load() {
 		return nil, lost()
 	}
@@ -199,7 +199,7 @@ func (s *faultyStore) ForgetDeliveries(ctx context.Context, ws, webhook desk.ID,
 	return s.Store.ForgetDeliveries(ctx, ws, webhook, before, keep, limit)
 }
 
-func (s *faultyStore) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) ([]app.ChannelRef, error) {
+func (s *faultyStore) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) ([]store.ChannelRef, error) {
 	defer s.listed.Add(1)
 	if s.down.Load() {
 		return nil, lost()
@@ -207,7 +207,7 @@ func (s *faultyStore) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind)
 	return s.Store.ChannelsOfKind(ctx, kind)
 }
 
-func (s *faultyStore) Pace(ctx context.Context, ws desk.ID, buckets []app.Bucket, most time.Duration) (time.Duration, bool, error) {
+func (s *faultyStore) Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucket, most time.Duration) (time.Duration, bool, error) {
 	if s.pace != nil {
 		return s.pace(buckets, most)
 	}
@@ -220,14 +220,14 @@ func (s *faultyStore) Clock(ctx context.Context) (now desk.Time, hour int64, err
 }
 
 type faultyTx struct {
-	app.Tx
+	store.Tx
 	s        *faultyStore
 	messages int // put so far
 }
 
 func (tx *faultyTx) Now() desk.Time { return tx.Tx.Now() + desk.Time(tx.s.ahead.Load()) }
 
-func (tx *faultyTx) TakeInbound(list []app.InboundItem) ([]app.InboundItem, error) {
+func (tx *faultyTx) TakeInbound(list []desk.InboundItem) ([]desk.InboundItem, error) {
 	for _, n := range list {
 		if tx.s.drop != nil {
 			if err := tx.s.drop(n); err != nil {
@@ -248,14 +248,14 @@ func (tx *faultyTx) PutMessage(m *desk.Message) error {
 	return tx.Tx.PutMessage(m)
 }
 
-func (s *faultyStore) Heads(ctx context.Context, list []desk.ID) (map[desk.ID]app.Head, error) {
+func (s *faultyStore) Heads(ctx context.Context, list []desk.ID) (map[desk.ID]store.Head, error) {
 	if s.away.Load() {
 		return nil, lost()
 	}
 	return s.Store.Heads(ctx, list)
 }
 
-func (s *faultyStore) Events(ctx context.Context, ws desk.ID, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*app.EventPage, error) {
+func (s *faultyStore) Events(ctx context.Context, ws desk.ID, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*store.EventPage, error) {
 	if s.away.Load() {
 		return nil, lost()
 	}

@@ -17,7 +17,9 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/sandbox"
+	"parley/store"
 	"parley/store/sqlite"
 	"parley/work"
 )
@@ -31,12 +33,12 @@ type world struct {
 	file     worldStore
 	store    *faultyStore
 	path     string
-	provider *provider
+	provider *scripted
 	meta     *meta
-	others   map[desk.ChannelKind]app.Provider // from the next start on
-	files    app.Deps                          // from the next start on: its limits of files
-	opened   bool                              // from the next start on: webhooks may go to 127.0.0.1 beside public addresses
-	secret   []byte                            // the installation's
+	others   map[desk.ChannelKind]provider.Provider // from the next start on
+	files    app.Deps                               // from the next start on: its limits of files
+	opened   bool                                   // from the next start on: webhooks may go to 127.0.0.1 beside public addresses
+	secret   []byte                                 // the installation's
 	clock    *clock
 	log      *logbook
 	receiver *receiver
@@ -156,8 +158,8 @@ func (w *world) start(b app.Bounds) {
 }
 
 // node is one more App over the same file, as another process has it.
-func (w *world) node(s app.Store, b app.Bounds) *app.App {
-	providers := map[desk.ChannelKind]app.Provider{desk.SandboxChannel: w.provider, desk.WhatsAppChannel: w.meta}
+func (w *world) node(s store.Store, b app.Bounds) *app.App {
+	providers := map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: w.provider, desk.WhatsAppChannel: w.meta}
 	maps.Copy(providers, w.others)
 	refuses := func(at netip.Addr) bool {
 		return at.Unmap().IsLoopback() && at.Unmap() != netip.MustParseAddr("127.0.0.1")
@@ -503,18 +505,18 @@ func (w *world) tell(statuses ...desk.StatusUpdate) {
 	}
 }
 
-func (w *world) notify(body string) app.InboundItem {
+func (w *world) notify(body string) desk.InboundItem {
 	w.t.Helper()
-	n := app.InboundItem{Channel: w.channel, ID: w.clock.newID(), Due: desk.TimeOf(w.clock.now()), Body: []byte(body)}
+	n := desk.InboundItem{Channel: w.channel, ID: w.clock.newID(), Due: desk.TimeOf(w.clock.now()), Body: []byte(body)}
 	w.keep(n)
 	return n
 }
 
 // keep stores an inbound item as another process would, and has the App look for it.
-func (w *world) keep(n app.InboundItem) {
+func (w *world) keep(n desk.InboundItem) {
 	w.t.Helper()
 	ctx := context.Background()
-	must(w.t, w.file.InTx(ctx, w.ws, func(tx app.Tx) error { return tx.PutInbound(n) }))
+	must(w.t, w.file.InTx(ctx, w.ws, func(tx store.Tx) error { return tx.PutInbound(n) }))
 	must(w.t, w.LookForInbound(ctx))
 }
 
@@ -527,7 +529,7 @@ func (w *world) takeIn() {
 }
 
 // due lists the inbound items that are due.
-func (w *world) due() []app.InboundItem {
+func (w *world) due() []desk.InboundItem {
 	list, _, err := w.file.InboundItems(context.Background(), w.ws, 2*time.Hour, 1000)
 	must(w.t, err)
 	return list
@@ -557,7 +559,7 @@ func asOfMessages(c desk.Conversation) desk.Conversation {
 
 // A worldStore is the database of a world.
 type worldStore interface {
-	app.Store
+	store.Store
 	sandbox.Library
 	io.Closer
 	BindSecret(ctx context.Context, fingerprint string) error

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -41,7 +42,7 @@ func newRecipe(salt []byte) recipe {
 func recipeOf(hash string) recipe { return recipe(hash[:max(0, strings.LastIndexByte(hash, '$'))]) }
 
 // recipesOf lists the recipes of the passwords of members, those that most have first.
-func recipesOf(list []MemberAccess) []recipe {
+func recipesOf(list []store.MemberAccess) []recipe {
 	count, recipes := map[recipe]int{}, []recipe(nil)
 	for _, h := range list {
 		if h.Password == "" {
@@ -72,7 +73,7 @@ func (a *App) recipeOfEmail(ctx context.Context, p Principal) (recipe, error) {
 		return "", err
 	}
 	today := newRecipe(nil)
-	holders = slices.DeleteFunc(holders, func(h MemberAccess) bool {
+	holders = slices.DeleteFunc(holders, func(h store.MemberAccess) bool {
 		return h.ID == p.Member.ID || !strings.HasPrefix(h.Password, string(today))
 	})
 	if list := recipesOf(holders); len(list) > 0 {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // inboundGroup is how many inbound items share a transaction. It is small because
@@ -61,7 +63,7 @@ func (a *App) takeInbound(ctx context.Context, ws desk.ID) (next time.Duration, 
 
 // takeAlone processes one item in a transaction of its own. If that fails and the item
 // is a callback, it processes only the next update, so that a bad update fails alone.
-func (a *App) takeAlone(ctx context.Context, ws desk.ID, one []InboundItem) error {
+func (a *App) takeAlone(ctx context.Context, ws desk.ID, one []desk.InboundItem) error {
 	_, err := a.takeGroup(ctx, ws, one, updatesAtOnce)
 	if err != nil && one[0].ReceivedAt != 0 && !desk.IsType(err, desk.Unavailable) {
 		_, err = a.takeGroup(ctx, ws, one, 1)
@@ -76,9 +78,9 @@ func (e *partError) Unwrap() error { return e.error }
 
 // passOver postpones an item that can't be processed. If one update of a callback is
 // the cause, that update is skipped instead; the body is kept for days.
-func (a *App) passOver(ctx context.Context, ws desk.ID, n InboundItem, why error) error {
-	return a.inTx(ctx, ws, func(tx Tx, then *afterwards) error {
-		taken, err := tx.TakeInbound([]InboundItem{n})
+func (a *App) passOver(ctx context.Context, ws desk.ID, n desk.InboundItem, why error) error {
+	return a.inTx(ctx, ws, func(tx store.Tx, then *afterwards) error {
+		taken, err := tx.TakeInbound([]desk.InboundItem{n})
 		if err != nil || len(taken) == 0 {
 			return err // another process goes on with it
 		}
@@ -114,8 +116,8 @@ const updatesAtOnce = 50
 
 // takeGroup processes the items that no other process has, up to a number of updates,
 // and returns how many items these were. The rest stays stored.
-func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []InboundItem, atOnce int) (taken int, err error) {
-	err = a.inTx(ctx, ws, func(tx Tx, then *afterwards) error {
+func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []desk.InboundItem, atOnce int) (taken int, err error) {
+	err = a.inTx(ctx, ws, func(tx store.Tx, then *afterwards) error {
 		if err := lockAssignment(tx); err != nil {
 			return err
 		}
@@ -138,22 +140,22 @@ func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []InboundItem, atO
 // takeItem processes an item, or the next updates of a callback, and returns how many.
 // A panic while reading it becomes an error; otherwise it would end the process at
 // every try.
-func (a *App) takeItem(ctx context.Context, tx Tx, n InboundItem, atOnce int, then *afterwards) (taken int, err error) {
+func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atOnce int, then *afterwards) (taken int, err error) {
 	defer caught("inbound item", &err)
 	channel := tx.Settings().Channel(n.Channel)
 	if channel == nil {
 		return 0, nil // channels are never removed
 	}
-	var told []Update
-	var rest *InboundItem
+	var told []provider.Update
+	var rest *desk.InboundItem
 	var wait time.Duration
 	var last *lastPart
 	if n.ReceivedAt != 0 {
 		told, rest, last, err = a.nextPart(tx, channel, n, atOnce)
 	} else {
-		var later *Later
+		var later *provider.Later
 		if told, later, err = a.providers[channel.Kind].Read(n); later != nil {
-			next := later.item(n.Channel, n.ID, min(n.Due, tx.Now()))
+			next := itemOf(*later, n.Channel, n.ID, min(n.Due, tx.Now()))
 			rest, wait = &next, later.Wait
 		}
 	}
@@ -198,7 +200,7 @@ func (a *App) takeItem(ctx context.Context, tx Tx, n InboundItem, atOnce int, th
 
 // toldAgain tells whether any of the updates of a callback that were processed in earlier
 // transactions is about a message of a deleted person.
-func (a *App) toldAgain(tx Tx, own *desk.Channel, before []Update) (bool, error) {
+func (a *App) toldAgain(tx store.Tx, own *desk.Channel, before []provider.Update) (bool, error) {
 	var list []desk.MessageRef
 	for _, h := range before {
 		id := ""
@@ -221,7 +223,7 @@ func (a *App) toldAgain(tx Tx, own *desk.Channel, before []Update) (bool, error)
 // A reading is the parsed content of a callback. It is kept between transactions,
 // because a body may be large.
 type reading struct {
-	told   []Update
+	told   []provider.Update
 	people []desk.Identity
 	err    error
 }
@@ -265,14 +267,14 @@ const maxReading = 1 << 20
 // readCallbacks reads the bodies of callbacks among the items before the transaction
 // that processes them, because others wait for the transaction. It returns the first
 // items, up to one with a long body.
-func (a *App) readCallbacks(ctx context.Context, ws desk.ID, list []InboundItem) ([]InboundItem, error) {
+func (a *App) readCallbacks(ctx context.Context, ws desk.ID, list []desk.InboundItem) ([]desk.InboundItem, error) {
 	bytes := 0
 	for i, n := range list {
 		if n.ReceivedAt == 0 || a.readings.get(n.ID) != nil {
 			continue
 		}
 		var channel *desk.Channel
-		err := a.store.InTx(ctx, ws, func(tx Tx) (err error) {
+		err := a.store.InTx(ctx, ws, func(tx store.Tx) (err error) {
 			channel = tx.Settings().Channel(n.Channel)
 			n.Body, err = tx.Callback(n)
 			return err
@@ -291,12 +293,12 @@ func (a *App) readCallbacks(ctx context.Context, ws desk.ID, list []InboundItem)
 }
 
 // read reads a callback's body. If a bug makes it panic, the body stays unread.
-func (a *App) read(channel *desk.Channel, n InboundItem) (one *reading, err error) {
+func (a *App) read(channel *desk.Channel, n desk.InboundItem) (one *reading, err error) {
 	defer caught("inbound item", &err)
 	one = &reading{}
 	if n.Body != nil { // otherwise it was deleted
 		one.told, _, one.err = a.providers[channel.Kind].Read(n)
-		if reader, ok := a.providers[channel.Kind].(CallbackProvider); ok && one.err == nil {
+		if reader, ok := a.providers[channel.Kind].(provider.CallbackProvider); ok && one.err == nil {
 			one.people = reader.People(n.Body)
 		}
 	}
@@ -307,13 +309,13 @@ func (a *App) read(channel *desk.Channel, n InboundItem) (one *reading, err erro
 // A lastPart is what the end of a callback needs: its updates before the last part, and the
 // people whom it names.
 type lastPart struct {
-	before []Update
+	before []provider.Update
 	people []desk.Identity
 }
 
 // nextPart returns the next updates of a callback, and the item for the updates after
 // them, or nil and what the end of the callback needs.
-func (a *App) nextPart(tx Tx, channel *desk.Channel, n InboundItem, atOnce int) (told []Update, rest *InboundItem, last *lastPart, err error) {
+func (a *App) nextPart(tx store.Tx, channel *desk.Channel, n desk.InboundItem, atOnce int) (told []provider.Update, rest *desk.InboundItem, last *lastPart, err error) {
 	one := a.readings.get(n.ID)
 	if one == nil {
 		if n.Body, err = tx.Callback(n); err != nil {
@@ -344,7 +346,7 @@ const maxPeople = 2500
 // whom it names. If one of them is no contact, no erasure would ever delete this body,
 // so only its time is kept. The same holds for a body that names more people than a
 // real callback does; looking them up would take too long.
-func keepBody(tx Tx, n InboundItem, people []desk.Identity) error {
+func keepBody(tx store.Tx, n desk.InboundItem, people []desk.Identity) error {
 	if len(people) > maxPeople {
 		n.Body = nil
 		return tx.PutCallback(n)
@@ -367,7 +369,7 @@ func keepBody(tx Tx, n InboundItem, people []desk.Identity) error {
 // takeUpdate processes one update, and tells whether it was dropped: nothing of it is stored.
 // It may concern another channel, because several numbers share a callback URL. Its error is
 // a partError.
-func (a *App) takeUpdate(ctx context.Context, tx Tx, own *desk.Channel, h Update, then *afterwards) (dropped bool, err error) {
+func (a *App) takeUpdate(ctx context.Context, tx store.Tx, own *desk.Channel, h provider.Update, then *afterwards) (dropped bool, err error) {
 	defer func() {
 		if err != nil {
 			err = &partError{err}
@@ -409,7 +411,7 @@ func (a *App) takeUpdate(ctx context.Context, tx Tx, own *desk.Channel, h Update
 // concerned returns the channel that an update concerns, or one of the business
 // account, nil if the workspace has none. Only channels with the same app secret count:
 // another app may not report about them.
-func (a *App) concerned(s *desk.Settings, own *desk.Channel, h Update) *desk.Channel {
+func (a *App) concerned(s *desk.Settings, own *desk.Channel, h provider.Update) *desk.Channel {
 	if h.Channel == own.ExternalID || h.Channel == "" && (h.Business == "" || h.Business == own.Account.BusinessID) {
 		return own
 	}
@@ -418,7 +420,7 @@ func (a *App) concerned(s *desk.Settings, own *desk.Channel, h Update) *desk.Cha
 		if c.Kind != own.Kind || c.ExternalID != h.Channel && (h.Channel != "" || c.Account.BusinessID != h.Business) {
 			continue
 		}
-		if at, other := a.access(s.ID, c); err == nil && other == nil && at.Secrets.sameApp(mine.Secrets) {
+		if at, other := a.access(s.ID, c); err == nil && other == nil && at.Secrets.SameApp(mine.Secrets) {
 			return c
 		}
 	}
@@ -430,7 +432,7 @@ func (a *App) concerned(s *desk.Settings, own *desk.Channel, h Update) *desk.Cha
 // an unknown message is kept for a day, unless no message will ever come to it: that of an
 // attempt is stored with the attempt, or never, and a deleted person's does not come back.
 // takeStatus tells whether the status was dropped.
-func (a *App) takeStatus(ctx context.Context, tx Tx, channel desk.ID, n desk.StatusUpdate, then *afterwards) (dropped bool, err error) {
+func (a *App) takeStatus(ctx context.Context, tx store.Tx, channel desk.ID, n desk.StatusUpdate, then *afterwards) (dropped bool, err error) {
 	m, err := tx.MessageBy(channel, n.ExternalID)
 	if err != nil {
 		return false, err
@@ -463,7 +465,7 @@ func (a *App) takeStatus(ctx context.Context, tx Tx, channel desk.ID, n desk.Sta
 }
 
 // moveForward moves a stored message forward to a status.
-func (a *App) moveForward(tx Tx, m *desk.Message, n desk.StatusUpdate) error {
+func (a *App) moveForward(tx store.Tx, m *desk.Message, n desk.StatusUpdate) error {
 	if m.Direction != desk.Outbound {
 		return nil
 	}
@@ -484,4 +486,10 @@ func (a *App) moveForward(tx Tx, m *desk.Message, n desk.StatusUpdate) error {
 		return err
 	}
 	return tx.Append(events...)
+}
+
+// itemOf returns the inbound item that an update for later becomes. Its wait begins at the
+// given time of the database's clock.
+func itemOf(l provider.Later, channel, id desk.ID, from desk.Time) desk.InboundItem {
+	return desk.InboundItem{Channel: channel, ID: id, Due: from + desk.Time(l.Wait.Milliseconds()), Body: l.Body}
 }

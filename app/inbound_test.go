@@ -14,6 +14,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // TestStatus_before_the_answer: a status with the attempt's id proves that the
@@ -26,7 +28,7 @@ func TestStatus_before_the_answer(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			var stored []byte
-			w.provider.plays(meanwhile(func(d app.Dispatch) {
+			w.provider.plays(meanwhile(func(d provider.Dispatch) {
 				w.tell(said(d.Attempt, desk.Delivered))
 				w.takeIn()
 				stored = w.attempt(d.Attempt).Response
@@ -129,7 +131,7 @@ func TestStatus_too_early(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.provider.plays(meanwhile(func(d app.Dispatch) {
+			w.provider.plays(meanwhile(func(d provider.Dispatch) {
 				w.tell(saidEarly(d.Attempt, desk.Delivered), saidEarly(d.Attempt, desk.Sent), saidEarly(d.Attempt, desk.Delivered))
 				w.takeIn()
 				w.serve(c.hours)
@@ -176,7 +178,7 @@ func TestStatus_any_order(t *testing.T) {
 			w.notify(string(body))
 		}
 	}
-	w.provider.plays(func(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 		mu.Lock()
 		s := newStory(rand.New(rand.NewPCG(seed, uint64(len(stories)))), d.Attempt)
 		stories[d.Attempt] = s
@@ -282,7 +284,7 @@ func TestStatus_of_others(t *testing.T) {
 	for _, s := range []desk.StatusUpdate{said(doubt, desk.Read), saidEarly(w.holder("k").ID, desk.Read)} { // through the wrong channel
 		body, err := json.Marshal([]desk.StatusUpdate{s})
 		must(t, err)
-		w.keep(app.InboundItem{Channel: elsewhere, ID: w.clock.newID(), Due: s.At, Body: body})
+		w.keep(desk.InboundItem{Channel: elsewhere, ID: w.clock.newID(), Due: s.At, Body: body})
 	}
 	w.takeIn()
 	for n, want := range before {
@@ -339,7 +341,7 @@ func TestInbound_while_the_database_is_away(t *testing.T) {
 	m := w.sent("k")
 	times := map[desk.ID]int{}
 	good := said(w.holder("k").ID, desk.Read)
-	w.store.drop = func(n app.InboundItem) error {
+	w.store.drop = func(n desk.InboundItem) error {
 		if times[n.ID]++; string(n.Body) != poison && times[n.ID] == 2 { // with the others, then alone
 			return lost()
 		}
@@ -366,8 +368,8 @@ func TestInbound_of_other_processes(t *testing.T) {
 	m := w.sent("k")
 	body, err := json.Marshal([]desk.StatusUpdate{said(w.holder("k").ID, desk.Delivered)})
 	must(t, err)
-	must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error {
-		return tx.PutInbound(app.InboundItem{Channel: w.channel, ID: w.clock.newID(), Due: desk.TimeOf(w.clock.now()), Body: body})
+	must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error {
+		return tx.PutInbound(desk.InboundItem{Channel: w.channel, ID: w.clock.newID(), Due: desk.TimeOf(w.clock.now()), Body: body})
 	}))
 	w.takeIn()
 	if got := w.message(m); got.Delivery != desk.Delivered {
@@ -393,8 +395,8 @@ func TestInbound_beside_one_that_is_stuck(t *testing.T) {
 	must(t, err)
 	sandbox, _, err := w.AddChannel(t.Context(), operator, app.NewChannel{Kind: desk.SandboxChannel})
 	must(t, err)
-	must(t, w.file.InTx(t.Context(), other.ID, func(tx app.Tx) error {
-		return tx.PutInbound(app.InboundItem{Channel: sandbox.Channel.ID, ID: w.clock.newID(), Due: 1, Body: []byte("[]")})
+	must(t, w.file.InTx(t.Context(), other.ID, func(tx store.Tx) error {
+		return tx.PutInbound(desk.InboundItem{Channel: sandbox.Channel.ID, ID: w.clock.newID(), Due: 1, Body: []byte("[]")})
 	}))
 	must(t, w.LookForInbound(t.Context()))
 	waitFor(t, "the other workspace's item to be taken in", func() bool {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // DefaultMaxMedia is the greatest size of a file in bytes, unless the operator says
@@ -68,7 +70,7 @@ func (a *App) Upload(ctx context.Context, p Principal, name, claimed string, con
 	}
 	m.MIME, m.Trait = sniffer.Type()
 	m.Kind = desk.KindOfMedia(m.MIME)
-	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.still(tx.Settings(), desk.MessagesSend, a.now()); err != nil {
 			return err
 		}
@@ -77,9 +79,9 @@ func (a *App) Upload(ctx context.Context, p Principal, name, claimed string, con
 		}
 		return tx.PutMedia(m)
 	})
-	if err != nil && !errors.Is(err, ErrCommitLost) {
+	if err != nil && !errors.Is(err, store.ErrCommitLost) {
 		// If this fails, the content goes after an hour, as after a crash.
-		_ = a.store.InTx(context.WithoutCancel(ctx), p.Workspace(), func(tx Tx) error { return dropKept(tx, m.SHA256) })
+		_ = a.store.InTx(context.WithoutCancel(ctx), p.Workspace(), func(tx store.Tx) error { return dropKept(tx, m.SHA256) })
 	}
 	return m, err
 }
@@ -98,7 +100,7 @@ func (h held) Write(p []byte) (int, error) {
 }
 
 // dropKept leaves content that was kept, and that no file will have, to DropContents.
-func dropKept(tx Tx, sum []byte) error {
+func dropKept(tx store.Tx, sum []byte) error {
 	if err := tx.UseContent(sum); err != nil {
 		return err
 	}
@@ -239,7 +241,7 @@ func (t *transfers) leave(ws desk.ID) {
 // handOver gives a file that is ready to the provider of a channel, unless the provider
 // has it, and returns the provider's id of it. Its errors are those of Send, and
 // Unavailable.
-func (a *App) handOver(ctx context.Context, at Access, talker Talker, m *desk.Media) (ref string, err error) {
+func (a *App) handOver(ctx context.Context, at provider.Access, talker provider.Talker, m *desk.Media) (ref string, err error) {
 	defer caught("provider", &err)
 	ref, since, err := a.store.MediaRef(ctx, at.Workspace, m.ID, at.Channel.ID)
 	if now := a.now(); err != nil || ref != "" && since <= now && since > now-refLife {
@@ -267,7 +269,7 @@ func (a *App) handOver(ctx context.Context, at Access, talker Talker, m *desk.Me
 // DeleteMedia deletes the record of a file that is in no message. What others uploaded with
 // the same content stays. It returns NotFound and MediaInUse.
 func (a *App) DeleteMedia(ctx context.Context, p Principal, id desk.ID) error {
-	err := a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+	err := a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.still(tx.Settings(), desk.MessagesSend, a.now()); err != nil {
 			return err
 		}
@@ -305,7 +307,7 @@ func (a *App) DropContents(ctx context.Context) error {
 // forgetUploads deletes old uploads of a workspace that are in no message.
 func (a *App) forgetUploads(ctx context.Context, ws desk.ID) error {
 	return inGroups(ctx, mediaGroup, func(limit int) (n int, err error) {
-		err = a.store.InTx(ctx, ws, func(tx Tx) error {
+		err = a.store.InTx(ctx, ws, func(tx store.Tx) error {
 			// A clock that is far ahead must not delete young ones.
 			n, err = tx.DropUploads(min(tx.Now(), a.now())-desk.UploadLife, limit)
 			return err
@@ -338,7 +340,7 @@ func (a *App) ForgetMedia(ctx context.Context, age time.Duration) error {
 const mostMessages = 1000
 
 func (a *App) forgetMedia(ctx context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
-	err = a.store.InTx(ctx, ws, func(tx Tx) error {
+	err = a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		n = 0
 		old, err := tx.OldMedia(min(tx.Now(), a.now())-desk.Time(age.Milliseconds()), limit)
 		if err != nil {

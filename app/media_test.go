@@ -12,6 +12,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // TestTransfers: one workspace can't take all slots of uploads and downloads, nor can two,
@@ -119,9 +120,9 @@ func TestDeleteMedia(t *testing.T) {
 
 	// While a reply is on its way, and while its outcome is unknown.
 	doubtful := upload()
-	w.provider.plays(func(context.Context, app.Dispatch) (app.Receipt, error) {
+	w.provider.plays(func(context.Context, provider.Dispatch) (provider.Receipt, error) {
 		refused(t, remove(doubtful), desk.MediaInUse)
-		return app.Receipt{}, broken{}.err()
+		return provider.Receipt{}, broken{}.err()
 	})
 	_, err = w.replies("doubt", c.ID, attached(doubtful))
 	refused(t, err, desk.SendOutcomeUnknown)
@@ -222,7 +223,7 @@ func TestUpload_quota(t *testing.T) {
 	if e := refusalOf(t, err, desk.MediaQuota); e.Details != (desk.UsedMedia{Limit: 25e6, Used: 24e6}) {
 		t.Errorf("%+v", e.Details)
 	}
-	_, file := w.gets(courier, "large", has(strings.Repeat("x", 2e6)), app.InboundMedia{})
+	_, file := w.gets(courier, "large", has(strings.Repeat("x", 2e6)), provider.InboundMedia{})
 	_, err = w.FetchNext(t.Context(), w.ws)
 	must(t, err)
 	if m, err := w.Media(t.Context(), w.caller(), file.ID); err != nil || m.Status != desk.MediaFailed || m.Reason != desk.MediaTooLarge {
@@ -254,7 +255,7 @@ func TestUpload_room(t *testing.T) {
 	w.store.room = func() (free, total int64, known bool) { return 1<<30 - 1, 100 << 30, true }
 	_, err := w.Upload(t.Context(), w.caller(), "", "", strings.NewReader(picture))
 	refused(t, err, desk.Unavailable)
-	c, file := w.gets(courier, "waits", has(picture), app.InboundMedia{})
+	c, file := w.gets(courier, "waits", has(picture), provider.InboundMedia{})
 	if due, err := w.FetchesDue(t.Context()); err != nil || len(due) != 0 {
 		t.Errorf("%v, %v", due, err)
 	}

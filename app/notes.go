@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // Notes returns a page of a conversation's notes, newest first, and the cursor of the next
@@ -96,7 +97,7 @@ func (a *App) NotesBeside(ctx context.Context, p Principal, conversation desk.ID
 // AddNote stores a note on a conversation. member is the member who speaks, null or absent for the caller. It returns NotFound, InvalidRequest if there is no such
 // member, and Unauthorized or Forbidden if the caller was changed meanwhile.
 func (a *App) AddNote(ctx context.Context, p Principal, conversation desk.ID, text string, member desk.Field[desk.Reference]) (n *desk.Note, err error) {
-	err = a.changeNotes(ctx, p, conversation, func(tx Tx, c *desk.Conversation) (desk.EventType, desk.ID, error) {
+	err = a.changeNotes(ctx, p, conversation, func(tx store.Tx, c *desk.Conversation) (desk.EventType, desk.ID, error) {
 		author := tx.Settings().AuthorOf(p.Actor)
 		if member.Has() {
 			m, err := memberNamed(tx.Settings(), "/member", member.Value)
@@ -114,7 +115,7 @@ func (a *App) AddNote(ctx context.Context, p Principal, conversation desk.ID, te
 // DeleteNote deletes a note. It returns NotFound, and Unauthorized or Forbidden if the
 // caller was changed meanwhile.
 func (a *App) DeleteNote(ctx context.Context, p Principal, conversation, id desk.ID) error {
-	return a.changeNotes(ctx, p, conversation, func(tx Tx, _ *desk.Conversation) (desk.EventType, desk.ID, error) {
+	return a.changeNotes(ctx, p, conversation, func(tx store.Tx, _ *desk.Conversation) (desk.EventType, desk.ID, error) {
 		there, err := tx.DeleteNote(conversation, id)
 		if err == nil && !there {
 			err = desk.NoNote()
@@ -125,8 +126,8 @@ func (a *App) DeleteNote(ctx context.Context, p Principal, conversation, id desk
 
 // changeNotes makes a change that has an event. A transaction that deletes the contact
 // waits for this one, or is seen by it.
-func (a *App) changeNotes(ctx context.Context, p Principal, conversation desk.ID, change func(Tx, *desk.Conversation) (desk.EventType, desk.ID, error)) error {
-	return a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+func (a *App) changeNotes(ctx context.Context, p Principal, conversation desk.ID, change func(store.Tx, *desk.Conversation) (desk.EventType, desk.ID, error)) error {
+	return a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
 			return err
 		}

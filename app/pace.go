@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"math"
 	"time"
+
+	"parley/desk"
 )
 
 // longestPace is how long a send waits at most. If it would have to wait longer, it is
@@ -13,12 +15,12 @@ import (
 const longestPace = 2 * time.Second
 
 // longestHold is how far ahead a place can be.
-const longestHold = longestPace + LongestBucket
+const longestHold = longestPace + desk.LongestBucket
 
 // pace waits until the provider's limits allow one more message from the channel's
 // number and to this person. The limits hold for all nodes together, because the places
 // are in the database.
-func (a *App) pace(ctx context.Context, d *Dispatch) error {
+func (a *App) pace(ctx context.Context, d *outgoing) error {
 	limits := a.providers[d.Channel.Kind].Limits(d.Channel, func() string {
 		hash := a.handleHash(d.Workspace, cmp.Or(d.Number, d.UserID))
 		return hex.EncodeToString(hash[:16])

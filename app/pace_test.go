@@ -18,7 +18,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
-	full := func([]app.Bucket, time.Duration) (time.Duration, bool, error) {
+	full := func([]desk.Bucket, time.Duration) (time.Duration, bool, error) {
 		return 2100 * time.Millisecond, false, nil
 	}
 	w.store.pace = full
@@ -30,7 +30,7 @@ func TestPace(t *testing.T) {
 		t.Errorf("stored: %+v", w.attempts())
 	}
 	w.holds(0, 0, 0)
-	w.store.pace = func([]app.Bucket, time.Duration) (time.Duration, bool, error) { return 0, false, lost() }
+	w.store.pace = func([]desk.Bucket, time.Duration) (time.Duration, bool, error) { return 0, false, lost() }
 	refused(t, w.send("k", on(channel)).err, desk.Unavailable)
 
 	w.store.pace = nil
@@ -51,8 +51,8 @@ func TestPace_buckets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel, sibling := w.connect(metaNumber, metaBusiness), w.connect("200300400500601", metaBusiness)
-	var asked [][]app.Bucket
-	w.store.pace = func(b []app.Bucket, most time.Duration) (time.Duration, bool, error) {
+	var asked [][]desk.Bucket
+	w.store.pace = func(b []desk.Bucket, most time.Duration) (time.Duration, bool, error) {
 		if most != 2*time.Second {
 			t.Errorf("it may wait %s", most)
 		}
@@ -126,13 +126,13 @@ func TestPace_and_keys(t *testing.T) {
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
 	var places atomic.Int64
-	w.store.pace = func([]app.Bucket, time.Duration) (time.Duration, bool, error) {
+	w.store.pace = func([]desk.Bucket, time.Duration) (time.Duration, bool, error) {
 		if places.Add(1) > 1 {
 			return 6 * time.Second, false, nil
 		}
 		return 50 * time.Millisecond, true, nil // in which the others come
 	}
-	elsewhere := &faultyStore{Store: w.file, pace: func([]app.Bucket, time.Duration) (time.Duration, bool, error) {
+	elsewhere := &faultyStore{Store: w.file, pace: func([]desk.Bucket, time.Duration) (time.Duration, bool, error) {
 		waitFor(t, "the key to be claimed", func() bool { return w.holder("k") != nil })
 		return 6 * time.Second, false, nil
 	}}

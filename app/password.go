@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // longestHashing is how long somebody waits until their password is hashed, since one
@@ -71,7 +72,7 @@ func (a *App) SignIn(ctx context.Context, email, password, from string) (list []
 	if err != nil {
 		return nil, err
 	}
-	var proved, others []MemberAccess
+	var proved, others []store.MemberAccess
 	for _, h := range holders {
 		if h.Password == "" {
 			continue
@@ -101,7 +102,7 @@ func (a *App) SignIn(ctx context.Context, email, password, from string) (list []
 
 // gather stores the hashes of members who have just proved their passwords by the recipe
 // that most other members with the e-mail have, so that one hash answers for all of them.
-func (a *App) gather(ctx context.Context, proved, others []MemberAccess, recipes []recipe, hashes []string) {
+func (a *App) gather(ctx context.Context, proved, others []store.MemberAccess, recipes []recipe, hashes []string) {
 	if len(proved) == 0 || len(recipes) < 2 {
 		return
 	}
@@ -201,16 +202,16 @@ func (a *App) HasPassword(ctx context.Context, p Principal) (bool, error) {
 }
 
 // emailBucket limits the tries with an e-mail, or the changes of a member's password.
-func (a *App) emailBucket(kind, text string) Bucket {
-	return Bucket{a.throttled(kind, text, emailBuckets), emailEvery, emailTries}
+func (a *App) emailBucket(kind, text string) desk.Bucket {
+	return desk.Bucket{Name: a.throttled(kind, text, emailBuckets), Interval: emailEvery, Burst: emailTries}
 }
 
 // throttle takes a place in a bucket, and for a try from this address, if it is not "". It
 // returns RateLimited if there is none.
-func (a *App) throttle(ctx context.Context, bucket Bucket, from string) error {
-	buckets := []Bucket{bucket}
+func (a *App) throttle(ctx context.Context, bucket desk.Bucket, from string) error {
+	buckets := []desk.Bucket{bucket}
 	if from != "" {
-		buckets = append(buckets, Bucket{a.throttled("address", network(from), addressBuckets), addressEvery, addressTries})
+		buckets = append(buckets, desk.Bucket{Name: a.throttled("address", network(from), addressBuckets), Interval: addressEvery, Burst: addressTries})
 	}
 	wait, ok, err := a.store.Pace(ctx, desk.ID{}, buckets, 0)
 	if err == nil && !ok {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // TestPatience: an endpoint that may begin nothing does not look all the time for what it
@@ -23,7 +24,7 @@ func TestPatience(t *testing.T) {
 		least, most time.Duration
 	}{
 		"new events":               {func(*endpoint) {}, time.Millisecond, time.Millisecond},
-		"the page is fresh":        {func(e *endpoint) { e.page, e.readAt = &EventPage{}, time.Now() }, time.Millisecond, deliveredPause},
+		"the page is fresh":        {func(e *endpoint) { e.page, e.readAt = &FeedPage{}, time.Now() }, time.Millisecond, deliveredPause},
 		"a delivery waits":         {func(e *endpoint) { e.pending = []*desk.WebhookDelivery{{DueAt: desk.TimeOf(time.Now().Add(up))}} }, time.Millisecond, time.Millisecond},
 		"attempts under way":       {func(e *endpoint) { e.inFlight = desk.MaxInFlight }, idleStep, idleStep},
 		"the lease may have ended": {func(e *endpoint) { e.until.Store(int64(up)) }, idleStep, idleStep},
@@ -76,11 +77,11 @@ func mostPending() (list []*desk.WebhookDelivery) {
 
 // An awayStore can't say which webhooks there are.
 type awayStore struct {
-	Store
+	store.Store
 	asked atomic.Int64
 }
 
-func (s *awayStore) EnabledWebhooks(context.Context) ([]WebhookRef, error) {
+func (s *awayStore) EnabledWebhooks(context.Context) ([]store.WebhookRef, error) {
 	s.asked.Add(1)
 	return nil, errors.New("away")
 }

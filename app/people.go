@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // A person is somebody whom a provider names: by a number, by the provider's own id, or
@@ -14,7 +16,7 @@ type person struct {
 }
 
 // person returns the person whom the provider of a channel names.
-func (a *App) person(tx Tx, channel desk.ID, number, userID string) person {
+func (a *App) person(tx store.Tx, channel desk.ID, number, userID string) person {
 	provider := a.providers[tx.Settings().Channel(channel).Kind]
 	return person{number, userID, provider.Identities(number, userID)}
 }
@@ -67,7 +69,7 @@ func rename(book *desk.Book, contact desk.ID, name string, actor desk.Actor, now
 }
 
 // remember adds the identities that the provider uses for a person to a contact.
-func (a *App) remember(tx Tx, contact desk.ID, p person, actor desk.Actor) error {
+func (a *App) remember(tx store.Tx, contact desk.ID, p person, actor desk.Actor) error {
 	if len(p.identities) == 0 {
 		return nil
 	}
@@ -87,7 +89,7 @@ func (a *App) remember(tx Tx, contact desk.ID, p person, actor desk.Actor) error
 
 // rememberRecipient stores the provider's id of the person with the contact to whom a
 // message went, because their next message may have only that id.
-func (a *App) rememberRecipient(tx Tx, channel desk.ID, externalID, userID string) error {
+func (a *App) rememberRecipient(tx store.Tx, channel desk.ID, externalID, userID string) error {
 	m, err := tx.MessageBy(channel, externalID)
 	if err != nil || m == nil || m.Direction != desk.Outbound {
 		return err
@@ -101,7 +103,7 @@ func (a *App) rememberRecipient(tx Tx, channel desk.ID, externalID, userID strin
 
 // move processes the report that a person has another number or id. An identity that
 // another contact holds stays there: contacts are never merged.
-func (a *App) move(tx Tx, channel desk.ID, m *Move) error {
+func (a *App) move(tx store.Tx, channel desk.ID, m *provider.Move) error {
 	actor := byProvider(channel)
 	before, after := a.person(tx, channel, m.Number, m.UserID), a.person(tx, channel, m.NewNumber, m.NewUserID)
 	book, err := tx.Book(desk.Lookup{Identities: slices.Concat(before.identities, after.identities)})
@@ -145,7 +147,7 @@ func sameNumber(a, b string) bool { return desk.CanonicalNumber(a) == desk.Canon
 // recordChoice stores a marketing choice unless a newer one is stored. It is stored for
 // the number and for the provider's ids of the person. If the number is hidden, it is
 // stored for all numbers of the contact. A number that no contact has gets no event.
-func (a *App) recordChoice(tx Tx, p person, change desk.OptChange, at desk.Time, by desk.Actor) error {
+func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk.Time, by desk.Actor) error {
 	if change == desk.OptNone {
 		return nil
 	}
@@ -185,12 +187,12 @@ func (a *App) recordChoice(tx Tx, p person, change desk.OptChange, at desk.Time,
 }
 
 // recordOne tells whether the choice differs from the one before.
-func recordOne(tx Tx, hash NumberHash, change desk.OptChange, at desk.Time) (changed bool, err error) {
+func recordOne(tx store.Tx, hash store.NumberHash, change desk.OptChange, at desk.Time) (changed bool, err error) {
 	known, err := tx.OptOut(hash)
 	if err != nil || known.At > at {
 		return false, err
 	}
-	choice := OptOut{At: at}
+	choice := store.OptOut{At: at}
 	if change == desk.OptOut {
 		if choice.Since = known.Since; choice.Since == 0 {
 			choice.Since = at
@@ -201,6 +203,6 @@ func recordOne(tx Tx, hash NumberHash, change desk.OptChange, at desk.Time) (cha
 
 // handleHash is a keyed hash of a number, in canonical form, or of a provider's id of a
 // person, in one workspace.
-func (a *App) handleHash(ws desk.ID, handle string) NumberHash {
-	return NumberHash(a.derive("number", ws[:], []byte(desk.CanonicalNumber(handle))))
+func (a *App) handleHash(ws desk.ID, handle string) store.NumberHash {
+	return store.NumberHash(a.derive("number", ws[:], []byte(desk.CanonicalNumber(handle))))
 }

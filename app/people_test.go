@@ -7,6 +7,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 func phoneOf(v string) desk.Identity    { return desk.Identity{Kind: desk.KindPhone, Value: v} }
@@ -113,7 +114,7 @@ func TestReceipt(t *testing.T) {
 	channel := w.connect(metaNumber, metaBusiness)
 	send := func(key, to, account, user string) string {
 		t.Helper()
-		w.meta.change(func() { w.meta.receipt = app.Receipt{Number: account, UserID: user} })
+		w.meta.change(func() { w.meta.receipt = provider.Receipt{Number: account, UserID: user} })
 		m := w.sent(key, on(channel), func(r *desk.SendRequest) { r.Phone = phoneOf(to) })
 		return fmt.Sprint(w.contact(m.Conversation.ContactID).Identities())
 	}
@@ -134,7 +135,7 @@ func TestReceipt(t *testing.T) {
 	w.holds(2, 2, 4+2)
 
 	// A contact who was deleted meanwhile is not brought back.
-	w.meta.change(func() { w.meta.receipt = app.Receipt{UserID: "TR.9C"} })
+	w.meta.change(func() { w.meta.receipt = provider.Receipt{UserID: "TR.9C"} })
 	w.store.in(2, begin, func() error { // once the provider has answered
 		w.deleteContact(w.writerOf(number).ID)
 		return nil
@@ -144,9 +145,9 @@ func TestReceipt(t *testing.T) {
 
 	// Nor is one who was deleted after a status had told that it was sent.
 	w.meta.change(func() {
-		w.meta.meanwhile = func(d app.Dispatch) {
+		w.meta.meanwhile = func(d provider.Dispatch) {
 			s := said(d.Attempt, desk.Delivered)
-			w.hook(channel, app.Update{Channel: metaNumber, Status: &s})
+			w.hook(channel, provider.Update{Channel: metaNumber, Status: &s})
 			w.takeIn()
 			w.deleteContact(w.writerOf(number).ID)
 		}
@@ -180,19 +181,19 @@ func TestRecipient_events(t *testing.T) {
 	status := func(attempt desk.ID, user string) {
 		s := said(attempt, desk.Delivered)
 		s.UserID = user
-		w.hook(channel, app.Update{Channel: metaNumber, Status: &s})
+		w.hook(channel, provider.Update{Channel: metaNumber, Status: &s})
 		w.takeIn()
 	}
-	w.meta.change(func() { w.meta.receipt = app.Receipt{UserID: "TR.9A"} })
+	w.meta.change(func() { w.meta.receipt = provider.Receipt{UserID: "TR.9A"} })
 	w.sent("1", on(channel), to("905321119001"))
 	expect("an answer", "contact.created", "contact.updated", "conversation.created", "message.sent")
-	w.meta.change(func() { w.meta.receipt = app.Receipt{} })
+	w.meta.change(func() { w.meta.receipt = provider.Receipt{} })
 	w.sent("2", on(channel), to("905321119002"))
 	expect("a send", "contact.created", "conversation.created", "message.sent")
 	status(w.holder("2").ID, "TR.9B")
 	expect("a status", "contact.updated", "message.delivered")
 	w.meta.change(func() {
-		w.meta.meanwhile = func(d app.Dispatch) { status(d.Attempt, "TR.9C") }
+		w.meta.meanwhile = func(d provider.Dispatch) { status(d.Attempt, "TR.9C") }
 	})
 	w.sent("3", on(channel), to("905321119003"))
 	expect("a status before the answer", "contact.created", "contact.updated", "conversation.created", "message.sent", "message.delivered")
@@ -208,24 +209,24 @@ func TestEarlyStatus_tells_the_recipient(t *testing.T) {
 			if s.UserID = "TR.9A"; d == desk.Sent {
 				s.UserID = ""
 			}
-			w.hook(channel, app.Update{Channel: metaNumber, Status: &s})
+			w.hook(channel, provider.Update{Channel: metaNumber, Status: &s})
 		}
 		w.takeIn()
 	}
 	for name, send := range map[string]func(w *world, channel desk.ID) desk.ID{
 		"while it is sent": func(w *world, channel desk.ID) desk.ID {
-			w.meta.change(func() { w.meta.meanwhile = func(d app.Dispatch) { tell(w, channel, d.Attempt) } })
+			w.meta.change(func() { w.meta.meanwhile = func(d provider.Dispatch) { tell(w, channel, d.Attempt) } })
 			return w.sent("1", on(channel)).Conversation.ContactID
 		},
 		"before its id is known": func(w *world, channel desk.ID) desk.ID {
-			w.meta.change(func() { w.meta.meanwhile = func(app.Dispatch) { panic("the answer is lost") } })
+			w.meta.change(func() { w.meta.meanwhile = func(provider.Dispatch) { panic("the answer is lost") } })
 			_ = w.send("1", on(channel))
 			at := w.holder("1")
 			_, err := w.Release(w.t.Context(), w.operator(), at.ID, true)
 			must(w.t, err)
 			tell(w, channel, at.ID)
 			said := said(at.ID, desk.Sent) // which binds it
-			w.hook(channel, app.Update{Channel: metaNumber, Status: &said})
+			w.hook(channel, provider.Update{Channel: metaNumber, Status: &said})
 			w.takeIn()
 			return w.attempt(at.ID).Plan.Contact
 		},
@@ -265,12 +266,12 @@ func TestLearn_no_more(t *testing.T) {
 		list = append(list, desk.Identity{Kind: "loyalty", Value: fmt.Sprint(n)})
 	}
 	full := w.people(list)[0]
-	w.meta.change(func() { w.meta.receipt = app.Receipt{UserID: "TR.9A"} })
+	w.meta.change(func() { w.meta.receipt = provider.Receipt{UserID: "TR.9A"} })
 	if m := w.sent("k", on(channel)); m.Conversation.ContactID != full.ID {
 		t.Errorf("sent to %s", m.Conversation.ContactID)
 	}
 	w.hook(channel, inbound(1, number, "TR.9A", "Hello"),
-		app.Update{Channel: metaNumber, Move: &app.Move{Number: number, NewUserID: "TR.9A"}})
+		provider.Update{Channel: metaNumber, Move: &provider.Move{Number: number, NewUserID: "TR.9A"}})
 	w.takeIn()
 	if c := w.writer(channel, 1); c == nil || c.ID != full.ID {
 		t.Errorf("written by %+v", c)
@@ -288,34 +289,34 @@ func TestMove(t *testing.T) {
 	type list = []desk.Identity
 	for name, c := range map[string]struct {
 		held []list
-		move app.Move
+		move provider.Move
 		want []string
 	}{
-		"the number":               {[]list{{phoneOf(number)}}, app.Move{Number: number, NewNumber: next}, []string{handles(phoneOf(next))}},
-		"number and id":            {[]list{{phoneOf(number), userIDOf("TR.9A")}}, app.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf(next), userIDOf("TR.9B"))}},
-		"the id":                   {[]list{{phoneOf(number), userIDOf("TR.9A")}}, app.Move{UserID: "TR.9A", NewUserID: "TR.9B"}, []string{handles(phoneOf(number), userIDOf("TR.9B"))}},
-		"the id, found by number":  {[]list{{phoneOf(number)}}, app.Move{Number: number, UserID: "TR.9A", NewUserID: "TR.9B"}, []string{handles(phoneOf(number), userIDOf("TR.9B"))}},
-		"a number, found by id":    {[]list{{userIDOf("TR.9A")}}, app.Move{UserID: "TR.9A", NewNumber: next}, []string{handles(accountOf(next), userIDOf("TR.9A"))}},
-		"an account":               {[]list{{phoneOf("905321110001"), accountOf(number)}}, app.Move{Number: number, NewNumber: next}, []string{handles(phoneOf("905321110001"), accountOf(next))}},
-		"nobody":                   {[]list{{phoneOf("905321110001")}}, app.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf("905321110001"))}},
-		"onto another's number":    {[]list{{phoneOf(number)}, {phoneOf(next)}}, app.Move{Number: number, NewNumber: next}, []string{handles(phoneOf(number)), handles(phoneOf(next))}},
-		"onto another's id":        {[]list{{phoneOf(number), userIDOf("TR.9A")}, {userIDOf("TR.9B")}}, app.Move{Number: number, UserID: "TR.9A", NewUserID: "TR.9B"}, []string{handles(phoneOf(number)), handles(userIDOf("TR.9B"))}},
-		"onto another's, and more": {[]list{{phoneOf(number), userIDOf("TR.9A")}, {userIDOf("TR.9B")}}, app.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf(next)), handles(userIDOf("TR.9B"))}},
+		"the number":               {[]list{{phoneOf(number)}}, provider.Move{Number: number, NewNumber: next}, []string{handles(phoneOf(next))}},
+		"number and id":            {[]list{{phoneOf(number), userIDOf("TR.9A")}}, provider.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf(next), userIDOf("TR.9B"))}},
+		"the id":                   {[]list{{phoneOf(number), userIDOf("TR.9A")}}, provider.Move{UserID: "TR.9A", NewUserID: "TR.9B"}, []string{handles(phoneOf(number), userIDOf("TR.9B"))}},
+		"the id, found by number":  {[]list{{phoneOf(number)}}, provider.Move{Number: number, UserID: "TR.9A", NewUserID: "TR.9B"}, []string{handles(phoneOf(number), userIDOf("TR.9B"))}},
+		"a number, found by id":    {[]list{{userIDOf("TR.9A")}}, provider.Move{UserID: "TR.9A", NewNumber: next}, []string{handles(accountOf(next), userIDOf("TR.9A"))}},
+		"an account":               {[]list{{phoneOf("905321110001"), accountOf(number)}}, provider.Move{Number: number, NewNumber: next}, []string{handles(phoneOf("905321110001"), accountOf(next))}},
+		"nobody":                   {[]list{{phoneOf("905321110001")}}, provider.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf("905321110001"))}},
+		"onto another's number":    {[]list{{phoneOf(number)}, {phoneOf(next)}}, provider.Move{Number: number, NewNumber: next}, []string{handles(phoneOf(number)), handles(phoneOf(next))}},
+		"onto another's id":        {[]list{{phoneOf(number), userIDOf("TR.9A")}, {userIDOf("TR.9B")}}, provider.Move{Number: number, UserID: "TR.9A", NewUserID: "TR.9B"}, []string{handles(phoneOf(number)), handles(userIDOf("TR.9B"))}},
+		"onto another's, and more": {[]list{{phoneOf(number), userIDOf("TR.9A")}, {userIDOf("TR.9B")}}, provider.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf(next)), handles(userIDOf("TR.9B"))}},
 		"onto another's number, with an id": {
-			[]list{{phoneOf(number), accountOf("905321110001"), userIDOf("TR.9A")}, {phoneOf(next)}}, app.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"},
+			[]list{{phoneOf(number), accountOf("905321110001"), userIDOf("TR.9A")}, {phoneOf(next)}}, provider.Move{Number: number, UserID: "TR.9A", NewNumber: next, NewUserID: "TR.9B"},
 			[]string{handles(phoneOf(number), accountOf("905321110001"), userIDOf("TR.9B")), handles(phoneOf(next))},
 		},
 		"of nobody, to somebody's number": {
-			[]list{{phoneOf(next)}}, app.Move{Number: number, NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf(next))},
+			[]list{{phoneOf(next)}}, provider.Move{Number: number, NewNumber: next, NewUserID: "TR.9B"}, []string{handles(phoneOf(next))},
 		},
 		"of a number in two spellings": {
-			[]list{{phoneOf(brazil), accountOf(brazilShort)}}, app.Move{Number: brazilShort, NewNumber: next}, []string{handles(phoneOf(next))},
+			[]list{{phoneOf(brazil), accountOf(brazilShort)}}, provider.Move{Number: brazilShort, NewNumber: next}, []string{handles(phoneOf(next))},
 		},
 		"of a number in the other spelling": {
-			[]list{{phoneOf(brazil), accountOf(brazilShort)}}, app.Move{Number: brazil, NewNumber: next}, []string{handles(phoneOf(next))},
+			[]list{{phoneOf(brazil), accountOf(brazilShort)}}, provider.Move{Number: brazil, NewNumber: next}, []string{handles(phoneOf(next))},
 		},
 		"to the other spelling": {
-			[]list{{phoneOf(brazil), accountOf(brazilShort)}}, app.Move{Number: brazilShort, NewNumber: brazil}, []string{handles(phoneOf(brazil))},
+			[]list{{phoneOf(brazil), accountOf(brazilShort)}}, provider.Move{Number: brazilShort, NewNumber: brazil}, []string{handles(phoneOf(brazil))},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -324,7 +325,7 @@ func TestMove(t *testing.T) {
 			channel := w.connect(metaNumber, metaBusiness)
 			held := w.people(c.held...)
 			for range 2 { // it comes twice
-				w.hook(channel, app.Update{Channel: metaNumber, Move: &c.move})
+				w.hook(channel, provider.Update{Channel: metaNumber, Move: &c.move})
 				w.takeIn()
 				for i, want := range c.want {
 					if got := fmt.Sprint(w.contact(held[i].ID).Identities()); got != want {
@@ -345,31 +346,31 @@ func TestMove(t *testing.T) {
 // its id alone. The newest word counts.
 func TestOptOut_by_any_handle(t *testing.T) {
 	t.Parallel()
-	choice := func(at desk.Time, number, user string, change desk.OptChange) app.Update {
-		return app.Update{Channel: metaNumber, Choice: &app.MarketingChoice{Number: number, UserID: user, Change: change, At: at}}
+	choice := func(at desk.Time, number, user string, change desk.OptChange) provider.Update {
+		return provider.Update{Channel: metaNumber, Choice: &provider.MarketingChoice{Number: number, UserID: user, Change: change, At: at}}
 	}
 	link := inbound(1, brazilShort, "BR.9A", "Hello")
 	for name, c := range map[string]struct {
-		told  []app.Update
+		told  []provider.Update
 		since desk.Time
 	}{
-		"a word, from the other spelling":        {[]app.Update{inbound(2, brazilShort, "", "STOP")}, 2000},
-		"and back":                               {[]app.Update{inbound(2, brazilShort, "", "STOP"), inbound(3, brazilShort, "", "START")}, 0},
-		"and back, in the dialled spelling":      {[]app.Update{inbound(2, brazilShort, "", "STOP"), inbound(3, brazil, "", "START")}, 0},
-		"the switch":                             {[]app.Update{choice(10, brazilShort, "", desk.OptOut)}, 10},
-		"the switch, by id, of one known":        {[]app.Update{link, choice(10, "", "BR.9A", desk.OptOut)}, 10},
-		"the switch, by id, of one unknown":      {[]app.Update{choice(10, "", "BR.9A", desk.OptOut)}, 0},
-		"by id, and back by id":                  {[]app.Update{link, choice(10, "", "BR.9A", desk.OptOut), choice(20, "", "BR.9A", desk.OptInAgain)}, 0},
-		"by id, and back by number":              {[]app.Update{link, choice(10, "", "BR.9A", desk.OptOut), choice(20, brazil, "", desk.OptInAgain)}, 0},
-		"by both, and back by number":            {[]app.Update{inbound(2, brazilShort, "BR.9A", "STOP"), inbound(3, brazilShort, "", "START")}, 0},
-		"by number, and back by id":              {[]app.Update{link, inbound(2, brazilShort, "", "STOP"), choice(3000, "", "BR.9A", desk.OptInAgain)}, 0},
-		"an older switch":                        {[]app.Update{inbound(2, brazilShort, "", "STOP"), choice(1999, brazil, "", desk.OptInAgain)}, 2000},
-		"an older word":                          {[]app.Update{choice(2001, brazil, "", desk.OptInAgain), inbound(2, brazilShort, "", "STOP")}, 0},
-		"a choice of nothing":                    {[]app.Update{choice(10, brazil, "BR.9A", desk.OptNone)}, 0},
-		"another's":                              {[]app.Update{link, inbound(2, number, "TR.9B", "STOP"), choice(10, "", "BR.9C", desk.OptOut)}, 0},
-		"a hidden number's, who writes a word":   {[]app.Update{link, inbound(2, "", "BR.9A", "STOP")}, 2000},
-		"a hidden number's, and back by a word":  {[]app.Update{link, inbound(2, "", "BR.9A", "STOP"), inbound(3, brazilShort, "BR.9A", "START")}, 0},
-		"the id that the number had at the time": {[]app.Update{link, choice(10, "", "BR.9A", desk.OptOut), {Channel: metaNumber, Move: &app.Move{UserID: "BR.9A", NewUserID: "BR.9D"}}}, 10},
+		"a word, from the other spelling":        {[]provider.Update{inbound(2, brazilShort, "", "STOP")}, 2000},
+		"and back":                               {[]provider.Update{inbound(2, brazilShort, "", "STOP"), inbound(3, brazilShort, "", "START")}, 0},
+		"and back, in the dialled spelling":      {[]provider.Update{inbound(2, brazilShort, "", "STOP"), inbound(3, brazil, "", "START")}, 0},
+		"the switch":                             {[]provider.Update{choice(10, brazilShort, "", desk.OptOut)}, 10},
+		"the switch, by id, of one known":        {[]provider.Update{link, choice(10, "", "BR.9A", desk.OptOut)}, 10},
+		"the switch, by id, of one unknown":      {[]provider.Update{choice(10, "", "BR.9A", desk.OptOut)}, 0},
+		"by id, and back by id":                  {[]provider.Update{link, choice(10, "", "BR.9A", desk.OptOut), choice(20, "", "BR.9A", desk.OptInAgain)}, 0},
+		"by id, and back by number":              {[]provider.Update{link, choice(10, "", "BR.9A", desk.OptOut), choice(20, brazil, "", desk.OptInAgain)}, 0},
+		"by both, and back by number":            {[]provider.Update{inbound(2, brazilShort, "BR.9A", "STOP"), inbound(3, brazilShort, "", "START")}, 0},
+		"by number, and back by id":              {[]provider.Update{link, inbound(2, brazilShort, "", "STOP"), choice(3000, "", "BR.9A", desk.OptInAgain)}, 0},
+		"an older switch":                        {[]provider.Update{inbound(2, brazilShort, "", "STOP"), choice(1999, brazil, "", desk.OptInAgain)}, 2000},
+		"an older word":                          {[]provider.Update{choice(2001, brazil, "", desk.OptInAgain), inbound(2, brazilShort, "", "STOP")}, 0},
+		"a choice of nothing":                    {[]provider.Update{choice(10, brazil, "BR.9A", desk.OptNone)}, 0},
+		"another's":                              {[]provider.Update{link, inbound(2, number, "TR.9B", "STOP"), choice(10, "", "BR.9C", desk.OptOut)}, 0},
+		"a hidden number's, who writes a word":   {[]provider.Update{link, inbound(2, "", "BR.9A", "STOP")}, 2000},
+		"a hidden number's, and back by a word":  {[]provider.Update{link, inbound(2, "", "BR.9A", "STOP"), inbound(3, brazilShort, "BR.9A", "START")}, 0},
+		"the id that the number had at the time": {[]provider.Update{link, choice(10, "", "BR.9A", desk.OptOut), {Channel: metaNumber, Move: &provider.Move{UserID: "BR.9A", NewUserID: "BR.9D"}}}, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -394,7 +395,7 @@ func TestOptOut_by_id_before_the_number_is_known(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
-	w.hook(channel, app.Update{Channel: metaNumber, Choice: &app.MarketingChoice{UserID: "TR.9A", Change: desk.OptOut, At: 10}})
+	w.hook(channel, provider.Update{Channel: metaNumber, Choice: &provider.MarketingChoice{UserID: "TR.9A", Change: desk.OptOut, At: 10}})
 	w.takeIn()
 	w.holds(0, 0, 0) // a marketing choice makes nobody a contact
 	w.wants(0, on(channel))
@@ -413,7 +414,7 @@ func TestStatus_tells_the_recipient(t *testing.T) {
 	s := said(w.holder("1").ID, desk.Delivered)
 	s.UserID = "TR.9A"
 	for range 2 {
-		w.hook(channel, app.Update{Channel: metaNumber, Status: &s})
+		w.hook(channel, provider.Update{Channel: metaNumber, Status: &s})
 		w.takeIn()
 	}
 	got, want := fmt.Sprint(w.contact(m.Conversation.ContactID).Identities()), handles(phoneOf(number), userIDOf("TR.9A"))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // WebhookPing is the type of the event that a ping sends. No feed has it.
@@ -36,7 +37,7 @@ const maxIdleRequests = 1000
 
 // useRequests returns the requests to an endpoint, which leaveRequests must follow. The
 // caller holds the lock.
-func (d *delivering) useRequests(ref WebhookRef) *requests {
+func (d *delivering) useRequests(ref store.WebhookRef) *requests {
 	r := d.requests[ref]
 	if r == nil {
 		r = &requests{places: make(chan struct{}, desk.MaxInFlight)}
@@ -46,7 +47,7 @@ func (d *delivering) useRequests(ref WebhookRef) *requests {
 	return r
 }
 
-func (d *delivering) leaveRequests(ref WebhookRef) {
+func (d *delivering) leaveRequests(ref store.WebhookRef) {
 	r := d.requests[ref]
 	if r.users--; r.users == 0 && (r.until == 0 || len(d.requests) > maxIdleRequests) {
 		delete(d.requests, ref)
@@ -61,7 +62,7 @@ func pingedTooOften(wait time.Duration, format string, args ...any) error {
 
 // pingPlace waits for a place among the requests to an endpoint, and returns what gives it
 // back. It returns RateLimited or Unavailable if there is none.
-func (a *App) pingPlace(ctx context.Context, ref WebhookRef) (end func(), err error) {
+func (a *App) pingPlace(ctx context.Context, ref store.WebhookRef) (end func(), err error) {
 	d := &a.delivering
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +93,7 @@ func (a *App) pingPlace(ctx context.Context, ref WebhookRef) (end func(), err er
 			leave()
 		}
 	}()
-	wait, ok, err := a.store.Pace(ctx, ref.Workspace, []Bucket{{Name: "ping " + ref.ID.String(), Interval: pingEvery, Burst: pingBurst}}, 0)
+	wait, ok, err := a.store.Pace(ctx, ref.Workspace, []desk.Bucket{{Name: "ping " + ref.ID.String(), Interval: pingEvery, Burst: pingBurst}}, 0)
 	switch {
 	case err != nil:
 		return nil, err
@@ -128,7 +129,7 @@ func (a *App) Ping(ctx context.Context, p Principal, id desk.ID) (desk.WebhookAt
 		return desk.WebhookAttempt{}, err
 	}
 	ws := p.Workspace()
-	end, err := a.pingPlace(ctx, WebhookRef{ws, id})
+	end, err := a.pingPlace(ctx, store.WebhookRef{Workspace: ws, ID: id})
 	if err != nil {
 		return desk.WebhookAttempt{}, err
 	}
@@ -138,21 +139,21 @@ func (a *App) Ping(ctx context.Context, p Principal, id desk.ID) (desk.WebhookAt
 		return desk.WebhookAttempt{}, err
 	}
 	event := desk.FeedEvent{ID: "ping_" + a.newID().String(), Event: desk.Event{Type: WebhookPing, Subject: id, Actor: p.Actor, At: a.now()}}
-	page := &EventPage{Settings: p.Settings, Webhooks: map[desk.ID]*Webhook{id: &shown}}
+	page := &FeedPage{EventPage: &store.EventPage{Settings: p.Settings}, Webhooks: map[desk.ID]*Webhook{id: &shown}}
 	r, err := a.post(ctx, ws, w, event.ID, a.event(page, &event))
 	if err != nil {
 		return desk.WebhookAttempt{}, err
 	}
 	// What follows from it is not the caller's: the attempt was made.
 	ctx = context.WithoutCancel(ctx)
-	if err := a.pinged(ctx, WebhookRef{ws, id}, w.URL, &r); err != nil {
+	if err := a.pinged(ctx, store.WebhookRef{Workspace: ws, ID: id}, w.URL, &r); err != nil {
 		a.log.WarnContext(ctx, "what a ping showed is not stored", "workspace_id", ws, "webhook_id", id, "err", err)
 	}
 	return r.WebhookAttempt, nil
 }
 
 // pinged stores what follows from a ping to a URL.
-func (a *App) pinged(ctx context.Context, ref WebhookRef, url string, r *desk.WebhookResult) error {
+func (a *App) pinged(ctx context.Context, ref store.WebhookRef, url string, r *desk.WebhookResult) error {
 	states, err := a.store.WebhookStates(ctx, ref.Workspace)
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func (a *App) pinged(ctx context.Context, ref WebhookRef, url string, r *desk.We
 	if state == before {
 		return nil
 	}
-	err = a.store.InTx(ctx, ref.Workspace, func(tx Tx) error {
+	err = a.store.InTx(ctx, ref.Workspace, func(tx store.Tx) error {
 		if err := tx.CallHolder(taskOf(ref.ID)); err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func TestPing_places(t *testing.T) {
 	release := make(chan struct{})
 	w.receiver.plays(func(posted) app.Posted { <-release; return app.Posted{StatusCode: 200} })
 	var paced atomic.Int64
-	w.store.pace = func(buckets []app.Bucket, most time.Duration) (time.Duration, bool, error) {
+	w.store.pace = func(buckets []desk.Bucket, most time.Duration) (time.Duration, bool, error) {
 		defer paced.Add(1)
 		return w.file.Pace(t.Context(), w.ws, buckets, most)
 	}

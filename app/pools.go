@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 const (
@@ -32,14 +33,14 @@ func (a *App) AssignWaiting(ctx context.Context) {
 // pools are the workspaces in which somebody waits whom nobody has.
 type pools struct {
 	mu    sync.Mutex
-	found map[desk.ID]Pool     // by the last look
-	vain  map[desk.ID]vainLook // in which nobody was eligible
+	found map[desk.ID]store.Pool // by the last look
+	vain  map[desk.ID]vainLook   // in which nobody was eligible
 }
 
 // A vainLook is a look at a workspace in which nobody was eligible. It need not be repeated
 // while the workspace is as it was, and none of its hours have begun.
 type vainLook struct {
-	pool        Pool
+	pool        store.Pool
 	from, until desk.Time
 }
 
@@ -63,7 +64,7 @@ func (a *App) poolsDue(ctx context.Context) (due []desk.ID, err error) {
 	p := &a.pools
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.found = make(map[desk.ID]Pool, len(list))
+	p.found = make(map[desk.ID]store.Pool, len(list))
 	vain := make(map[desk.ID]vainLook, len(p.vain))
 	for _, pool := range list {
 		p.found[pool.Workspace] = pool
@@ -78,7 +79,7 @@ func (a *App) poolsDue(ctx context.Context) (due []desk.ID, err error) {
 }
 
 // look returns a workspace as it was before a look at it begins.
-func (p *pools) look(ws desk.ID) Pool {
+func (p *pools) look(ws desk.ID) store.Pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.found[ws]
@@ -118,7 +119,7 @@ func (a *App) assignSome(ctx context.Context, ws desk.ID) (more bool, err error)
 
 // assignPool assigns up to poolStep waiting conversations, and tells whether there was one.
 func (a *App) assignPool(ctx context.Context, ws desk.ID) (more bool, err error) {
-	err = a.store.InTx(ctx, ws, func(tx Tx) error {
+	err = a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		more = false
 		if err := tx.LockAssignment(); err != nil {
 			return err

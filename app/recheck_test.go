@@ -7,6 +7,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // keyChanges take from the world's key what it may, and say how it is refused then.
@@ -85,16 +86,16 @@ func TestWrite_with_a_key_changed_meanwhile(t *testing.T) {
 
 // A countingStore counts the conversations and events that its transactions write.
 type countingStore struct {
-	app.Store
+	store.Store
 	written int
 }
 
-func (s *countingStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
-	return s.Store.InTx(ctx, ws, func(tx app.Tx) error { return f(countingTx{tx, s}) })
+func (s *countingStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
+	return s.Store.InTx(ctx, ws, func(tx store.Tx) error { return f(countingTx{tx, s}) })
 }
 
 type countingTx struct {
-	app.Tx
+	store.Tx
 	s *countingStore
 }
 

@@ -5,13 +5,15 @@ import (
 	"errors"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // Reply sends a free message into a conversation, once for each Idempotency-Key, as Send
 // does. It goes to the address from which the person wrote last. It returns Changed, and
 // sends nothing, if the conversation is no longer as it was seen (nil: as it may be).
 func (a *App) Reply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID, seen *Seen) (SendAnswer, error) {
-	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *Dispatch, error) {
+	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *outgoing, error) {
 		plan, err := a.planReply(ctx, p, r, request)
 		if err != nil {
 			return nil, nil, err
@@ -37,8 +39,8 @@ func (a *App) TryReply(ctx context.Context, p Principal, r *desk.ReplyRequest) (
 }
 
 // attach hands the file of a reply to the provider.
-func (a *App) attach(ctx context.Context, d *Dispatch, file *desk.Media) (err error) {
-	talker, ok := a.providers[d.Channel.Kind].(Talker)
+func (a *App) attach(ctx context.Context, d *outgoing, file *desk.Media) (err error) {
+	talker, ok := a.providers[d.Channel.Kind].(provider.Talker)
 	if !ok {
 		return desk.Errorf(desk.MediaNotSendable, "no files can be sent on this channel")
 	}
@@ -85,7 +87,7 @@ func (a *App) attachable(ctx context.Context, ws, contact desk.ID, s *desk.SentA
 // A plannedReply is a reply that passed all checks.
 type plannedReply struct {
 	attempt      *desk.Attempt
-	dispatch     *Dispatch
+	dispatch     *outgoing
 	conversation *desk.Conversation
 	file         *desk.Media // nil: none
 }
@@ -129,13 +131,13 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 		}
 		plan.ReplyTo, plan.Quote = quoted.ID, quoted.ExternalID
 	}
-	text, file, sent := r.Text, (*desk.Media)(nil), (*SentFile)(nil)
+	text, file, sent := r.Text, (*desk.Media)(nil), (*provider.SentFile)(nil)
 	if r.Attachment != nil {
 		if file, err = a.attachable(ctx, ws, c.ContactID, r.Attachment); err != nil {
 			return nil, err
 		}
 		plan.Kind, plan.Media, text = file.Kind, file.ID, file.AttachmentText(r.Attachment.Caption)
-		sent = &SentFile{Kind: file.Kind, Name: file.Name, Caption: r.Attachment.Caption}
+		sent = &provider.SentFile{Kind: file.Kind, Name: file.Name, Caption: r.Attachment.Caption}
 	}
 	channel := p.Settings.Channel(c.ChannelID)
 	if channel == nil {
@@ -175,7 +177,7 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 		OptIn: desk.OptIn{Request: request}, Reply: plan,
 	}}
 	access, err := a.accessToSend(ws, channel)
-	d := &Dispatch{Access: access, Attempt: at.ID, Number: number, UserID: userID, Text: r.Text, Buttons: r.Buttons, File: sent, Quote: plan.Quote}
+	d := &outgoing{Dispatch: provider.Dispatch{Access: access, Attempt: at.ID, Number: number, UserID: userID, Text: r.Text, Buttons: r.Buttons, File: sent, Quote: plan.Quote}}
 	return &plannedReply{at, d, c, file}, err
 }
 
@@ -202,7 +204,7 @@ func addressOf(w *desk.Window, contact *desk.Contact) (number, userID string) {
 
 // mayStillReply checks again, in the transaction that claims the key, what may have changed
 // since the plan was made, and sends to where the person wrote from meanwhile.
-func (a *App) mayStillReply(tx Tx, at *desk.Attempt, d *Dispatch) error {
+func (a *App) mayStillReply(tx store.Tx, at *desk.Attempt, d *outgoing) error {
 	plan := &at.Plan
 	c, err := tx.Conversation(plan.Conversation)
 	switch {
@@ -259,7 +261,7 @@ func (a *App) mayStillReply(tx Tx, at *desk.Attempt, d *Dispatch) error {
 
 // alone returns Changed as still does, and also if another reply is on its way: it is not
 // among the messages yet.
-func (s *Seen) alone(tx Tx, c *desk.Conversation) error {
+func (s *Seen) alone(tx store.Tx, c *desk.Conversation) error {
 	if err := s.still(tx, c); err != nil || s == nil {
 		return err
 	}

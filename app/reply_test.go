@@ -13,6 +13,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // replies is a call of the API.
@@ -34,7 +36,7 @@ func (w *world) enabled(on bool) {
 // opens hears somebody write.
 func (w *world) opens(from string) *desk.Conversation {
 	w.t.Helper()
-	return w.hears(app.InboundMessage{ExternalID: "wamid." + w.clock.newID().String(), Number: from, Text: "How much?", At: desk.TimeOf(w.clock.now())})
+	return w.hears(provider.InboundMessage{ExternalID: "wamid." + w.clock.newID().String(), Number: from, Text: "How much?", At: desk.TimeOf(w.clock.now())})
 }
 
 func TestReply(t *testing.T) {
@@ -74,7 +76,7 @@ func TestReply(t *testing.T) {
 		t.Errorf("another reply with the key: %v", err)
 	}
 	// Who has opted out can still be answered, and a conversation that somebody holds stays theirs.
-	w.hears(app.InboundMessage{ExternalID: "stop", Number: number, Text: "STOP", At: desk.TimeOf(w.clock.now())})
+	w.hears(provider.InboundMessage{ExternalID: "stop", Number: number, Text: "STOP", At: desk.TimeOf(w.clock.now())})
 	if _, err := w.replies("k2", c.ID, func(r *desk.ReplyRequest) { r.Member = refer(w.ada.ID.String()) }); err != nil {
 		t.Error(err)
 	}
@@ -91,7 +93,7 @@ func TestReply_receipt(t *testing.T) {
 	w, courier := newCourier(t)
 	courier.deaf = 1
 	c := w.opens(number)
-	newest := w.hears(app.InboundMessage{ExternalID: "newest", Number: number, Text: "Well?", At: desk.TimeOf(w.clock.now())})
+	newest := w.hears(provider.InboundMessage{ExternalID: "newest", Number: number, Text: "Well?", At: desk.TimeOf(w.clock.now())})
 	if newest.ID != c.ID {
 		t.Fatal("another conversation")
 	}
@@ -101,8 +103,10 @@ func TestReply_receipt(t *testing.T) {
 	_, err = w.replies("again", c.ID) // nothing is unread
 	must(t, err)
 
-	lost := w.hears(app.InboundMessage{ExternalID: "lost", Number: "905321110003", Text: "Well?", At: desk.TimeOf(w.clock.now())})
-	w.provider.plays(func(context.Context, app.Dispatch) (app.Receipt, error) { return app.Receipt{}, errors.New("lost") })
+	lost := w.hears(provider.InboundMessage{ExternalID: "lost", Number: "905321110003", Text: "Well?", At: desk.TimeOf(w.clock.now())})
+	w.provider.plays(func(context.Context, provider.Dispatch) (provider.Receipt, error) {
+		return provider.Receipt{}, errors.New("lost")
+	})
 	_, err = w.replies("in doubt", lost.ID)
 	refused(t, err, desk.SendOutcomeUnknown)
 	w.provider.plays(takes)
@@ -184,7 +188,7 @@ func TestReply_changed(t *testing.T) {
 		"archived": {func(w *world, c *desk.Conversation) { w.status(c.ID, desk.StatusArchived) }, desk.ConversationNotOpen},
 		"expired":  {func(w *world, _ *desk.Conversation) { w.clock.advance(24 * time.Hour) }, desk.WindowClosed},
 		"elsewhere": {func(w *world, _ *desk.Conversation) {
-			w.hears(app.InboundMessage{ExternalID: "from another", Number: "905321110099", UserID: "TR.1", Text: "Hi", At: desk.TimeOf(w.clock.now())})
+			w.hears(provider.InboundMessage{ExternalID: "from another", Number: "905321110099", UserID: "TR.1", Text: "Hi", At: desk.TimeOf(w.clock.now())})
 		}, ""},
 		"deleted":              {func(w *world, c *desk.Conversation) { w.deleteContact(c.ContactID) }, desk.NotFound},
 		"number changed":       {func(w *world, c *desk.Conversation) { w.shuts(c, desk.NumberChanged) }, desk.WindowClosed},
@@ -224,7 +228,7 @@ func TestReply_changed(t *testing.T) {
 // shuts closes the window of a conversation's contact, as news of the provider do.
 func (w *world) shuts(c *desk.Conversation, by desk.WindowReason) {
 	w.t.Helper()
-	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx app.Tx) error {
+	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx store.Tx) error {
 		window, err := tx.Window(w.channel, c.ContactID)
 		window.Shut(desk.TimeOf(w.clock.now())+5, by)
 		return errors.Join(err, tx.PutWindow(w.channel, c.ContactID, window))
@@ -276,7 +280,9 @@ func TestReply_once(t *testing.T) {
 		t.Errorf("%d were sent", n)
 	}
 	lost := w.opens("905321110003")
-	w.provider.plays(func(context.Context, app.Dispatch) (app.Receipt, error) { return app.Receipt{}, errors.New("lost") })
+	w.provider.plays(func(context.Context, provider.Dispatch) (provider.Receipt, error) {
+		return provider.Receipt{}, errors.New("lost")
+	})
 	for range 2 {
 		if _, err := w.replies("lost", lost.ID); !desk.IsType(err, desk.SendOutcomeUnknown) {
 			t.Errorf("the answer is lost: %v", err)
@@ -303,8 +309,8 @@ func TestReply_refusedByProvider(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.opens(number)
-	w.provider.plays(func(context.Context, app.Dispatch) (app.Receipt, error) {
-		return app.Receipt{}, &desk.Refusal{Type: desk.WindowClosed, Message: "no", Failure: &desk.Failure{Code: 131047, Title: "Re-engagement message"}}
+	w.provider.plays(func(context.Context, provider.Dispatch) (provider.Receipt, error) {
+		return provider.Receipt{}, &desk.Refusal{Type: desk.WindowClosed, Message: "no", Failure: &desk.Failure{Code: 131047, Title: "Re-engagement message"}}
 	})
 	_, err := w.replies("k", c.ID)
 	if e := desk.AsError(err); e.Type != desk.WindowClosed || e.Details.(desk.WindowState).Reason != desk.ByTheProvider || e.Details.(desk.WindowState).ClosesAt == 0 {
@@ -394,7 +400,7 @@ func TestReply_serverClock(t *testing.T) {
 				must(t, err)
 				c = list[0]
 			} else {
-				c = w.hears(app.InboundMessage{ExternalID: "1", Number: number, Text: "Hi", At: desk.TimeOf(w.clock.now().Add(-tc.wrote))})
+				c = w.hears(provider.InboundMessage{ExternalID: "1", Number: number, Text: "Hi", At: desk.TimeOf(w.clock.now().Add(-tc.wrote))})
 			}
 			before := len(w.provider.sent())
 			w.clock.server.Store(int64(tc.server))
@@ -476,7 +482,7 @@ func TestReply_overtaken(t *testing.T) {
 			w := newWorld(t)
 			c := w.opens(number)
 			once := sync.OnceFunc(func() { tc.change(w, c) })
-			w.provider.plays(meanwhile(func(app.Dispatch) { once() }, takes))
+			w.provider.plays(meanwhile(func(provider.Dispatch) { once() }, takes))
 			byGrace := func(r *desk.ReplyRequest) { r.Member = refer("grace@example.com") }
 			first, err := w.replies("k", c.ID, byGrace)
 			must(t, err)
@@ -498,8 +504,8 @@ func TestReply_refusedAfterDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.opens(number)
-	w.provider.plays(meanwhile(func(app.Dispatch) { w.deleteContact(c.ContactID) }, func(context.Context, app.Dispatch) (app.Receipt, error) {
-		return app.Receipt{}, &desk.Refusal{Type: desk.WindowClosed, Message: "no", Failure: &desk.Failure{Code: 131047, Title: "Re-engagement message"}}
+	w.provider.plays(meanwhile(func(provider.Dispatch) { w.deleteContact(c.ContactID) }, func(context.Context, provider.Dispatch) (provider.Receipt, error) {
+		return provider.Receipt{}, &desk.Refusal{Type: desk.WindowClosed, Message: "no", Failure: &desk.Failure{Code: 131047, Title: "Re-engagement message"}}
 	}))
 	_, err := w.replies("k", c.ID)
 	refused(t, err, desk.WindowClosed)

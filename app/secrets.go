@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"parley/desk"
+	"parley/provider"
 )
 
 // Secrets are stored encrypted with AES-256-GCM, with a key derived from the
@@ -43,7 +44,7 @@ func newVault(key []byte) cipher.AEAD {
 
 // seal encrypts a channel's secrets. After a change of anything that sealedFor uses,
 // they must be sealed again.
-func (a *App) seal(ws desk.ID, c *desk.Channel, s Secrets) []byte {
+func (a *App) seal(ws desk.ID, c *desk.Channel, s provider.Secrets) []byte {
 	plain, err := json.Marshal(sealedSecrets{s.Token.Reveal(), s.AppSecret.Reveal(), s.OldAppSecret.Reveal(), int64(s.OldUntil), s.VerifyToken.Reveal()})
 	if err != nil {
 		panic(err) // texts can always be made into JSON
@@ -162,8 +163,8 @@ func (a *App) sealAnew(ctx context.Context, ws desk.ID, c *desk.Channel) error {
 }
 
 // access decrypts a channel's secrets.
-func (a *App) access(ws desk.ID, c *desk.Channel) (Access, error) {
-	at := Access{Workspace: ws, Channel: c}
+func (a *App) access(ws desk.ID, c *desk.Channel) (provider.Access, error) {
+	at := provider.Access{Workspace: ws, Channel: c}
 	if len(c.Account.Sealed) == 0 {
 		return at, nil
 	}
@@ -175,49 +176,20 @@ func (a *App) access(ws desk.ID, c *desk.Channel) (Access, error) {
 	if json.Unmarshal(plain, &s) != nil { // its error might contain some of the secret
 		return at, errors.New("the secrets of channel " + c.ID.String() + " can't be read")
 	}
-	at.Secrets = Secrets{Token: NewSecret(s.Token), AppSecret: NewSecret(s.AppSecret), VerifyToken: NewSecret(s.VerifyToken)}
+	at.Secrets = provider.Secrets{Token: provider.NewSecret(s.Token), AppSecret: provider.NewSecret(s.AppSecret), VerifyToken: provider.NewSecret(s.VerifyToken)}
 	if s.OldAppSecret != "" && desk.Time(s.OldUntil) > a.now() {
-		at.Secrets.OldAppSecret, at.Secrets.OldUntil = NewSecret(s.OldAppSecret), desk.Time(s.OldUntil)
+		at.Secrets.OldAppSecret, at.Secrets.OldUntil = provider.NewSecret(s.OldAppSecret), desk.Time(s.OldUntil)
 	}
 	return at, nil
 }
 
 // accessOf is access to a channel by its id alone, with its workspace's settings. It
 // returns NotFound.
-func (a *App) accessOf(ctx context.Context, channel desk.ID) (*desk.Settings, Access, error) {
+func (a *App) accessOf(ctx context.Context, channel desk.ID) (*desk.Settings, provider.Access, error) {
 	s, c, err := a.channelOf(ctx, channel)
 	if err != nil {
-		return nil, Access{}, err
+		return nil, provider.Access{}, err
 	}
 	at, err := a.access(s.ID, c)
 	return s, at, err
-}
-
-// sameApp tells whether one app secret signs the callbacks of both, also while it is
-// being replaced on one after the other.
-func (s Secrets) sameApp(other Secrets) bool {
-	for _, a := range [2]Secret{s.AppSecret, s.OldAppSecret} {
-		if a != (Secret{}) && (a == other.AppSecret || a == other.OldAppSecret) {
-			return true
-		}
-	}
-	return false
-}
-
-// replaced returns the secrets with the non-empty ones of by. The previous app secret
-// stays valid for as long as the provider repeats callbacks.
-func (s Secrets) replaced(by Secrets, now desk.Time) Secrets {
-	if by.Token != (Secret{}) {
-		s.Token = by.Token
-	}
-	if by.AppSecret != (Secret{}) {
-		if s.AppSecret != by.AppSecret {
-			s.OldAppSecret, s.OldUntil = s.AppSecret, now+desk.Time(keepCallback.Milliseconds())
-		}
-		s.AppSecret = by.AppSecret
-	}
-	if by.VerifyToken != (Secret{}) {
-		s.VerifyToken = by.VerifyToken
-	}
-	return s
 }

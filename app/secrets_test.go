@@ -19,6 +19,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 func (w *world) sealed(channel desk.ID) []byte {
@@ -33,7 +34,7 @@ func TestSecrets_at_rest(t *testing.T) {
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
 	before := w.sealed(channel)
-	for _, s := range []app.Secrets{{Token: app.NewSecret("s3cret-other")}, account(metaNumber, metaBusiness).Secrets} {
+	for _, s := range []provider.Secrets{{Token: provider.NewSecret("s3cret-other")}, account(metaNumber, metaBusiness).Secrets} {
 		_, err := w.EditChannel(t.Context(), w.operator(), channel, app.ChannelEdit{Secrets: s})
 		must(t, err)
 	}
@@ -182,15 +183,15 @@ func TestSecrets_of_the_first_release(t *testing.T) {
 // TestSecrets_are_not_shown, whatever is made of what holds them.
 func TestSecrets_are_not_shown(t *testing.T) {
 	t.Parallel()
-	s := app.NewSecret("s3cret-token")
+	s := provider.NewSecret("s3cret-token")
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x", "%q"} {
 		if got := fmt.Sprintf(verb, s); got != "(secret)" {
 			t.Errorf("%s: %s", verb, got)
 		}
 	}
 	a := account(metaNumber, metaBusiness)
-	at := app.Access{Secrets: a.Secrets}
-	for _, v := range []any{s, &s, a, &a, at, &at, app.Dispatch{Access: at}, app.ChannelEdit{Secrets: a.Secrets}, []app.Secret{s}, map[string]any{"a": at}} {
+	at := provider.Access{Secrets: a.Secrets}
+	for _, v := range []any{s, &s, a, &a, at, &at, provider.Dispatch{Access: at}, app.ChannelEdit{Secrets: a.Secrets}, []provider.Secret{s}, map[string]any{"a": at}} {
 		var out bytes.Buffer
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X"} {
 			fmt.Fprintf(&out, verb, v)
@@ -216,7 +217,7 @@ func TestSecrets_are_not_shown(t *testing.T) {
 func TestAddChannel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	add := func(a app.NewChannel) (app.Access, []app.Problem, error) {
+	add := func(a app.NewChannel) (provider.Access, []provider.Problem, error) {
 		return w.AddChannel(t.Context(), w.operator(), a)
 	}
 	stored := func() int {
@@ -233,15 +234,15 @@ func TestAddChannel(t *testing.T) {
 	w.meta.gone = gone
 	fails("nothing can be asked", gone, "away")
 	w.meta.gone = nil
-	w.meta.problems = []app.Problem{{Text: "quality is low"}, {Text: "the number is not connected", Blocking: true}}
+	w.meta.problems = []provider.Problem{{Text: "quality is low"}, {Text: "the number is not connected", Blocking: true}}
 	fails("it would not work", nil, "the number is not connected")
-	unheard := app.Problem{Text: "nothing is reported", Blocking: true, Unsubscribed: true}
+	unheard := provider.Problem{Text: "nothing is reported", Blocking: true, Unsubscribed: true}
 	w.meta.problems = append(w.meta.problems, unheard)
 	fails("it would not work, and is not subscribed to", nil, "the number is not connected")
 	if w.meta.subscribed != 0 {
 		t.Error("the app was subscribed for a channel that is then refused")
 	}
-	w.meta.problems = []app.Problem{{Text: "quality is low"}, unheard}
+	w.meta.problems = []provider.Problem{{Text: "quality is low"}, unheard}
 	w.meta.deaf = errors.New("no permission")
 	fails("it can't be subscribed to", nil, "nothing is reported")
 	w.meta.deaf = nil
@@ -255,8 +256,8 @@ func TestAddChannel(t *testing.T) {
 		"too long":        func(a *app.NewChannel) { a.ExternalID = strings.Repeat("1", 33) },
 		"no business":     func(a *app.NewChannel) { a.Account.BusinessID = "" },
 		"a name":          func(a *app.NewChannel) { a.Account.BusinessID = "Acme" },
-		"no token":        func(a *app.NewChannel) { a.Secrets.Token = app.Secret{} },
-		"no app secret":   func(a *app.NewChannel) { a.Secrets.AppSecret = app.Secret{} },
+		"no token":        func(a *app.NewChannel) { a.Secrets.Token = provider.Secret{} },
+		"no app secret":   func(a *app.NewChannel) { a.Secrets.AppSecret = provider.Secret{} },
 		"an odd version":  func(a *app.NewChannel) { a.Account.Version = "26.0" },
 		"an odd address":  func(a *app.NewChannel) { a.Account.BaseURL = "ftp://graph.example.com" },
 		"with a password": func(a *app.NewChannel) { a.Account.BaseURL = "https://a:b@graph.example.com" },
@@ -275,7 +276,7 @@ func TestAddChannel(t *testing.T) {
 
 	w.meta.healed = true // once it is subscribed to, nothing but the quality is left
 	a := account(metaNumber, metaBusiness)
-	a.Secrets.VerifyToken = app.Secret{}
+	a.Secrets.VerifyToken = provider.Secret{}
 	added, problems, err := add(a)
 	if err != nil || len(problems) != 1 || problems[0].Text != "quality is low" || stored() != 1 {
 		t.Fatalf("added %+v, %+v, %v", added, problems, err)
@@ -313,7 +314,7 @@ func TestEditChannel_same(t *testing.T) {
 	channel := w.connect(metaNumber, metaBusiness)
 	yes, fast := true, 500
 	edits := []app.ChannelEdit{
-		{}, {Enabled: &yes}, {PerSecond: &fast}, {Secrets: account(metaNumber, metaBusiness).Secrets}, {Secrets: app.Secrets{AppSecret: app.NewSecret(appSecret)}},
+		{}, {Enabled: &yes}, {PerSecond: &fast}, {Secrets: account(metaNumber, metaBusiness).Secrets}, {Secrets: provider.Secrets{AppSecret: provider.NewSecret(appSecret)}},
 		{Enabled: &yes, PerSecond: &fast, Bindings: map[desk.BindingPlace]desk.Binding{}},
 	}
 	edit := func(e app.ChannelEdit) {
@@ -329,7 +330,7 @@ func TestEditChannel_same(t *testing.T) {
 			before, start = w.caller().Settings.Version, w.latest()
 		}
 	}
-	edit(app.ChannelEdit{Secrets: app.Secrets{Token: app.NewSecret("s3cret-2")}})
+	edit(app.ChannelEdit{Secrets: provider.Secrets{Token: provider.NewSecret("s3cret-2")}})
 	if w.caller().Settings.Version != before+1 || w.latest() == start {
 		t.Error("another token has changed nothing")
 	}
@@ -341,7 +342,7 @@ func TestEditChannel_secrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
-	edit := func(s app.Secrets) error {
+	edit := func(s provider.Secrets) error {
 		_, err := w.EditChannel(t.Context(), w.operator(), channel, app.ChannelEdit{Secrets: s})
 		return err
 	}
@@ -355,17 +356,17 @@ func TestEditChannel_secrets(t *testing.T) {
 		}
 	}
 	signs(appSecret)
-	must(t, edit(app.Secrets{Token: app.NewSecret("s3cret-token-2")}))
+	must(t, edit(provider.Secrets{Token: provider.NewSecret("s3cret-token-2")}))
 	signs(appSecret)
-	must(t, edit(app.Secrets{AppSecret: app.NewSecret("s3cret-2")}))
+	must(t, edit(provider.Secrets{AppSecret: provider.NewSecret("s3cret-2")}))
 	signs(appSecret, "s3cret-2")
-	must(t, edit(app.Secrets{AppSecret: app.NewSecret("s3cret-2")})) // as it is already
+	must(t, edit(provider.Secrets{AppSecret: provider.NewSecret("s3cret-2")})) // as it is already
 	signs(appSecret, "s3cret-2")
-	w.meta.problems = []app.Problem{{Text: "the app secret is wrong", Blocking: true}}
-	refused(t, edit(app.Secrets{AppSecret: app.NewSecret("s3cret-3")}), desk.InvalidRequest)
+	w.meta.problems = []provider.Problem{{Text: "the app secret is wrong", Blocking: true}}
+	refused(t, edit(provider.Secrets{AppSecret: provider.NewSecret("s3cret-3")}), desk.InvalidRequest)
 	w.meta.problems = nil
 	signs(appSecret, "s3cret-2")
-	must(t, edit(app.Secrets{AppSecret: app.NewSecret("s3cret-3"), VerifyToken: app.NewSecret("s3cret-verify-2")}))
+	must(t, edit(provider.Secrets{AppSecret: provider.NewSecret("s3cret-3"), VerifyToken: provider.NewSecret("s3cret-verify-2")}))
 	signs("s3cret-2", "s3cret-3")
 	must(t, w.verify(channel, "s3cret-verify-2"))
 	refused(t, w.verify(channel, verifyToken), desk.Forbidden)
@@ -386,7 +387,7 @@ func TestEditChannel_secrets(t *testing.T) {
 	fast = 1001
 	_, err = w.EditChannel(t.Context(), w.operator(), channel, app.ChannelEdit{PerSecond: &fast})
 	refused(t, err, desk.InvalidRequest)
-	for _, e := range []app.ChannelEdit{{PerSecond: &fast}, {Secrets: app.Secrets{Token: app.NewSecret("s3cret")}}} {
+	for _, e := range []app.ChannelEdit{{PerSecond: &fast}, {Secrets: provider.Secrets{Token: provider.NewSecret("s3cret")}}} {
 		e.Enabled = new(bool)
 		_, err = w.EditChannel(t.Context(), w.operator(), w.channel, e)
 		refused(t, err, desk.InvalidRequest)

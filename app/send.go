@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // Bounds are the time limits of a send.
@@ -55,14 +57,14 @@ type SendAnswer struct {
 // between, the attempt is never sent again: it is in doubt until a status, or a person,
 // settles it.
 func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
-	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *Dispatch, error) {
+	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *outgoing, error) {
 		at, d, _, err := a.plan(ctx, p, r, request)
 		return at, d, err
 	})
 }
 
 // once sends what plan makes, unless an attempt holds the key.
-func (a *App) once(ctx context.Context, p Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *Dispatch, error)) (SendAnswer, error) {
+func (a *App) once(ctx context.Context, p Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *outgoing, error)) (SendAnswer, error) {
 	var claimed func()
 	for claimed == nil {
 		held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)
@@ -147,8 +149,14 @@ func (a *App) Repeat(ctx context.Context, p Principal, key string, hash [32]byte
 	return answer, true, err
 }
 
+// An outgoing message is what the provider is to send, with what only its claim needs.
+type outgoing struct {
+	provider.Dispatch
+	seen *Seen // by what the author of a reply decided; nil: by nothing
+}
+
 // fly takes an attempt from its claim to its answer. It calls claimed after the claim.
-func (a *App) fly(ctx context.Context, p Principal, at *desk.Attempt, d *Dispatch, claimed func()) (SendAnswer, error) {
+func (a *App) fly(ctx context.Context, p Principal, at *desk.Attempt, d *outgoing, claimed func()) (SendAnswer, error) {
 	if err := a.pace(ctx, d); err != nil {
 		// Another process may have claimed the key first and have an answer.
 		held, lookErr := a.store.AttemptOfKey(ctx, p.Workspace(), at.Key)
@@ -172,9 +180,9 @@ type keyTaken struct{ by *desk.Attempt }
 func (*keyTaken) Error() string { return "another attempt holds the key" }
 
 // claim makes the attempt the holder of its key, durably, or returns keyTaken.
-func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *Dispatch) error {
+func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *outgoing) error {
 	ws := p.Workspace()
-	err := a.store.InTx(ctx, ws, func(tx Tx) error {
+	err := a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		if p.stale(tx.Settings()) {
 			return ErrStale
 		}
@@ -210,7 +218,7 @@ func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *Dispa
 		}
 		return tx.TakeKey(at.Key, at.ID)
 	})
-	if !errors.Is(err, ErrCommitLost) {
+	if !errors.Is(err, store.ErrCommitLost) {
 		return err
 	}
 	if stored, err := a.store.Attempt(ctx, ws, at.ID); err == nil && stored != nil {
@@ -221,23 +229,18 @@ func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *Dispa
 	if giveUp(ctx) != nil {
 		a.retry(ws, at, giveUp)
 	}
-	return NotSent().Answer()
-}
-
-// NotSent is the refusal of an attempt that this process certainly did not send.
-func NotSent() *desk.Refusal {
-	return &desk.Refusal{Type: desk.Unavailable, Message: "this could not be prepared in time, so nothing was sent: try again", RetryAfter: 1}
+	return provider.NotSent().Answer()
 }
 
 // dispatch calls the provider and stores the outcome. It returns ErrNoWorkspace if the
 // workspace was deleted meanwhile: the attempt went with it.
-func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dispatch) (SendAnswer, error) {
+func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *outgoing) (SendAnswer, error) {
 	receipt, err := a.callProvider(ctx, d)
 	a.sends.count(err)
 	if err == nil {
 		defer a.accountAnswered(ctx, ws, d.Channel, nil) // after the send is settled
 		stored, err := a.accepted(ctx, ws, at, receipt)
-		if errors.Is(err, ErrNoWorkspace) {
+		if errors.Is(err, store.ErrNoWorkspace) {
 			return SendAnswer{}, err
 		}
 		if err != nil {
@@ -267,7 +270,7 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dis
 			defer a.accountAnswered(ctx, ws, d.Channel, refusal.Account)
 		}
 		stored, err := a.refuse(ctx, ws, at.ID, refusal)
-		if errors.Is(err, ErrNoWorkspace) {
+		if errors.Is(err, store.ErrNoWorkspace) {
 			return SendAnswer{}, err
 		}
 		if err != nil {
@@ -280,7 +283,7 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *Dis
 	}
 	a.log.WarnContext(ctx, "the outcome of a send is unknown", "attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
 	stored, err := a.doubt(ctx, ws, at.ID)
-	if errors.Is(err, ErrNoWorkspace) {
+	if errors.Is(err, store.ErrNoWorkspace) {
 		return SendAnswer{}, err
 	}
 	if err != nil {
@@ -300,16 +303,16 @@ func doneOr(stored *desk.Attempt, err error) (SendAnswer, error) {
 }
 
 // callProvider sends, unless it is too late. After a panic the outcome is unknown.
-func (a *App) callProvider(ctx context.Context, d *Dispatch) (r Receipt, err error) {
+func (a *App) callProvider(ctx context.Context, d *outgoing) (r provider.Receipt, err error) {
 	defer caught("provider", &err)
 	// If this process was stopped for long, others may have given up on the attempt. It
 	// must not send.
 	if a.clock().After(d.By) {
-		return r, NotSent()
+		return r, provider.NotSent()
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.bounds.Provider)
 	defer cancel()
-	return a.providers[d.Channel.Kind].Send(ctx, *d)
+	return a.providers[d.Channel.Kind].Send(ctx, d.Dispatch)
 }
 
 // retry tries in the background to store something, until it is stored or the process
@@ -324,7 +327,7 @@ func (a *App) retry(ws desk.ID, at *desk.Attempt, do func(context.Context) error
 				return
 			}
 			err := do(ctx)
-			if err == nil || errors.Is(err, ErrNoWorkspace) { // then there is nothing left to store it with
+			if err == nil || errors.Is(err, store.ErrNoWorkspace) { // then there is nothing left to store it with
 				return
 			}
 			if !desk.IsType(err, desk.Unavailable) {
@@ -502,7 +505,7 @@ func (f *flights) end(id desk.ID) {
 
 // plan checks a request in the contract's order (§5), up to the send itself, and
 // returns the new attempt and its contact, stored or to be created. It stores nothing.
-func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (*desk.Attempt, *Dispatch, *desk.Contact, error) {
+func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (*desk.Attempt, *outgoing, *desk.Contact, error) {
 	if !r.OptInConfirmed {
 		e := desk.Errorf(desk.OptInRequired, "must be true: it asserts, on every call, that the person agreed to be written to")
 		e.At = "/opt_in_confirmed"
@@ -544,14 +547,14 @@ func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, reques
 		contact = created
 	}
 	access, err := a.accessToSend(p.Workspace(), channel)
-	return at, &Dispatch{
+	return at, &outgoing{Dispatch: provider.Dispatch{
 		Access: access, Attempt: at.ID, Number: number,
 		Template: template, Components: template.Components(values),
-	}, contact, err
+	}}, contact, err
 }
 
 // accessToSend returns ChannelNotUsable if the channel's secrets do not open.
-func (a *App) accessToSend(ws desk.ID, channel *desk.Channel) (Access, error) {
+func (a *App) accessToSend(ws desk.ID, channel *desk.Channel) (provider.Access, error) {
 	access, err := a.access(ws, channel)
 	var sealed *sealedError
 	if errors.As(err, &sealed) {
@@ -711,8 +714,8 @@ func (a *App) optedOut(ctx context.Context, ws desk.ID, number string, contact *
 }
 
 // choiceHandles are those by which a person's marketing choice is stored.
-func (a *App) choiceHandles(ws desk.ID, number string, contact *desk.Contact) []NumberHash {
-	handles := []NumberHash{a.handleHash(ws, number)}
+func (a *App) choiceHandles(ws desk.ID, number string, contact *desk.Contact) []store.NumberHash {
+	handles := []store.NumberHash{a.handleHash(ws, number)}
 	if contact != nil {
 		for _, i := range contact.Further {
 			if i.OfProvider() {
@@ -723,7 +726,7 @@ func (a *App) choiceHandles(ws desk.ID, number string, contact *desk.Contact) []
 	return handles
 }
 
-func firstChoice(since map[NumberHash]desk.Time, handles []NumberHash) desk.Time {
+func firstChoice(since map[store.NumberHash]desk.Time, handles []store.NumberHash) desk.Time {
 	for _, handle := range handles {
 		if since[handle] != 0 {
 			return since[handle]

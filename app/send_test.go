@@ -14,6 +14,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // TestSend_once: a send stores what follows from it, and the same call again gets
@@ -216,7 +218,7 @@ func TestSend_in_doubt_keeps_the_key(t *testing.T) {
 	for name, play := range map[string]outcome{
 		"the answer is lost": losesTheAnswer,
 		"it takes too long":  hangs,
-		"a panic":            func(context.Context, app.Dispatch) (app.Receipt, error) { panic("a bug") },
+		"a panic":            func(context.Context, provider.Dispatch) (provider.Receipt, error) { panic("a bug") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -405,10 +407,10 @@ func TestSend_runs_to_its_end(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx, leave := context.WithCancel(context.Background())
-	w.provider.plays(func(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 		leave()
 		if ctx.Err() != nil {
-			return app.Receipt{}, ctx.Err()
+			return provider.Receipt{}, ctx.Err()
 		}
 		return takes(ctx, d)
 	})
@@ -462,18 +464,20 @@ func TestSend_workspace_deleted(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]outcome{
 		"accepted": takes,
-		"refused":  func(context.Context, app.Dispatch) (app.Receipt, error) { return app.Receipt{}, refusal },
-		"lost":     func(context.Context, app.Dispatch) (app.Receipt, error) { return app.Receipt{}, errors.New("lost") },
+		"refused":  func(context.Context, provider.Dispatch) (provider.Receipt, error) { return provider.Receipt{}, refusal },
+		"lost": func(context.Context, provider.Dispatch) (provider.Receipt, error) {
+			return provider.Receipt{}, errors.New("lost")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onBothStores(t, func(t *testing.T, w erasable) {
-				w.provider.plays(func(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+				w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 					_, err := w.DeleteWorkspace(ctx, w.ws, "Acme", func(int) {})
 					must(t, err)
 					return answer(ctx, d)
 				})
-				if r := w.send("k"); !errors.Is(r.err, app.ErrNoWorkspace) || !desk.IsType(r.err, desk.NotFound) {
+				if r := w.send("k"); !errors.Is(r.err, store.ErrNoWorkspace) || !desk.IsType(r.err, desk.NotFound) {
 					t.Errorf("%+v", r)
 				}
 				w.stop() // what would be stored later has been tried by then

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // All ways in which an attempt ends are here. Each is one transaction that first reads
@@ -17,9 +19,9 @@ import (
 type afterwards []func()
 
 // inTx is Store.InTx, followed by the callbacks that f has added.
-func (a *App) inTx(ctx context.Context, ws desk.ID, f func(Tx, *afterwards) error) error {
+func (a *App) inTx(ctx context.Context, ws desk.ID, f func(store.Tx, *afterwards) error) error {
 	var then afterwards
-	err := a.store.InTx(ctx, ws, func(tx Tx) error {
+	err := a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		then = nil
 		return f(tx, &then)
 	})
@@ -33,9 +35,9 @@ func (a *App) inTx(ctx context.Context, ws desk.ID, f func(Tx, *afterwards) erro
 
 // accepted settles an attempt that the provider accepted, and returns it as stored, nil
 // after an error.
-func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Receipt) (*desk.Attempt, error) {
+func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r provider.Receipt) (*desk.Attempt, error) {
 	var at *desk.Attempt
-	err := a.inTx(ctx, ws, func(tx Tx, then *afterwards) (err error) {
+	err := a.inTx(ctx, ws, func(tx store.Tx, then *afterwards) (err error) {
 		if at, err = asStored(tx, mine); err != nil {
 			return err
 		}
@@ -43,7 +45,7 @@ func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Re
 			at.Plan.Text = mine.Plan.Text // for the caller, whose process sent it
 		}
 		for _, later := range r.Later {
-			if err := tx.PutInbound(later.item(mine.Plan.Channel, a.newID(), tx.Now())); err != nil {
+			if err := tx.PutInbound(itemOf(later, mine.Plan.Channel, a.newID(), tx.Now())); err != nil {
 				return err
 			}
 			*then = append(*then, func() { a.inboundAfter(ws, later.Wait) })
@@ -58,7 +60,7 @@ func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r Re
 }
 
 // asStored returns an attempt of this process in its present state.
-func asStored(tx Tx, mine *desk.Attempt) (*desk.Attempt, error) {
+func asStored(tx store.Tx, mine *desk.Attempt) (*desk.Attempt, error) {
 	untouched, err := tx.Untouched(mine.ID)
 	if untouched || err != nil {
 		at := *mine
@@ -74,7 +76,7 @@ func asStored(tx Tx, mine *desk.Attempt) (*desk.Attempt, error) {
 // accept finishes an unsettled attempt. One that is done keeps its answer. One that was
 // given up is an incident: the person has the message. to is the person whom the provider
 // names, who is remembered first: the contact's event comes before those of the message.
-func (a *App) accept(ctx context.Context, tx Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time, then *afterwards) error {
+func (a *App) accept(ctx context.Context, tx store.Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time, then *afterwards) error {
 	if at.Phase == desk.Done && !at.Erased {
 		if err := a.remember(tx, at.Plan.Contact, to, byProvider(at.Plan.Channel)); err != nil {
 			return err
@@ -108,7 +110,7 @@ func (a *App) accept(ctx context.Context, tx Tx, at *desk.Attempt, to person, ex
 
 // bind stores the provider's id of a finished attempt's message. The id was not known
 // when a person decided that it was sent.
-func (a *App) bind(tx Tx, at *desk.Attempt, externalID string) error {
+func (a *App) bind(tx store.Tx, at *desk.Attempt, externalID string) error {
 	at.ExternalID = externalID
 	if err := tx.PutAttempt(at); err != nil {
 		return err
@@ -136,7 +138,7 @@ func (a *App) bind(tx Tx, at *desk.Attempt, externalID string) error {
 
 // takeEarly applies the statuses that came before the message was stored, keeps what
 // they say of the contact, and returns the events of the message.
-func (a *App) takeEarly(tx Tx, m *desk.Message) (events []desk.Event, err error) {
+func (a *App) takeEarly(tx store.Tx, m *desk.Message) (events []desk.Event, err error) {
 	if m.ExternalID == "" {
 		return nil, nil
 	}
@@ -176,7 +178,7 @@ var deliveryEvents = map[desk.Delivery]desk.EventType{
 // and no rows are stored. Message and conversation have the time of the send. All other
 // times are the present, so that clients who follow changes see them. by is who says that
 // it was sent.
-func (a *App) finish(ctx context.Context, tx Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time, by desk.Actor, then *afterwards) error {
+func (a *App) finish(ctx context.Context, tx store.Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time, by desk.Actor, then *afterwards) error {
 	plan, was := at.Plan, at.Phase
 	contact, err := a.reached(tx, at, now)
 	if err != nil {
@@ -329,7 +331,7 @@ func conversationEvents(c, before *desk.Conversation, actor desk.Actor, now desk
 
 // reached returns the contact to which a finished attempt was sent. It creates the
 // contact if none has the number, and returns nil if it was deleted meanwhile.
-func (a *App) reached(tx Tx, at *desk.Attempt, now desk.Time) (*desk.Contact, error) {
+func (a *App) reached(tx store.Tx, at *desk.Attempt, now desk.Time) (*desk.Contact, error) {
 	plan := at.Plan
 	if at.Erased {
 		at.Notes = append(at.Notes, "the contact was deleted meanwhile: no message is stored")
@@ -398,7 +400,7 @@ func withoutInvalid(w *desk.ContactWrite, refusal error) (*desk.ContactWrite, st
 // refuse settles an attempt that was certainly not sent, and frees its key. It returns
 // what settle does.
 func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*desk.Attempt, error) {
-	return a.settle(ctx, ws, id, func(tx Tx, at *desk.Attempt) error {
+	return a.settle(ctx, ws, id, func(tx store.Tx, at *desk.Attempt) error {
 		was, now := at.Phase, a.now()
 		at.Refusal = r
 		at.Settle(desk.Refused, now)
@@ -422,9 +424,9 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 // waited for, or fails.
 func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error {
 	at, now := *mine, a.now()
-	at.Refusal = NotSent()
+	at.Refusal = provider.NotSent()
 	at.Settle(desk.Refused, now)
-	return a.store.InTx(ctx, ws, func(tx Tx) error {
+	return a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		stored, err := tx.Attempt(at.ID)
 		if err != nil || stored != nil && stored.Phase.Settled() {
 			return err
@@ -450,7 +452,7 @@ func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error 
 // still be running: for the length of another lease, nobody may decide that it was not
 // sent. It returns what settle does.
 func (a *App) doubt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error) {
-	return a.settle(ctx, ws, id, func(tx Tx, at *desk.Attempt) error {
+	return a.settle(ctx, ws, id, func(tx store.Tx, at *desk.Attempt) error {
 		was, void := at.Phase, at.Lease.Void(tx.Now(), a.bounds.lease())
 		at.Phase, at.Lease = desk.InDoubt, 0
 		if void {
@@ -465,9 +467,9 @@ func (a *App) doubt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error) 
 
 // settle applies a change to an unsettled attempt, and returns the attempt as stored;
 // nil if it was never stored, and after an error.
-func (a *App) settle(ctx context.Context, ws, id desk.ID, do func(Tx, *desk.Attempt) error) (*desk.Attempt, error) {
+func (a *App) settle(ctx context.Context, ws, id desk.ID, do func(store.Tx, *desk.Attempt) error) (*desk.Attempt, error) {
 	var at *desk.Attempt
-	err := a.store.InTx(ctx, ws, func(tx Tx) (err error) {
+	err := a.store.InTx(ctx, ws, func(tx store.Tx) (err error) {
 		if at, err = tx.Attempt(id); err != nil || at == nil || at.Phase.Settled() {
 			return err
 		}
@@ -498,7 +500,7 @@ func (a *App) release(ctx context.Context, p Principal, id desk.ID, sent bool) (
 	if err := p.Allow(desk.AttemptsWrite); err != nil {
 		return nil, false, err
 	}
-	err = a.inTx(ctx, p.Workspace(), func(tx Tx, then *afterwards) (err error) {
+	err = a.inTx(ctx, p.Workspace(), func(tx store.Tx, then *afterwards) (err error) {
 		changed = false
 		if err := p.still(tx.Settings(), desk.AttemptsWrite, a.now()); err != nil {
 			return err

@@ -14,6 +14,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // The database goes away in the middle of a send. Its transactions are the claim
@@ -135,9 +137,9 @@ func TestLost_with_inbound_items(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.provider.plays(func(_ context.Context, d app.Dispatch) (app.Receipt, error) {
+			w.provider.plays(func(_ context.Context, d provider.Dispatch) (provider.Receipt, error) {
 				body, err := json.Marshal([]desk.StatusUpdate{said(d.Attempt, desk.Delivered)})
-				return app.Receipt{ExternalID: messageID(d.Attempt), Later: []app.Later{{Body: body}}}, err
+				return provider.Receipt{ExternalID: messageID(d.Attempt), Later: []provider.Later{{Body: body}}}, err
 			})
 			w.store.in(2, when, lost)
 			w.doubted(w.send("k").err)
@@ -487,7 +489,7 @@ func TestFinish_in_between(t *testing.T) {
 				_, _, err := w.PutAttribute(t.Context(), w.caller(), desk.AttributeInput{Key: key, Type: text(string(desk.TextAttribute))})
 				must(t, err)
 			}
-			w.provider.plays(meanwhile(func(app.Dispatch) { c.meanwhile(w) }, takes))
+			w.provider.plays(meanwhile(func(provider.Dispatch) { c.meanwhile(w) }, takes))
 			r := w.send("k", append(slices.Clone(c.edits), full)...)
 			m := w.read(r)
 			got := w.contact(m.Conversation.ContactID)
@@ -536,11 +538,11 @@ func TestFinish_the_recipient_was_deleted(t *testing.T) {
 			if c.known {
 				w.put(named("Ann"), phoned(number))
 			}
-			play := meanwhile(func(app.Dispatch) { w.deleteContact(w.put(phoned(number)).ID) }, takes)
+			play := meanwhile(func(provider.Dispatch) { w.deleteContact(w.put(phoned(number)).ID) }, takes)
 			edits := []edit{of("order_update", "en_US", "A-17", "Ann", "A-17"), assignedTo("grace@example.com")}
 			var r reply
 			if c.doubt {
-				w.provider.plays(meanwhile(func(app.Dispatch) { w.deleteContact(w.put(phoned(number)).ID) }, losesTheAnswer))
+				w.provider.plays(meanwhile(func(provider.Dispatch) { w.deleteContact(w.put(phoned(number)).ID) }, losesTheAnswer))
 				id := w.doubted(w.send("k", edits...).err)
 				w.tell(said(id, desk.Delivered), said(id, desk.Read))
 				w.takeIn()
@@ -565,7 +567,7 @@ func TestFinish_the_recipient_was_deleted(t *testing.T) {
 			if at.Phase != desk.Done || at.Plan.Number != "" || at.Plan.Text != "" {
 				t.Errorf("the attempt: %+v", at)
 			}
-			must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error { // nobody will ever ask for them
+			must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error { // nobody will ever ask for them
 				kept, err := tx.TakeStatuses(w.channel, messageID(at.ID))
 				if len(kept) != 0 {
 					t.Errorf("statuses are kept: %+v", kept)
@@ -590,7 +592,7 @@ func TestFinish_the_number_was_taken(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			var taker *desk.Contact
-			w.provider.plays(meanwhile(func(app.Dispatch) { taker = w.put(named("Taker"), how(number), ownedBy("ada@example.com")) }, takes))
+			w.provider.plays(meanwhile(func(provider.Dispatch) { taker = w.put(named("Taker"), how(number), ownedBy("ada@example.com")) }, takes))
 			m := w.sent("k", profile(named("Bob")))
 			if m.Conversation.ContactID != taker.ID || m.Conversation.AssignedMember != w.ada.ID || m.Conversation.AssignedVia != desk.ViaOwner {
 				t.Errorf("the conversation: %+v", m.Conversation)
@@ -609,7 +611,7 @@ func TestFinish_another_send_was_faster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var faster desk.SentMessage
-	w.provider.plays(meanwhile(func(app.Dispatch) {
+	w.provider.plays(meanwhile(func(provider.Dispatch) {
 		w.provider.plays(takes)
 		faster = w.sent("faster", profile(named("Faster")))
 	}, takes))
@@ -700,7 +702,7 @@ func TestFailedAttempts(t *testing.T) {
 	}
 	doubt := w.inDoubt("d", to("905321110003"))
 	bounced := w.attempts()[1] // c
-	must(t, w.store.InTx(t.Context(), w.ws, func(tx app.Tx) error {
+	must(t, w.store.InTx(t.Context(), w.ws, func(tx store.Tx) error {
 		m, err := tx.MessageBy(bounced.Plan.Channel, bounced.ExternalID)
 		must(t, err)
 		m.Reach(desk.Failed, &desk.Failure{Code: 131026, Title: "undeliverable"})
@@ -865,7 +867,7 @@ func TestReleaseOld(t *testing.T) {
 		t.Errorf("many: %+v, %v", r, err)
 	}
 	running := w.inDoubt("running", to("905321110008"))
-	must(t, w.file.InTx(t.Context(), w.ws, func(tx app.Tx) error {
+	must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error {
 		at, err := tx.Attempt(running)
 		if err != nil {
 			return err

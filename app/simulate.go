@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // A Simulated is a message of a customer of a simulated provider.
@@ -66,7 +68,7 @@ func (a *App) Simulate(ctx context.Context, p Principal, channel desk.ID, s Simu
 
 // belongsTo makes a file the customer's, so that it is erased with them.
 func (a *App) belongsTo(ctx context.Context, ws, file desk.ID, m *desk.Message) error {
-	return a.store.InTx(ctx, ws, func(tx Tx) error {
+	return a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		still, err := tx.Message(m.ConversationID, m.ID)
 		if err != nil || still == nil {
 			return err
@@ -88,15 +90,15 @@ func (a *App) ReceiveSimulated(ctx context.Context, p Principal, channel desk.ID
 
 // simulates refuses channels whose customers write themselves.
 func (a *App) simulates(c *desk.Channel) error {
-	if _, ok := a.providers[c.Kind].(Simulator); !ok {
+	if _, ok := a.providers[c.Kind].(provider.Simulator); !ok {
 		return desk.InvalidAt("/channel", "customers write to a %s channel themselves; messages can be simulated on a simulated channel only", c.Kind)
 	}
 	return nil
 }
 
 // simulated checks a message, stores its file, and returns it as its provider would tell it.
-func (a *App) simulated(ctx context.Context, p Principal, c *desk.Channel, s Simulated) (in InboundMessage, file *desk.Media, err error) {
-	in = InboundMessage{ExternalID: cmp.Or(s.ExternalID, string(c.Kind)+"."+a.newID().String()), At: a.now(), Echo: s.Echo}
+func (a *App) simulated(ctx context.Context, p Principal, c *desk.Channel, s Simulated) (in provider.InboundMessage, file *desk.Media, err error) {
+	in = provider.InboundMessage{ExternalID: cmp.Or(s.ExternalID, string(c.Kind)+"."+a.newID().String()), At: a.now(), Echo: s.Echo}
 	if in.ExternalID, err = desk.ParseExternalID(in.ExternalID); err != nil {
 		return in, nil, desk.InvalidAt("/external_id", "%v", err)
 	}
@@ -129,7 +131,7 @@ func (a *App) simulated(ctx context.Context, p Principal, c *desk.Channel, s Sim
 		return in, nil, nil
 	}
 	erased := false
-	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
+	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) (err error) {
 		erased, err = tx.AnyErased([]desk.MessageRef{{Channel: c.ID, ExternalID: in.ExternalID}})
 		return err
 	})
@@ -146,7 +148,7 @@ const simulatedAhead = desk.Time(60 * 1000)
 
 // content sets the kind of a message what it has besides its text, and
 // returns its text. named is the message to which it replies, nil if that is not known.
-func (s *Simulated) content(in *InboundMessage, named *desk.Message) (string, error) {
+func (s *Simulated) content(in *provider.InboundMessage, named *desk.Message) (string, error) {
 	in.Kind = desk.KindText
 	several := 0
 	for _, set := range []bool{s.Reaction != nil, s.Choice != "", s.File != nil} {
@@ -215,7 +217,7 @@ func (a *App) simulatedReply(ctx context.Context, p Principal, c *desk.Channel, 
 		if err != nil {
 			return nil, err
 		}
-		err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) (err error) {
+		err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) (err error) {
 			named = nil
 			for i := 0; i < len(list) && named == nil && err == nil; i++ {
 				named, err = tx.Message(list[i].ID, id)
@@ -233,9 +235,9 @@ func (a *App) simulatedReply(ctx context.Context, p Principal, c *desk.Channel, 
 }
 
 // simulatedFile stores the file of a message.
-func (a *App) simulatedFile(ctx context.Context, p Principal, c *desk.Channel, f *SimulatedFile, in *InboundMessage) (m *desk.Media, err error) {
-	in.Media = &InboundMedia{}
-	simulator, _ := a.providers[c.Kind].(Simulator) // as simulates has checked
+func (a *App) simulatedFile(ctx context.Context, p Principal, c *desk.Channel, f *SimulatedFile, in *provider.InboundMessage) (m *desk.Media, err error) {
+	in.Media = &provider.InboundMedia{}
+	simulator, _ := a.providers[c.Kind].(provider.Simulator) // as simulates has checked
 	if f.Fault != "" {
 		if _, err := simulator.FileRef(desk.ID{}, f.Fault); err != nil {
 			return nil, desk.InvalidAt("/fault", "%s", desk.AsError(err).Message)

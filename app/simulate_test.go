@@ -7,6 +7,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // TestSimulate: what a customer sends is told as by a real provider.
@@ -14,7 +15,7 @@ func TestSimulate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const number = "905321110010"
-	asked := app.InboundMessage{
+	asked := provider.InboundMessage{
 		ExternalID: "asked", Number: number, Text: "Keep one?", At: desk.TimeOf(w.clock.atServer()), Kind: desk.KindButtons, Echo: true,
 		Content: &desk.Content{Buttons: []desk.Button{{ID: "keep", Title: "Keep one"}}},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // A SnippetQuery says for whom snippets are to be filled in.
@@ -49,7 +50,7 @@ func (a *App) EditSnippet(ctx context.Context, p Principal, shortcut, text strin
 		return s, false, err
 	}
 	now := s.UpdatedAt
-	err = a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.still(tx.Settings(), desk.SnippetsWrite, now); err != nil {
 			return err
 		}
@@ -87,7 +88,7 @@ func changedSnippet(stored *desk.Snippet) error {
 // DeleteSnippet deletes a snippet, or returns NotFound.
 func (a *App) DeleteSnippet(ctx context.Context, p Principal, shortcut string) error {
 	now := a.now()
-	return a.store.InTx(ctx, p.Workspace(), func(tx Tx) error {
+	return a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.still(tx.Settings(), desk.SnippetsWrite, now); err != nil {
 			return err
 		}
@@ -103,25 +104,4 @@ func (a *App) DeleteSnippet(ctx context.Context, p Principal, shortcut string) e
 		}
 		return tx.Append(desk.Event{Type: desk.SnippetDeleted, Key: shortcut, Actor: p.Actor, At: now})
 	})
-}
-
-// addSnippets adds the snippets that a page's events are about.
-func (a *App) addSnippets(ctx context.Context, page *EventPage) error {
-	wanted := map[string]bool{}
-	for i := range page.Events {
-		if e := &page.Events[i]; e.Type.Kind() == "snippet" {
-			wanted[e.Key] = true
-		}
-	}
-	if len(wanted) == 0 {
-		return nil
-	}
-	list, err := a.store.Snippets(ctx, page.Settings.ID)
-	page.Snippets = make(map[string]*desk.Snippet, len(wanted))
-	for i := range list {
-		if wanted[list[i].Shortcut] {
-			page.Snippets[list[i].Shortcut] = &list[i]
-		}
-	}
-	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // sweepGroup is how many records one step of the background work processes.
@@ -91,7 +92,7 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 	}); err != nil {
 		return err
 	}
-	if err := a.store.InTx(ctx, ws, func(tx Tx) error {
+	if err := a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		if err := tx.DropStatuses(desk.StatusLife); err != nil {
 			return err
 		}

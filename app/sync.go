@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -63,16 +65,16 @@ const syncsAbreast = 4
 // fetched one after the other, and no workspace waits for another's provider.
 func (a *App) SyncStale(ctx context.Context) error {
 	changed := a.stale.take()
-	var channels []ChannelRef
+	var channels []store.ChannelRef
 	var err error
 	for kind, p := range a.providers {
-		if _, simulated := p.(Simulator); !simulated && err == nil {
-			var more []ChannelRef
+		if _, simulated := p.(provider.Simulator); !simulated && err == nil {
+			var more []store.ChannelRef
 			more, err = a.store.ChannelsOfKind(ctx, kind)
 			channels = append(channels, more...)
 		}
 	}
-	due := map[desk.ID][]ChannelRef{}
+	due := map[desk.ID][]store.ChannelRef{}
 	for _, c := range channels {
 		var ours bool
 		i := slices.Index(changed, c.ID)
@@ -106,7 +108,7 @@ func (a *App) SyncStale(ctx context.Context) error {
 
 // syncDue tells whether this process should fetch a library now because it was not
 // fetched for long.
-func (a *App) syncDue(ctx context.Context, c ChannelRef) (bool, error) {
+func (a *App) syncDue(ctx context.Context, c store.ChannelRef) (bool, error) {
 	signs, now, err := a.store.ChannelSigns(ctx, c.Workspace, c.ID)
 	// If the time is in the future, the clock was set back since.
 	if err != nil || signs.Synced <= now && now-signs.Synced < desk.Time(syncEvery.Milliseconds()) {

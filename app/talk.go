@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // State returns how a conversation stands, or NotFound.
@@ -32,8 +34,8 @@ func (a *App) State(ctx context.Context, p Principal, id desk.ID) (*desk.State, 
 func (a *App) states(ctx context.Context, p Principal, list []*desk.Conversation, people map[desk.ID]*desk.Contact) ([]desk.State, error) {
 	ws, now := p.Workspace(), a.now()
 	refs := make([]desk.WindowRef, len(list))
-	handles := map[desk.ID][]NumberHash{}
-	var all []NumberHash
+	handles := map[desk.ID][]store.NumberHash{}
+	var all []store.NumberHash
 	for i, c := range list {
 		refs[i] = desk.WindowRef{Channel: c.ChannelID, Contact: c.ContactID}
 		if contact := people[c.ContactID]; contact != nil && handles[contact.ID] == nil {
@@ -102,7 +104,7 @@ func (a *App) Inbox(ctx context.Context, p Principal, f desk.ConversationFilter,
 // the provider is told in the background. It returns NotFound if there is no such
 // conversation or no such message in it.
 func (a *App) MarkRead(ctx context.Context, p Principal, id, message desk.ID, receipt bool) (*desk.State, error) {
-	err := a.inTx(ctx, p.Workspace(), func(tx Tx, then *afterwards) error {
+	err := a.inTx(ctx, p.Workspace(), func(tx store.Tx, then *afterwards) error {
 		if err := p.still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
 			return err
 		}
@@ -149,7 +151,7 @@ func (a *App) MarkRead(ctx context.Context, p Principal, id, message desk.ID, re
 }
 
 // markUpTo marks the messages of a conversation that are not after a position.
-func (a *App) markUpTo(tx Tx, c *desk.Conversation, upTo desk.MessagePlace) error {
+func (a *App) markUpTo(tx store.Tx, c *desk.Conversation, upTo desk.MessagePlace) error {
 	if c.Talk.Unread > 0 {
 		n, err := tx.MarkRead(c.ID, upTo, c.Talk.Unread)
 		if err != nil {
@@ -164,7 +166,7 @@ func (a *App) markUpTo(tx Tx, c *desk.Conversation, upTo desk.MessagePlace) erro
 }
 
 // markAll marks all messages of a conversation, as somebody does who answers.
-func (a *App) markAll(tx Tx, c *desk.Conversation) error {
+func (a *App) markAll(tx store.Tx, c *desk.Conversation) error {
 	newest, err := tx.NewestMessage(c.ID, math.MinInt64, math.MaxInt64)
 	if err != nil {
 		return err
@@ -174,7 +176,7 @@ func (a *App) markAll(tx Tx, c *desk.Conversation) error {
 
 // replyOfPerson marks all messages of a conversation, in which a person has just replied,
 // and notes when: that keeps automatic replies silent.
-func (a *App) replyOfPerson(tx Tx, c *desk.Conversation, at desk.Time) error {
+func (a *App) replyOfPerson(tx store.Tx, c *desk.Conversation, at desk.Time) error {
 	if err := a.markAll(tx, c); err != nil {
 		return err
 	}
@@ -187,7 +189,7 @@ func (a *App) replyOfPerson(tx Tx, c *desk.Conversation, at desk.Time) error {
 }
 
 // answers counts a stored message of ours in how the conversation stands.
-func answers(tx Tx, c *desk.Conversation, m *desk.Message) (err error) {
+func answers(tx store.Tx, c *desk.Conversation, m *desk.Message) (err error) {
 	if m.IsAnswer() && !c.Talk.Answer(m) {
 		c.Talk.Answered, c.Talk.WaitingSince, err = tx.Waiting(c.ID)
 	}
@@ -195,7 +197,7 @@ func answers(tx Tx, c *desk.Conversation, m *desk.Message) (err error) {
 }
 
 // failedOrNot counts that a message has failed, or that it was delivered after all.
-func failedOrNot(tx Tx, m *desk.Message) error {
+func failedOrNot(tx store.Tx, m *desk.Message) error {
 	c, err := tx.Conversation(m.ConversationID)
 	if err != nil || c == nil {
 		return err
@@ -213,7 +215,7 @@ func failedOrNot(tx Tx, m *desk.Message) error {
 }
 
 // shutBy closes the window if the provider did not deliver a message for that reason.
-func shutBy(tx Tx, m *desk.Message) error {
+func shutBy(tx store.Tx, m *desk.Message) error {
 	if m.Delivery != desk.Failed || !m.Failure.ClosesWindow() {
 		return nil
 	}
@@ -221,7 +223,7 @@ func shutBy(tx Tx, m *desk.Message) error {
 }
 
 // shut closes the window of a contact for what was written up to some time.
-func shut(tx Tx, channel, contact desk.ID, at desk.Time, by desk.WindowReason) error {
+func shut(tx store.Tx, channel, contact desk.ID, at desk.Time, by desk.WindowReason) error {
 	w, err := tx.Window(channel, contact)
 	if err != nil || !w.Shut(at, by) {
 		return err
@@ -232,7 +234,7 @@ func shut(tx Tx, channel, contact desk.ID, at desk.Time, by desk.WindowReason) e
 // Unassign gives a conversation back to the pool; one that nobody holds stays as it is. It
 // returns the errors of Assign.
 func (a *App) Unassign(ctx context.Context, p Principal, id desk.ID, seen *Seen) (*desk.Conversation, error) {
-	return a.changeConversation(ctx, p, id, seen, func(_ Tx, c *desk.Conversation) error {
+	return a.changeConversation(ctx, p, id, seen, func(_ store.Tx, c *desk.Conversation) error {
 		c.Unassign()
 		return nil
 	})
@@ -282,9 +284,9 @@ func (r *receipts) leave(ws desk.ID) {
 
 // receiptFor tells the provider, after the transaction, that the newest message of the
 // person up to a position was read; the provider takes that for all before it too.
-func (a *App) receiptFor(ctx context.Context, tx Tx, c *desk.Conversation, upTo desk.MessagePlace, then *afterwards) error {
+func (a *App) receiptFor(ctx context.Context, tx store.Tx, c *desk.Conversation, upTo desk.MessagePlace, then *afterwards) error {
 	channel := tx.Settings().Channel(c.ChannelID)
-	talker, ok := a.providers[channel.Kind].(Talker)
+	talker, ok := a.providers[channel.Kind].(provider.Talker)
 	if !ok || !channel.Enabled {
 		return nil
 	}
@@ -297,7 +299,7 @@ func (a *App) receiptFor(ctx context.Context, tx Tx, c *desk.Conversation, upTo 
 	return nil
 }
 
-func (a *App) sendReceipt(ctx context.Context, ws desk.ID, channel *desk.Channel, talker Talker, externalID string) {
+func (a *App) sendReceipt(ctx context.Context, ws desk.ID, channel *desk.Channel, talker provider.Talker, externalID string) {
 	if !a.receipts.enter(ws) {
 		return
 	}
@@ -321,7 +323,7 @@ func (a *App) sendReceipt(ctx context.Context, ws desk.ID, channel *desk.Channel
 	})
 }
 
-func (a *App) tellRead(ctx context.Context, talker Talker, at Access, externalID string) (err error) {
+func (a *App) tellRead(ctx context.Context, talker provider.Talker, at provider.Access, externalID string) (err error) {
 	defer caught("provider", &err)
 	ctx, cancel := context.WithTimeout(ctx, a.bounds.Provider)
 	defer cancel()

@@ -10,6 +10,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 )
@@ -17,7 +18,7 @@ import (
 var talkHistories = flag.Int("talk-histories", 12, "how many random histories TestTalk_histories plays")
 
 // hears receives a message of a person, or of the phone app.
-func (w *world) hears(in app.InboundMessage) *desk.Conversation {
+func (w *world) hears(in provider.InboundMessage) *desk.Conversation {
 	w.t.Helper()
 	c, err := w.Receive(w.t.Context(), w.ws, w.channel, in)
 	must(w.t, err)
@@ -120,7 +121,7 @@ func talkHistoriesOn(t *testing.T, histories int, newWorld func(*testing.T) *wor
 	for n := range histories {
 		r := rand.New(rand.NewPCG(seed, uint64(n)))
 		w := newWorld(t)
-		c := w.hears(app.InboundMessage{ExternalID: "first", Number: number, Text: "Hello", At: desk.TimeOf(w.clock.now()) - desk.Time(r.Int64N(100_000_000))})
+		c := w.hears(provider.InboundMessage{ExternalID: "first", Number: number, Text: "Hello", At: desk.TimeOf(w.clock.now()) - desk.Time(r.Int64N(100_000_000))})
 		m := &talkModel{marked: map[desk.ID]bool{}}
 		var done []string
 		for step := range 40 {
@@ -130,12 +131,12 @@ func talkHistoriesOn(t *testing.T, histories int, newWorld func(*testing.T) *wor
 			switch what {
 			case 0, 1, 2: // now, late, or by a clock that is ahead
 				at := desk.TimeOf(w.clock.now()) + []desk.Time{0, -desk.Time(r.Int64N(100_000_000)), desk.Time(r.Int64N(50_000))}[what]
-				w.hears(app.InboundMessage{ExternalID: fmt.Sprint("in", step), Number: number, Text: "More", At: at, ReplyTo: one.ExternalID})
+				w.hears(provider.InboundMessage{ExternalID: fmt.Sprint("in", step), Number: number, Text: "More", At: at, ReplyTo: one.ExternalID})
 			case 3:
-				w.hears(app.InboundMessage{ExternalID: fmt.Sprint("in", step), Number: number, Text: "[reaction] +", At: desk.TimeOf(w.clock.now()), Kind: desk.KindReaction, ReplyTo: one.ExternalID,
+				w.hears(provider.InboundMessage{ExternalID: fmt.Sprint("in", step), Number: number, Text: "[reaction] +", At: desk.TimeOf(w.clock.now()), Kind: desk.KindReaction, ReplyTo: one.ExternalID,
 					Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}})
 			case 4:
-				w.hears(app.InboundMessage{ExternalID: fmt.Sprint("echo", step), Number: number, Text: "Typed", At: desk.TimeOf(w.clock.now()), Echo: true})
+				w.hears(provider.InboundMessage{ExternalID: fmt.Sprint("echo", step), Number: number, Text: "Typed", At: desk.TimeOf(w.clock.now()), Echo: true})
 				all := w.messages(c.ID)
 				m.mark(all, all[0].Place())
 			case 5:
@@ -209,7 +210,7 @@ func TestTalk_shutBeforeTheFirst(t *testing.T) {
 	s.Failure = &desk.Failure{Code: 131047, Title: "No"}
 	w.tell(s)
 	w.takeIn()
-	c := w.hears(app.InboundMessage{ExternalID: "late", Number: number, Text: "Hello", At: at.CreatedAt - 3_600_000})
+	c := w.hears(provider.InboundMessage{ExternalID: "late", Number: number, Text: "Hello", At: at.CreatedAt - 3_600_000})
 	if got := w.stands(c.ID); got.Window.Open {
 		t.Errorf("got %+v", got.Window)
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // A TemplateQuery is the input of GET /templates.
@@ -243,7 +245,7 @@ func (a *App) syncOnce(ctx context.Context, id desk.ID) (count, unreadable int, 
 
 // synced stores that a channel's library was fetched just now.
 func (a *App) synced(ctx context.Context, ws, channel desk.ID) error {
-	return a.store.NoteChannel(ctx, ws, channel, SignSynced)
+	return a.store.NoteChannel(ctx, ws, channel, store.SignSynced)
 }
 
 func compareSources(a, b desk.TemplateSource) int {
@@ -262,7 +264,7 @@ func (a *App) PutTemplate(ctx context.Context, p Principal, channel desk.ID, sou
 	if err != nil {
 		return nil, err
 	}
-	simulator, ok := a.providers[c.Kind].(Simulator)
+	simulator, ok := a.providers[c.Kind].(provider.Simulator)
 	if !ok {
 		return nil, desk.Invalidf("the templates of a %s channel are made at the provider; only a simulated channel's library can be written", c.Kind).Advise(desk.SyncChannel, channel.String())
 	}

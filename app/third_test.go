@@ -9,6 +9,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // pigeon is a kind of channel that app has never heard of.
@@ -17,24 +18,24 @@ const pigeon desk.ChannelKind = "pigeon"
 // A pigeons provider has templates and accounts, but no callbacks, and knows people by its
 // own ids only.
 type pigeons struct {
-	app.Provider
+	provider.Provider
 	fetched int
 	refuses bool // any secrets
 }
 
-func (*pigeons) Send(_ context.Context, d app.Dispatch) (app.Receipt, error) {
-	return app.Receipt{ExternalID: messageID(d.Attempt), UserID: "coop-7"}, nil
+func (*pigeons) Send(_ context.Context, d provider.Dispatch) (provider.Receipt, error) {
+	return provider.Receipt{ExternalID: messageID(d.Attempt), UserID: "coop-7"}, nil
 }
 
-func (p *pigeons) Templates(context.Context, app.Access) ([]desk.TemplateSource, error) {
+func (p *pigeons) Templates(context.Context, provider.Access) ([]desk.TemplateSource, error) {
 	p.fetched++
 	return templates(), nil
 }
 
-func (*pigeons) Check(context.Context, app.Access) ([]app.Problem, error) { return nil, nil }
+func (*pigeons) Check(context.Context, provider.Access) ([]provider.Problem, error) { return nil, nil }
 
-func (p *pigeons) CheckAccount(c *desk.Channel, s *app.Secrets) error {
-	if p.refuses || c.Account.BusinessID == "" || s != nil && s.Token == (app.Secret{}) {
+func (p *pigeons) CheckAccount(c *desk.Channel, s *provider.Secrets) error {
+	if p.refuses || c.Account.BusinessID == "" || s != nil && s.Token == (provider.Secret{}) {
 		return desk.InvalidAt("/loft", "name the loft, and its password")
 	}
 	return nil
@@ -44,14 +45,14 @@ func (*pigeons) Identities(_, userID string) []desk.Identity {
 	return []desk.Identity{{Kind: "pigeon", Value: userID}}
 }
 
-func (*pigeons) Limits(*desk.Channel, func() string) app.Limits { return app.Limits{} }
+func (*pigeons) Limits(*desk.Channel, func() string) provider.Limits { return provider.Limits{} }
 
 // TestThirdProvider: another kind of channel needs nothing but a Provider.
 func TestThirdProvider(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	loft := &pigeons{}
-	w.others = map[desk.ChannelKind]app.Provider{pigeon: loft}
+	w.others = map[desk.ChannelKind]provider.Provider{pigeon: loft}
 	w.stop()
 	w.start(app.Bounds{})
 
@@ -59,9 +60,9 @@ func TestThirdProvider(t *testing.T) {
 	refused(t, err, desk.InvalidRequest)
 	added, problems, err := w.AddChannel(t.Context(), w.operator(), app.NewChannel{
 		Kind: pigeon, ExternalID: "roof", Account: desk.Account{BusinessID: "loft"},
-		Secrets: app.Secrets{Token: app.NewSecret("s3cret-coo"), AppSecret: app.NewSecret(appSecret)},
+		Secrets: provider.Secrets{Token: provider.NewSecret("s3cret-coo"), AppSecret: provider.NewSecret(appSecret)},
 	})
-	if err != nil || len(problems) != 0 || added.Secrets.VerifyToken != (app.Secret{}) || loft.fetched != 1 {
+	if err != nil || len(problems) != 0 || added.Secrets.VerifyToken != (provider.Secret{}) || loft.fetched != 1 {
 		t.Fatalf("added %+v, %v, %v; %d fetches", added, problems, err, loft.fetched)
 	}
 	id := added.Channel.ID
@@ -79,7 +80,7 @@ func TestThirdProvider(t *testing.T) {
 		t.Errorf("%d fetches, %v", loft.fetched, err)
 	}
 	says("")
-	no := app.ChannelEdit{Secrets: app.Secrets{AppSecret: app.NewSecret("s3cret-egg")}}
+	no := app.ChannelEdit{Secrets: provider.Secrets{AppSecret: provider.NewSecret("s3cret-egg")}}
 	loft.refuses = true
 	_, err = w.EditChannel(t.Context(), w.operator(), id, no)
 	refused(t, err, desk.InvalidRequest)
@@ -98,7 +99,7 @@ func TestThirdProvider(t *testing.T) {
 	// The receipt of a message names the person as the provider does, and an answer is
 	// recognised by it.
 	sent := w.sent("key", on(id))
-	answer, err := w.Receive(t.Context(), w.ws, id, app.InboundMessage{ExternalID: "feather-1", UserID: "coop-7", Text: "Coo", At: desk.TimeOf(w.clock.now())})
+	answer, err := w.Receive(t.Context(), w.ws, id, provider.InboundMessage{ExternalID: "feather-1", UserID: "coop-7", Text: "Coo", At: desk.TimeOf(w.clock.now())})
 	must(t, err)
 	if answer.ID != sent.Conversation.ID {
 		t.Errorf("the answer is in the conversation %s, not %s", answer.ID, sent.Conversation.ID)
@@ -108,7 +109,7 @@ func TestThirdProvider(t *testing.T) {
 		t.Errorf("the contact has %+v", c.Further)
 	}
 	// A stranger gets an identity of this kind only.
-	stranger, err := w.Receive(t.Context(), w.ws, id, app.InboundMessage{ExternalID: "feather-2", UserID: "coop-8", Text: "Coo", At: desk.TimeOf(w.clock.now())})
+	stranger, err := w.Receive(t.Context(), w.ws, id, provider.InboundMessage{ExternalID: "feather-2", UserID: "coop-8", Text: "Coo", At: desk.TimeOf(w.clock.now())})
 	must(t, err)
 	if c := w.contact(stranger.ContactID); len(c.Further) != 1 || c.Further[0].Kind != "pigeon" || c.Phone != "" {
 		t.Errorf("the stranger is %+v", c)

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 // A Webhook is a webhook as callers see it.
@@ -147,7 +149,7 @@ var AllTypes = []string{"*"}
 
 // AddWebhook adds a webhook, and returns its secret, which is made if none is given. It
 // returns Forbidden, InvalidRequest, and WebhookExists.
-func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit, given *string) (added Webhook, secret Secret, err error) {
+func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit, given *string) (added Webhook, secret provider.Secret, err error) {
 	if edit.URL == nil {
 		edit.URL = new(string)
 	}
@@ -163,7 +165,7 @@ func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit
 	}
 	if wrong == nil {
 		w.Apply(edit)
-		secret = NewSecret(desk.WebhookSecretText(key))
+		secret = provider.NewSecret(desk.WebhookSecretText(key))
 		w.Sealed = a.sealWebhook(p.Workspace(), w.ID, []webhookSecret{{Key: key}})
 	}
 	err = a.changeWebhooks(ctx, p, func(now Principal) (desk.Change, error) {
@@ -177,7 +179,7 @@ func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit
 		return desk.Change{Webhook: &w}, p.Settings.CheckWebhook(&w)
 	})
 	if err != nil {
-		return Webhook{}, Secret{}, err
+		return Webhook{}, provider.Secret{}, err
 	}
 	added, err = a.changedWebhook(ctx, p.Settings, &w)
 	return added, secret, err
@@ -206,14 +208,14 @@ func (a *App) RemoveWebhook(ctx context.Context, p Principal, id desk.ID) error 
 		return desk.Change{RemoveWebhook: w}, nil
 	})
 	if err == nil {
-		a.dropDeliveries(context.WithoutCancel(ctx), WebhookRef{p.Workspace(), id})
+		a.dropDeliveries(context.WithoutCancel(ctx), store.WebhookRef{Workspace: p.Workspace(), ID: id})
 	}
 	return err
 }
 
 // RotateWebhook gives a webhook a new secret, and returns it. The one before goes on
 // signing, too, for some seconds. It returns NotFound, Forbidden and InvalidRequest.
-func (a *App) RotateWebhook(ctx context.Context, p Principal, id desk.ID, overlap int64) (rotated Webhook, secret Secret, err error) {
+func (a *App) RotateWebhook(ctx context.Context, p Principal, id desk.ID, overlap int64) (rotated Webhook, secret provider.Secret, err error) {
 	rotated, err = a.changeWebhook(ctx, p, id, nil, func(s *desk.Settings, w *desk.Webhook) error {
 		if overlap < 0 || overlap > desk.MaxOverlap {
 			return desk.InvalidAt("/overlap_s", "give 0 to %d seconds", desk.MaxOverlap)
@@ -226,7 +228,7 @@ func (a *App) RotateWebhook(ctx context.Context, p Principal, id desk.ID, overla
 		if err != nil {
 			return err
 		}
-		secret = NewSecret(desk.WebhookSecretText(key))
+		secret = provider.NewSecret(desk.WebhookSecretText(key))
 		secrets := []webhookSecret{{Key: key}}
 		if overlap > 0 {
 			secrets = append(secrets, webhookSecret{stored[0].Key, a.now() + desk.Time(1000*overlap)})

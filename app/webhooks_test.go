@@ -8,6 +8,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // addWebhook adds a webhook and returns its secret.
@@ -129,7 +130,7 @@ func TestWebhookEnabledAnew(t *testing.T) {
 	added, _ := w.addWebhook("https://a.example")
 	cursor, _ := w.EventPlace(w.ws, added.Cursor)
 	failing := desk.WebhookState{Cursor: cursor, FailingSince: added.CreatedAt, Failures: 12, Probes: 2, HeldUntil: added.CreatedAt}
-	must(t, w.store.InTx(t.Context(), w.ws, func(tx app.Tx) error { return tx.PutWebhookState(added.ID, failing) }))
+	must(t, w.store.InTx(t.Context(), w.ws, func(tx store.Tx) error { return tx.PutWebhookState(added.ID, failing) }))
 	set := func(enabled bool) app.Webhook {
 		t.Helper()
 		changed, err := w.EditWebhook(t.Context(), w.caller(), added.ID, desk.WebhookEdit{Enabled: &enabled})

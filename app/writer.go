@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // The size of a group. A request of more than smallRequest operations is a large
@@ -29,7 +30,7 @@ const abreastFrom = 24
 // never waits for others. The writer has no goroutine of its own: the first request of
 // a group flushes it, and then passes the lane to the first request of the next group.
 type writer struct {
-	store Store
+	store store.Store
 	now   func() desk.Time
 	newID func() desk.ID
 

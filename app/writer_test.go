@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // A flushStore is a Store of which only UpdateContacts exists; each flush goes
 // through gate.
 type flushStore struct {
-	Store
+	store.Store
 	abreast int
 	gate    func(ops []*desk.Op) error
 }
@@ -234,7 +235,7 @@ func TestPanicFreesTheLane(t *testing.T) {
 
 // A largeStore has one contact, and shows it in Books for so many operations each.
 type largeStore struct {
-	Store
+	store.Store
 	contact desk.Contact
 	part    int
 	gate    func(n int) error // before the n-th flush

@@ -6,6 +6,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // A channelRow is a channel in the list.
@@ -124,17 +125,17 @@ func (c *call) secretFields(token, appSecret, verify string) []*field {
 }
 
 // secrets reads the fields of the secrets.
-func (c *call) secrets() (s app.Secrets, err error) {
+func (c *call) secrets() (s provider.Secrets, err error) {
 	for _, into := range []struct {
 		name   string
-		secret *app.Secret
+		secret *provider.Secret
 	}{{"token", &s.Token}, {"app_secret", &s.AppSecret}, {"verify_token", &s.VerifyToken}} {
 		text := c.form.text(into.name)
 		if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 			return s, desk.InvalidAt("/"+into.name, "this has a space or a letter that no secret has: copy it again")
 		}
 		if text != "" {
-			*into.secret = app.NewSecret(text)
+			*into.secret = provider.NewSecret(text)
 		}
 	}
 	return s, nil
@@ -248,7 +249,7 @@ var channelAdvices = map[desk.AdviceKind]string{
 	desk.EnableChannel:  "Turn it on below.",
 }
 
-func problemRows(list []app.Problem) (rows []problemRow) {
+func problemRows(list []provider.Problem) (rows []problemRow) {
 	for _, p := range list {
 		rows = append(rows, problemRow{sentence(p.Text), p.Advice.Worded(channelAdvices), p.Blocking})
 	}
@@ -307,8 +308,8 @@ func (s *Server) addChannel(c *call) error {
 	if n.Account.PerSecond, err = c.perSecond(); err == nil {
 		n.Secrets, err = c.secrets()
 	}
-	var at app.Access
-	var problems []app.Problem
+	var at provider.Access
+	var problems []provider.Problem
 	if err == nil {
 		at, problems, err = s.app.AddChannel(c.r.Context(), c.p, n)
 	}

@@ -22,7 +22,9 @@ import (
 	"parley/api"
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/sandbox"
+	"parley/store"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
@@ -37,7 +39,7 @@ var update = flag.Bool("update", false, "rewrite the golden files under testdata
 type world struct {
 	t       testing.TB
 	app     *app.App
-	store   store
+	store   database
 	handler http.Handler
 	server  *Server
 	clock   *atomic.Int64 // milliseconds; each look moves it on by one
@@ -52,9 +54,9 @@ type world struct {
 	receiver receiver // of webhooks
 }
 
-// A store is a database that keeps the sandbox's templates, too.
-type store interface {
-	app.Store
+// A database keeps the sandbox's templates, too.
+type database interface {
+	store.Store
 	sandbox.Library
 	io.Closer
 }
@@ -66,9 +68,9 @@ const overPostgres = "TestPostgres/"
 // databases are those of TestPostgres.
 var databases *pgtest.Pool
 
-func openStore(t testing.TB) store {
+func openStore(t testing.TB) database {
 	t.Helper()
-	var s store
+	var s database
 	var err error
 	if strings.HasPrefix(t.Name(), overPostgres) {
 		s, err = postgres.Open(t.Context(), postgres.Config{URL: databases.Database(t), MaxConns: 8})
@@ -88,16 +90,16 @@ func openStore(t testing.TB) store {
 
 // onClock is a store whose transactions are at the time that a test has set.
 type onClock struct {
-	store
+	database
 	clock *atomic.Int64
 }
 
-func (s onClock) InTx(ctx context.Context, ws desk.ID, do func(app.Tx) error) error {
-	return s.store.InTx(ctx, ws, func(tx app.Tx) error { return do(clockTx{tx, s.clock}) })
+func (s onClock) InTx(ctx context.Context, ws desk.ID, do func(store.Tx) error) error {
+	return s.database.InTx(ctx, ws, func(tx store.Tx) error { return do(clockTx{tx, s.clock}) })
 }
 
 type clockTx struct {
-	app.Tx
+	store.Tx
 	clock *atomic.Int64
 }
 
@@ -115,7 +117,7 @@ func newWorldWith(t testing.TB, change func(*app.Deps)) *world {
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	deps := app.Deps{
 		Store: w.store,
-		Providers: map[desk.ChannelKind]app.Provider{
+		Providers: map[desk.ChannelKind]provider.Provider{
 			desk.SandboxChannel: sandbox.New(sandbox.Config{Library: w.store, Now: now, NewID: w.newID}),
 			desk.WhatsAppChannel: whatsapp.New(whatsapp.Config{Now: now, Dial: func(ctx context.Context, address string, _ bool) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "tcp", address)

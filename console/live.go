@@ -189,7 +189,7 @@ func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
 }
 
 // latest follows the feed from its end.
-func (l *hubs) latest(ctx context.Context, p app.Principal) (*app.Follower, *app.EventPage, error) {
+func (l *hubs) latest(ctx context.Context, p app.Principal) (*app.Follower, *app.FeedPage, error) {
 	return l.app.Follow(ctx, p, app.FeedQuery{Cursor: "latest", Limit: desk.MaxLimit, Bare: true})
 }
 
@@ -232,7 +232,7 @@ func (h *hub) end() string {
 }
 
 // add adds the events of a page.
-func (h *hub) add(page *app.EventPage) {
+func (h *hub) add(page *app.FeedPage) {
 	if len(page.Events) == 0 {
 		return
 	}

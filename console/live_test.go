@@ -11,6 +11,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // serve starts a server for streams. The header As has the member's id.
@@ -142,7 +143,7 @@ func TestLiveBehind(t *testing.T) {
 	t.Parallel()
 	h := &hub{woken: make(chan struct{}), before: "evt_000000"}
 	all := func(desk.Permission) bool { return true }
-	page := &app.EventPage{}
+	page := &app.FeedPage{EventPage: &store.EventPage{}}
 	for i := range 100 {
 		page.Events = append(page.Events, desk.FeedEvent{Event: desk.Event{Type: desk.ContactUpdated, Subject: desk.ID{15: byte(i)}}})
 	}

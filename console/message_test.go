@@ -11,6 +11,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 const lucia = "34612345678"
@@ -32,7 +33,7 @@ func (w *world) simulates(s app.Simulated) *desk.Message {
 }
 
 // stores changes what is stored behind the app's back.
-func (w *world) stores(change func(app.Tx) error) {
+func (w *world) stores(change func(store.Tx) error) {
 	w.t.Helper()
 	if err := w.store.InTx(context.Background(), w.ws, change); err != nil {
 		w.t.Fatal(err)
@@ -64,7 +65,7 @@ func TestThread(t *testing.T) {
 		Kind: desk.KindButtons, Text: "Two are left. Shall I keep one?", Content: &desk.Content{Buttons: []desk.Button{{ID: "keep", Title: "Keep one"}, {ID: "no", Title: "No, thanks"}}},
 		Author: desk.Author{Type: desk.AuthorMember, ID: w.nora.ID, Name: w.nora.Name}, ReplyTo: photo.ID,
 	}
-	w.stores(func(tx app.Tx) error { return tx.PutMessage(&offer) })
+	w.stores(func(tx store.Tx) error { return tx.PutMessage(&offer) })
 	w.simulates(app.Simulated{Reaction: &heart, ReplyTo: offer.ID.String()})
 	w.simulates(app.Simulated{Reaction: &none, ReplyTo: offer.ID.String()})
 	w.simulates(app.Simulated{Choice: "keep", ReplyTo: offer.ID.String()})
@@ -76,12 +77,12 @@ func TestThread(t *testing.T) {
 		record := list[name]
 		record.ID, record.CreatedAt, record.ContactID = w.newID(), first.TS, desk.ID{}
 		m := w.simulates(app.Simulated{Text: "x"})
-		w.stores(func(tx app.Tx) error {
+		w.stores(func(tx store.Tx) error {
 			m.Kind, m.Media, m.Text = record.Kind, record.ID, "["+string(record.Kind)+"]"
 			return errors.Join(tx.PutMedia(&record), tx.PutMessage(m))
 		})
 	}
-	w.stores(func(tx app.Tx) error {
+	w.stores(func(tx store.Tx) error {
 		base := desk.Message{ConversationID: first.ConversationID, ChannelID: w.channel, ContactID: first.ContactID, TS: first.TS + 1000, Direction: desk.Inbound}
 		for i, change := range []func(*desk.Message){
 			func(m *desk.Message) {
@@ -240,7 +241,7 @@ func TestMedia(t *testing.T) {
 		t.Errorf("HTML: %v", g.header)
 	}
 	pending := desk.Media{ID: w.newID(), Status: desk.MediaPending, Kind: desk.KindImage, CreatedAt: 1}
-	w.stores(func(tx app.Tx) error { return tx.PutMedia(&pending) })
+	w.stores(func(tx store.Tx) error { return tx.PutMedia(&pending) })
 	nora.get("/media/"+pending.ID.String()).want(409, "still being fetched")
 	nora.get("/media/"+w.newID().String()).want(404, "Not here")
 	w.as(desk.Member{}).get(path).sends("/sign-in?next=" + strings.ReplaceAll(path, "/", "%2F"))

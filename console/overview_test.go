@@ -7,6 +7,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // counted puts counts of messages into the workspace, as if they had been followed.
@@ -16,7 +17,7 @@ func (w *world) counted(counts ...desk.DailyCount) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.store.InTx(w.t.Context(), w.ws, func(tx app.Tx) error {
+	if err := w.store.InTx(w.t.Context(), w.ws, func(tx store.Tx) error {
 		return tx.CountDays(at, desk.EventPlace{Seq: at.Seq + 1, Tag: 1}, counts)
 	}); err != nil {
 		w.t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // sending tries to send pickup_ready to a number for a member, as the send page does.
@@ -34,7 +34,7 @@ func (w *world) reports(id desk.ID, d desk.Delivery, f *desk.Failure) {
 	if err != nil || at == nil {
 		w.t.Fatal(at, err)
 	}
-	if err := w.store.InTx(ctx, w.ws, func(tx app.Tx) error {
+	if err := w.store.InTx(ctx, w.ws, func(tx store.Tx) error {
 		m, err := tx.MessageBy(at.Plan.Channel, at.ExternalID)
 		if err != nil {
 			return err

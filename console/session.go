@@ -32,10 +32,10 @@ const (
 
 // A session is the caller's, as this request knows it.
 type session struct {
-	ctx   context.Context // scs keeps its values there
-	found *app.Session    // as it is stored; nil: there is none
-	begun *app.Session    // a new one, to be stored
-	until time.Time       // when it expires, if it was stored now
+	ctx   context.Context    // scs keeps its values there
+	found *app.MemberSession // as it is stored; nil: there is none
+	begun *app.MemberSession // a new one, to be stored
+	until time.Time          // when it expires, if it was stored now
 }
 
 type sessionKey struct{}

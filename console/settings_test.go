@@ -10,6 +10,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // settingsPages are those of this file, of the world's own records.
@@ -94,7 +95,7 @@ func TestSettings_roles(t *testing.T) {
 
 // A roomy store has a disk of 100 GB with some room.
 type roomy struct {
-	app.Store
+	store.Store
 	free *int64
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 var timedContacts = flag.Int("timed-contacts", 1000, "how many contacts TestPageTimes stores, and a tenth as many open conversations; from 100,000 on it also judges the times")
@@ -305,7 +306,7 @@ func (w *crowd) conversationOf(n int, ended bool) *desk.Conversation {
 
 // keep stores conversations with so many messages each.
 func (w *crowd) keep(list []*desk.Conversation, messages int) {
-	w.check(w.store.InTx(w.t.Context(), w.ws, func(tx app.Tx) error {
+	w.check(w.store.InTx(w.t.Context(), w.ws, func(tx store.Tx) error {
 		var events []desk.Event
 		var all []*desk.Message
 		for _, c := range list {

@@ -9,6 +9,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // A webhookRow is a webhook in the list.
@@ -158,7 +159,7 @@ type madeSecret struct {
 func (s *Server) addWebhook(c *call) error {
 	edit, err := c.webhookEdit()
 	var w app.Webhook
-	var secret app.Secret
+	var secret provider.Secret
 	if err == nil {
 		w, secret, err = s.app.AddWebhook(c.r.Context(), c.p, edit, nil)
 	}

@@ -14,6 +14,7 @@
 //	values.go        the attribute values a contact holds
 //	contact.go       the contact record, and what a write may change
 //	daily.go         messages counted by day
+//	feed.go          how many events a page looks at; why a cursor has expired
 //	list.go          pages, filters and positions of lists
 //	op.go            operations: every change of a contact is one; look-ups
 //	book.go          Book.Apply: matching, conflicts, owners; all contact writes use it
@@ -39,6 +40,8 @@
 //	hours.go         when a team answers, by the wall clock of a time zone
 //	zones.go         the time zones
 //	answer.go        what the reply policy does with a message
+//	inbound.go       what a provider reported, until it is processed
+//	pace.go          buckets: how many messages a time
 //	lease.go         leases: until when one process may work on something
 //	consent.go       stop and start words
 //	workspace.go     workspaces, members, API keys and permissions

@@ -22,6 +22,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/whatsapp/whatsapptest"
 	"parley/work"
 )
@@ -450,7 +451,7 @@ func hearMain(call faultCall) int {
 	}
 	channel, _ := desk.ParseID(call.Key)
 	ctx := context.Background()
-	_, _ = n.app.Receive(ctx, p.Workspace(), channel, app.InboundMessage{ExternalID: call.Number, Number: call.Number, Text: "Hello", At: desk.TimeOf(time.Now())})
+	_, _ = n.app.Receive(ctx, p.Workspace(), channel, provider.InboundMessage{ExternalID: call.Number, Number: call.Number, Text: "Hello", At: desk.TimeOf(time.Now())})
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	work.Run(ctx, n.app, 0, 0, slog.New(slog.DiscardHandler))

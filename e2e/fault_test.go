@@ -24,7 +24,9 @@ import (
 	"parley/api"
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/sandbox"
+	"parley/store"
 	"parley/work"
 
 	"github.com/google/uuid"
@@ -136,7 +138,7 @@ func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call 
 	ctx := t.Context()
 	p := n.principal(t, ws)
 	if f.before == "delete" || f.reply { // so that the contact is there before the send
-		in := app.InboundMessage{ExternalID: call.Key, Number: call.Number, Text: "Hello", At: 1}
+		in := provider.InboundMessage{ExternalID: call.Key, Number: call.Number, Text: "Hello", At: 1}
 		if f.reply {
 			in.At = desk.TimeOf(time.Now())
 		}
@@ -245,7 +247,7 @@ func (n *node) lapse(t *testing.T, p app.Principal, key string) {
 	t.Helper()
 	at, err := n.store.AttemptOfKey(t.Context(), p.Workspace(), key)
 	if err == nil && at != nil {
-		err = n.store.InTx(t.Context(), p.Workspace(), func(tx app.Tx) error {
+		err = n.store.InTx(t.Context(), p.Workspace(), func(tx store.Tx) error {
 			stored, err := tx.Attempt(at.ID)
 			if err != nil || stored == nil || stored.Phase.Settled() {
 				return err
@@ -388,7 +390,7 @@ func newNode(dir string, f sendFault) (*node, error) {
 	}
 	n.app = app.New(app.Deps{
 		Store:     &brokenStore{store, n},
-		Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: n},
+		Providers: map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: n},
 		Answer:    api.SendAnswer, Now: time.Now, NewID: newID,
 		Random: func(b []byte) { copy(b, bytes.Repeat([]byte("fault"), 20)) },
 		Secret: make([]byte, 32), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -399,7 +401,7 @@ func newNode(dir string, f sendFault) (*node, error) {
 
 // A node is its own provider, so that a test can put another in its place.
 
-func (n *node) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+func (n *node) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	if c := n.counting.Load(); c != nil {
 		return c.Send(ctx, d)
 	}
@@ -514,9 +516,9 @@ func (s *brokenStore) Windows(ctx context.Context, ws desk.ID, refs []desk.Windo
 	return windows, errors.Join(err, s.n.at("planned"))
 }
 
-func (s *brokenStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
+func (s *brokenStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
 	step := ""
-	err := s.nodeStore.InTx(ctx, ws, func(tx app.Tx) error {
+	err := s.nodeStore.InTx(ctx, ws, func(tx store.Tx) error {
 		watched := &watchedTx{Tx: tx}
 		err := f(watched)
 		if step = watched.step; err == nil && step != "" {
@@ -532,7 +534,7 @@ func (s *brokenStore) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error
 
 // A watchedTx notices which step of a send it is.
 type watchedTx struct {
-	app.Tx
+	store.Tx
 	step string
 }
 
@@ -545,7 +547,7 @@ func (tx *watchedTx) PutAttempt(at *desk.Attempt) error {
 }
 
 // Upload takes the file of a reply.
-func (p *brokenProvider) Upload(ctx context.Context, at app.Access, kind, name string, size int64, content io.Reader) (string, error) {
+func (p *brokenProvider) Upload(ctx context.Context, at provider.Access, kind, name string, size int64, content io.Reader) (string, error) {
 	ref, err := p.Sandbox.Upload(ctx, at, kind, name, size, content)
 	_ = p.n.at("uploading")
 	return ref, err
@@ -562,7 +564,7 @@ type brokenProvider struct {
 	n *node
 }
 
-func (p *brokenProvider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+func (p *brokenProvider) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	_ = p.n.at("calling")
 	r, err := p.Sandbox.Send(ctx, d)
 	var refusal *desk.Refusal
@@ -579,10 +581,10 @@ func (p *brokenProvider) Send(ctx context.Context, d app.Dispatch) (app.Receipt,
 	}
 	// A real provider reports what it took whatever becomes of us: what the receipt
 	// brings is stored apart from it.
-	kept := p.n.store.InTx(ctx, d.Workspace, func(tx app.Tx) error {
+	kept := p.n.store.InTx(ctx, d.Workspace, func(tx store.Tx) error {
 		for _, later := range r.Later {
 			due := tx.Now() + desk.Time(later.Wait.Milliseconds())
-			if err := tx.PutInbound(app.InboundItem{Channel: d.Channel.ID, ID: d.Attempt, Due: due, Body: later.Body}); err != nil {
+			if err := tx.PutInbound(desk.InboundItem{Channel: d.Channel.ID, ID: d.Attempt, Due: due, Body: later.Body}); err != nil {
 				return err
 			}
 		}
@@ -605,7 +607,7 @@ func (p *brokenProvider) Send(ctx context.Context, d app.Dispatch) (app.Receipt,
 }
 
 // meanwhile does what somebody else may do while the provider has the message.
-func (p *brokenProvider) meanwhile(ctx context.Context, d app.Dispatch) {
+func (p *brokenProvider) meanwhile(ctx context.Context, d provider.Dispatch) {
 	principal, err := p.n.authenticate()
 	if err != nil {
 		panic(err)

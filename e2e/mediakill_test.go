@@ -30,7 +30,9 @@ import (
 	"parley/api"
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/sandbox"
+	"parley/store"
 	"parley/store/postgres"
 	"parley/store/sqlite"
 	"parley/web"
@@ -61,7 +63,7 @@ type mediaNode struct {
 
 // A nodeStore is the database of an App in this process.
 type nodeStore interface {
-	app.Store
+	store.Store
 	sandbox.Library
 	io.Closer
 }
@@ -92,7 +94,7 @@ func newMediaNode(call mediaCall) (*mediaNode, error) {
 	newID := func() desk.ID { return desk.ID(uuid.Must(uuid.NewV7())) }
 	courier := &courier{sandbox.New(sandbox.Config{Library: n.store, Now: time.Now, NewID: newID, Pace: time.Hour}), call.Fail}
 	n.app = app.New(app.Deps{
-		Store: n.store, Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: courier}, Answer: api.SendAnswer,
+		Store: n.store, Providers: map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: courier}, Answer: api.SendAnswer,
 		Now: time.Now, NewID: newID, Random: func(b []byte) { copy(b, bytes.Repeat([]byte("media"), 20)) },
 		Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler), Bounds: app.Bounds{Fetch: fetchLease},
 	})
@@ -188,10 +190,10 @@ func sentFile(ref string) []byte {
 	return bytes.Repeat([]byte("\xff\xd8\xff\xe0 "+ref+" "), size/len(ref))
 }
 
-func (c *courier) Fetch(ctx context.Context, _ app.Access, ref string, told func(app.FetchedMedia) error, w io.Writer) (is app.FetchedMedia, err error) {
+func (c *courier) Fetch(ctx context.Context, _ provider.Access, ref string, told func(provider.FetchedMedia) error, w io.Writer) (is provider.FetchedMedia, err error) {
 	content := sentFile(ref)
 	sum := sha256.Sum256(content)
-	is = app.FetchedMedia{MIME: "image/jpeg", Size: int64(len(content)), SHA256: sum[:]}
+	is = provider.FetchedMedia{MIME: "image/jpeg", Size: int64(len(content)), SHA256: sum[:]}
 	if err := told(is); err != nil {
 		return is, err
 	}
@@ -267,9 +269,9 @@ func (d *mediaDesk) operator(t *testing.T) app.Principal {
 func (d *mediaDesk) sends(t *testing.T, person int, ref string) *desk.Conversation {
 	t.Helper()
 	sum := sha256.Sum256(sentFile(ref))
-	c, err := d.app.Receive(t.Context(), d.ws, d.channel, app.InboundMessage{
+	c, err := d.app.Receive(t.Context(), d.ws, d.channel, provider.InboundMessage{
 		ExternalID: fmt.Sprint(person, " ", ref), Number: strings.TrimPrefix(phoneOf(person), "+"), Text: "[image] " + ref, At: desk.TimeOf(time.Now()), Kind: desk.KindImage,
-		Media: &app.InboundMedia{Ref: ref, MIME: "image/png", SHA256: sum[:]},
+		Media: &provider.InboundMedia{Ref: ref, MIME: "image/png", SHA256: sum[:]},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -319,7 +321,7 @@ func (d *mediaDesk) hasten(t *testing.T) (left int) {
 		}
 	}
 	left = len(pending)
-	err := d.store.InTx(t.Context(), d.ws, func(tx app.Tx) error {
+	err := d.store.InTx(t.Context(), d.ws, func(tx store.Tx) error {
 		for _, id := range pending[:min(left, 100)] {
 			job, err := tx.MediaJob(id)
 			if err != nil {

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"parley/api"
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/web"
 )
 
@@ -31,17 +31,17 @@ var sendKeys = flag.Int("send-keys", 200, "how many idempotency keys TestSendRet
 // A countingProvider counts, for each number, how many messages it took, and refuses,
 // slows and loses some answers on the way.
 type countingProvider struct {
-	app.Provider
+	provider.Provider
 	mu    sync.Mutex
 	taken map[string]int
 	calls atomic.Int64
 }
 
-func (p *countingProvider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+func (p *countingProvider) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	p.calls.Add(1)
 	switch rand.IntN(20) {
 	case 0:
-		return app.Receipt{}, &desk.Refusal{Type: desk.ProviderUnavailable, Message: "not now", Failure: &desk.Failure{Code: 130429}, RetryAfter: 1}
+		return provider.Receipt{}, &desk.Refusal{Type: desk.ProviderUnavailable, Message: "not now", Failure: &desk.Failure{Code: 130429}, RetryAfter: 1}
 	case 1:
 		<-time.After(time.Duration(rand.IntN(20)) * time.Millisecond)
 	}
@@ -53,7 +53,7 @@ func (p *countingProvider) Send(ctx context.Context, d app.Dispatch) (app.Receip
 	p.taken[d.Number]++
 	p.mu.Unlock()
 	if rand.IntN(100) == 0 {
-		return app.Receipt{}, errors.New("the answer was lost")
+		return provider.Receipt{}, errors.New("the answer was lost")
 	}
 	return r, nil
 }
@@ -83,7 +83,7 @@ func TestSendRetries(t *testing.T) {
 	var answered, other atomic.Int64
 	number := func(i int) string { return fmt.Sprintf("90533%07d", 1_000_000+i*10+7) }
 	asks := func(i int) (path string) { // somebody who is answered
-		in := app.InboundMessage{ExternalID: "asks-" + number(i), Number: number(i), Text: "Is it ready?", At: desk.TimeOf(time.Now())}
+		in := provider.InboundMessage{ExternalID: "asks-" + number(i), Number: number(i), Text: "Is it ready?", At: desk.TimeOf(time.Now())}
 		c, err := n.app.Receive(t.Context(), ws, channel, in)
 		if err != nil {
 			t.Error(err)

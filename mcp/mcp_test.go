@@ -23,6 +23,7 @@ import (
 	"parley/app"
 	"parley/desk"
 	"parley/mcp"
+	"parley/provider"
 	"parley/sandbox"
 	"parley/store/sqlite"
 	"parley/web"
@@ -54,7 +55,7 @@ func newHouseWith(t *testing.T, c api.Config) *house {
 	log := slog.New(slog.DiscardHandler)
 	a := app.New(app.Deps{
 		Store:     store,
-		Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: sandbox.New(sandbox.Config{Library: store, Now: time.Now, NewID: newID})},
+		Providers: map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: sandbox.New(sandbox.Config{Library: store, Now: time.Now, NewID: newID})},
 		Answer:    api.SendAnswer, Now: time.Now, NewID: newID, Random: func([]byte) {}, Secret: bytes.Repeat([]byte{7}, 32), Log: log,
 	})
 	server := web.New(web.Config{Log: log, NewID: newID, Ready: a.Ready, Drain: a.Drain})

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // Files are what customers of the simulated provider sent.
@@ -79,7 +79,7 @@ func (*Sandbox) FileRef(file desk.ID, fault string) (string, error) {
 }
 
 // Upload takes a file, and throws it away; see app.Talker.
-func (s *Sandbox) Upload(_ context.Context, _ app.Access, _, _ string, size int64, content io.Reader) (string, error) {
+func (s *Sandbox) Upload(_ context.Context, _ provider.Access, _, _ string, size int64, content io.Reader) (string, error) {
 	n, err := io.Copy(io.Discard, io.LimitReader(content, size))
 	if err == nil && n != size {
 		err = io.ErrUnexpectedEOF
@@ -88,13 +88,13 @@ func (s *Sandbox) Upload(_ context.Context, _ app.Access, _, _ string, size int6
 }
 
 // MarkRead does nothing, because no customer waits to see it; see app.Talker.
-func (*Sandbox) MarkRead(context.Context, app.Access, string) error { return nil }
+func (*Sandbox) MarkRead(context.Context, provider.Access, string) error { return nil }
 
 // Fetch writes a stored file to w, or does what its fault asks for; see app.Talker.
-func (s *Sandbox) Fetch(ctx context.Context, at app.Access, ref string, told func(app.FetchedMedia) error, w io.Writer) (is app.FetchedMedia, err error) {
+func (s *Sandbox) Fetch(ctx context.Context, at provider.Access, ref string, told func(provider.FetchedMedia) error, w io.Writer) (is provider.FetchedMedia, err error) {
 	var r fileRef
 	if err := json.Unmarshal([]byte(ref), &r); err != nil || s.c.Files == nil || r.Fault == faultGone {
-		return is, app.ErrMediaGone
+		return is, provider.ErrMediaGone
 	}
 	m, err := s.c.Files.Media(ctx, at.Workspace, r.Media)
 	var file io.ReadCloser
@@ -102,13 +102,13 @@ func (s *Sandbox) Fetch(ctx context.Context, at app.Access, ref string, told fun
 		file, err = s.c.Files.OpenContent(ctx, at.Workspace, m.SHA256)
 	}
 	if desk.IsType(err, desk.NotFound) {
-		return is, app.ErrMediaGone
+		return is, provider.ErrMediaGone
 	}
 	if err != nil {
 		return is, err
 	}
 	defer file.Close()
-	is = app.FetchedMedia{MIME: m.MIME, Size: m.Size, SHA256: m.SHA256}
+	is = provider.FetchedMedia{MIME: m.MIME, Size: m.Size, SHA256: m.SHA256}
 	var content io.Reader = file
 	try := s.tried(at.Workspace, ref, r.Times)
 	switch {

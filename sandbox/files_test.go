@@ -10,19 +10,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/sandbox"
 )
 
 // The sandbox is a provider whose people can be answered.
 var _ interface {
-	app.Provider
-	app.Talker
+	provider.Provider
+	provider.Talker
 } = (*sandbox.Sandbox)(nil)
 
 // hears hears what the provider tells of a file, and goes on.
-func hears(app.FetchedMedia) error { return nil }
+func hears(provider.FetchedMedia) error { return nil }
 
 // files has one file, in one workspace.
 type files struct{}
@@ -71,7 +71,7 @@ func TestFetch(t *testing.T) {
 			var got bytes.Buffer
 			told, err := s.Fetch(t.Context(), dispatch("").Access, ref, hears, &got)
 			switch {
-			case errors.Is(err, app.ErrMediaGone):
+			case errors.Is(err, provider.ErrMediaGone):
 				got.WriteString(gone)
 			case err != nil:
 				got.WriteString(failed)
@@ -84,11 +84,11 @@ func TestFetch(t *testing.T) {
 	s := withFiles()
 	elsewhere, _ := s.FileRef(desk.ID{2}, "fail:1")
 	for _, ref := range []string{"", "x", elsewhere} {
-		if _, err := s.Fetch(t.Context(), dispatch("").Access, ref, hears, io.Discard); !errors.Is(err, app.ErrMediaGone) {
+		if _, err := s.Fetch(t.Context(), dispatch("").Access, ref, hears, io.Discard); !errors.Is(err, provider.ErrMediaGone) {
 			t.Errorf("%q: %v", ref, err)
 		}
 	}
-	if _, err := newSandbox(still).Fetch(t.Context(), dispatch("").Access, elsewhere, hears, io.Discard); !errors.Is(err, app.ErrMediaGone) {
+	if _, err := newSandbox(still).Fetch(t.Context(), dispatch("").Access, elsewhere, hears, io.Discard); !errors.Is(err, provider.ErrMediaGone) {
 		t.Errorf("without files: %v", err)
 	}
 }
@@ -121,13 +121,13 @@ func TestFileRef_refuses(t *testing.T) {
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	s := withFiles()
-	if ref, err := s.Upload(t.Context(), app.Access{}, "text/plain", "a.txt", 3, strings.NewReader("abc")); err != nil || ref == "" {
+	if ref, err := s.Upload(t.Context(), provider.Access{}, "text/plain", "a.txt", 3, strings.NewReader("abc")); err != nil || ref == "" {
 		t.Errorf("%q, %v", ref, err)
 	}
-	if _, err := s.Upload(t.Context(), app.Access{}, "text/plain", "a.txt", 4, strings.NewReader("abc")); err == nil {
+	if _, err := s.Upload(t.Context(), provider.Access{}, "text/plain", "a.txt", 4, strings.NewReader("abc")); err == nil {
 		t.Error("a short file is taken")
 	}
-	if err := s.MarkRead(t.Context(), app.Access{}, "sandbox.1"); err != nil {
+	if err := s.MarkRead(t.Context(), provider.Access{}, "sandbox.1"); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,6 @@
 // Package sandbox simulates a provider inside the process. A newcomer can send a
 // message in the first minute, and a test can provoke every outcome. It implements
-// app.Provider like a real provider, so app treats it like one.
+// provider.Provider like a real provider, so app treats it like one.
 //
 // The last digits of the number decide what happens to a message (contract §5):
 //
@@ -24,8 +24,8 @@ import (
 	"sync"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 
 	"github.com/go-json-experiment/json"
 )
@@ -47,7 +47,7 @@ type Config struct {
 	Pace    time.Duration // from one status to the next; default 1 s
 }
 
-// A Sandbox is a provider; see app.Provider. It is safe for concurrent use.
+// A Sandbox is a provider; see provider.Provider. It is safe for concurrent use.
 type Sandbox struct {
 	c Config
 
@@ -70,30 +70,30 @@ const slow = 3 * time.Second
 var errLost = errors.New("sandbox: the answer was lost")
 
 // Send accepts the message, or does what the number's last digits ask for.
-func (s *Sandbox) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+func (s *Sandbox) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	ends := func(digits string) bool { return strings.HasSuffix(d.Number, digits) }
 	switch {
 	case s.c.Now().After(d.By):
-		return app.Receipt{}, app.NotSent()
+		return provider.Receipt{}, provider.NotSent()
 	case ends("0001"):
-		return app.Receipt{}, &desk.Refusal{
+		return provider.Receipt{}, &desk.Refusal{
 			Type: desk.ProviderRejected, Message: "the provider refused this message for good",
 			Advice: desk.Advice{Kind: desk.SeeDetails}, Failure: &undeliverable,
 		}
 	case ends("0002"):
-		return app.Receipt{}, &desk.Refusal{
+		return provider.Receipt{}, &desk.Refusal{
 			Type: desk.ProviderUnavailable, Message: "the provider refused this message for now: send it again later, with the same Idempotency-Key",
 			Failure: &desk.Failure{Code: 130429, Title: "Rate limit hit", Fix: "Send more slowly."}, RetryAfter: 30,
 		}
 	case ends("0003"):
-		return app.Receipt{}, errLost
+		return provider.Receipt{}, errLost
 	case ends("0005"):
 		timer := time.NewTimer(slow)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return app.Receipt{}, ctx.Err()
+			return provider.Receipt{}, ctx.Err()
 		}
 	}
 	externalID := "sandbox." + s.c.NewID().String()
@@ -103,7 +103,7 @@ func (s *Sandbox) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error)
 		steps = []step{{desk.Failed, 1}}
 	}
 	later, err := s.later(story{externalID, d.Attempt, desk.TimeOf(s.c.Now()), steps, closed}, steps[0].After)
-	return app.Receipt{ExternalID: externalID, Later: []app.Later{later}}, err
+	return provider.Receipt{ExternalID: externalID, Later: []provider.Later{later}}, err
 }
 
 // undeliverable is the failure for a person whom a provider can't reach.
@@ -128,13 +128,13 @@ type step struct {
 }
 
 // later returns the item for the rest of the story, due after this many paces.
-func (s *Sandbox) later(st story, paces int) (app.Later, error) {
+func (s *Sandbox) later(st story, paces int) (provider.Later, error) {
 	body, err := json.Marshal(st)
-	return app.Later{Wait: s.c.Pace * time.Duration(paces), Body: body}, err
+	return provider.Later{Wait: s.c.Pace * time.Duration(paces), Body: body}, err
 }
 
 // Read returns the statuses that are due with the inbound item, and an item for the rest.
-func (s *Sandbox) Read(n app.InboundItem) (told []app.Update, rest *app.Later, err error) {
+func (s *Sandbox) Read(n desk.InboundItem) (told []provider.Update, rest *provider.Later, err error) {
 	var st story
 	if err := json.Unmarshal(n.Body, &st); err != nil {
 		return told, nil, err
@@ -154,7 +154,7 @@ func (s *Sandbox) Read(n app.InboundItem) (told []app.Update, rest *app.Later, e
 				status.Failure = &windowClosed
 			}
 		}
-		told = append(told, app.Update{Status: &status})
+		told = append(told, provider.Update{Status: &status})
 	}
 	if st.Steps = st.Steps[later:]; len(st.Steps) == 0 {
 		return told, nil, nil
@@ -164,7 +164,7 @@ func (s *Sandbox) Read(n app.InboundItem) (told []app.Update, rest *app.Later, e
 }
 
 // Templates returns a channel's library.
-func (s *Sandbox) Templates(ctx context.Context, at app.Access) ([]desk.TemplateSource, error) {
+func (s *Sandbox) Templates(ctx context.Context, at provider.Access) ([]desk.TemplateSource, error) {
 	return s.c.Library.SandboxTemplates(ctx, at.Workspace, at.Channel.ID)
 }
 
@@ -174,11 +174,11 @@ func (s *Sandbox) PutTemplate(ctx context.Context, ws, channel desk.ID, t desk.T
 }
 
 // Check returns no problems, because a sandbox channel has none.
-func (*Sandbox) Check(context.Context, app.Access) ([]app.Problem, error) { return nil, nil }
+func (*Sandbox) Check(context.Context, provider.Access) ([]provider.Problem, error) { return nil, nil }
 
 // CheckAccount refuses accounts and secrets, because a sandbox channel has none.
-func (*Sandbox) CheckAccount(c *desk.Channel, s *app.Secrets) error {
-	if c.Account.PerSecond != 0 || s != nil && *s != (app.Secrets{}) {
+func (*Sandbox) CheckAccount(c *desk.Channel, s *provider.Secrets) error {
+	if c.Account.PerSecond != 0 || s != nil && *s != (provider.Secrets{}) {
 		return desk.Invalidf("a sandbox channel has no token, no secrets and no limits: only its bindings, and whether it is enabled, can be changed")
 	}
 	if c.ExternalID == "" {
@@ -190,7 +190,7 @@ func (*Sandbox) CheckAccount(c *desk.Channel, s *app.Secrets) error {
 	return nil
 }
 
-// Identities returns the identity of a chat account; see app.Provider.
+// Identities returns the identity of a chat account; see provider.Provider.
 func (*Sandbox) Identities(number, _ string) []desk.Identity {
 	if number == "" {
 		return nil
@@ -199,4 +199,4 @@ func (*Sandbox) Identities(number, _ string) []desk.Identity {
 }
 
 // Limits returns none.
-func (*Sandbox) Limits(*desk.Channel, func() string) app.Limits { return app.Limits{} }
+func (*Sandbox) Limits(*desk.Channel, func() string) provider.Limits { return provider.Limits{} }

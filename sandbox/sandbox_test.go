@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/sandbox"
 )
 
@@ -43,9 +43,9 @@ func newSandbox(now func() time.Time) *sandbox.Sandbox {
 func still() time.Time { return began }
 
 // dispatch is a message on its way to a number.
-func dispatch(number string) app.Dispatch {
-	return app.Dispatch{
-		Access:  app.Access{Workspace: desk.ID{0x15}, Channel: &desk.Channel{ID: desk.ID{0xCA}, Kind: desk.SandboxChannel}},
+func dispatch(number string) provider.Dispatch {
+	return provider.Dispatch{
+		Access:  provider.Access{Workspace: desk.ID{0x15}, Channel: &desk.Channel{ID: desk.ID{0xCA}, Kind: desk.SandboxChannel}},
 		Attempt: desk.ID{0xA7}, By: began.Add(time.Second), Number: number, Template: &desk.Template{Name: "hello"},
 	}
 }
@@ -132,7 +132,7 @@ func TestSend_takes(t *testing.T) {
 			due := desk.TimeOf(began)
 			for next := &receipt.Later[0]; next != nil; {
 				due += desk.Time(next.Wait.Milliseconds())
-				n := app.InboundItem{Body: next.Body}
+				n := desk.InboundItem{Body: next.Body}
 				happened, rest, err := s.Read(n)
 				if err != nil {
 					t.Fatal(err)
@@ -176,7 +176,7 @@ func TestSend_replies(t *testing.T) {
 			t.Errorf("%s: %+v, %v", number, receipt, err)
 			continue
 		}
-		told, _, err := s.Read(app.InboundItem{Body: receipt.Later[0].Body})
+		told, _, err := s.Read(desk.InboundItem{Body: receipt.Later[0].Body})
 		if err != nil || len(told) != 1 || told[0].Status.Delivery != want.Delivery {
 			t.Errorf("%s: %+v, %v", number, told, err)
 			continue
@@ -236,11 +236,11 @@ func TestSend_slowly(t *testing.T) {
 func TestRead_refuses(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "nonsense", `{"steps":1}`, `[]`} {
-		if told, rest, err := newSandbox(still).Read(app.InboundItem{Body: []byte(body)}); err == nil || told != nil || rest != nil {
+		if told, rest, err := newSandbox(still).Read(desk.InboundItem{Body: []byte(body)}); err == nil || told != nil || rest != nil {
 			t.Errorf("%q: %+v, %+v, %v", body, told, rest, err)
 		}
 	}
-	if told, rest, err := newSandbox(still).Read(app.InboundItem{Body: []byte(`{}`)}); err != nil || told != nil || rest != nil {
+	if told, rest, err := newSandbox(still).Read(desk.InboundItem{Body: []byte(`{}`)}); err != nil || told != nil || rest != nil {
 		t.Errorf("a story at its end: %+v, %+v, %v", told, rest, err)
 	}
 }
@@ -256,14 +256,14 @@ func TestPace_has_a_default(t *testing.T) {
 func TestTemplates_and_Check(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(still)
-	list, err := s.Templates(t.Context(), app.Access{Workspace: desk.ID{0x15}, Channel: &desk.Channel{ID: desk.ID{0xCA}}})
+	list, err := s.Templates(t.Context(), provider.Access{Workspace: desk.ID{0x15}, Channel: &desk.Channel{ID: desk.ID{0xCA}}})
 	if err != nil || len(list) != 1 || list[0].Name != "hello" {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if _, err := s.Templates(t.Context(), app.Access{Workspace: desk.ID{0x15}, Channel: &desk.Channel{}}); !desk.IsType(err, desk.NotFound) {
+	if _, err := s.Templates(t.Context(), provider.Access{Workspace: desk.ID{0x15}, Channel: &desk.Channel{}}); !desk.IsType(err, desk.NotFound) {
 		t.Errorf("of no channel: %v", err)
 	}
-	if problems, err := s.Check(t.Context(), app.Access{}); problems != nil || err != nil {
+	if problems, err := s.Check(t.Context(), provider.Access{}); problems != nil || err != nil {
 		t.Errorf("%v, %v", problems, err)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // The defaults of a channel's API address and version.
@@ -16,8 +16,8 @@ const (
 )
 
 // CheckAccount refuses ids and settings that a number of the Cloud API can't have; see
-// app.Provider.
-func (*Provider) CheckAccount(c *desk.Channel, s *app.Secrets) error {
+// provider.Provider.
+func (*Provider) CheckAccount(c *desk.Channel, s *provider.Secrets) error {
 	for _, id := range [2]struct{ at, value string }{{"/phone_number_id", c.ExternalID}, {"/waba_id", c.Account.BusinessID}} {
 		if id.value == "" || len(id.value) > 32 || strings.Trim(id.value, "0123456789") != "" {
 			return desk.InvalidAt(id.at, "give the number by which Meta's WhatsApp manager names it, digits only; it is not the phone number")
@@ -34,13 +34,13 @@ func (*Provider) CheckAccount(c *desk.Channel, s *app.Secrets) error {
 	if n := c.Account.PerSecond; n < 0 || n > mostPerSecond {
 		return desk.InvalidAt("/per_second", "give 1 to 1000")
 	}
-	if s != nil && (s.Token == (app.Secret{}) || s.AppSecret == (app.Secret{})) {
+	if s != nil && (s.Token == (provider.Secret{}) || s.AppSecret == (provider.Secret{})) {
 		return desk.Invalidf("the access token and the app secret must not be empty")
 	}
 	return nil
 }
 
-// Identities returns the identities of a WhatsApp user; see app.Provider.
+// Identities returns the identities of a WhatsApp user; see provider.Provider.
 func (*Provider) Identities(number, userID string) (list []desk.Identity) {
 	if userID != "" {
 		list = append(list, desk.Identity{Kind: desk.KindWhatsAppUser, Value: userID})
@@ -64,15 +64,15 @@ const (
 const codeTooFast = 130429
 
 // Limits returns the limits of the number, and of the number with the person; see
-// app.Provider.
-func (*Provider) Limits(c *desk.Channel, person func() string) app.Limits {
+// provider.Provider.
+func (*Provider) Limits(c *desk.Channel, person func() string) provider.Limits {
 	rate := c.Account.PerSecond
 	if rate == 0 {
 		rate = perSecond
 	}
 	channel := c.ID.String()
-	return app.Limits{
-		Buckets: []app.Bucket{
+	return provider.Limits{
+		Buckets: []desk.Bucket{
 			{Name: "number " + channel, Interval: time.Second / time.Duration(rate), Burst: 1},
 			{Name: "pair " + channel + " " + person(), Interval: pairInterval, Burst: pairBurst},
 		},

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // VerifySignature tells whether a callback's header X-Hub-Signature-256 signs its body,
 // byte for byte, with one of the secrets. An empty secret signs nothing.
-func VerifySignature(header string, body []byte, secrets ...app.Secret) bool {
+func VerifySignature(header string, body []byte, secrets ...provider.Secret) bool {
 	given, ok := strings.CutPrefix(header, "sha256=")
 	if !ok {
 		return false
@@ -42,7 +42,7 @@ func (*Provider) Handshake(query func(string) string) (token, answer string, ok 
 
 // Signed tells whether a callback is signed with one of the channel's app secrets; see
 // app.CallbackProvider.
-func (*Provider) Signed(at app.Access, header func(string) string, body []byte) bool {
+func (*Provider) Signed(at provider.Access, header func(string) string, body []byte) bool {
 	return VerifySignature(header("X-Hub-Signature-256"), body, at.Secrets.AppSecret, at.Secrets.OldAppSecret)
 }
 
@@ -51,7 +51,7 @@ var errNoCallback = errors.New("whatsapp: the callback is no JSON object")
 // Read returns the updates of a callback, in order. It skips elements that it does not
 // understand or that are malformed, and reads the rest. It returns an error if the body
 // is no JSON object. It never returns an item for later.
-func (p *Provider) Read(n app.InboundItem) ([]app.Update, *app.Later, error) {
+func (p *Provider) Read(n desk.InboundItem) ([]provider.Update, *provider.Later, error) {
 	var body struct {
 		Object text            `json:"object"`
 		Entry  json.RawMessage `json:"entry"`
@@ -144,7 +144,7 @@ type reader struct {
 	came     desk.Time // when the callback came: the time of updates that have none
 	business string    // the business account of the current entry
 	said     desk.Time // the time of the current entry
-	told     []app.Update
+	told     []provider.Update
 }
 
 // read reads one change.
@@ -228,7 +228,7 @@ func (v *personal) find(number, user string) (p person) {
 
 // each reads the objects of an array. It adds the channel that they concern to their
 // updates.
-func each[E any](r *reader, v *personal, elements json.RawMessage, read func(*personal, *E) (app.Update, bool)) {
+func each[E any](r *reader, v *personal, elements json.RawMessage, read func(*personal, *E) (provider.Update, bool)) {
 	for _, raw := range list(elements) {
 		var e E
 		if !decodeObject(raw, &e) {
@@ -306,7 +306,7 @@ var deliveries = map[text]desk.Delivery{
 	"sent": desk.Sent, "delivered": desk.Delivered, "read": desk.Read, "played": desk.Read, "failed": desk.Failed,
 }
 
-func (r *reader) status(_ *personal, s *status) (h app.Update, ok bool) {
+func (r *reader) status(_ *personal, s *status) (h provider.Update, ok bool) {
 	n := &desk.StatusUpdate{ExternalID: externalIDOf(s.ID), Delivery: deliveries[s.Status], At: r.at(s.Timestamp), Attempt: attemptOf(s.CallbackData), UserID: userIDOf(s.RecipientUserID)}
 	if n.ExternalID == "" || n.Delivery == "" {
 		return h, false
@@ -343,10 +343,10 @@ type preference struct {
 	Timestamp text `json:"timestamp"`
 }
 
-func (r *reader) preference(v *personal, p *preference) (h app.Update, ok bool) {
+func (r *reader) preference(v *personal, p *preference) (h provider.Update, ok bool) {
 	change := map[text]desk.OptChange{"stop": desk.OptOut, "resume": desk.OptInAgain}[p.Value]
 	who := v.find(numberOf(p.WaID), userIDOf(p.UserID))
-	w := &app.MarketingChoice{Number: cmp.Or(numberOf(p.WaID), numberOf(who.WaID)), UserID: cmp.Or(userIDOf(p.UserID), userIDOf(who.UserID)), Change: change, At: r.at(p.Timestamp)}
+	w := &provider.MarketingChoice{Number: cmp.Or(numberOf(p.WaID), numberOf(who.WaID)), UserID: cmp.Or(userIDOf(p.UserID), userIDOf(who.UserID)), Change: change, At: r.at(p.Timestamp)}
 	if p.Category != "marketing_messages" || change == desk.OptNone || w.Number == "" && w.UserID == "" {
 		return h, false
 	}
@@ -366,8 +366,8 @@ type shift struct {
 	Current  text `json:"current"`
 }
 
-func (r *reader) userID(_ *personal, u *userIDUpdate) (h app.Update, ok bool) {
-	h.Move = moved(app.Move{
+func (r *reader) userID(_ *personal, u *userIDUpdate) (h provider.Update, ok bool) {
+	h.Move = moved(provider.Move{
 		Number: numberOf(u.WaID), UserID: userIDOf(u.UserID.Previous), NewUserID: userIDOf(u.UserID.Current), At: r.at(u.Timestamp),
 	})
 	return h, h.Move != nil
@@ -375,7 +375,7 @@ func (r *reader) userID(_ *personal, u *userIDUpdate) (h app.Update, ok bool) {
 
 // moved returns a move with only the changed values. It returns nil if nothing changed
 // or if the person can't be identified.
-func moved(m app.Move) *app.Move {
+func moved(m provider.Move) *provider.Move {
 	if m.NewNumber == m.Number {
 		m.NewNumber = ""
 	}
@@ -405,11 +405,11 @@ func (r *reader) template(field string, value json.RawMessage) {
 	if !decodeObject(value, &v) || v.Name == "" || v.Language == "" {
 		return
 	}
-	news := &app.TemplateUpdate{Name: string(v.Name), Language: strings.ReplaceAll(string(v.Language), "-", "_")}
+	news := &provider.TemplateUpdate{Name: string(v.Name), Language: strings.ReplaceAll(string(v.Language), "-", "_")}
 	if field == "message_template_status_update" {
 		news.Status = templateStatuses[strings.ToUpper(string(v.Event))]
 	}
-	r.told = append(r.told, app.Update{Business: r.business, Template: news})
+	r.told = append(r.told, provider.Update{Business: r.business, Template: news})
 }
 
 func (r *reader) account(value json.RawMessage) {
@@ -444,7 +444,7 @@ func (r *reader) account(value json.RawMessage) {
 		told = false
 	}
 	if told {
-		r.told = append(r.told, app.Update{Business: r.business, Account: &app.AccountStatus{Blocked: blocked, Replies: replies, Until: until, At: r.said}})
+		r.told = append(r.told, provider.Update{Business: r.business, Account: &provider.AccountStatus{Blocked: blocked, Replies: replies, Until: until, At: r.said}})
 	}
 }
 

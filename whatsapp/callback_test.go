@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/whatsapp"
 )
 
@@ -25,14 +25,14 @@ const sim = "wamid.SIM0000000000000000000000001"
 // came is when the callbacks do.
 var came = at(1000)
 
-func item(body []byte) app.InboundItem {
-	return app.InboundItem{Channel: desk.ID{0xCA}, Body: body, ReceivedAt: came}
+func item(body []byte) desk.InboundItem {
+	return desk.InboundItem{Channel: desk.ID{0xCA}, Body: body, ReceivedAt: came}
 }
 
 // at is a time of the fixtures, whose seconds begin alike.
 func at(second int) desk.Time { return desk.Time(1_790_000_000+second) * 1000 }
 
-func read(t *testing.T, body []byte) []app.Update {
+func read(t *testing.T, body []byte) []provider.Update {
 	t.Helper()
 	told, rest, err := newProvider().Read(item(body))
 	if err != nil || rest != nil {
@@ -42,44 +42,44 @@ func read(t *testing.T, body []byte) []app.Update {
 }
 
 // message is one of Ayşe's, changed.
-func message(id, text string, change ...func(*app.InboundMessage)) app.Update {
-	m := &app.InboundMessage{ExternalID: id, Number: both[0], UserID: both[1], Name: "Ayşe Yılmaz", Text: text, At: at(100), Kind: desk.KindText}
+func message(id, text string, change ...func(*provider.InboundMessage)) provider.Update {
+	m := &provider.InboundMessage{ExternalID: id, Number: both[0], UserID: both[1], Name: "Ayşe Yılmaz", Text: text, At: at(100), Kind: desk.KindText}
 	for _, c := range change {
 		c(m)
 	}
-	return app.Update{Channel: numberID, Message: m}
+	return provider.Update{Channel: numberID, Message: m}
 }
 
 // kind is a message's kind, and what it has besides its text.
-func kind(k desk.MessageKind, replyTo string, c *desk.Content, media *app.InboundMedia) func(*app.InboundMessage) {
-	return func(m *app.InboundMessage) { m.Kind, m.ReplyTo, m.Content, m.Media = k, replyTo, c, media }
+func kind(k desk.MessageKind, replyTo string, c *desk.Content, media *provider.InboundMedia) func(*provider.InboundMessage) {
+	return func(m *provider.InboundMessage) { m.Kind, m.ReplyTo, m.Content, m.Media = k, replyTo, c, media }
 }
 
 // typed makes it one that the business typed in the phone app.
-func typed(m *app.InboundMessage) { m.Name, m.UserID, m.Echo = "", "", true }
+func typed(m *provider.InboundMessage) { m.Name, m.UserID, m.Echo = "", "", true }
 
 func hash(content string) []byte {
 	sum := sha256.Sum256([]byte(content))
 	return sum[:]
 }
 
-func told(people []string, s desk.StatusUpdate) app.Update {
-	h := app.Update{Channel: numberID, Status: &s}
+func told(people []string, s desk.StatusUpdate) provider.Update {
+	h := provider.Update{Channel: numberID, Status: &s}
 	if len(people) > 1 {
 		h.Status.UserID = people[1]
 	}
 	return h
 }
 
-func news(status string) app.Update {
-	return app.Update{Business: waba, Template: &app.TemplateUpdate{Name: "order_update", Language: "en_US", Status: status}}
+func news(status string) provider.Update {
+	return provider.Update{Business: waba, Template: &provider.TemplateUpdate{Name: "order_update", Language: "en_US", Status: status}}
 }
 
 // TestRead_fixtures says what each documented callback means.
 func TestRead_fixtures(t *testing.T) {
 	t.Parallel()
 	undeliverable := whatsapp.Failure(131026, "", "")
-	for name, want := range map[string][]app.Update{
+	for name, want := range map[string][]provider.Update{
 		"webhook_status_sent":         {told(both, desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Sent, At: at(1)})},
 		"webhook_status_delivered":    {told(both, desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Delivered, At: at(3)})},
 		"webhook_status_read":         {told(both, desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Read, At: at(9)})},
@@ -90,11 +90,11 @@ func TestRead_fixtures(t *testing.T) {
 		"webhook_inbound_button_reply": {
 			message("wamid.IN0023", "Ayır", kind("choice", sim, &desk.Content{Choice: &desk.Button{ID: "keep", Title: "Ayır"}}, nil)),
 		},
-		"webhook_inbound_image": {message("wamid.IN0005", "[image] Fotoğraf", kind("image", "", nil, &app.InboundMedia{Ref: "3000000001", MIME: "image/jpeg"}))},
-		"webhook_inbound_document": {message("wamid.IN0021", "[document: Fatura 17.pdf] Fatura", kind("document", sim, nil, &app.InboundMedia{
+		"webhook_inbound_image": {message("wamid.IN0005", "[image] Fotoğraf", kind("image", "", nil, &provider.InboundMedia{Ref: "3000000001", MIME: "image/jpeg"}))},
+		"webhook_inbound_document": {message("wamid.IN0021", "[document: Fatura 17.pdf] Fatura", kind("document", sim, nil, &provider.InboundMedia{
 			Ref: "3000000002", MIME: "application/pdf", Name: "Fatura 17.pdf", SHA256: hash("%PDF-1.4\n"),
 		}))},
-		"webhook_inbound_lost_media": {message("wamid.IN0024", "[video]", kind("video", "", nil, &app.InboundMedia{}))},
+		"webhook_inbound_lost_media": {message("wamid.IN0024", "[video]", kind("video", "", nil, &provider.InboundMedia{}))},
 		"webhook_inbound_location": {message("wamid.IN0022", "[location] Galata, Beyoğlu, İstanbul (41.0082, 28.9784)", kind("location", "", &desk.Content{
 			Location: &desk.Location{Latitude: 41.0082, Longitude: 28.9784, Name: "Galata", Address: "Beyoğlu, İstanbul"},
 		}, nil))},
@@ -102,20 +102,20 @@ func TestRead_fixtures(t *testing.T) {
 			message("wamid.IN0006", "[reaction] 👍", kind("reaction", sim, &desk.Content{Reaction: &desk.Reaction{Emoji: "👍"}}, nil)),
 		},
 		"webhook_inbound_unsupported": {message("wamid.IN0007", "[unsupported message: poll_creation]", kind("unsupported", "", nil, nil))},
-		"webhook_inbound_username_only": {{Channel: numberID, Message: &app.InboundMessage{
+		"webhook_inbound_username_only": {{Channel: numberID, Message: &provider.InboundMessage{
 			ExternalID: "wamid.IN0002", UserID: both[1], Name: "Ayşe", Text: "Hi, no number here", At: at(100), Kind: desk.KindText,
 		}}},
 		"webhook_echo_text": {message("wamid.ECHO0001", "Hemen bakıyorum.", typed)},
-		"webhook_echo_image": {message("wamid.ECHO0002", "[image] Bugün", kind("image", "wamid.IN0001", nil, &app.InboundMedia{
+		"webhook_echo_image": {message("wamid.ECHO0002", "[image] Bugün", kind("image", "wamid.IN0001", nil, &provider.InboundMedia{
 			Ref: "3000000003", MIME: "image/jpeg", SHA256: hash("\xff\xd8\xff"),
 		}), typed)},
-		"webhook_system_number_change": {{Channel: numberID, Move: &app.Move{
+		"webhook_system_number_change": {{Channel: numberID, Move: &provider.Move{
 			Number: "905321112233", NewNumber: "905324445566", NewUserID: "TR.9000000000000002", At: at(200),
 		}}},
-		"webhook_user_id_update": {{Channel: numberID, Move: &app.Move{
+		"webhook_user_id_update": {{Channel: numberID, Move: &provider.Move{
 			Number: both[0], UserID: both[1], NewUserID: "TR.9000000000000002", At: at(500),
 		}}},
-		"webhook_user_preferences": {{Channel: numberID, Choice: &app.MarketingChoice{Number: both[0], UserID: both[1], Change: desk.OptOut, At: at(400)}}},
+		"webhook_user_preferences": {{Channel: numberID, Choice: &provider.MarketingChoice{Number: both[0], UserID: both[1], Change: desk.OptOut, At: at(400)}}},
 		"webhook_batch": {
 			message("wamid.IN0011", "bir"), message("wamid.IN0012", "iki"),
 			told(both, desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Read, At: at(10)}),
@@ -128,7 +128,7 @@ func TestRead_fixtures(t *testing.T) {
 		"webhook_template_quality":    {news("")},
 		"webhook_template_components": {news("")},
 		"webhook_phone_quality":       nil,
-		"webhook_account_restriction": {{Business: waba, Account: &app.AccountStatus{
+		"webhook_account_restriction": {{Business: waba, Account: &provider.AccountStatus{
 			Blocked: "WhatsApp lets this business account write to nobody first until 2026-09-28T12:53:20.000Z: the provider's business tools name the violation",
 			Replies: true, Until: 1_790_600_000_000, At: at(700),
 		}}},
@@ -244,44 +244,44 @@ func TestRead_content(t *testing.T) {
 	long := strings.Repeat("ş", 2000)
 	for _, c := range []struct {
 		kind, rest string
-		want       app.InboundMessage
+		want       provider.InboundMessage
 	}{
-		{"text", `,"text":{"body":"x"},"context":{"forwarded":true}`, app.InboundMessage{Kind: "text"}},
-		{"text", `,"text":{"body":"x"},"context":{"id":"wamid.0"}`, app.InboundMessage{Kind: "text", ReplyTo: "wamid.0"}},
-		{"text", `,"text":{"body":"x"},"context":{"id":"` + strings.Repeat("w", 513) + `"}`, app.InboundMessage{Kind: "text"}},
-		{"text", `,"text":{"body":"x"},"context":7`, app.InboundMessage{Kind: "text"}},
-		{"button", `,"button":{"payload":"yes"}`, app.InboundMessage{Kind: "choice", Content: chose("yes", "yes")}},
-		{"button", `,"button":{"text":"Yes"}`, app.InboundMessage{Kind: "choice", Content: chose("Yes", "Yes")}},
-		{"button", `,"button":{"payload":"a\u0000b","text":" Y\ne\u0000s "}`, app.InboundMessage{Kind: "choice", Content: chose("ab", "Y es")}},
-		{"button", `,"button":{"payload":"` + long + `","text":"Yes"}`, app.InboundMessage{Kind: "choice", Content: chose(strings.Repeat("ş", 1023)+"…", "Yes")}},
-		{"button", ``, app.InboundMessage{Kind: "choice"}},
-		{"interactive", `,"interactive":{"type":"list_reply","list_reply":{"id":7,"title":"Seven"}}`, app.InboundMessage{Kind: "choice", Content: chose("7", "Seven")}},
-		{"interactive", `,"interactive":{"type":"nfm_reply","nfm_reply":{"body":"Sent"}}`, app.InboundMessage{Kind: "unsupported"}},
-		{"interactive", `,"interactive":{"type":"button","body":{"text":"?"},"action":{"buttons":[7,{"reply":{"id":"a","title":"A"}},{"reply":{}}]}}`, app.InboundMessage{
+		{"text", `,"text":{"body":"x"},"context":{"forwarded":true}`, provider.InboundMessage{Kind: "text"}},
+		{"text", `,"text":{"body":"x"},"context":{"id":"wamid.0"}`, provider.InboundMessage{Kind: "text", ReplyTo: "wamid.0"}},
+		{"text", `,"text":{"body":"x"},"context":{"id":"` + strings.Repeat("w", 513) + `"}`, provider.InboundMessage{Kind: "text"}},
+		{"text", `,"text":{"body":"x"},"context":7`, provider.InboundMessage{Kind: "text"}},
+		{"button", `,"button":{"payload":"yes"}`, provider.InboundMessage{Kind: "choice", Content: chose("yes", "yes")}},
+		{"button", `,"button":{"text":"Yes"}`, provider.InboundMessage{Kind: "choice", Content: chose("Yes", "Yes")}},
+		{"button", `,"button":{"payload":"a\u0000b","text":" Y\ne\u0000s "}`, provider.InboundMessage{Kind: "choice", Content: chose("ab", "Y es")}},
+		{"button", `,"button":{"payload":"` + long + `","text":"Yes"}`, provider.InboundMessage{Kind: "choice", Content: chose(strings.Repeat("ş", 1023)+"…", "Yes")}},
+		{"button", ``, provider.InboundMessage{Kind: "choice"}},
+		{"interactive", `,"interactive":{"type":"list_reply","list_reply":{"id":7,"title":"Seven"}}`, provider.InboundMessage{Kind: "choice", Content: chose("7", "Seven")}},
+		{"interactive", `,"interactive":{"type":"nfm_reply","nfm_reply":{"body":"Sent"}}`, provider.InboundMessage{Kind: "unsupported"}},
+		{"interactive", `,"interactive":{"type":"button","body":{"text":"?"},"action":{"buttons":[7,{"reply":{"id":"a","title":"A"}},{"reply":{}}]}}`, provider.InboundMessage{
 			Kind: "buttons", Content: &desk.Content{Buttons: []desk.Button{{ID: "a", Title: "A"}}},
 		}},
-		{"interactive", `,"interactive":{"type":"button","action":{"buttons":{}}}`, app.InboundMessage{Kind: "buttons"}},
-		{"location", `,"location":{"latitude":"41","longitude":-28.5}`, app.InboundMessage{Kind: "location", Content: &desk.Content{Location: &desk.Location{Latitude: 41, Longitude: -28.5}}}},
-		{"location", `,"location":{"latitude":91,"longitude":0}`, app.InboundMessage{Kind: "location"}},
-		{"location", `,"location":{"latitude":"NaN","longitude":0}`, app.InboundMessage{Kind: "location"}},
-		{"location", `,"location":{"latitude":1e999,"longitude":0}`, app.InboundMessage{Kind: "location"}},
-		{"location", `,"location":{"latitude":1}`, app.InboundMessage{Kind: "location"}},
-		{"reaction", `,"reaction":{"message_id":"wamid.0"}`, app.InboundMessage{Kind: "reaction", ReplyTo: "wamid.0", Content: &desk.Content{Reaction: &desk.Reaction{}}}},
-		{"reaction", `,"reaction":{"message_id":"wamid.0","emoji":"❤️"},"context":{"id":"wamid.9"}`, app.InboundMessage{
+		{"interactive", `,"interactive":{"type":"button","action":{"buttons":{}}}`, provider.InboundMessage{Kind: "buttons"}},
+		{"location", `,"location":{"latitude":"41","longitude":-28.5}`, provider.InboundMessage{Kind: "location", Content: &desk.Content{Location: &desk.Location{Latitude: 41, Longitude: -28.5}}}},
+		{"location", `,"location":{"latitude":91,"longitude":0}`, provider.InboundMessage{Kind: "location"}},
+		{"location", `,"location":{"latitude":"NaN","longitude":0}`, provider.InboundMessage{Kind: "location"}},
+		{"location", `,"location":{"latitude":1e999,"longitude":0}`, provider.InboundMessage{Kind: "location"}},
+		{"location", `,"location":{"latitude":1}`, provider.InboundMessage{Kind: "location"}},
+		{"reaction", `,"reaction":{"message_id":"wamid.0"}`, provider.InboundMessage{Kind: "reaction", ReplyTo: "wamid.0", Content: &desk.Content{Reaction: &desk.Reaction{}}}},
+		{"reaction", `,"reaction":{"message_id":"wamid.0","emoji":"❤️"},"context":{"id":"wamid.9"}`, provider.InboundMessage{
 			Kind: "reaction", ReplyTo: "wamid.0", Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "❤️"}},
 		}},
-		{"audio", `,"audio":{"id":"1","mime_type":"audio/ogg; codecs=opus","sha256":"` + sum + `","file_size":7,"voice":true}`, app.InboundMessage{
-			Kind: "audio", Media: &app.InboundMedia{Ref: "1", MIME: "audio/ogg; codecs=opus", SHA256: hash("x"), Size: 7},
+		{"audio", `,"audio":{"id":"1","mime_type":"audio/ogg; codecs=opus","sha256":"` + sum + `","file_size":7,"voice":true}`, provider.InboundMessage{
+			Kind: "audio", Media: &provider.InboundMedia{Ref: "1", MIME: "audio/ogg; codecs=opus", SHA256: hash("x"), Size: 7},
 		}},
-		{"voice", `,"voice":{"id":1}`, app.InboundMessage{Kind: "audio", Media: &app.InboundMedia{Ref: "1"}}},
-		{"sticker", `,"sticker":{"id":"1","sha256":"` + sum[2:] + `","file_size":-1}`, app.InboundMessage{Kind: "sticker", Media: &app.InboundMedia{Ref: "1"}}},
-		{"image", `,"image":{"caption":"x"}`, app.InboundMessage{Kind: "image"}},
-		{"image", `,"errors":[{"code":131051}]`, app.InboundMessage{Kind: "image"}},
-		{"document", `,"document":{"id":"1","filename":"a\u0000/../b.pdf"}`, app.InboundMessage{Kind: "document", Media: &app.InboundMedia{Ref: "1", Name: "a/../b.pdf"}}},
-		{"contacts", `,"contacts":[]`, app.InboundMessage{Kind: "contacts"}},
-		{"order", ``, app.InboundMessage{Kind: "order"}},
-		{"edit", ``, app.InboundMessage{Kind: "unsupported"}},
-		{"hologram", ``, app.InboundMessage{Kind: "unsupported"}},
+		{"voice", `,"voice":{"id":1}`, provider.InboundMessage{Kind: "audio", Media: &provider.InboundMedia{Ref: "1"}}},
+		{"sticker", `,"sticker":{"id":"1","sha256":"` + sum[2:] + `","file_size":-1}`, provider.InboundMessage{Kind: "sticker", Media: &provider.InboundMedia{Ref: "1"}}},
+		{"image", `,"image":{"caption":"x"}`, provider.InboundMessage{Kind: "image"}},
+		{"image", `,"errors":[{"code":131051}]`, provider.InboundMessage{Kind: "image"}},
+		{"document", `,"document":{"id":"1","filename":"a\u0000/../b.pdf"}`, provider.InboundMessage{Kind: "document", Media: &provider.InboundMedia{Ref: "1", Name: "a/../b.pdf"}}},
+		{"contacts", `,"contacts":[]`, provider.InboundMessage{Kind: "contacts"}},
+		{"order", ``, provider.InboundMessage{Kind: "order"}},
+		{"edit", ``, provider.InboundMessage{Kind: "unsupported"}},
+		{"hologram", ``, provider.InboundMessage{Kind: "unsupported"}},
 	} {
 		got := read(t, inbound(c.kind, c.rest))
 		if len(got) != 1 || got[0].Message == nil {
@@ -289,7 +289,7 @@ func TestRead_content(t *testing.T) {
 			continue
 		}
 		m := got[0].Message
-		if got := (app.InboundMessage{Kind: m.Kind, ReplyTo: m.ReplyTo, Content: m.Content, Media: m.Media}); !reflect.DeepEqual(got, c.want) {
+		if got := (provider.InboundMessage{Kind: m.Kind, ReplyTo: m.ReplyTo, Content: m.Content, Media: m.Media}); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s%.80s:\n got %s\nwant %s", c.kind, c.rest, show(got), show(c.want))
 		}
 	}
@@ -298,7 +298,7 @@ func TestRead_content(t *testing.T) {
 // TestRead_echoes: what the business typed in the phone app goes to whom it wrote to.
 func TestRead_echoes(t *testing.T) {
 	t.Parallel()
-	for rest, want := range map[string]*app.InboundMessage{
+	for rest, want := range map[string]*provider.InboundMessage{
 		`"to":"+905321112233","type":"text","text":{"body":"x"}`: {Number: both[0], Text: "x", Kind: "text"},
 		`"to":"905321112233","to_user_id":"TR.1","type":"reaction","reaction":{"message_id":"wamid.0","emoji":"x"}`: {
 			Number: both[0], UserID: "TR.1", Text: "[reaction] x", Kind: "reaction", ReplyTo: "wamid.0", Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "x"}},
@@ -319,7 +319,7 @@ func TestRead_echoes(t *testing.T) {
 			continue
 		}
 		want.ExternalID, want.At, want.Echo = "wamid.1", at(100), true
-		if !reflect.DeepEqual(got, []app.Update{{Channel: "1", Message: want}}) {
+		if !reflect.DeepEqual(got, []provider.Update{{Channel: "1", Message: want}}) {
 			t.Errorf("%s:\n got %s\nwant %s", rest, show(got), show(want))
 		}
 	}
@@ -352,10 +352,10 @@ func TestRead_people(t *testing.T) {
 		"messages":[{"from_user_id":"TR.1","id":"wamid.1","timestamp":"1","type":"text","text":{"body":"x"}},
 			{"from":"TR.7","id":"wamid.2","timestamp":"1","type":"text","text":{"body":"x"}},
 			{"from":"905329999999","from_user_id":"TR.`+many+`","id":"wamid.3","timestamp":"1","type":"text","text":{"body":"x"}}]}`))
-	want := []app.Update{
-		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.1", Number: "905321112233", UserID: "TR.1", Name: "A B", Text: "x", At: 1000, Kind: desk.KindText}},
-		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.2", UserID: "TR.7", Text: "x", At: 1000, Kind: desk.KindText}},
-		{Channel: "1", Message: &app.InboundMessage{ExternalID: "wamid.3", Number: "905329999999", Text: "x", At: 1000, Kind: desk.KindText}},
+	want := []provider.Update{
+		{Channel: "1", Message: &provider.InboundMessage{ExternalID: "wamid.1", Number: "905321112233", UserID: "TR.1", Name: "A B", Text: "x", At: 1000, Kind: desk.KindText}},
+		{Channel: "1", Message: &provider.InboundMessage{ExternalID: "wamid.2", UserID: "TR.7", Text: "x", At: 1000, Kind: desk.KindText}},
+		{Channel: "1", Message: &provider.InboundMessage{ExternalID: "wamid.3", Number: "905329999999", Text: "x", At: 1000, Kind: desk.KindText}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %s\nwant %s", show(got), show(want))
@@ -430,7 +430,7 @@ func values(people []desk.Identity) (list []string) {
 
 func TestRead_moves(t *testing.T) {
 	t.Parallel()
-	for rest, want := range map[string]*app.Move{
+	for rest, want := range map[string]*provider.Move{
 		`,"system":{"type":"customer_changed_number","new_wa_id":"905324445566","customer":"905321112233"}`: {Number: "905321112233", NewNumber: "905324445566", At: at(100)},
 		`,"from_user_id":"TR.1","system":{"type":"user_changed_user_id","wa_id":"905321112233","user_id":"TR.2"}`: {
 			Number: "905321112233", UserID: "TR.1", NewUserID: "TR.2", At: at(100),
@@ -438,7 +438,7 @@ func TestRead_moves(t *testing.T) {
 		`,"system":{"type":"user_changed_number","wa_id":"905321112233"}`: nil, // as before
 		`,"system":{"type":"user_changed_number"}`:                        nil,
 	} {
-		var m *app.Move
+		var m *provider.Move
 		if got := read(t, inbound("system", rest)); len(got) > 0 {
 			m = got[0].Move
 		}
@@ -507,7 +507,7 @@ func TestRead_marketingChoices(t *testing.T) {
 		got := read(t, value("user_preferences", `{"user_preferences":[{"user_id":"TR.1",`+rest+`,"timestamp":1790000400}]}`))
 		switch {
 		case want == desk.OptNone && got == nil:
-		case len(got) == 1 && *got[0].Choice == app.MarketingChoice{UserID: "TR.1", Change: want, At: at(400)} && got[0].Business == waba:
+		case len(got) == 1 && *got[0].Choice == provider.MarketingChoice{UserID: "TR.1", Change: want, At: at(400)} && got[0].Business == waba:
 		default:
 			t.Errorf("%s: %s", rest, show(got))
 		}
@@ -522,7 +522,7 @@ func TestRead_templates(t *testing.T) {
 	} {
 		got := read(t, value("message_template_status_update", fmt.Sprintf(
 			`{"event":%q,"message_template_id":99000000000000000000001,"message_template_name":"order_update","message_template_language":"en-US","reason":null}`, event)))
-		if !reflect.DeepEqual(got, []app.Update{news(want)}) {
+		if !reflect.DeepEqual(got, []provider.Update{news(want)}) {
 			t.Errorf("%s: %s", event, show(got))
 		}
 	}
@@ -569,31 +569,31 @@ func TestRead_restriction(t *testing.T) {
 
 func TestVerifySignature(t *testing.T) {
 	t.Parallel()
-	secret, old := app.NewSecret(appSecret), app.NewSecret("old-app-secret-for-tests")
+	secret, old := provider.NewSecret(appSecret), provider.NewSecret("old-app-secret-for-tests")
 	const plainSum, escapedSum = "1ca363dab318df784e1963b29dca91e2098e6cf2fbf0d3c14e09580a90684a61", "6a3baa56bcaaa9a17c9d1e45ffb54332c6f6cdf9a00a5b7f3911fadad96aa9f6"
 	plain, escaped := []byte(`{"object":"whatsapp_business_account","entry":[]}`), []byte(`{"text":"Merhaba \u0130brahim \/ ok"}`)
 	for i, c := range []struct {
 		header  string
 		body    []byte
-		secrets []app.Secret
+		secrets []provider.Secret
 		want    bool
 	}{
-		{"sha256=" + plainSum, plain, []app.Secret{secret}, true},
-		{"sha256=" + escapedSum, escaped, []app.Secret{secret}, true},
-		{"sha256=" + plainSum, plain, []app.Secret{old, {}, secret}, true},
-		{"sha256=" + plainSum, plain, []app.Secret{secret, old}, true},
-		{"sha256=" + plainSum, escaped, []app.Secret{secret}, false},
-		{"sha256=" + plainSum, plain, []app.Secret{old}, false},
+		{"sha256=" + plainSum, plain, []provider.Secret{secret}, true},
+		{"sha256=" + escapedSum, escaped, []provider.Secret{secret}, true},
+		{"sha256=" + plainSum, plain, []provider.Secret{old, {}, secret}, true},
+		{"sha256=" + plainSum, plain, []provider.Secret{secret, old}, true},
+		{"sha256=" + plainSum, escaped, []provider.Secret{secret}, false},
+		{"sha256=" + plainSum, plain, []provider.Secret{old}, false},
 		{"sha256=" + plainSum, plain, nil, false},
-		{"sha256=b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad", nil, []app.Secret{{}}, false}, // by the empty key
-		{plainSum, plain, []app.Secret{secret}, false},
-		{"SHA256=" + plainSum, plain, []app.Secret{secret}, false},
-		{"sha256=" + strings.ToUpper(plainSum), plain, []app.Secret{secret}, false},
-		{"sha256=" + plainSum + "\n", plain, []app.Secret{secret}, false},
-		{"sha256=" + plainSum[:63], plain, []app.Secret{secret}, false},
-		{"sha1=" + plainSum[:40], plain, []app.Secret{secret}, false},
-		{"sha256=", plain, []app.Secret{secret}, false},
-		{"", plain, []app.Secret{secret}, false},
+		{"sha256=b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad", nil, []provider.Secret{{}}, false}, // by the empty key
+		{plainSum, plain, []provider.Secret{secret}, false},
+		{"SHA256=" + plainSum, plain, []provider.Secret{secret}, false},
+		{"sha256=" + strings.ToUpper(plainSum), plain, []provider.Secret{secret}, false},
+		{"sha256=" + plainSum + "\n", plain, []provider.Secret{secret}, false},
+		{"sha256=" + plainSum[:63], plain, []provider.Secret{secret}, false},
+		{"sha1=" + plainSum[:40], plain, []provider.Secret{secret}, false},
+		{"sha256=", plain, []provider.Secret{secret}, false},
+		{"", plain, []provider.Secret{secret}, false},
 	} {
 		if got := whatsapp.VerifySignature(c.header, c.body, c.secrets...); got != c.want {
 			t.Errorf("%d: %v", i, got)
@@ -623,7 +623,7 @@ func TestVerifySignature(t *testing.T) {
 		t.Error("Signed")
 	}
 	renewed := access("")
-	renewed.Secrets.AppSecret, renewed.Secrets.OldAppSecret = app.NewSecret("new"), secret
+	renewed.Secrets.AppSecret, renewed.Secrets.OldAppSecret = provider.NewSecret("new"), secret
 	if !p.Signed(renewed, headers, body) {
 		t.Error("Signed by the secret before")
 	}

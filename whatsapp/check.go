@@ -12,13 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // Subscribe makes Meta send the callbacks of the channel's business account to the app
 // that the token belongs to.
-func (p *Provider) Subscribe(ctx context.Context, at app.Access) error {
+func (p *Provider) Subscribe(ctx context.Context, at provider.Access) error {
 	var answer struct {
 		Success looseBool `json:"success"`
 	}
@@ -34,7 +34,7 @@ func (p *Provider) Subscribe(ctx context.Context, at app.Access) error {
 
 // Check returns the problems of a channel. If the token does not work, it skips the
 // remaining steps.
-func (p *Provider) Check(ctx context.Context, at app.Access) ([]app.Problem, error) {
+func (p *Provider) Check(ctx context.Context, at provider.Access) ([]provider.Problem, error) {
 	c := &checker{p: p, ctx: ctx, at: at, business: at.Channel.Account.BusinessID, number: at.Channel.ExternalID}
 	for _, step := range []func() error{c.token, c.account, c.phone, c.health, c.membership, c.callbacks, c.templates} {
 		if err := step(); err != nil {
@@ -51,11 +51,11 @@ func (p *Provider) Check(ctx context.Context, at app.Access) ([]app.Problem, err
 type checker struct {
 	p        *Provider
 	ctx      context.Context
-	at       app.Access
+	at       provider.Access
 	business string
 	number   string
 
-	problems []app.Problem
+	problems []provider.Problem
 	useless  bool   // the token does not work
 	bare     bool   // the app secret is wrong, so calls must not carry a proof made with it
 	lost     bool   // the token can't see the business account
@@ -63,7 +63,7 @@ type checker struct {
 }
 
 func (c *checker) blocking(format string, args ...any) {
-	c.problems = append(c.problems, app.Problem{Text: fmt.Sprintf(format, args...), Blocking: true})
+	c.problems = append(c.problems, provider.Problem{Text: fmt.Sprintf(format, args...), Blocking: true})
 }
 
 // advise adds advice to the last problem. Its argument is the channel's id.
@@ -72,7 +72,7 @@ func (c *checker) advise(kind desk.AdviceKind) {
 }
 
 func (c *checker) warn(format string, args ...any) {
-	c.problems = append(c.problems, app.Problem{Text: fmt.Sprintf(format, args...)})
+	c.problems = append(c.problems, provider.Problem{Text: fmt.Sprintf(format, args...)})
 }
 
 // get requests fields of an object. A permanent refusal is the first result, not an
@@ -349,7 +349,7 @@ func (c *checker) membership() error {
 	var others []string
 	at := c.at
 	if c.bare {
-		at.Secrets.AppSecret = app.Secret{}
+		at.Secrets.AppSecret = provider.Secret{}
 	}
 	err := c.p.pages(c.ctx, at, "phone_numbers", "id", func(raw json.RawMessage) error {
 		var n struct {

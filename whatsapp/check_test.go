@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // A graph answers by what is asked, as in "GET 123/phone_numbers id": the method, the
@@ -32,7 +32,7 @@ func healthy(t *testing.T) graph {
 	}
 }
 
-func (g graph) serve(t *testing.T) app.Access {
+func (g graph) serve(t *testing.T) provider.Access {
 	t.Helper()
 	return access(serve(t, func(w http.ResponseWriter, r *http.Request) {
 		field, _, _ := strings.Cut(r.FormValue("fields"), ",")

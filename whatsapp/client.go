@@ -21,7 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley/app"
+	"parley/provider"
 )
 
 // The bounds of one request.
@@ -219,7 +219,7 @@ func board(c net.Conn, f *flight) {
 
 // A call is one request to the API.
 type call struct {
-	at     app.Access
+	at     provider.Access
 	method string
 	path   []string
 	query  url.Values

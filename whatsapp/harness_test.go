@@ -11,16 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/whatsapp"
 )
 
 // A Provider is what package app expects of one that reports by callbacks.
 var _ interface {
-	app.Provider
-	app.CallbackProvider
-	app.Talker
+	provider.Provider
+	provider.CallbackProvider
+	provider.Talker
 } = (*whatsapp.Provider)(nil)
 
 // What the fixtures name.
@@ -49,14 +49,14 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 }
 
 // access is a channel whose provider is at base.
-func access(base string) app.Access {
-	return app.Access{
+func access(base string) provider.Access {
+	return provider.Access{
 		Workspace: desk.ID{0x15},
 		Channel: &desk.Channel{
 			ID: desk.ID{0xCA}, Kind: desk.WhatsAppChannel, ExternalID: numberID,
 			Account: desk.Account{BusinessID: waba, BaseURL: base + "/"},
 		},
-		Secrets: app.Secrets{Token: app.NewSecret(token), AppSecret: app.NewSecret(appSecret)},
+		Secrets: provider.Secrets{Token: provider.NewSecret(token), AppSecret: provider.NewSecret(appSecret)},
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // An inbound message, or one that the business typed in the phone app, without the
@@ -109,8 +109,8 @@ type system struct {
 }
 
 // inbound reads one message.
-func (r *reader) inbound(v *personal, m *inbound) (h app.Update, ok bool) {
-	in := &app.InboundMessage{
+func (r *reader) inbound(v *personal, m *inbound) (h provider.Update, ok bool) {
+	in := &provider.InboundMessage{
 		ExternalID: externalIDOf(m.ID), Number: numberOf(m.From), UserID: cmp.Or(userIDOf(m.UserID), userIDOf(m.From)), At: r.at(m.Timestamp),
 	}
 	switch m.Type {
@@ -125,12 +125,12 @@ func (r *reader) inbound(v *personal, m *inbound) (h app.Update, ok bool) {
 }
 
 // echo reads one message that the business typed in the phone app.
-func (r *reader) echo(v *personal, m *inbound) (h app.Update, ok bool) {
+func (r *reader) echo(v *personal, m *inbound) (h provider.Update, ok bool) {
 	switch m.Type {
 	case "request_welcome", "system", "edit", "revoke":
 		return h, false
 	}
-	in := &app.InboundMessage{
+	in := &provider.InboundMessage{
 		ExternalID: externalIDOf(m.ID), Number: numberOf(m.To), UserID: userIDOf(m.To), At: r.at(m.Timestamp), Echo: true,
 	}
 	if in.Number == "" && in.UserID == "" {
@@ -143,7 +143,7 @@ func (r *reader) echo(v *personal, m *inbound) (h app.Update, ok bool) {
 
 // complete adds to a message what the contacts tell of the person, and its content. It
 // returns false if nothing tells which message it is, or of which person.
-func (m *inbound) complete(v *personal, in *app.InboundMessage) bool {
+func (m *inbound) complete(v *personal, in *provider.InboundMessage) bool {
 	who := v.find(in.Number, in.UserID)
 	in.Number = cmp.Or(in.Number, numberOf(who.WaID))
 	in.UserID = cmp.Or(in.UserID, userIDOf(who.UserID))
@@ -158,10 +158,10 @@ func (m *inbound) complete(v *personal, in *app.InboundMessage) bool {
 }
 
 // move reads a change of number or of id. It returns nil for any other report.
-func (s *system) move(from *app.InboundMessage) *app.Move {
+func (s *system) move(from *provider.InboundMessage) *provider.Move {
 	switch s.Type {
 	case "user_changed_number", "customer_changed_number", "user_changed_user_id":
-		return moved(app.Move{
+		return moved(provider.Move{
 			Number: cmp.Or(from.Number, numberOf(s.OldWaID)), UserID: from.UserID,
 			NewNumber: cmp.Or(numberOf(s.WaID), numberOf(s.NewWaID)), NewUserID: userIDOf(s.UserID), At: from.At,
 		})
@@ -171,7 +171,7 @@ func (s *system) move(from *app.InboundMessage) *app.Move {
 
 // content sets the kind of a message and what it has besides its text, and returns the
 // message as text, which names content other than text in brackets.
-func (m *inbound) content(in *app.InboundMessage) string {
+func (m *inbound) content(in *provider.InboundMessage) string {
 	switch m.Type {
 	case "text":
 		in.Kind = desk.KindText
@@ -227,13 +227,13 @@ func (m *inbound) content(in *app.InboundMessage) string {
 
 // file sets the file of a message, and returns its text. The reference of a file that
 // the provider itself could not get is "".
-func (m *inbound) file(in *app.InboundMessage, kind desk.MessageKind, f *media, text string) string {
+func (m *inbound) file(in *provider.InboundMessage, kind desk.MessageKind, f *media, text string) string {
 	in.Kind = kind
 	ref := externalIDOf(f.ID)
 	if ref == "" && firstFailure(m.Errors).Code != codeNoDownload {
 		return text
 	}
-	in.Media = &app.InboundMedia{Ref: ref, MIME: oneLine(storedText(f.MIME), desk.MaxName), Name: storedText(f.Filename), SHA256: hashOf(f.SHA256)}
+	in.Media = &provider.InboundMedia{Ref: ref, MIME: oneLine(storedText(f.MIME), desk.MaxName), Name: storedText(f.Filename), SHA256: hashOf(f.SHA256)}
 	if size, ok := f.Size.number(); ok && size > 0 {
 		in.Media.Size = size
 	}
@@ -347,7 +347,7 @@ func (m *inbound) contacts() string {
 	return named("contacts", text(strings.Join(names, ", ")))
 }
 
-func (i *interactive) content(in *app.InboundMessage) string {
+func (i *interactive) content(in *provider.InboundMessage) string {
 	switch i.Type {
 	case "button_reply":
 		in.Kind, in.Content = desk.KindChoice, choice(i.ButtonReply.ID, i.ButtonReply.Title)

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // The bounds of moving a file.
@@ -39,7 +39,7 @@ func newMediaClient(guarded guard) *http.Client {
 
 // Upload hands over a file, and returns the id by which a message can name it; see
 // app.Talker.
-func (p *Provider) Upload(ctx context.Context, at app.Access, kind, name string, size int64, content io.Reader) (ref string, err error) {
+func (p *Provider) Upload(ctx context.Context, at provider.Access, kind, name string, size int64, content io.Reader) (ref string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
 	defer cancel()
 	before, after, boundary := multipart(kind, name)
@@ -79,7 +79,7 @@ func (p *Provider) Upload(ctx context.Context, at app.Access, kind, name string,
 
 // notUploaded is the refusal of a message whose file was not taken. e is the provider's
 // error, nil if there is none.
-func notUploaded(at app.Access, e *graphError) *desk.Refusal {
+func notUploaded(at provider.Access, e *graphError) *desk.Refusal {
 	if e == nil {
 		return &desk.Refusal{
 			Type: desk.ProviderUnavailable, RetryAfter: retryTransient,
@@ -143,9 +143,9 @@ func (s *source) close() error {
 
 // Fetch writes a file that a person sent; see app.Talker. Its address is asked for each
 // time, because it works for a few minutes only.
-func (p *Provider) Fetch(ctx context.Context, at app.Access, ref string, told func(app.FetchedMedia) error, w io.Writer) (file app.FetchedMedia, err error) {
+func (p *Provider) Fetch(ctx context.Context, at provider.Access, ref string, told func(provider.FetchedMedia) error, w io.Writer) (file provider.FetchedMedia, err error) {
 	if ref == "" {
-		return file, app.ErrMediaFailed
+		return file, provider.ErrMediaFailed
 	}
 	var m struct {
 		URL    text `json:"url"`
@@ -157,7 +157,7 @@ func (p *Provider) Fetch(ctx context.Context, at app.Access, ref string, told fu
 	if err != nil {
 		return file, p.notFetched(ctx, at, a, err)
 	}
-	file = app.FetchedMedia{MIME: oneLine(storedText(m.MIME), desk.MaxName), SHA256: hashOf(m.SHA256)}
+	file = provider.FetchedMedia{MIME: oneLine(storedText(m.MIME), desk.MaxName), SHA256: hashOf(m.SHA256)}
 	if size, ok := m.Size.number(); ok && size > 0 {
 		file.Size = size
 	}
@@ -168,13 +168,13 @@ func (p *Provider) Fetch(ctx context.Context, at app.Access, ref string, told fu
 }
 
 // notFetched is why the provider did not tell of a file.
-func (p *Provider) notFetched(ctx context.Context, at app.Access, a answer, err error) error {
+func (p *Provider) notFetched(ctx context.Context, at provider.Access, a answer, err error) error {
 	var e *graphError
 	switch {
 	case errors.As(err, &e) && e.code == codeNoDownload:
-		return app.ErrMediaFailed
+		return provider.ErrMediaFailed
 	case e == nil && (a.status == http.StatusNotFound || a.status == http.StatusGone):
-		return app.ErrMediaGone
+		return provider.ErrMediaGone
 	case e == nil || e.code != 100 || e.subcode != subcodeMissing:
 		return err
 	}
@@ -184,7 +184,7 @@ func (p *Provider) notFetched(ctx context.Context, at app.Access, a answer, err 
 	if _, other := p.get(ctx, call{at: at, path: []string{at.Channel.ExternalID}, query: url.Values{"fields": {"id"}}}, &number); other != nil {
 		return err
 	}
-	return app.ErrMediaGone
+	return provider.ErrMediaGone
 }
 
 // mediaHosts are where the provider keeps files, besides the host of its API.
@@ -203,7 +203,7 @@ func mayHaveToken(api, u *url.URL) bool {
 }
 
 // download writes the file at an address of the provider to w.
-func (p *Provider) download(ctx context.Context, at app.Access, address string, w io.Writer) error {
+func (p *Provider) download(ctx context.Context, at provider.Access, address string, w io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTimeout, errSlow)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -231,7 +231,7 @@ func (p *Provider) download(ctx context.Context, at app.Access, address string, 
 	// the next try asks for another.
 	if s := response.StatusCode; s != http.StatusOK {
 		if e := errorOf(answerOf(response, maxAnswer), p.now()); e != nil && e.code == codeNoDownload {
-			return app.ErrMediaFailed
+			return provider.ErrMediaFailed
 		}
 		return fmt.Errorf("whatsapp: HTTP %d instead of a file", s)
 	}
@@ -270,7 +270,7 @@ func shown(ctx context.Context, err error) error {
 }
 
 // MarkRead tells the provider that a message was read; see app.Talker.
-func (p *Provider) MarkRead(ctx context.Context, at app.Access, externalID string) error {
+func (p *Provider) MarkRead(ctx context.Context, at provider.Access, externalID string) error {
 	body, err := json.Marshal(map[string]string{"messaging_product": "whatsapp", "status": "read", "message_id": externalID})
 	if err != nil { // strings can always be encoded
 		return err

@@ -20,8 +20,8 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/whatsapp"
 )
 
@@ -175,7 +175,7 @@ func keep(t *testing.T, about string, file http.HandlerFunc) *keeper {
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	sum := hash("file")
-	for about, want := range map[string]app.FetchedMedia{
+	for about, want := range map[string]provider.FetchedMedia{
 		`{"url":"%s/file","mime_type":"image/png","sha256":"` + hex.EncodeToString(sum) + `","file_size":4}`:                    {MIME: "image/png", Size: 4, SHA256: sum},
 		`{"url":"%s\/file","mime_type":"image\/png","sha256":"` + base64.StdEncoding.EncodeToString(sum) + `","file_size":"4"}`: {MIME: "image/png", Size: 4, SHA256: sum},
 		`{"url":"%s/file"}`: {},
@@ -204,18 +204,18 @@ func TestFetch_fails(t *testing.T) {
 		about, file http.HandlerFunc
 		want        error
 	}{
-		{"the id is gone", missing, never, app.ErrMediaGone},
-		{"the id is not found", answers(404, ""), never, app.ErrMediaGone},
+		{"the id is gone", missing, never, provider.ErrMediaGone},
+		{"the id is not found", answers(404, ""), never, provider.ErrMediaGone},
 		{"the token", fails(401, 190), never, other},
 		{"a fault", fails(503, 2), never, other},
-		{"nothing from the person", fails(400, 131052), never, app.ErrMediaFailed},
+		{"nothing from the person", fails(400, 131052), never, provider.ErrMediaFailed},
 		{"no URL", answers(200, `{}`), never, other},
 		{"no JSON", answers(200, `x`), never, other},
 		{"the address has expired", nil, answers(404, "Not Found"), other},
 		{"the address has expired, says the provider", nil, answers(410, "Gone"), other},
 		{"not for us", nil, answers(403, ""), other},
 		{"a fault at the file", nil, answers(500, ""), other},
-		{"nothing from the person at the file", nil, fails(400, 131052), app.ErrMediaFailed},
+		{"nothing from the person at the file", nil, fails(400, 131052), provider.ErrMediaFailed},
 		{"cut short", nil, hijacks(true, writes("HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\nxx")), other},
 		{"half of it", nil, answers(206, "fi"), other},
 	} {
@@ -227,7 +227,7 @@ func TestFetch_fails(t *testing.T) {
 			}
 			_, err := newProvider().Fetch(t.Context(), access(k.url), "77", hears, io.Discard)
 			var known error
-			for _, k := range []error{app.ErrMediaGone, app.ErrMediaFailed} {
+			for _, k := range []error{provider.ErrMediaGone, provider.ErrMediaFailed} {
 				if errors.Is(err, k) {
 					known = k
 				}
@@ -240,10 +240,10 @@ func TestFetch_fails(t *testing.T) {
 			}
 		})
 	}
-	if _, err := newProvider().Fetch(t.Context(), access("http://127.0.0.1:1"), "", hears, io.Discard); !errors.Is(err, app.ErrMediaFailed) {
+	if _, err := newProvider().Fetch(t.Context(), access("http://127.0.0.1:1"), "", hears, io.Discard); !errors.Is(err, provider.ErrMediaFailed) {
 		t.Errorf("without a reference: %v", err)
 	}
-	if _, err := newProvider().Fetch(t.Context(), access("http://127.0.0.1:1"), "77", hears, io.Discard); err == nil || errors.Is(err, app.ErrMediaGone) {
+	if _, err := newProvider().Fetch(t.Context(), access("http://127.0.0.1:1"), "77", hears, io.Discard); err == nil || errors.Is(err, provider.ErrMediaGone) {
 		t.Errorf("not reached: %v", err)
 	}
 }
@@ -252,7 +252,7 @@ func TestFetch_fails(t *testing.T) {
 func TestFetch_without_access(t *testing.T) {
 	t.Parallel()
 	base := serve(t, answers(400, `{"error":{"code":100,"error_subcode":33}}`))
-	if _, err := newProvider().Fetch(t.Context(), access(base), "77", hears, io.Discard); err == nil || errors.Is(err, app.ErrMediaGone) {
+	if _, err := newProvider().Fetch(t.Context(), access(base), "77", hears, io.Discard); err == nil || errors.Is(err, provider.ErrMediaGone) {
 		t.Errorf("%v", err)
 	}
 }
@@ -275,7 +275,7 @@ func TestFetch_stops(t *testing.T) {
 	}
 	<-left
 	k = keep(t, "", func(http.ResponseWriter, *http.Request) { t.Error("the file was asked for") })
-	if _, err := newProvider().Fetch(t.Context(), access(k.url), "77", func(f app.FetchedMedia) error {
+	if _, err := newProvider().Fetch(t.Context(), access(k.url), "77", func(f provider.FetchedMedia) error {
 		if f.Size != 4 || f.MIME != "image/png" {
 			t.Errorf("%+v", f)
 		}
@@ -297,7 +297,7 @@ func TestFetch_stops(t *testing.T) {
 var errTooLarge = errors.New("too large")
 
 // hears hears what the provider tells of a file, and goes on.
-func hears(app.FetchedMedia) error { return nil }
+func hears(provider.FetchedMedia) error { return nil }
 
 // A small takes most bytes.
 type small struct{ most int }

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // The message in the provider's format. Only the part that Type names is set. A component
@@ -84,7 +84,7 @@ type (
 
 // messageOf converts a dispatch to a message. Without the +, the provider could take the
 // number for one of the business's own country.
-func messageOf(d app.Dispatch) message {
+func messageOf(d provider.Dispatch) message {
 	m := message{Product: "whatsapp", RecipientType: "individual", CallbackData: d.Attempt.String()}
 	if d.Number != "" {
 		m.To = "+" + d.Number
@@ -130,7 +130,7 @@ func (m *message) file(k desk.MessageKind) **file {
 	}
 }
 
-func templateOf(d app.Dispatch) *template {
+func templateOf(d provider.Dispatch) *template {
 	t := &template{Name: d.Template.Name, Language: language{d.Template.Language, "deterministic"}}
 	for _, c := range d.Components {
 		if len(c.Parameters) == 0 {
@@ -145,29 +145,29 @@ func templateOf(d app.Dispatch) *template {
 	return t
 }
 
-// Send sends a message, once. For its results see app.Provider.
-func (p *Provider) Send(ctx context.Context, d app.Dispatch) (app.Receipt, error) {
+// Send sends a message, once. For its results see provider.Provider.
+func (p *Provider) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	if p.now().After(d.By) {
-		return app.Receipt{}, app.NotSent()
+		return provider.Receipt{}, provider.NotSent()
 	}
 	body, err := json.Marshal(messageOf(d))
 	if err != nil { // strings can always be encoded
-		return app.Receipt{}, app.NotSent()
+		return provider.Receipt{}, provider.NotSent()
 	}
 	a, err := p.do(ctx, call{at: d.Access, method: http.MethodPost, path: []string{d.Channel.ExternalID, "messages"}, body: body, by: d.By})
 	var failed *failure
 	switch {
 	case errors.As(err, &failed) && failed.late:
-		return app.Receipt{}, app.NotSent()
+		return provider.Receipt{}, provider.NotSent()
 	case errors.As(err, &failed) && failed.certain:
 		p.log.InfoContext(ctx, "WhatsApp was not reached", "attempt_id", d.Attempt, "err", failed.err)
-		return app.Receipt{}, &desk.Refusal{
+		return provider.Receipt{}, &desk.Refusal{
 			Type: desk.ProviderUnavailable, RetryAfter: retryTransient,
 			Message: "WhatsApp could not be reached, so nothing was sent: send it again later, with the same Idempotency-Key",
 			Advice:  desk.Advice{Kind: desk.CheckChannel, Arg: d.Channel.ID.String()},
 		}
 	case err != nil:
-		return app.Receipt{}, err
+		return provider.Receipt{}, err
 	}
 	receipt, e, err := outcome(a, p.now())
 	if e != nil {
@@ -222,30 +222,30 @@ var refusedAnyway = map[int]bool{131016: true, 131045: true, 131057: true, 13300
 
 // outcome returns the result that an answer proves, and the answer's error, if any. If
 // the result is unknown, its error is no *desk.Refusal.
-func outcome(a answer, now time.Time) (app.Receipt, *graphError, error) {
+func outcome(a answer, now time.Time) (provider.Receipt, *graphError, error) {
 	doubt := func(what string) error { return fmt.Errorf("whatsapp: HTTP %d %s", a.status, what) }
 	if !a.whole {
-		return app.Receipt{}, nil, doubt("with an answer that was cut short")
+		return provider.Receipt{}, nil, doubt("with an answer that was cut short")
 	}
 	if 200 <= a.status && a.status <= 299 {
 		r := receiptOf(a.body)
 		if r.ExternalID == "" {
-			return app.Receipt{}, errorOf(a, now), doubt("without a message id")
+			return provider.Receipt{}, errorOf(a, now), doubt("without a message id")
 		}
 		return r, nil, nil
 	}
 	e := errorOf(a, now)
 	switch {
 	case a.status < 400 || a.status == http.StatusRequestTimeout || a.status == 499:
-		return app.Receipt{}, e, doubt("does not show whether the message was accepted")
+		return provider.Receipt{}, e, doubt("does not show whether the message was accepted")
 	case e == nil && a.status < 500 && edgeRefusals[a.status] != 0:
-		return app.Receipt{}, nil, edgeRefusal(a, now)
+		return provider.Receipt{}, nil, edgeRefusal(a, now)
 	case e == nil:
-		return app.Receipt{}, nil, doubt("without an error object of WhatsApp")
+		return provider.Receipt{}, nil, doubt("without an error object of WhatsApp")
 	case unsure[e.code], a.status >= 500 && !refusedAnyway[e.code]:
-		return app.Receipt{}, e, doubt(fmt.Sprintf("with code %d", e.code))
+		return provider.Receipt{}, e, doubt(fmt.Sprintf("with code %d", e.code))
 	}
-	return app.Receipt{}, e, e.refusal()
+	return provider.Receipt{}, e, e.refusal()
 }
 
 // edgeRefusals are the statuses with which something in front of the API, such as a
@@ -267,7 +267,7 @@ func edgeRefusal(a answer, now time.Time) *desk.Refusal {
 
 // receiptOf reads the answer to a message that was accepted. If the answer has no message
 // id, ExternalID is "".
-func receiptOf(body []byte) (r app.Receipt) {
+func receiptOf(body []byte) (r provider.Receipt) {
 	var taken struct {
 		Contacts json.RawMessage `json:"contacts"`
 		Messages json.RawMessage `json:"messages"`
@@ -285,5 +285,5 @@ func receiptOf(body []byte) (r app.Receipt) {
 	if all := list(taken.Contacts); len(all) > 0 {
 		decodeObject(all[0], &c)
 	}
-	return app.Receipt{ExternalID: externalIDOf(m.ID), Number: numberOf(c.WaID), UserID: userIDOf(c.UserID)}
+	return provider.Receipt{ExternalID: externalIDOf(m.ID), Number: numberOf(c.WaID), UserID: userIDOf(c.UserID)}
 }

@@ -18,26 +18,26 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/whatsapp"
 )
 
 var attempt = desk.ID{0x01, 0x98, 0xA7}
 
 // dispatch is a message on its way to base.
-func dispatch(base string) app.Dispatch {
-	return app.Dispatch{
+func dispatch(base string) provider.Dispatch {
+	return provider.Dispatch{
 		Access: access(base), Attempt: attempt, By: began.Add(5 * time.Second), Number: "905321112233",
 		Template: &desk.Template{Name: "welcome_plain", Language: "en_US"},
 	}
 }
 
 // says makes it a text, instead of a template.
-func says(d *app.Dispatch, text string) { d.Template, d.Text = nil, text }
+func says(d *provider.Dispatch, text string) { d.Template, d.Text = nil, text }
 
 // gives makes it a file.
-func gives(d *app.Dispatch, f app.SentFile) { d.Template, d.File = nil, &f }
+func gives(d *provider.Dispatch, f provider.SentFile) { d.Template, d.File = nil, &f }
 
 func text(part desk.Part, parameters ...desk.Parameter) desk.Component {
 	return desk.Component{Part: part, Parameters: parameters}
@@ -46,42 +46,44 @@ func text(part desk.Part, parameters ...desk.Parameter) desk.Component {
 // TestSend_body compares what is sent with what the provider documents.
 func TestSend_body(t *testing.T) {
 	t.Parallel()
-	for name, edit := range map[string]func(*app.Dispatch){
-		"send_noparams": func(*app.Dispatch) {},
-		"send_positional": func(d *app.Dispatch) {
+	for name, edit := range map[string]func(*provider.Dispatch){
+		"send_noparams": func(*provider.Dispatch) {},
+		"send_positional": func(d *provider.Dispatch) {
 			d.Template = &desk.Template{Name: "order_update", Language: "en_US"}
 			d.Components = []desk.Component{
 				text(desk.PartHeader, desk.Parameter{Text: "A-17"}),
 				text(desk.PartBody, desk.Parameter{Text: "Ann"}, desk.Parameter{Text: "A-17"}, desk.Parameter{Text: "Friday"}),
 			}
 		},
-		"send_named": func(d *app.Dispatch) {
+		"send_named": func(d *provider.Dispatch) {
 			d.Template = &desk.Template{Name: "siparis_hazir", Language: "tr", Named: true}
 			d.Components = []desk.Component{
 				text(desk.PartHeader, desk.Parameter{Name: "musteri_adi", Text: "Ayşe"}),
 				text(desk.PartBody, desk.Parameter{Name: "siparis_no", Text: "A-17"}, desk.Parameter{Name: "temsilci_adi", Text: "Ali Kaya"}),
 			}
 		},
-		"send_text": func(d *app.Dispatch) { says(d, "Merhaba, nasıl yardımcı olabiliriz?") },
-		"send_quote": func(d *app.Dispatch) {
+		"send_text": func(d *provider.Dispatch) { says(d, "Merhaba, nasıl yardımcı olabiliriz?") },
+		"send_quote": func(d *provider.Dispatch) {
 			says(d, "Bir tane kaldı.")
 			d.Quote = "wamid.IN0001"
 		},
-		"send_recipient": func(d *app.Dispatch) {
+		"send_recipient": func(d *provider.Dispatch) {
 			says(d, "Merhaba")
 			d.Number, d.UserID = "", "TR.9000000000000001"
 		},
-		"send_buttons": func(d *app.Dispatch) {
+		"send_buttons": func(d *provider.Dispatch) {
 			says(d, "İki tane kaldı. Birini ayırayım mı?")
 			d.Buttons = []desk.Button{{ID: "keep", Title: "Ayır"}, {ID: "no", Title: "Gerek yok"}}
 		},
-		"send_image": func(d *app.Dispatch) {
-			gives(d, app.SentFile{Ref: "3000000001", Kind: desk.KindImage, Name: "a.jpg", Caption: "Mağazamız"})
+		"send_image": func(d *provider.Dispatch) {
+			gives(d, provider.SentFile{Ref: "3000000001", Kind: desk.KindImage, Name: "a.jpg", Caption: "Mağazamız"})
 		},
-		"send_document": func(d *app.Dispatch) {
-			gives(d, app.SentFile{Ref: "3000000002", Kind: desk.KindDocument, Name: "Fatura 17.pdf", Caption: "Faturanız"})
+		"send_document": func(d *provider.Dispatch) {
+			gives(d, provider.SentFile{Ref: "3000000002", Kind: desk.KindDocument, Name: "Fatura 17.pdf", Caption: "Faturanız"})
 		},
-		"send_audio": func(d *app.Dispatch) { gives(d, app.SentFile{Ref: "3000000004", Kind: desk.KindAudio, Name: "a.ogg"}) },
+		"send_audio": func(d *provider.Dispatch) {
+			gives(d, provider.SentFile{Ref: "3000000004", Kind: desk.KindAudio, Name: "a.ogg"})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +96,7 @@ func TestSend_body(t *testing.T) {
 			}))
 			edit(&d)
 			got, err := newProvider().Send(t.Context(), d)
-			if want := (app.Receipt{ExternalID: "wamid.SIM0000000000000000000000001", Number: "905321112233"}); err != nil || !reflect.DeepEqual(got, want) {
+			if want := (provider.Receipt{ExternalID: "wamid.SIM0000000000000000000000001", Number: "905321112233"}); err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%+v, %v", got, err)
 			}
 			var want, body map[string]any
@@ -165,7 +167,7 @@ const (
 )
 
 // outcome names what Send returned.
-func outcome(r app.Receipt, err error) string {
+func outcome(r provider.Receipt, err error) string {
 	var refusal *desk.Refusal
 	switch {
 	case err == nil && r.ExternalID != "":
@@ -215,12 +217,12 @@ func TestSend_advice(t *testing.T) {
 // are named.
 func TestSend_free_refusals(t *testing.T) {
 	t.Parallel()
-	template := func(*app.Dispatch) {}
-	words := func(d *app.Dispatch) { says(d, "Hi") }
-	image := func(d *app.Dispatch) { gives(d, app.SentFile{Ref: "1", Kind: desk.KindImage}) }
+	template := func(*provider.Dispatch) {}
+	words := func(d *provider.Dispatch) { says(d, "Hi") }
+	image := func(d *provider.Dispatch) { gives(d, provider.SentFile{Ref: "1", Kind: desk.KindImage}) }
 	for _, c := range []struct {
 		name   string
-		what   func(*app.Dispatch)
+		what   func(*provider.Dispatch)
 		answer http.HandlerFunc
 		want   desk.ErrorType
 		stale  bool
@@ -389,12 +391,12 @@ func TestSend_late(t *testing.T) {
 
 	d := dispatch(base)
 	d.By = began.Add(-1)
-	if _, err := newProvider().Send(t.Context(), d); !reflect.DeepEqual(err, error(app.NotSent())) {
+	if _, err := newProvider().Send(t.Context(), d); !reflect.DeepEqual(err, error(provider.NotSent())) {
 		t.Errorf("too late at once: %v", err)
 	}
 
 	p := whatsapp.New(whatsapp.Config{Now: strikes()})
-	if _, err := p.Send(t.Context(), dispatch(base)); !reflect.DeepEqual(err, error(app.NotSent())) {
+	if _, err := p.Send(t.Context(), dispatch(base)); !reflect.DeepEqual(err, error(provider.NotSent())) {
 		t.Errorf("too late at the first byte: %v", err)
 	}
 
@@ -406,7 +408,7 @@ func TestSend_late(t *testing.T) {
 	defer mute.Close()
 	d = dispatch("https://" + mute.Addr().String())
 	d.By = began.Add(50 * time.Millisecond)
-	if _, err := newProvider().Send(t.Context(), d); !reflect.DeepEqual(err, error(app.NotSent())) {
+	if _, err := newProvider().Send(t.Context(), d); !reflect.DeepEqual(err, error(provider.NotSent())) {
 		t.Errorf("too late to connect: %v", err)
 	}
 	if calls.Load() != 0 {
@@ -450,7 +452,7 @@ func TestSend_tls(t *testing.T) {
 	proto.Store("none")
 	p = whatsapp.New(whatsapp.Config{Now: strikes()})
 	p.Trust(&tls.Config{RootCAs: roots})
-	if _, err := p.Send(t.Context(), dispatch(s.URL)); !reflect.DeepEqual(err, error(app.NotSent())) || proto.Load() != "none" {
+	if _, err := p.Send(t.Context(), dispatch(s.URL)); !reflect.DeepEqual(err, error(provider.NotSent())) || proto.Load() != "none" {
 		t.Errorf("too late: %v, %v", err, proto.Load())
 	}
 }
@@ -460,7 +462,7 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int{0, 1, 1000} {
 		for _, b := range newProvider().Limits(&desk.Channel{Account: desk.Account{PerSecond: rate}}, func() string { return "somebody" }).Buckets {
-			if reach := b.Interval * time.Duration(b.Burst); reach <= 0 || reach > app.LongestBucket {
+			if reach := b.Interval * time.Duration(b.Burst); reach <= 0 || reach > desk.LongestBucket {
 				t.Errorf("%s reaches %s", b.Name, reach)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/whatsapp"
 	"parley/whatsapp/whatsapptest"
 )
@@ -20,10 +20,10 @@ import (
 type line struct {
 	*whatsapp.Provider
 	*whatsapptest.Simulator
-	at app.Access
+	at provider.Access
 
 	mu   sync.Mutex
-	told []app.Update
+	told []provider.Update
 }
 
 func newLine(t *testing.T, set whatsapptest.Settings) *line {
@@ -48,7 +48,7 @@ func newLine(t *testing.T, set whatsapptest.Settings) *line {
 
 // all waits for the callbacks that are under way, and returns all updates since the last
 // call.
-func (l *line) all(t *testing.T) []app.Update {
+func (l *line) all(t *testing.T) []provider.Update {
 	t.Helper()
 	if err := l.Settle(t.Context()); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func (l *line) all(t *testing.T) []app.Update {
 }
 
 // free is a message that is no template.
-func (l *line) free(change func(*app.Dispatch)) app.Dispatch {
+func (l *line) free(change func(*provider.Dispatch)) provider.Dispatch {
 	d := dispatch("")
 	d.Access, d.Template = l.at, nil
 	change(&d)
@@ -75,23 +75,23 @@ func TestSimulator_sends(t *testing.T) {
 	l := newLine(t, whatsapptest.Settings{Window: whatsapptest.WindowSync})
 	l.Inbound(whatsapptest.Inbound{ID: "wamid.IN0001", From: "905321112233"}).Wait()
 	l.all(t)
-	upload := func(kind desk.MessageKind, mime string) func(*app.Dispatch) {
+	upload := func(kind desk.MessageKind, mime string) func(*provider.Dispatch) {
 		ref, err := l.Upload(t.Context(), l.at, mime, "dosya ş.bin", 4, strings.NewReader("file"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func(d *app.Dispatch) {
-			d.File = &app.SentFile{Ref: ref, Kind: kind, Name: "dosya ş.bin"}
+		return func(d *provider.Dispatch) {
+			d.File = &provider.SentFile{Ref: ref, Kind: kind, Name: "dosya ş.bin"}
 			if kind != desk.KindAudio && kind != desk.KindSticker {
 				d.File.Caption = "Buyurun"
 			}
 		}
 	}
-	for name, change := range map[string]func(*app.Dispatch){
-		"words":    func(d *app.Dispatch) { d.Text = "Merhaba <b>\n" },
-		"to an id": func(d *app.Dispatch) { d.Text, d.Number, d.UserID = "x", "", "TR.9000000000000001" },
-		"a quote":  func(d *app.Dispatch) { d.Text, d.Quote = "x", "wamid.IN0001" },
-		"a question": func(d *app.Dispatch) {
+	for name, change := range map[string]func(*provider.Dispatch){
+		"words":    func(d *provider.Dispatch) { d.Text = "Merhaba <b>\n" },
+		"to an id": func(d *provider.Dispatch) { d.Text, d.Number, d.UserID = "x", "", "TR.9000000000000001" },
+		"a quote":  func(d *provider.Dispatch) { d.Text, d.Quote = "x", "wamid.IN0001" },
+		"a question": func(d *provider.Dispatch) {
 			d.Text, d.Buttons = "Hangisi?", []desk.Button{{ID: "a", Title: "A"}, {ID: "b", Title: "B"}, {ID: "c", Title: "C"}}
 		},
 		"an image":   upload(desk.KindImage, "image/png"),
@@ -119,7 +119,7 @@ func TestSimulator_sends(t *testing.T) {
 func TestSimulator_refuses(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, whatsapptest.Settings{Window: whatsapptest.WindowSync})
-	words := l.free(func(d *app.Dispatch) { d.Text = "x" })
+	words := l.free(func(d *provider.Dispatch) { d.Text = "x" })
 	var refused *desk.Refusal
 	if _, err := l.Send(t.Context(), words); !errors.As(err, &refused) || refused.Type != desk.WindowClosed || refused.Failure.Code != 131047 {
 		t.Errorf("%+v", err)
@@ -133,7 +133,7 @@ func TestSimulator_refuses(t *testing.T) {
 	}
 	l.Configure(func(s *whatsapptest.Settings) { s.Window = whatsapptest.WindowOff })
 	refused = nil
-	lost := l.free(func(d *app.Dispatch) { d.File = &app.SentFile{Ref: "1", Kind: desk.KindImage} })
+	lost := l.free(func(d *provider.Dispatch) { d.File = &provider.SentFile{Ref: "1", Kind: desk.KindImage} })
 	if _, err := l.Send(t.Context(), lost); !errors.As(err, &refused) || !refused.StaleMedia {
 		t.Errorf("%+v", err)
 	}
@@ -188,13 +188,13 @@ func TestSimulator_faults(t *testing.T) {
 	l := newLine(t, whatsapptest.Settings{})
 	stranger := keep(t, "", answers(200, "x"))
 	for fault, want := range map[string]error{
-		"gone": app.ErrMediaGone, "fail:1": nil, "truncate:1": nil, "expired:1": nil, "redirect:" + stranger.url + "/file": nil, "url:" + stranger.url + "/file": nil,
+		"gone": provider.ErrMediaGone, "fail:1": nil, "truncate:1": nil, "expired:1": nil, "redirect:" + stranger.url + "/file": nil, "url:" + stranger.url + "/file": nil,
 	} {
 		d := l.Inbound(whatsapptest.Inbound{Type: "image", Fault: fault})
 		var known error
 		_, err := l.Fetch(t.Context(), l.at, d.Media, hears, io.Discard)
-		if errors.Is(err, app.ErrMediaGone) {
-			known = app.ErrMediaGone
+		if errors.Is(err, provider.ErrMediaGone) {
+			known = provider.ErrMediaGone
 		}
 		if err == nil || !errors.Is(known, want) {
 			t.Errorf("%s: %v", fault, err)

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 )
 
 // Templates returns the account's whole library, or an error, but never a part of it.
-func (p *Provider) Templates(ctx context.Context, at app.Access) ([]desk.TemplateSource, error) {
+func (p *Provider) Templates(ctx context.Context, at provider.Access) ([]desk.TemplateSource, error) {
 	templates := []desk.TemplateSource{}
 	err := p.pages(ctx, at, "message_templates", templateFields, func(raw json.RawMessage) error {
 		var t struct {
@@ -49,7 +49,7 @@ func (p *Provider) Templates(ctx context.Context, at app.Access) ([]desk.Templat
 
 // pages reads a list of the business account, page by page. The last page is the one that
 // names no next page. Other pages may be empty, too.
-func (p *Provider) pages(ctx context.Context, at app.Access, edge, fields string, element func(json.RawMessage) error) error {
+func (p *Provider) pages(ctx context.Context, at provider.Access, edge, fields string, element func(json.RawMessage) error) error {
 	query := url.Values{"fields": {fields}, "limit": {strconv.Itoa(pageSize)}}
 	seen := map[string]bool{}
 	for range maxPages {

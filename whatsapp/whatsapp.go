@@ -1,4 +1,4 @@
-// Package whatsapp is the app.Provider of channels on the WhatsApp Cloud API.
+// Package whatsapp is the provider.Provider of channels on the WhatsApp Cloud API.
 //
 //	client.go     one request and its answer, and whether the request was sent
 //	send.go       a message, and what an answer says about its outcome
@@ -21,7 +21,7 @@ import (
 	"net/http"
 	"time"
 
-	"parley/app"
+	"parley/provider"
 )
 
 // Config is what a Provider is built from. Now is required.
@@ -37,7 +37,7 @@ type Config struct {
 	Opened bool
 }
 
-// A Provider speaks to the WhatsApp Cloud API; see app.Provider.
+// A Provider speaks to the WhatsApp Cloud API; see provider.Provider.
 type Provider struct {
 	now    func() time.Time
 	log    *slog.Logger
@@ -66,7 +66,7 @@ func New(c Config) *Provider {
 type clients struct{ api, files *http.Client }
 
 // clients are those that may make requests for a channel.
-func (p *Provider) clients(at app.Access) clients {
+func (p *Provider) clients(at provider.Access) clients {
 	if at.Channel.Account.Guarded(p.opened) {
 		return p.tenant
 	}

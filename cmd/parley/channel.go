@@ -13,6 +13,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 	"parley/whatsapp"
 )
 
@@ -190,9 +191,9 @@ type secretFrom string
 var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
 // read returns the secret, the empty one when the flag names no variable.
-func (v secretFrom) read(flag string) (app.Secret, error) {
+func (v secretFrom) read(flag string) (provider.Secret, error) {
 	if v == "" {
-		return app.Secret{}, nil
+		return provider.Secret{}, nil
 	}
 	variable := "the environment variable that " + flag + " names"
 	if variableName.MatchString(string(v)) {
@@ -200,12 +201,12 @@ func (v secretFrom) read(flag string) (app.Secret, error) {
 	}
 	text := strings.TrimSpace(os.Getenv(string(v)))
 	if text == "" {
-		return app.Secret{}, fmt.Errorf("%s is empty or not set: give the variable's name, not the secret, and export it first, with the secret as its value", variable)
+		return provider.Secret{}, fmt.Errorf("%s is empty or not set: give the variable's name, not the secret, and export it first, with the secret as its value", variable)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return app.Secret{}, fmt.Errorf("%s holds a line break, a space or a letter that no secret has: copy it anew, on one line", variable)
+		return provider.Secret{}, fmt.Errorf("%s holds a line break, a space or a letter that no secret has: copy it anew, on one line", variable)
 	}
-	return app.NewSecret(text), nil
+	return provider.NewSecret(text), nil
 }
 
 type secretFlags struct {
@@ -214,7 +215,7 @@ type secretFlags struct {
 	VerifyTokenEnv secretFrom `help:"The environment variable with the verify token, which you also enter at Meta; when a channel is added, by default parley chooses one." name:"verify-token-env" placeholder:"NAME"`
 }
 
-func (f *secretFlags) read() (s app.Secrets, err error) {
+func (f *secretFlags) read() (s provider.Secrets, err error) {
 	var errs [3]error
 	s.AppSecret, errs[0] = f.AppSecretEnv.read("--app-secret-env")
 	s.Token, errs[1] = f.TokenEnv.read("--token-env")
@@ -362,7 +363,7 @@ func (c *channelEditCmd) Run(ctx context.Context, s *session) error {
 		}
 		r := recordOfChannel(&channel)
 		note := ""
-		if secrets != (app.Secrets{}) {
+		if secrets != (provider.Secrets{}) {
 			note = "WhatsApp accepts its new secrets, and reports to it. A new verify token must be entered in Meta's app, too.\n"
 		}
 		return s.answer(r, "The channel %s is now %s; its bindings: %s.\n%s", r.ChannelID, r.state(), r.bindings(), block(note))

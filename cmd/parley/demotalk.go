@@ -14,6 +14,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // demoChannel is what the demo's sandbox channel is called.
@@ -284,7 +285,7 @@ func holdDemoTalk(ctx context.Context, a *app.App, clock *demoClock, p app.Princ
 		at := clock.pass(demoPause)
 		switch {
 		case line.said != "":
-			c, err = a.Receive(ctx, p.Workspace(), channel, app.InboundMessage{
+			c, err = a.Receive(ctx, p.Workspace(), channel, provider.InboundMessage{
 				ExternalID: key, Number: phone, Text: line.said, At: desk.TimeOf(at),
 			})
 		case line.photo != "" || line.chosen != "" || line.reaction != "":

@@ -117,7 +117,7 @@ func look(ctx context.Context, a *app.App) {
 	}
 }
 
-func (s *session) printEvents(page *app.EventPage) error {
+func (s *session) printEvents(page *app.FeedPage) error {
 	for i := range page.Events {
 		e := &page.Events[i]
 		line := string(api.Event(page, e))
@@ -132,7 +132,7 @@ func (s *session) printEvents(page *app.EventPage) error {
 }
 
 // eventLine is an event for people.
-func eventLine(page *app.EventPage, e *desk.FeedEvent) string {
+func eventLine(page *app.FeedPage, e *desk.FeedEvent) string {
 	subject := e.Key
 	if subject == "" {
 		subject = e.Subject.String()

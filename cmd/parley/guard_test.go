@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
 	"parley/poster"
+	"parley/provider"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -139,9 +139,9 @@ func TestGuard(t *testing.T) {
 		if test.before {
 			p = shut
 		}
-		at := app.Access{Channel: &desk.Channel{Kind: desk.WhatsAppChannel, ExternalID: "1", Account: desk.Account{BusinessID: "2", BaseURL: test.base, BaseOf: test.by}}, Secrets: app.Secrets{Token: app.NewSecret("t"), AppSecret: app.NewSecret("s")}}
+		at := provider.Access{Channel: &desk.Channel{Kind: desk.WhatsAppChannel, ExternalID: "1", Account: desk.Account{BusinessID: "2", BaseURL: test.base, BaseOf: test.by}}, Secrets: provider.Secrets{Token: provider.NewSecret("t"), AppSecret: provider.NewSecret("s")}}
 		var got strings.Builder
-		_, err := p.Fetch(t.Context(), at, "77", func(app.FetchedMedia) error { return nil }, &got)
+		_, err := p.Fetch(t.Context(), at, "77", func(provider.FetchedMedia) error { return nil }, &got)
 		if (err == nil) != (test.want != "") || got.String() != test.want {
 			t.Errorf("%s: %q, %v", test.name, got.String(), err)
 		}
@@ -149,7 +149,7 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: what is inside was asked %d times", test.name, bad.Load())
 		}
 		if test.want == "" && strings.Contains(test.base, "127.0.0.2") {
-			if _, err := p.Send(t.Context(), app.Dispatch{Access: at, Number: "1", Text: "x"}); err == nil || bad.Load() > 0 {
+			if _, err := p.Send(t.Context(), provider.Dispatch{Access: at, Number: "1", Text: "x"}); err == nil || bad.Load() > 0 {
 				t.Errorf("%s: sending: %v", test.name, err)
 			}
 			if _, err := p.Upload(t.Context(), at, "image/png", "", 1, strings.NewReader("x")); err == nil || bad.Load() > 0 {

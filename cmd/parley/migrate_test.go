@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"parley/app"
 	"parley/config"
 	"parley/desk"
 	"parley/poster"
+	"parley/store"
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
 
@@ -148,9 +148,9 @@ func TestMigrateLargeRows(t *testing.T) {
 	}
 	const callbacks = 5
 	for i := range callbacks {
-		n := app.InboundItem{ID: desk.ID{byte(i)}, Due: 4_900_000_000_000, ReceivedAt: 7, Skip: i, Body: make([]byte, 4<<20)}
+		n := desk.InboundItem{ID: desk.ID{byte(i)}, Due: 4_900_000_000_000, ReceivedAt: 7, Skip: i, Body: make([]byte, 4<<20)}
 		_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(n.Body)
-		err := from.InTx(t.Context(), list[0].ID, func(tx app.Tx) error {
+		err := from.InTx(t.Context(), list[0].ID, func(tx store.Tx) error {
 			return errors.Join(tx.PutCallback(n), tx.PutInbound(n), tx.PutCallbackPeople(n, []string{"12025550143", "TR.1"}))
 		})
 		if err != nil {

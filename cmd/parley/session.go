@@ -22,7 +22,9 @@ import (
 	"parley/config"
 	"parley/desk"
 	"parley/poster"
+	"parley/provider"
 	"parley/sandbox"
+	"parley/store"
 	"parley/store/postgres"
 	"parley/store/sqlite"
 	"parley/whatsapp"
@@ -180,9 +182,9 @@ func unlessEmpty(text string) *string {
 	return &text
 }
 
-// A store is a database that keeps an installation.
-type store interface {
-	app.Store
+// A database keeps an installation.
+type database interface {
+	store.Store
 	sandbox.Library
 	// BindSecret keeps the fingerprint of the secret key that the installation is made
 	// with, and refuses any other.
@@ -199,7 +201,7 @@ const secretEnv = "PARLEY_SECRET_KEY"
 // An installation is an open database, with the app on it.
 type installation struct {
 	storage     config.Storage
-	store       store
+	store       database
 	app         *app.App
 	at          func(now func() time.Time) *app.App // another app of the same database, by another clock
 	fingerprint string                              // of the secret key
@@ -273,7 +275,7 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 	at := func(now func() time.Time) *app.App {
 		return app.New(app.Deps{
 			Store: store,
-			Providers: map[desk.ChannelKind]app.Provider{
+			Providers: map[desk.ChannelKind]provider.Provider{
 				desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: store, Files: store, Now: now, NewID: newID}),
 				desk.WhatsAppChannel: newWhatsApp(now, log, posts, webhooks),
 			},
@@ -321,7 +323,7 @@ func exists(ctx context.Context, storage config.Storage) error {
 	return nil
 }
 
-func openStore(ctx context.Context, storage config.Storage, secret config.Secret, log *slog.Logger) (store, error) {
+func openStore(ctx context.Context, storage config.Storage, secret config.Secret, log *slog.Logger) (database, error) {
 	if storage.URL == "" {
 		return sqlite.Open(ctx, sqlite.Config{Path: storage.Database(), Log: log, Key: secret.Key("erased messages")})
 	}

@@ -13,6 +13,7 @@ import (
 	"parley/app"
 	"parley/desk"
 	"parley/poster"
+	"parley/provider"
 )
 
 type webhookCmd struct {
@@ -103,7 +104,7 @@ func (t *eventTypes) list() *[]string {
 // A webhookRecord is a webhook as the API shows it.
 type webhookRecord struct {
 	app.Webhook
-	secret app.Secret
+	secret provider.Secret
 }
 
 // MarshalJSON has the secret if there is one.

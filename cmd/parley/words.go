@@ -3,8 +3,8 @@ package main
 import (
 	"strings"
 
-	"parley/app"
 	"parley/desk"
+	"parley/provider"
 )
 
 // place shows where an error is: the flag, and a path within what it gave.
@@ -50,7 +50,7 @@ var advice = map[desk.AdviceKind]string{
 }
 
 // problemText words a channel's problem for the operator.
-func problemText(p app.Problem) string {
+func problemText(p provider.Problem) string {
 	text := p.Text
 	if more := p.Advice.Worded(advice); more != "" {
 		text += "; " + more

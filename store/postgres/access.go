@@ -3,8 +3,8 @@ package postgres
 import (
 	"context"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
@@ -27,10 +27,10 @@ const (
 )
 
 // Session returns a session with the settings of its workspace, nil if there is none.
-func (s *Store) Session(ctx context.Context, hash string) (session *app.Session, settings *desk.Settings, err error) {
+func (s *Store) Session(ctx context.Context, hash string) (session *store.Session, settings *desk.Settings, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		session, err = one(p, "session", func(row pgx.Row) (*app.Session, error) {
-			var v app.Session
+		session, err = one(p, "session", func(row pgx.Row) (*store.Session, error) {
+			var v store.Session
 			err := row.Scan(into(&v.Workspace), into(&v.Member), (*int64)(&v.BegunAt), (*int64)(&v.ExpiresAt), &v.Data)
 			return &v, err
 		}, sessionQuery, hash)
@@ -47,7 +47,7 @@ func (s *Store) Session(ctx context.Context, hash string) (session *app.Session,
 }
 
 // LoginLink returns a link with the settings of its workspace, nil if there is none.
-func (s *Store) LoginLink(ctx context.Context, hash string) (link *app.LoginLink, settings *desk.Settings, err error) {
+func (s *Store) LoginLink(ctx context.Context, hash string) (link *store.LoginLink, settings *desk.Settings, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		link, err = one(p, "login link", readLoginLink, loginLinkQuery, hash)
 		if err != nil || link == nil {
@@ -70,17 +70,17 @@ func unlessGone(err error) error {
 	return err
 }
 
-func readLoginLink(row pgx.Row) (*app.LoginLink, error) {
-	var l app.LoginLink
+func readLoginLink(row pgx.Row) (*store.LoginLink, error) {
+	var l store.LoginLink
 	err := row.Scan(into(&l.Workspace), into(&l.Member), (*int64)(&l.ExpiresAt))
 	return &l, err
 }
 
 // MembersByEmail returns the members of all workspaces who have an e-mail.
-func (s *Store) MembersByEmail(ctx context.Context, canonical string, most int) (list []app.MemberAccess, err error) {
+func (s *Store) MembersByEmail(ctx context.Context, canonical string, most int) (list []store.MemberAccess, err error) {
 	from, to := stored.EmailRange(canonical)
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "members by e-mail", func(row pgx.Row) (m app.MemberAccess, err error) {
+		list, err = all(p, "members by e-mail", func(row pgx.Row) (m store.MemberAccess, err error) {
 			err = row.Scan(into(&m.Workspace), into(&m.ID), (*int64)(&m.SessionsFrom), &m.Password)
 			return m, err
 		}, membersByEmailQuery, from, to, most)
@@ -183,7 +183,7 @@ func removeAccess(p *pipe, ws desk.ID, m *desk.Member) {
 	p.put(`DELETE FROM member_access WHERE `+theirs, uuid(ws), uuid(m.ID))
 }
 
-func (t *tx) BeginSession(hash string, s app.Session, most int) error {
+func (t *tx) BeginSession(hash string, s store.Session, most int) error {
 	t.put(`INSERT INTO sessions (workspace_id, hash, member_id, begun_at, expires_at, data) VALUES ($1, $2, $3, $4, $5, $6)`,
 		uuid(t.ws), hash, uuid(s.Member), int64(s.BegunAt), int64(s.ExpiresAt), append([]byte{}, s.Data...))
 	enter(t.pipe, stored.Session, hash, t.ws)
@@ -192,7 +192,7 @@ func (t *tx) BeginSession(hash string, s app.Session, most int) error {
 	return t.fail
 }
 
-func (t *tx) KeepSession(hash string, s app.Session) (bool, error) {
+func (t *tx) KeepSession(hash string, s store.Session) (bool, error) {
 	return one(t.pipe, "keep session", readTrue, `UPDATE sessions SET expires_at = $3, data = $4 WHERE workspace_id = $1 AND hash = $2 RETURNING true`,
 		uuid(t.ws), hash, int64(s.ExpiresAt), append([]byte{}, s.Data...))
 }
@@ -207,13 +207,13 @@ func (t *tx) EndSession(hash string) error {
 	return t.fail
 }
 
-func (t *tx) PutLoginLink(hash string, l app.LoginLink) error {
+func (t *tx) PutLoginLink(hash string, l store.LoginLink) error {
 	t.put(`INSERT INTO login_links (workspace_id, hash, member_id, expires_at) VALUES ($1, $2, $3, $4)`, uuid(t.ws), hash, uuid(l.Member), int64(l.ExpiresAt))
 	enter(t.pipe, stored.LoginLink, hash, t.ws)
 	return t.fail
 }
 
-func (t *tx) TakeLoginLink(hash string) (*app.LoginLink, error) {
+func (t *tx) TakeLoginLink(hash string) (*store.LoginLink, error) {
 	link, err := one(t.pipe, "take login link", readLoginLink, `DELETE FROM login_links WHERE workspace_id = $1 AND hash = $2
 		RETURNING workspace_id, member_id, expires_at`, uuid(t.ws), hash)
 	if link != nil {

@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -131,9 +131,9 @@ func (s *Store) TakeAutoReply(ctx context.Context, ws desk.ID, lease, longest ti
 }
 
 // Pools returns the workspaces with a policy in which somebody waits whom nobody has.
-func (s *Store) Pools(ctx context.Context) (list []app.Pool, err error) {
+func (s *Store) Pools(ctx context.Context) (list []store.Pool, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "pools", func(row pgx.Row) (v app.Pool, err error) {
+		list, err = all(p, "pools", func(row pgx.Row) (v store.Pool, err error) {
 			err = row.Scan(into(&v.Workspace), &v.Settings, &v.Event)
 			return v, err
 		}, poolsQuery)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
@@ -137,9 +137,9 @@ func inPhase(p *pipe, ws desk.ID, phase desk.Phase, before desk.ID, limit int) (
 }
 
 // OldestInDoubt returns up to limit attempts in doubt after the given one, oldest first.
-func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int) (list []app.AttemptRef, err error) {
+func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int) (list []store.AttemptRef, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "oldest attempts in doubt", func(row pgx.Row) (a app.AttemptRef, err error) {
+		list, err = all(p, "oldest attempts in doubt", func(row pgx.Row) (a store.AttemptRef, err error) {
 			err = row.Scan(into(&a.ID), (*int64)(&a.CreatedAt))
 			return a, err
 		}, oldestInDoubtQuery, uuid(ws), uuid(after), limit)
@@ -151,9 +151,9 @@ func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int)
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching
 // although their lease ended more than margin milliseconds ago, or ends later than a
 // lease can.
-func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) (found []app.LapsedAttempt, err error) {
+func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) (found []store.LapsedAttempt, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		found, err = all(p, "lapsed attempts", func(row pgx.Row) (a app.LapsedAttempt, err error) {
+		found, err = all(p, "lapsed attempts", func(row pgx.Row) (a store.LapsedAttempt, err error) {
 			err = row.Scan(into(&a.Workspace), into(&a.ID))
 			return a, err
 		}, lapsedQuery, int64(margin), int64(length+margin), limit)

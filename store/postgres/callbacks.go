@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"parley/app"
 	"parley/desk"
 
 	"github.com/jackc/pgx/v5"
@@ -27,17 +26,17 @@ const (
 		ON CONFLICT (workspace_id, channel_id) DO UPDATE SET called_at = greatest(channel_signs.called_at, excluded.called_at)`
 )
 
-func (t *tx) PutCallback(n app.InboundItem) error {
+func (t *tx) PutCallback(n desk.InboundItem) error {
 	t.put(putCallbackQuery, uuid(t.ws), int64(n.ReceivedAt), uuid(n.ID), uuid(n.Channel), notNull(n.Body))
 	return t.fail
 }
 
-func (t *tx) EraseCallback(n app.InboundItem) error {
+func (t *tx) EraseCallback(n desk.InboundItem) error {
 	n.Body = nil
 	return t.PutCallback(n)
 }
 
-func (t *tx) Callback(n app.InboundItem) ([]byte, error) {
+func (t *tx) Callback(n desk.InboundItem) ([]byte, error) {
 	return one(t.pipe, "callback", func(row pgx.Row) (body []byte, err error) {
 		err = row.Scan(&body)
 		return body, err
@@ -46,7 +45,7 @@ func (t *tx) Callback(n app.InboundItem) ([]byte, error) {
 
 // PutCallbackPeople first locks the callback, as a deletion does. If the callback was
 // deleted meanwhile, nothing is stored.
-func (t *tx) PutCallbackPeople(n app.InboundItem, people []string) error {
+func (t *tx) PutCallbackPeople(n desk.InboundItem, people []string) error {
 	if len(people) == 0 {
 		return t.fail
 	}

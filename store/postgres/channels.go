@@ -4,8 +4,8 @@ import (
 	"context"
 	"reflect"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
@@ -47,9 +47,9 @@ func putChannel(p *pipe, ws desk.ID, v *desk.Channel) {
 const channelsOfKindQuery = `SELECT workspace_id, id FROM channels WHERE kind = $1 ORDER BY workspace_id, id`
 
 // ChannelsOfKind lists the channels of a kind in all workspaces.
-func (s *Store) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) (list []app.ChannelRef, err error) {
+func (s *Store) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) (list []store.ChannelRef, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "channels of a kind", func(row pgx.Row) (ref app.ChannelRef, err error) {
+		list, err = all(p, "channels of a kind", func(row pgx.Row) (ref store.ChannelRef, err error) {
 			err = row.Scan(into(&ref.Workspace), into(&ref.ID))
 			return ref, err
 		}, channelsOfKindQuery, string(kind))
@@ -75,10 +75,10 @@ func (s *Store) ChannelSigns(ctx context.Context, ws, channel desk.ID) (signs de
 }
 
 // NoteChannel stores the current time for one of a channel's signs.
-func (s *Store) NoteChannel(ctx context.Context, ws, channel desk.ID, sign app.ChannelSign) error {
+func (s *Store) NoteChannel(ctx context.Context, ws, channel desk.ID, sign store.ChannelSign) error {
 	query := `INSERT INTO channel_signs (workspace_id, channel_id, synced_at) VALUES ($1, $2, ` + databaseNow + `)
 		ON CONFLICT (workspace_id, channel_id) DO UPDATE SET synced_at = excluded.synced_at`
-	if sign == app.SignAsked {
+	if sign == store.SignAsked {
 		query = `INSERT INTO channel_signs (workspace_id, channel_id, asked_at) VALUES ($1, $2, ` + databaseNow + `)
 		ON CONFLICT (workspace_id, channel_id) DO UPDATE SET asked_at = excluded.asked_at`
 	}

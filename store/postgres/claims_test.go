@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
 )
@@ -90,7 +90,7 @@ func TestManyOfTheFirstReleaseOpen(t *testing.T) {
 		check(t, err)
 	}
 	check(t, db.Close())
-	storetest.UpgradedMany(t, func() app.Store { return openAt(t, url) })
+	storetest.UpgradedMany(t, func() store.Store { return openAt(t, url) })
 }
 
 // TestFirstReleaseAges opens a database with attempts, early statuses and signs of
@@ -126,8 +126,8 @@ func TestFirstReleaseTalks(t *testing.T) {
 }
 
 // opener opens a database with rules of identities.
-func opener(t *testing.T, url string) func(rules string, log *slog.Logger) (app.Store, error) {
-	return func(rules string, log *slog.Logger) (app.Store, error) {
+func opener(t *testing.T, url string) func(rules string, log *slog.Logger) (store.Store, error) {
+	return func(rules string, log *slog.Logger) (store.Store, error) {
 		s, err := Open(t.Context(), Config{URL: url, MaxConns: 6, Log: log, rules: rules})
 		if err == nil {
 			t.Cleanup(func() { check(t, s.Close()) })
@@ -159,7 +159,7 @@ func TestRebuildWaits(t *testing.T) {
 	check(t, err)
 	defer func() { check(t, c.Close(context.WithoutCancel(t.Context()))) }()
 	opened := make(chan error, 1)
-	check(t, older.InTx(t.Context(), ws, func(app.Tx) error {
+	check(t, older.InTx(t.Context(), ws, func(store.Tx) error {
 		go func() {
 			_, err := open(storetest.NewerRules, slog.New(slog.DiscardHandler))
 			opened <- err
@@ -195,7 +195,7 @@ func TestRebuildFails(t *testing.T) {
 	if _, err := open(storetest.NewerRules, slog.New(slog.DiscardHandler)); err == nil {
 		t.Fatal("opened with a damaged contact")
 	}
-	write := func(s app.Store) error { return s.InTx(t.Context(), ws, func(app.Tx) error { return nil }) }
+	write := func(s store.Store) error { return s.InTx(t.Context(), ws, func(store.Tx) error { return nil }) }
 	if err := write(older); !desk.IsType(err, desk.Unavailable) {
 		t.Errorf("the older one writes: %v", err)
 	}

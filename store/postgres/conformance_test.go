@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
+	"parley/store"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
@@ -16,7 +16,7 @@ import (
 
 func TestConformance(t *testing.T) { storetest.Run(t, openTemp) }
 
-func openTemp(t *testing.T) app.Store {
+func openTemp(t *testing.T) store.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), postgres.Config{URL: pgtest.Database(t), MaxConns: 4})
 	if err != nil {
@@ -33,7 +33,7 @@ func openTemp(t *testing.T) app.Store {
 // TestClocks sets the database's clock by a function that stands before the server's own.
 func TestClocks(t *testing.T) {
 	t.Parallel()
-	storetest.RunClocks(t, false, func(t *testing.T) (app.Store, func(time.Duration)) {
+	storetest.RunClocks(t, false, func(t *testing.T) (store.Store, func(time.Duration)) {
 		url := pgtest.Database(t)
 		c, err := pgx.Connect(t.Context(), url)
 		if err != nil {

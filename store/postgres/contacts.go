@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -166,7 +166,7 @@ func (s *Store) contactPage(ctx context.Context, ws desk.ID, limit int, query st
 // changes, all or nothing.
 func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(book *desk.Book, from, to int)) error {
 	return s.write(ctx, ws, false, func(t *tx) error {
-		return app.InParts(len(ops), func(from, to int) (fit int, err error) {
+		return stored.InParts(len(ops), func(from, to int) (fit int, err error) {
 			most := 0
 			if to-from > 1 {
 				most = desk.MaxBookBytes
@@ -183,7 +183,7 @@ func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, 
 			book := bookOf(t.settings, to-from, loaded)
 			apply(book, from, to)
 			if err := flushBook(t, book); err != nil || book.Ended() {
-				return app.NoMore, err
+				return stored.NoMore, err
 			}
 			return 0, nil
 		})

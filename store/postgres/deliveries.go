@@ -6,8 +6,8 @@ import (
 	"errors"
 	"slices"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -15,9 +15,9 @@ import (
 )
 
 // EnabledWebhooks lists the enabled webhooks of all workspaces.
-func (s *Store) EnabledWebhooks(ctx context.Context) (list []app.WebhookRef, err error) {
+func (s *Store) EnabledWebhooks(ctx context.Context) (list []store.WebhookRef, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "enabled webhooks", func(row pgx.Row) (ref app.WebhookRef, err error) {
+		list, err = all(p, "enabled webhooks", func(row pgx.Row) (ref store.WebhookRef, err error) {
 			return ref, row.Scan(into(&ref.Workspace), into(&ref.ID))
 		}, `SELECT h.workspace_id, h.id FROM webhooks h JOIN workspaces w ON w.id = h.workspace_id
 			WHERE h.enabled AND NOT w.deleted ORDER BY h.workspace_id, h.id`)
@@ -34,15 +34,15 @@ const holdLeasesQuery = `INSERT INTO leases (workspace_id, task, until, holder)
 	RETURNING workspace_id, task, calls`
 
 // HoldLeases gives the tasks to a holder, or extends the holder's leases.
-func (s *Store) HoldLeases(ctx context.Context, list []app.LeaseRef, holder desk.ID, length desk.Time) (held map[app.LeaseRef]int64, err error) {
+func (s *Store) HoldLeases(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
 	workspaces, tasks := make(pgtype.FlatArray[uuid], len(list)), make([]string, len(list))
 	for i, ref := range list {
 		workspaces[i], tasks[i] = uuid(ref.Workspace), ref.Task
 	}
-	held = map[app.LeaseRef]int64{}
+	held = map[store.LeaseRef]int64{}
 	err = s.atOnce(ctx, "hold leases", func(p *pipe) {
 		p.each(func(row pgx.Row) error {
-			var ref app.LeaseRef
+			var ref store.LeaseRef
 			var calls int64
 			err := row.Scan(into(&ref.Workspace), &ref.Task, &calls)
 			held[ref] = calls
@@ -53,7 +53,7 @@ func (s *Store) HoldLeases(ctx context.Context, list []app.LeaseRef, holder desk
 }
 
 // EndLease ends the holder's lease.
-func (s *Store) EndLease(ctx context.Context, ref app.LeaseRef, holder desk.ID) error {
+func (s *Store) EndLease(ctx context.Context, ref store.LeaseRef, holder desk.ID) error {
 	_, err := s.exec(ctx, "end lease", `UPDATE leases SET until = 0, holder = NULL WHERE workspace_id = $1 AND task = $2 AND holder = $3`,
 		uuid(ref.Workspace), ref.Task, uuid(holder))
 	return err
@@ -241,7 +241,7 @@ const (
 )
 
 // StoreDeliveries stores deliveries and the webhook's state.
-func (s *Store) StoreDeliveries(ctx context.Context, hold app.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (bool, error) {
+func (s *Store) StoreDeliveries(ctx context.Context, hold store.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (bool, error) {
 	if err := s.rules.Check(); err != nil {
 		return false, err
 	}

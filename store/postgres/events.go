@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
@@ -102,16 +102,16 @@ func (s *Store) EventLog(ctx context.Context, ws desk.ID, types []desk.EventType
 }
 
 // Heads returns how far each of the workspaces is.
-func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]app.Head, err error) {
+func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]store.Head, err error) {
 	ids := make([]uuid, len(list))
 	for i, ws := range list {
 		ids[i] = uuid(ws)
 	}
 	err = s.read(ctx, func(p *pipe) error {
-		heads = make(map[desk.ID]app.Head, len(list))
+		heads = make(map[desk.ID]store.Head, len(list))
 		p.each(func(row pgx.Row) error {
 			var ws desk.ID
-			var head app.Head
+			var head store.Head
 			err := row.Scan(into(&ws), &head.Settings, &head.Event)
 			heads[ws] = head
 			return err

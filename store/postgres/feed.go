@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
@@ -76,7 +76,7 @@ var (
 )
 
 // Events returns a page of the feed.
-func (s *Store) Events(ctx context.Context, ws desk.ID, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (page *app.EventPage, err error) {
+func (s *Store) Events(ctx context.Context, ws desk.ID, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (page *store.EventPage, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		if known := s.settings.Newest(ws); q.AtOnce && known != nil {
 			if page, err = s.eventsAtOnce(p, known, q, which); page != nil || err != nil {
@@ -98,13 +98,13 @@ func (s *Store) Events(ctx context.Context, ws desk.ID, q app.EventQuery, which 
 // eventsAtOnce is Events in one round trip, by settings that may be out of date. Then it
 // returns no page. All that the page may need is read ahead; what makes a page of it is as
 // ever.
-func (s *Store) eventsAtOnce(p *pipe, known *desk.Settings, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*app.EventPage, error) {
+func (s *Store) eventsAtOnce(p *pipe, known *desk.Settings, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*store.EventPage, error) {
 	types, err := which(known)
 	if err != nil {
 		return nil, nil //nolint:nilerr // the settings that are stored decide
 	}
-	from, upTo, limit := q.After.Seq, q.After.Seq+app.MaxEventsLooked, q.Limit
-	if q.From == app.AtPlace {
+	from, upTo, limit := q.After.Seq, q.After.Seq+desk.MaxEventsLooked, q.Limit
+	if q.From == store.AtPlace {
 		from, upTo, limit = q.After.Seq-1, q.After.Seq, 1
 	}
 	f := &feed{s: s, pipe: p, ws: known.ID, settings: known, ahead: true, at: map[int64]desk.EventPlace{}, records: newRecords()}
@@ -300,7 +300,7 @@ func (f *feed) readFiles(query string, args ...any) {
 
 // Records reads all records in one round trip. Those that are more than a page are not
 // read, and the page ends before their events.
-func (f *feed) Records(page *app.EventPage) error {
+func (f *feed) Records(page *store.EventPage) error {
 	var contacts, conversations, in, messages, noted, notes, attempts []uuid
 	var at []int64
 	add := func(list *[]uuid, known map[uuid]bool, id desk.ID) bool {
@@ -368,6 +368,6 @@ func (f *feed) Records(page *app.EventPage) error {
 			break
 		}
 	}
-	page.Trim()
+	page.Trim(page.DataBytes)
 	return nil
 }

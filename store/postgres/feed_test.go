@@ -3,8 +3,8 @@ package postgres
 import (
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/postgres/pgtest"
 )
 
@@ -19,14 +19,14 @@ func TestOneRoundTrip(t *testing.T) {
 	ws := newID()
 	check(t, s.CreateWorkspace(t.Context(), desk.Workspace{ID: ws, Name: "Acme", Country: "TR"}))
 	contact, conversation, message := newID(), newID(), newID()
-	check(t, s.InTx(t.Context(), ws, func(tx app.Tx) error {
+	check(t, s.InTx(t.Context(), ws, func(tx store.Tx) error {
 		return tx.Append(
 			desk.Event{Type: desk.ContactUpdated, Subject: contact, Contact: contact, At: 1000},
 			desk.Event{Type: desk.MessageReceived, Subject: message, Conversation: conversation, Contact: contact, TS: 999, At: 1001},
 		)
 	}))
 	every := func(*desk.Settings) ([]desk.EventType, error) { return desk.EventTypes, nil }
-	read := func(q app.EventQuery) *app.EventPage {
+	read := func(q store.EventQuery) *store.EventPage {
 		t.Helper()
 		page, err := s.Events(t.Context(), ws, q, every)
 		check(t, err)
@@ -41,21 +41,21 @@ func TestOneRoundTrip(t *testing.T) {
 			t.Errorf("%s: %d round trips", what, n)
 		}
 	}
-	oldest := read(app.EventQuery{Limit: 1}).Oldest
-	var page *app.EventPage
-	trips("a page", func() { page = read(app.EventQuery{From: app.FromPlace, After: oldest, Limit: 50, AtOnce: true}) })
+	oldest := read(store.EventQuery{Limit: 1}).Oldest
+	var page *store.EventPage
+	trips("a page", func() { page = read(store.EventQuery{From: store.FromPlace, After: oldest, Limit: 50, AtOnce: true}) })
 	if len(page.Events) != 2 {
 		t.Fatalf("%d events", len(page.Events))
 	}
-	trips("an event", func() { page = read(app.EventQuery{From: app.AtPlace, After: page.Newest, AtOnce: true}) })
+	trips("an event", func() { page = read(store.EventQuery{From: store.AtPlace, After: page.Newest, AtOnce: true}) })
 	if len(page.Events) != 1 {
 		t.Fatalf("%d events", len(page.Events))
 	}
 	me, hook := newID(), newID()
-	ref := app.LeaseRef{Workspace: ws, Task: "deliver"}
-	calls, err := s.HoldLeases(t.Context(), []app.LeaseRef{ref}, me, 10_000)
+	ref := store.LeaseRef{Workspace: ws, Task: "deliver"}
+	calls, err := s.HoldLeases(t.Context(), []store.LeaseRef{ref}, me, 10_000)
 	check(t, err)
-	hold := app.DeliveryHold{WebhookRef: app.WebhookRef{Workspace: ws, ID: hook}, Task: ref.Task, Holder: me, Calls: calls[ref], Settings: 1}
+	hold := store.DeliveryHold{WebhookRef: store.WebhookRef{Workspace: ws, ID: hook}, Task: ref.Task, Holder: me, Calls: calls[ref], Settings: 1}
 	var list []*desk.WebhookDelivery
 	for range 100 {
 		list = append(list, &desk.WebhookDelivery{ID: newID(), Event: page.Newest, Type: desk.MessageReceived, Contact: contact, Status: desk.DeliveryPending,

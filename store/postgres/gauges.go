@@ -3,8 +3,8 @@ package postgres
 import (
 	"context"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -31,9 +31,9 @@ const (
 )
 
 // Gauges returns the values of /metrics that concern the whole database.
-func (s *Store) Gauges(ctx context.Context, now desk.Time) (g app.Gauges, err error) {
+func (s *Store) Gauges(ctx context.Context, now desk.Time) (g store.Gauges, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		g = app.Gauges{}
+		g = store.Gauges{}
 		count := func(into *int64, query string) {
 			p.each(func(row pgx.Row) error { return row.Scan(into) }, query)
 		}
@@ -46,11 +46,11 @@ func (s *Store) Gauges(ctx context.Context, now desk.Time) (g app.Gauges, err er
 		count(&g.WebhooksFailing, countFailingQuery)
 		count(&g.WebhooksDisabled, countDisabledQuery)
 		count((*int64)(&g.Now), `SELECT `+databaseNow)
-		g.Channels, err = all(p, "gauges", func(row pgx.Row) (app.ChannelGauge, error) {
+		g.Channels, err = all(p, "gauges", func(row pgx.Row) (store.ChannelGauge, error) {
 			var c desk.Channel
 			var called desk.Time
 			err := row.Scan(into(&c.ID), &c.Enabled, document{&c.Status}, (*int64)(&called))
-			return app.ChannelGauge{ID: c.ID, Up: c.Up(now), Callback: called}, err
+			return store.ChannelGauge{ID: c.ID, Up: c.Up(now), Callback: called}, err
 		}, channelGaugesQuery)
 		return err
 	})

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
@@ -13,25 +13,25 @@ import (
 
 const optOutQuery = `SELECT since, at FROM opt_outs WHERE workspace_id = $1 AND number_hash = $2`
 
-func readOptOut(row pgx.Row) (*app.OptOut, error) {
-	var o app.OptOut
+func readOptOut(row pgx.Row) (*store.OptOut, error) {
+	var o store.OptOut
 	err := row.Scan((*int64)(&o.Since), (*int64)(&o.At))
 	return &o, err
 }
 
 // OptedOut returns since when holders of numbers have opted out of marketing.
-func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []app.NumberHash) (found map[app.NumberHash]desk.Time, err error) {
+func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []store.NumberHash) (found map[store.NumberHash]desk.Time, err error) {
 	hashes := make([][]byte, len(numbers))
 	for i := range numbers {
 		hashes[i] = numbers[i][:]
 	}
 	err = s.read(ctx, func(p *pipe) error {
-		found = map[app.NumberHash]desk.Time{}
+		found = map[store.NumberHash]desk.Time{}
 		_, err := all(p, "opt-outs", func(row pgx.Row) (struct{}, error) {
 			var hash []byte
 			var since desk.Time
 			err := row.Scan(&hash, (*int64)(&since))
-			found[app.NumberHash(hash)] = since
+			found[store.NumberHash(hash)] = since
 			return struct{}{}, err
 		}, `SELECT number_hash, since FROM opt_outs WHERE workspace_id = $1 AND number_hash = ANY ($2::bytea[]) AND since > 0`, uuid(ws), hashes)
 		return err
@@ -55,7 +55,7 @@ func readStatus(row pgx.Row) (n desk.StatusUpdate, err error) {
 
 const inboundColumns = `due_at, id, channel_id, received_at, skip, body`
 
-func readInbound(row pgx.Row) (n app.InboundItem, err error) {
+func readInbound(row pgx.Row) (n desk.InboundItem, err error) {
 	err = row.Scan((*int64)(&n.Due), into(&n.ID), into(&n.Channel), (*int64)(&n.ReceivedAt), &n.Skip, &n.Body)
 	if len(n.Body) == 0 {
 		n.Body = nil
@@ -64,7 +64,7 @@ func readInbound(row pgx.Row) (n app.InboundItem, err error) {
 }
 
 // readInboundAt reads an item and the database's clock.
-func readInboundAt(row pgx.Row) (n app.InboundItem, now desk.Time, err error) {
+func readInboundAt(row pgx.Row) (n desk.InboundItem, now desk.Time, err error) {
 	err = row.Scan((*int64)(&n.Due), into(&n.ID), into(&n.Channel), (*int64)(&n.ReceivedAt), &n.Skip, &n.Body, (*int64)(&now))
 	if len(n.Body) == 0 {
 		n.Body = nil
@@ -77,7 +77,7 @@ const putInboundQuery = `INSERT INTO inbound_items (workspace_id, ` + inboundCol
 	skip = excluded.skip, body = excluded.body`
 
 // inboundArgs leaves the body of a callback to PutCallback.
-func inboundArgs(ws desk.ID, n app.InboundItem) []any {
+func inboundArgs(ws desk.ID, n desk.InboundItem) []any {
 	if n.ReceivedAt != 0 {
 		n.Body = nil
 	}
@@ -92,7 +92,7 @@ func notNull(b []byte) []byte {
 	return b
 }
 
-func putInbound(p *pipe, ws desk.ID, n app.InboundItem) error {
+func putInbound(p *pipe, ws desk.ID, n desk.InboundItem) error {
 	p.put(putInboundQuery, inboundArgs(ws, n)...)
 	return p.fail
 }
@@ -118,7 +118,7 @@ const (
 
 // InboundItems returns up to limit due inbound items of a workspace, and how long to
 // wait for the next one.
-func (s *Store) InboundItems(ctx context.Context, ws desk.ID, longest time.Duration, limit int) (list []app.InboundItem, next time.Duration, err error) {
+func (s *Store) InboundItems(ctx context.Context, ws desk.ID, longest time.Duration, limit int) (list []desk.InboundItem, next time.Duration, err error) {
 	var due stored.Due
 	err = s.read(ctx, func(p *pipe) error {
 		due = stored.Due{Limit: limit}

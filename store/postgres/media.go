@@ -10,8 +10,8 @@ import (
 	"io"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
@@ -111,7 +111,7 @@ type fileDraft struct {
 }
 
 // NewContent begins to store content.
-func (s *Store) NewContent(ctx context.Context, ws desk.ID) (app.Draft, error) {
+func (s *Store) NewContent(ctx context.Context, ws desk.ID) (store.Draft, error) {
 	if s.files != nil {
 		d, err := s.files.New()
 		if err != nil {
@@ -182,14 +182,14 @@ func keepContent(t *tx, sum []byte, size int64, chunks any, most int64) (at desk
 		return row.Scan(into(&at))
 	}
 	for range 3 { // it may be deleted between the two statements
-		t.each(place, newContentQuery, uuid(t.ws), sum, size, app.KeptContent.Milliseconds(), chunks)
+		t.each(place, newContentQuery, uuid(t.ws), sum, size, store.KeptContent.Milliseconds(), chunks)
 		if err := t.send("keep content"); err != nil {
 			return at, err
 		}
 		if there {
 			break
 		}
-		t.each(place, pinContentQuery, uuid(t.ws), sum, app.KeptContent.Milliseconds())
+		t.each(place, pinContentQuery, uuid(t.ws), sum, store.KeptContent.Milliseconds())
 		if err := t.send("pin content"); err != nil || there {
 			return at, err
 		}
@@ -272,7 +272,7 @@ func (d *draft) Keep(ctx context.Context, most int64) (sum []byte, size int64, e
 		}
 		return t.fail
 	})
-	d.kept = err == nil || errors.Is(err, app.ErrCommitLost)
+	d.kept = err == nil || errors.Is(err, store.ErrCommitLost)
 	return sum, d.size, err
 }
 
@@ -425,7 +425,7 @@ const (
 // DropContents deletes up to limit contents that no file has. They are locked meanwhile,
 // so nobody can keep the same content again.
 func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) {
-	void := 2 * app.KeptContent.Milliseconds()
+	void := 2 * store.KeptContent.Milliseconds()
 	unused := map[desk.ID][][]byte{}
 	err = s.read(ctx, func(p *pipe) error {
 		clear(unused)
@@ -551,8 +551,8 @@ const (
 		mime = excluded.mime, size = excluded.size, sha256 = excluded.sha256, tries = excluded.tries, due_at = excluded.due_at, holder = excluded.holder, ended = excluded.ended`
 )
 
-func readJob(row pgx.Row) (*app.MediaJob, error) {
-	var j app.MediaJob
+func readJob(row pgx.Row) (*store.MediaJob, error) {
+	var j store.MediaJob
 	ended := 0
 	err := row.Scan(into(&j.Media), into(&j.Channel), into(&j.Contact), into(&j.Conversation), into(&j.Message), (*int64)(&j.TS),
 		&j.Ref, &j.MIME, &j.Size, &j.SHA256, &j.Tries, (*int64)(&j.Due), into(&j.Holder), &ended)
@@ -570,7 +570,7 @@ func (s *Store) MediaDue(ctx context.Context, longest time.Duration) (map[desk.I
 }
 
 // TakeMediaJob gives the oldest due job of a workspace to a holder, or returns nil.
-func (s *Store) TakeMediaJob(ctx context.Context, ws, holder desk.ID, lease, longest time.Duration) (job *app.MediaJob, err error) {
+func (s *Store) TakeMediaJob(ctx context.Context, ws, holder desk.ID, lease, longest time.Duration) (job *store.MediaJob, err error) {
 	err = s.write(ctx, ws, false, func(t *tx) error {
 		if err := t.open("begin"); err != nil {
 			return err
@@ -594,11 +594,11 @@ func (s *Store) HoldMediaJob(ctx context.Context, ws, media, holder desk.ID, lea
 	return tag.RowsAffected() == 1, err
 }
 
-func (t *tx) MediaJob(media desk.ID) (*app.MediaJob, error) {
+func (t *tx) MediaJob(media desk.ID) (*store.MediaJob, error) {
 	return one(t.pipe, "media job", readJob, mediaJobQuery+forUpdate, uuid(t.ws), uuid(media))
 }
 
-func (t *tx) PutMediaJob(j app.MediaJob) error {
+func (t *tx) PutMediaJob(j store.MediaJob) error {
 	sum := j.SHA256
 	if sum == nil {
 		sum = []byte{}

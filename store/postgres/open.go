@@ -59,7 +59,7 @@ type Config struct {
 	rules string // by which claims are made; "": desk.IdentityRules()
 }
 
-// A Store keeps parley's data in a PostgreSQL database; see app.Store for its
+// A Store keeps parley's data in a PostgreSQL database; see store.Store for its
 // promises.
 type Store struct {
 	pool *pgxpool.Pool

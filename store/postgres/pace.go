@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"parley/app"
 	"parley/desk"
 
 	"github.com/jackc/pgx/v5"
@@ -34,8 +33,8 @@ const (
 // Pace takes one place in each of the buckets, if none of them makes the caller wait
 // longer than most, and returns how long to wait before going on. Otherwise it takes
 // none; buckets that it has created have no places taken.
-func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []app.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
-	buckets = slices.SortedFunc(slices.Values(buckets), func(a, b app.Bucket) int { return strings.Compare(a.Name, b.Name) })
+func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
+	buckets = slices.SortedFunc(slices.Values(buckets), func(a, b desk.Bucket) int { return strings.Compare(a.Name, b.Name) })
 	n := len(buckets)
 	names, every, burst := make([]string, n), make([]int64, n), make([]int64, n)
 	for i, b := range buckets {

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
 
@@ -254,7 +254,7 @@ func TestEventsKeepTheActor(t *testing.T) {
 	s := openAt(t, pgtest.Database(t))
 	ws := newWorkspace(t, s)
 	op := upsertOf(identity("a", 1))
-	err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+	err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 		book, err := tx.Book(op.Lookup())
 		if err != nil {
 			return err
@@ -284,7 +284,7 @@ func TestNodesOpenOneConversation(t *testing.T) {
 		var group sync.WaitGroup
 		for n := range found {
 			group.Go(func() {
-				err := stores[n%2].InTx(context.Background(), ws, func(tx app.Tx) error {
+				err := stores[n%2].InTx(context.Background(), ws, func(tx store.Tx) error {
 					c, err := tx.OpenConversation(channel, contact)
 					if err == nil && c == nil {
 						c = &desk.Conversation{ID: newID(), ChannelID: channel, ContactID: contact, Status: desk.StatusOpen}
@@ -373,18 +373,18 @@ func TestTransactionsSeeEdits(t *testing.T) {
 	ws := newWorkspace(t, stores[0])
 	refusal := desk.Invalidf("no")
 	event := desk.Event{Type: desk.MessageReceived, Subject: newID(), At: 1}
-	bodies := map[string]func(app.Tx) error{
-		"reads, then writes": func(tx app.Tx) error {
+	bodies := map[string]func(store.Tx) error{
+		"reads, then writes": func(tx store.Tx) error {
 			if _, err := tx.Contact(newID()); err != nil {
 				return err
 			}
 			return tx.Append(event)
 		},
-		"only writes":            func(tx app.Tx) error { return tx.Append(event) },
-		"asks for the time":      func(tx app.Tx) error { tx.Now(); return tx.Append(event) },
-		"refuses at once":        func(app.Tx) error { return refusal },
-		"refuses after a read":   func(tx app.Tx) error { _, err := tx.Contact(newID()); return cmp.Or(err, error(refusal)) },
-		"swallows what it reads": func(tx app.Tx) error { _, _ = tx.Contact(newID()); return nil },
+		"only writes":            func(tx store.Tx) error { return tx.Append(event) },
+		"asks for the time":      func(tx store.Tx) error { tx.Now(); return tx.Append(event) },
+		"refuses at once":        func(store.Tx) error { return refusal },
+		"refuses after a read":   func(tx store.Tx) error { _, err := tx.Contact(newID()); return cmp.Or(err, error(refusal)) },
+		"swallows what it reads": func(tx store.Tx) error { _, _ = tx.Contact(newID()); return nil },
 	}
 	for name, f := range bodies {
 		for range 3 {
@@ -401,7 +401,7 @@ func TestTransactionsSeeEdits(t *testing.T) {
 				t.Fatal(err)
 			}
 			var saw *desk.Settings
-			err = stores[1].InTx(t.Context(), ws, func(tx app.Tx) error { saw = tx.Settings(); return f(tx) })
+			err = stores[1].InTx(t.Context(), ws, func(tx store.Tx) error { saw = tx.Settings(); return f(tx) })
 			if want := strings.HasPrefix(name, "refuses"); (err != nil) != want || want && err != refusal { //nolint:errorlint // this very error
 				t.Errorf("%s: %v", name, err)
 			}
@@ -444,7 +444,7 @@ func TestRemovedMemberOwnsNothing(t *testing.T) {
 			})
 		}
 		group.Go(func() {
-			if err := change(stores[1], desk.Change{RemoveMember: m}); err != nil && !errors.Is(err, app.ErrOwns) {
+			if err := change(stores[1], desk.Change{RemoveMember: m}); err != nil && !errors.Is(err, store.ErrOwns) {
 				t.Error(err)
 			}
 		})
@@ -466,7 +466,7 @@ func TestEarlyStatusesAreNotLost(t *testing.T) {
 		var group sync.WaitGroup
 		taken, met := 0, false
 		group.Go(func() {
-			err := stores[0].InTx(context.Background(), ws, func(tx app.Tx) error {
+			err := stores[0].InTx(context.Background(), ws, func(tx store.Tx) error {
 				list, err := tx.TakeStatuses(channel, external)
 				taken = len(list)
 				return errors.Join(err, tx.PutMessage(&desk.Message{ID: newID(), ConversationID: desk.ID{4}, ChannelID: channel, ExternalID: external}))
@@ -476,7 +476,7 @@ func TestEarlyStatusesAreNotLost(t *testing.T) {
 			}
 		})
 		group.Go(func() {
-			err := stores[1].InTx(context.Background(), ws, func(tx app.Tx) error {
+			err := stores[1].InTx(context.Background(), ws, func(tx store.Tx) error {
 				m, err := tx.MessageBy(channel, external)
 				if met = m != nil; met || err != nil {
 					return err
@@ -500,12 +500,12 @@ func TestNodesTakeInboundOnce(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
 	ws := newWorkspace(t, stores[0])
-	var list []app.InboundItem
+	var list []desk.InboundItem
 	for range 3 {
-		list = append(list, app.InboundItem{Channel: newID(), ID: newID(), Due: 1, Body: []byte("x")})
+		list = append(list, desk.InboundItem{Channel: newID(), ID: newID(), Due: 1, Body: []byte("x")})
 	}
-	take := func(s *Store, from []app.InboundItem, want int, then func() error) error {
-		return s.InTx(t.Context(), ws, func(tx app.Tx) error {
+	take := func(s *Store, from []desk.InboundItem, want int, then func() error) error {
+		return s.InTx(t.Context(), ws, func(tx store.Tx) error {
 			got, err := tx.TakeInbound(from)
 			if err != nil || len(got) != want {
 				t.Errorf("took %d inbound items, want %d, %v", len(got), want, err)
@@ -515,7 +515,7 @@ func TestNodesTakeInboundOnce(t *testing.T) {
 	}
 	done := func() error { return nil }
 	for _, n := range list {
-		if err := stores[0].InTx(t.Context(), ws, func(tx app.Tx) error { return tx.PutInbound(n) }); err != nil {
+		if err := stores[0].InTx(t.Context(), ws, func(tx store.Tx) error { return tx.PutInbound(n) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -567,7 +567,7 @@ func TestClaimThatComesLate(t *testing.T) {
 	ws := newWorkspace(t, stores[0])
 	claim := desk.Attempt{ID: newID(), Key: "k", Phase: desk.Dispatching, CreatedAt: 1}
 	given := make(chan error, 1)
-	err := stores[0].InTx(t.Context(), ws, func(tx app.Tx) error {
+	err := stores[0].InTx(t.Context(), ws, func(tx store.Tx) error {
 		if err := errors.Join(tx.PutAttempt(&claim), tx.TakeKey("k", claim.ID)); err != nil {
 			return err
 		}
@@ -575,7 +575,7 @@ func TestClaimThatComesLate(t *testing.T) {
 			return err
 		}
 		go func() {
-			given <- stores[1].InTx(t.Context(), ws, func(tx app.Tx) error {
+			given <- stores[1].InTx(t.Context(), ws, func(tx store.Tx) error {
 				if at, err := tx.Attempt(claim.ID); at != nil || err != nil {
 					return fmt.Errorf("the attempt is seen before its commit: %v, %w", at, err)
 				}
@@ -725,13 +725,13 @@ func TestBlockedIsUnavailable(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // a write that was taken does not end with its caller
-	if err := s.InTx(ctx, ws, func(app.Tx) error { return nil }); !desk.IsType(err, desk.Unavailable) {
+	if err := s.InTx(ctx, ws, func(store.Tx) error { return nil }); !desk.IsType(err, desk.Unavailable) {
 		t.Errorf("while locked: %v", err)
 	}
 	if err := holder.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.InTx(ctx, ws, func(app.Tx) error { return nil }); err != nil {
+	if err := s.InTx(ctx, ws, func(store.Tx) error { return nil }); err != nil {
 		t.Errorf("after: %v", err)
 	}
 }
@@ -793,15 +793,15 @@ func TestCallbackOfADeletedContact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := app.InboundItem{ID: newID(), Due: 5, ReceivedAt: 5, Body: []byte("x")}
-	if err := stores[0].InTx(t.Context(), ws, func(tx app.Tx) error {
+	n := desk.InboundItem{ID: newID(), Due: 5, ReceivedAt: 5, Body: []byte("x")}
+	if err := stores[0].InTx(t.Context(), ws, func(tx store.Tx) error {
 		return errors.Join(tx.PutCallback(n), tx.PutInbound(n))
 	}); err != nil {
 		t.Fatal(err)
 	}
 	deleted := make(chan error, 1)
-	err = stores[0].InTx(t.Context(), ws, func(tx app.Tx) error {
-		_, err1 := tx.TakeInbound([]app.InboundItem{n})
+	err = stores[0].InTx(t.Context(), ws, func(tx store.Tx) error {
+		_, err1 := tx.TakeInbound([]desk.InboundItem{n})
 		_, err2 := tx.Callback(n)
 		_, err3 := tx.Contact(list[0].ID)
 		err4 := tx.PutCallbackPeople(n, []string{"2", "3"})
@@ -842,9 +842,9 @@ func TestNodesKeepPaceTogether(t *testing.T) {
 			group.Go(func() {
 				for round := range rounds {
 					names := []string{"a", "b", "c", fmt.Sprint("new ", round), fmt.Sprint("a new ", round)}
-					list := []app.Bucket{{Name: "held", Interval: time.Hour, Burst: burst}}
+					list := []desk.Bucket{{Name: "held", Interval: time.Hour, Burst: burst}}
 					for i := range names {
-						list = append(list, app.Bucket{Name: names[(i*(1+n%4)+n)%len(names)], Burst: 1}) // which pass at once
+						list = append(list, desk.Bucket{Name: names[(i*(1+n%4)+n)%len(names)], Burst: 1}) // which pass at once
 					}
 					wait, ok, err := stores[n%2].Pace(context.Background(), ws, list, 0)
 					if err != nil || ok == (wait > 0) {
@@ -910,7 +910,7 @@ func TestErasureBesideMediaRef(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(s.InTx(t.Context(), ws, func(tx app.Tx) error {
+	must(s.InTx(t.Context(), ws, func(tx store.Tx) error {
 		book, err := tx.Book(desk.Lookup{})
 		if err != nil {
 			return err

@@ -3,8 +3,8 @@ package postgres
 import (
 	"context"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 
 	"github.com/go-json-experiment/json"
@@ -230,7 +230,7 @@ func removeMember(p *pipe, ws desk.ID, m *desk.Member) error {
 		return err
 	}
 	if owns {
-		return app.ErrOwns
+		return store.ErrOwns
 	}
 	p.put(`DELETE FROM members WHERE workspace_id = $1 AND id = $2`, uuid(ws), uuid(id))
 	p.put(`DELETE FROM turns WHERE workspace_id = $1 AND member_id = $2`, uuid(ws), uuid(id))

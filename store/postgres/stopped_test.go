@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/postgres/pgtest"
 )
 
@@ -37,8 +37,8 @@ func TestStoppedProcess(t *testing.T) {
 			now := desk.TimeOf(time.Now())
 			c := desk.Conversation{ID: newTestID(3), ChannelID: newTestID(4), ContactID: newTestID(5), Status: desk.StatusOpen, CreatedAt: now, LastMessageAt: now}
 			// touch locks what the stopped process has locked, too.
-			touch := func(ws desk.ID) func(app.Tx) error {
-				return func(tx app.Tx) error {
+			touch := func(ws desk.ID) func(store.Tx) error {
+				return func(tx store.Tx) error {
 					if assigns {
 						if err := tx.LockAssignment(); err != nil {
 							return err
@@ -61,7 +61,7 @@ func TestStoppedProcess(t *testing.T) {
 			locked, resume, runs := make(chan struct{}), make(chan struct{}), 0
 			resumed := make(chan error, 1)
 			go func() {
-				resumed <- stopped.InTx(context.WithoutCancel(ctx), ws, func(tx app.Tx) error {
+				resumed <- stopped.InTx(context.WithoutCancel(ctx), ws, func(tx store.Tx) error {
 					if err := touch(ws)(tx); err != nil {
 						return err
 					}
@@ -114,7 +114,7 @@ func TestStoppedProcess(t *testing.T) {
 				t.Logf("they waited %v, another workspace %v", took, slowest)
 			}
 			close(resume)
-			if err := <-resumed; !errors.Is(err, app.ErrCommitLost) || !desk.IsType(err, desk.Unavailable) || runs != 1 {
+			if err := <-resumed; !errors.Is(err, store.ErrCommitLost) || !desk.IsType(err, desk.Unavailable) || runs != 1 {
 				t.Errorf("the stopped process: %d runs, %v", runs, err)
 			}
 		})

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
@@ -25,8 +25,8 @@ type tx struct {
 	nowAt   time.Time
 
 	events     []desk.Event
-	webhook    *desk.Webhook           // perhaps a new one
-	unheard    map[app.NumberHash]bool // numbers of which nothing was known
+	webhook    *desk.Webhook             // perhaps a new one
+	unheard    map[store.NumberHash]bool // numbers of which nothing was known
 	committing bool
 
 	own     *share // of the workspace
@@ -95,7 +95,7 @@ func (t *tx) lost() (again bool, err error) {
 // f runs with the settings that are in memory, and the transaction begins with its first
 // read, so this costs no round trip of its own. If they are no longer the newest, that
 // read fails, and f runs again with those of the database.
-func (s *Store) InTx(ctx context.Context, ws desk.ID, f func(app.Tx) error) error {
+func (s *Store) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
 	known := s.settings.Newest(ws)
 	return s.write(ctx, ws, false, func(t *tx) error {
 		t.settings, known = known, nil
@@ -278,21 +278,21 @@ func (t *tx) Untouched(id desk.ID) (bool, error) {
 
 func (t *tx) PutAttempt(a *desk.Attempt) error { return putAttempt(t.pipe, t.ws, a) }
 
-func (t *tx) OptOut(number app.NumberHash) (app.OptOut, error) {
+func (t *tx) OptOut(number store.NumberHash) (store.OptOut, error) {
 	o, err := one(t.pipe, "opt-out", readOptOut, optOutQuery+forUpdate, uuid(t.ws), number[:])
 	if o == nil {
 		if t.unheard == nil {
-			t.unheard = map[app.NumberHash]bool{}
+			t.unheard = map[store.NumberHash]bool{}
 		}
 		t.unheard[number] = true
-		return app.OptOut{}, err
+		return store.OptOut{}, err
 	}
 	return *o, err
 }
 
 // SetOptOut uses a plain INSERT for a row that did not exist to be locked. If another
 // transaction has inserted it meanwhile, that is a conflict.
-func (t *tx) SetOptOut(number app.NumberHash, o app.OptOut) error {
+func (t *tx) SetOptOut(number store.NumberHash, o store.OptOut) error {
 	query := `INSERT INTO opt_outs (workspace_id, number_hash, since, at) VALUES ($1, $2, $3, $4)`
 	if !t.unheard[number] {
 		query += ` ON CONFLICT (workspace_id, number_hash) DO UPDATE SET since = excluded.since, at = excluded.at`
@@ -330,11 +330,11 @@ func (t *tx) DropStatuses(hours int64) error {
 	return t.fail
 }
 
-func (t *tx) PutInbound(n app.InboundItem) error { return putInbound(t.pipe, t.ws, n) }
+func (t *tx) PutInbound(n desk.InboundItem) error { return putInbound(t.pipe, t.ws, n) }
 
 // TakeInbound skips items that another transaction is taking. It returns the others in
 // their present state: another process may have processed a part of a callback.
-func (t *tx) TakeInbound(list []app.InboundItem) (taken []app.InboundItem, err error) {
+func (t *tx) TakeInbound(list []desk.InboundItem) (taken []desk.InboundItem, err error) {
 	due, ids := make([]int64, len(list)), make(pgtype.FlatArray[uuid], len(list))
 	for i, n := range list {
 		due[i], ids[i] = int64(n.Due), uuid(n.ID)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 )
 
@@ -34,10 +34,10 @@ const (
 )
 
 // Session returns a session with the settings of its workspace, nil if there is none.
-func (s *Store) Session(ctx context.Context, hash string) (session *app.Session, settings *desk.Settings, err error) {
+func (s *Store) Session(ctx context.Context, hash string) (session *store.Session, settings *desk.Settings, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		session, err = one("session", c.stmt(sessionQuery).text(hash), func(s *stmt) *app.Session {
-			return &app.Session{Workspace: s.readID(), Member: s.readID(), BegunAt: s.readTime(), ExpiresAt: s.readTime(), Data: s.readBlob()}
+		session, err = one("session", c.stmt(sessionQuery).text(hash), func(s *stmt) *store.Session {
+			return &store.Session{Workspace: s.readID(), Member: s.readID(), BegunAt: s.readTime(), ExpiresAt: s.readTime(), Data: s.readBlob()}
 		})
 		if err != nil || session == nil {
 			return err
@@ -52,7 +52,7 @@ func (s *Store) Session(ctx context.Context, hash string) (session *app.Session,
 }
 
 // LoginLink returns a link with the settings of its workspace, nil if there is none.
-func (s *Store) LoginLink(ctx context.Context, hash string) (link *app.LoginLink, settings *desk.Settings, err error) {
+func (s *Store) LoginLink(ctx context.Context, hash string) (link *store.LoginLink, settings *desk.Settings, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		link, err = one("login link", c.stmt(loginLinkQuery).text(hash), readLoginLink)
 		if err != nil || link == nil {
@@ -75,16 +75,16 @@ func unlessGone(err error) error {
 	return err
 }
 
-func readLoginLink(s *stmt) *app.LoginLink {
-	return &app.LoginLink{Workspace: s.readID(), Member: s.readID(), ExpiresAt: s.readTime()}
+func readLoginLink(s *stmt) *store.LoginLink {
+	return &store.LoginLink{Workspace: s.readID(), Member: s.readID(), ExpiresAt: s.readTime()}
 }
 
 // MembersByEmail returns the members of all workspaces who have an e-mail.
-func (s *Store) MembersByEmail(ctx context.Context, canonical string, most int) (list []app.MemberAccess, err error) {
+func (s *Store) MembersByEmail(ctx context.Context, canonical string, most int) (list []store.MemberAccess, err error) {
 	from, to := stored.EmailRange(canonical)
 	err = s.read(ctx, pointRead, func(c conn) error {
-		list, err = all("members by e-mail", c.stmt(membersByEmailQuery).text(from).text(to).int(int64(most)), func(s *stmt) app.MemberAccess {
-			return app.MemberAccess{MemberRef: app.MemberRef{Workspace: s.readID(), ID: s.readID()}, SessionsFrom: s.readTime(), Password: s.readText()}
+		list, err = all("members by e-mail", c.stmt(membersByEmailQuery).text(from).text(to).int(int64(most)), func(s *stmt) store.MemberAccess {
+			return store.MemberAccess{MemberRef: store.MemberRef{Workspace: s.readID(), ID: s.readID()}, SessionsFrom: s.readTime(), Password: s.readText()}
 		})
 		return err
 	})
@@ -191,7 +191,7 @@ func removeAccess(c conn, ws desk.ID, m *desk.Member) error {
 		of(`DELETE FROM member_access WHERE workspace_id = ? AND member_id = ?`))
 }
 
-func (t *tx) BeginSession(hash string, s app.Session, most int) error {
+func (t *tx) BeginSession(hash string, s store.Session, most int) error {
 	err := errors.Join(
 		t.c.stmt(`INSERT INTO sessions (workspace_id, hash, member_id, begun_at, expires_at, data) VALUES (?, ?, ?, ?, ?, ?)`).
 			id(t.ws).text(hash).id(s.Member).time(s.BegunAt).time(s.ExpiresAt).bytes(s.Data).run(),
@@ -200,7 +200,7 @@ func (t *tx) BeginSession(hash string, s app.Session, most int) error {
 	return failed("begin session", err)
 }
 
-func (t *tx) KeepSession(hash string, s app.Session) (bool, error) {
+func (t *tx) KeepSession(hash string, s store.Session) (bool, error) {
 	there, err := one("keep session", t.c.stmt(`UPDATE sessions SET expires_at = ?3, data = ?4 WHERE `+oneSession+` RETURNING 1`).
 		id(t.ws).text(hash).time(s.ExpiresAt).bytes(s.Data), (*stmt).readInt)
 	return there != 0, err
@@ -210,13 +210,13 @@ func (t *tx) EndSession(hash string) error {
 	return failed("end session", dropListed(stored.Session, "sessions", oneSession, func(query string) error { return t.c.stmt(query).id(t.ws).text(hash).run() }))
 }
 
-func (t *tx) PutLoginLink(hash string, l app.LoginLink) error {
+func (t *tx) PutLoginLink(hash string, l store.LoginLink) error {
 	return failed("put login link", errors.Join(
 		t.c.stmt(`INSERT INTO login_links (workspace_id, hash, member_id, expires_at) VALUES (?, ?, ?, ?)`).id(t.ws).text(hash).id(l.Member).time(l.ExpiresAt).run(),
 		enter(t.c, stored.LoginLink, hash, t.ws)))
 }
 
-func (t *tx) TakeLoginLink(hash string) (*app.LoginLink, error) {
+func (t *tx) TakeLoginLink(hash string) (*store.LoginLink, error) {
 	link, err := one("take login link", t.c.stmt(`DELETE FROM login_links WHERE `+oneSession+` RETURNING workspace_id, member_id, expires_at`).id(t.ws).text(hash), readLoginLink)
 	if err == nil && link != nil {
 		err = failed("take login link", leave(t.c, stored.LoginLink, hash))

@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 const (
@@ -110,10 +110,10 @@ func (s *Store) TakeAutoReply(_ context.Context, ws desk.ID, lease, longest time
 }
 
 // Pools returns the workspaces with a policy in which somebody waits whom nobody has.
-func (s *Store) Pools(ctx context.Context) (list []app.Pool, err error) {
+func (s *Store) Pools(ctx context.Context) (list []store.Pool, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		list, err = all("pools", c.stmt(poolsQuery), func(s *stmt) app.Pool {
-			return app.Pool{Workspace: s.readID(), Settings: s.readInt(), Event: s.readInt()}
+		list, err = all("pools", c.stmt(poolsQuery), func(s *stmt) store.Pool {
+			return store.Pool{Workspace: s.readID(), Settings: s.readInt(), Event: s.readInt()}
 		})
 		return err
 	})

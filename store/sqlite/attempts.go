@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 )
 
@@ -137,10 +137,10 @@ func inPhase(c conn, ws desk.ID, phase desk.Phase, before desk.ID, limit int) (i
 }
 
 // OldestInDoubt returns up to limit attempts in doubt after the given one, oldest first.
-func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int) (list []app.AttemptRef, err error) {
+func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int) (list []store.AttemptRef, err error) {
 	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
-		list, err = all("oldest attempts in doubt", c.stmt(oldestInDoubtQuery).id(ws).id(after).int(int64(limit)), func(s *stmt) app.AttemptRef {
-			return app.AttemptRef{ID: s.readID(), CreatedAt: s.readTime()}
+		list, err = all("oldest attempts in doubt", c.stmt(oldestInDoubtQuery).id(ws).id(after).int(int64(limit)), func(s *stmt) store.AttemptRef {
+			return store.AttemptRef{ID: s.readID(), CreatedAt: s.readTime()}
 		})
 		return err
 	})
@@ -150,10 +150,10 @@ func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int)
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching
 // although their lease ended more than margin milliseconds ago, or ends later than a
 // lease can.
-func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) (found []app.LapsedAttempt, err error) {
+func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) (found []store.LapsedAttempt, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		found, err = all("lapsed attempts", c.stmt(lapsedQuery).time(s.now()-margin).time(s.now()+length+margin).int(int64(limit)), func(s *stmt) app.LapsedAttempt {
-			return app.LapsedAttempt{Workspace: s.readID(), ID: s.readID()}
+		found, err = all("lapsed attempts", c.stmt(lapsedQuery).time(s.now()-margin).time(s.now()+length+margin).int(int64(limit)), func(s *stmt) store.LapsedAttempt {
+			return store.LapsedAttempt{Workspace: s.readID(), ID: s.readID()}
 		})
 		return err
 	})

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 func openBench(b *testing.B) (*Store, desk.ID) {
@@ -43,7 +43,7 @@ func BenchmarkCreate(b *testing.B) {
 
 // finishSend stores what follows from the n-th accepted message: a conversation, the
 // message, the settled attempt and two events.
-func finishSend(tx app.Tx, n int) error {
+func finishSend(tx store.Tx, n int) error {
 	var id desk.ID
 	binary.BigEndian.PutUint64(id[:], uint64(n)+1)
 	external := fmt.Sprintf("wamid.HBgMOTA1MzIxMTEyMjMzFQIAERgSN%032d", n)
@@ -72,7 +72,7 @@ func BenchmarkFinishSend(b *testing.B) {
 				var group sync.WaitGroup
 				for i := range callers {
 					group.Go(func() {
-						if err := s.InTx(b.Context(), ws, func(tx app.Tx) error { return finishSend(tx, n+i) }); err != nil {
+						if err := s.InTx(b.Context(), ws, func(tx store.Tx) error { return finishSend(tx, n+i) }); err != nil {
 							b.Error(err)
 						}
 					})
@@ -90,7 +90,7 @@ func BenchmarkRefuse(b *testing.B) {
 	s, ws := openBench(b)
 	refusal := desk.Invalidf("no")
 	for b.Loop() {
-		_ = s.InTx(b.Context(), ws, func(tx app.Tx) error {
+		_ = s.InTx(b.Context(), ws, func(tx store.Tx) error {
 			if _, err := tx.AttemptOfKey("k"); err != nil {
 				b.Error(err)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"parley/app"
 	"parley/desk"
 )
 
@@ -23,14 +22,14 @@ func newestCallback(ws, channel string) string {
 	return `max(coalesce((SELECT received_at FROM callbacks` + of + ` ORDER BY received_at DESC LIMIT 1), 0), coalesce((SELECT called_at FROM channel_signs` + of + `), 0))`
 }
 
-func (t *tx) PutCallback(n app.InboundItem) error {
+func (t *tx) PutCallback(n desk.InboundItem) error {
 	t.s.frames += len(n.Body) / pageSize // far more than other rows take
 	return failed("store callback", t.c.stmt(`REPLACE INTO callbacks (workspace_id, received_at, id, channel_id, body) VALUES (?, ?, ?, ?, ?)`).
 		id(t.ws).time(n.ReceivedAt).id(n.ID).id(n.Channel).bytes(n.Body).run())
 }
 
 // EraseCallback also has the gaps of pages cleared of the body.
-func (t *tx) EraseCallback(n app.InboundItem) error {
+func (t *tx) EraseCallback(n desk.InboundItem) error {
 	n.Body = nil
 	if err := t.PutCallback(n); err != nil {
 		return err
@@ -38,7 +37,7 @@ func (t *tx) EraseCallback(n app.InboundItem) error {
 	return wantScrub(t.c)
 }
 
-func (t *tx) Callback(n app.InboundItem) ([]byte, error) {
+func (t *tx) Callback(n desk.InboundItem) ([]byte, error) {
 	return one("callback", t.c.stmt(callbackQuery).id(t.ws).time(n.ReceivedAt).id(n.ID), func(s *stmt) []byte {
 		if body := s.readBlob(); body != nil {
 			return body
@@ -47,7 +46,7 @@ func (t *tx) Callback(n app.InboundItem) ([]byte, error) {
 	})
 }
 
-func (t *tx) PutCallbackPeople(n app.InboundItem, people []string) error {
+func (t *tx) PutCallbackPeople(n desk.InboundItem, people []string) error {
 	if len(people) == 0 {
 		return nil
 	}

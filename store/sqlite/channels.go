@@ -4,8 +4,8 @@ import (
 	"context"
 	"reflect"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 )
 
@@ -53,10 +53,10 @@ func putChannel(c conn, ws desk.ID, v *desk.Channel) error {
 const channelsOfKindQuery = `SELECT workspace_id, id FROM channels WHERE kind = ? ORDER BY workspace_id, id`
 
 // ChannelsOfKind lists the channels of a kind in all workspaces.
-func (s *Store) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) (list []app.ChannelRef, err error) {
+func (s *Store) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) (list []store.ChannelRef, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		list, err = all("channels of a kind", c.stmt(channelsOfKindQuery).text(string(kind)), func(s *stmt) app.ChannelRef {
-			return app.ChannelRef{Workspace: s.readID(), ID: s.readID()}
+		list, err = all("channels of a kind", c.stmt(channelsOfKindQuery).text(string(kind)), func(s *stmt) store.ChannelRef {
+			return store.ChannelRef{Workspace: s.readID(), ID: s.readID()}
 		})
 		return err
 	})
@@ -78,9 +78,9 @@ func (s *Store) ChannelSigns(ctx context.Context, ws, channel desk.ID) (signs de
 }
 
 // NoteChannel stores the current time for one of a channel's signs.
-func (s *Store) NoteChannel(_ context.Context, ws, channel desk.ID, sign app.ChannelSign) error {
+func (s *Store) NoteChannel(_ context.Context, ws, channel desk.ID, sign store.ChannelSign) error {
 	query := `INSERT INTO channel_signs (workspace_id, channel_id, synced_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET synced_at = excluded.synced_at`
-	if sign == app.SignAsked {
+	if sign == store.SignAsked {
 		query = `INSERT INTO channel_signs (workspace_id, channel_id, asked_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET asked_at = excluded.asked_at`
 	}
 	return s.write(func(c conn) error {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/pressly/goose/v3"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/storetest"
 )
 
@@ -75,7 +75,7 @@ func TestManyOfTheFirstReleaseOpen(t *testing.T) {
 		check(t, err)
 	}
 	check(t, db.Close())
-	storetest.UpgradedMany(t, func() app.Store { return openAt(t, path) })
+	storetest.UpgradedMany(t, func() store.Store { return openAt(t, path) })
 }
 
 // TestFirstReleaseAges opens a database with attempts, early statuses and signs of
@@ -110,9 +110,9 @@ func TestFirstReleaseTalks(t *testing.T) {
 }
 
 // opener opens a database with rules of identities.
-func opener(t *testing.T) func(rules string, log *slog.Logger) (app.Store, error) {
+func opener(t *testing.T) func(rules string, log *slog.Logger) (store.Store, error) {
 	path := filepath.Join(t.TempDir(), "parley.db")
-	return func(rules string, log *slog.Logger) (app.Store, error) {
+	return func(rules string, log *slog.Logger) (store.Store, error) {
 		s, err := Open(t.Context(), Config{Path: path, Log: log, rules: rules})
 		if err == nil {
 			t.Cleanup(func() { check(t, s.Close()) })

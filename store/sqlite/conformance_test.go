@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
+	"parley/store"
 	"parley/store/sqlite"
 	"parley/store/storetest"
 )
 
 func TestConformance(t *testing.T) { storetest.Run(t, openTemp) }
 
-func openTemp(t *testing.T) app.Store {
+func openTemp(t *testing.T) store.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
 	if err != nil {
@@ -32,7 +32,7 @@ func openTemp(t *testing.T) app.Store {
 
 func TestClocks(t *testing.T) {
 	t.Parallel()
-	storetest.RunClocks(t, true, func(t *testing.T) (app.Store, func(time.Duration)) {
+	storetest.RunClocks(t, true, func(t *testing.T) (store.Store, func(time.Duration)) {
 		var ahead atomic.Int64
 		s, err := sqlite.Open(t.Context(), sqlite.Config{
 			Path: filepath.Join(t.TempDir(), "parley.db"), Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },

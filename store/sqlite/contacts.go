@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store/internal/stored"
 )
 
 const contactColumns = `c.id, c.external_id, c.name, c.email, c.phone, c.note, c.attributes, c.further, c.owner_id, c.created_at, c.updated_at, c.version`
@@ -158,7 +158,7 @@ func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, ap
 		if err != nil {
 			return err
 		}
-		return app.InParts(len(ops), func(from, to int) (fit int, err error) {
+		return stored.InParts(len(ops), func(from, to int) (fit int, err error) {
 			ids, claims := allIDs, allClaims
 			if to-from < len(ops) {
 				ids, claims = wanted(ops[from:to])
@@ -173,7 +173,7 @@ func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, ap
 			}
 			apply(book, from, to)
 			if err := flushBook(c, ws, book); err != nil || book.Ended() {
-				return app.NoMore, err
+				return stored.NoMore, err
 			}
 			return 0, nil
 		})

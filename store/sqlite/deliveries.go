@@ -3,16 +3,16 @@ package sqlite
 import (
 	"context"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // EnabledWebhooks lists the enabled webhooks of all workspaces.
-func (s *Store) EnabledWebhooks(ctx context.Context) (list []app.WebhookRef, err error) {
+func (s *Store) EnabledWebhooks(ctx context.Context) (list []store.WebhookRef, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		list, err = all("enabled webhooks", c.stmt(`SELECT h.workspace_id, h.id FROM webhooks h JOIN workspaces w ON w.id = h.workspace_id
-			WHERE h.enabled AND NOT w.deleted ORDER BY h.workspace_id, h.id`), func(s *stmt) app.WebhookRef {
-			return app.WebhookRef{Workspace: s.readID(), ID: s.readID()}
+			WHERE h.enabled AND NOT w.deleted ORDER BY h.workspace_id, h.id`), func(s *stmt) store.WebhookRef {
+			return store.WebhookRef{Workspace: s.readID(), ID: s.readID()}
 		})
 		return err
 	})
@@ -24,9 +24,9 @@ const holdLeaseQuery = `INSERT INTO leases (workspace_id, task, until, holder) V
 	WHERE leases.holder = excluded.holder OR leases.until < ?4 OR leases.until > ?3 RETURNING calls`
 
 // HoldLeases gives the tasks to a holder, or extends the holder's leases.
-func (s *Store) HoldLeases(_ context.Context, list []app.LeaseRef, holder desk.ID, length desk.Time) (held map[app.LeaseRef]int64, err error) {
+func (s *Store) HoldLeases(_ context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
 	err = s.write(func(c conn) error {
-		held = map[app.LeaseRef]int64{}
+		held = map[store.LeaseRef]int64{}
 		now := s.now()
 		for _, ref := range list {
 			row := c.stmt(holdLeaseQuery).id(ref.Workspace).text(ref.Task).time(desk.Time(desk.LeaseFor(now, length))).time(now).id(holder)
@@ -43,7 +43,7 @@ func (s *Store) HoldLeases(_ context.Context, list []app.LeaseRef, holder desk.I
 }
 
 // EndLease ends the holder's lease.
-func (s *Store) EndLease(_ context.Context, ref app.LeaseRef, holder desk.ID) error {
+func (s *Store) EndLease(_ context.Context, ref store.LeaseRef, holder desk.ID) error {
 	return s.write(func(c conn) error {
 		return failed("end lease", c.stmt(`UPDATE leases SET until = 0, holder = NULL WHERE workspace_id = ? AND task = ? AND holder = ?`).
 			id(ref.Workspace).text(ref.Task).id(holder).run())
@@ -225,7 +225,7 @@ func (t *tx) Passed(place desk.EventPlace) (bool, error) {
 }
 
 // StoreDeliveries stores deliveries and the webhook's state.
-func (s *Store) StoreDeliveries(_ context.Context, hold app.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (stored bool, err error) {
+func (s *Store) StoreDeliveries(_ context.Context, hold store.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (stored bool, err error) {
 	err = s.write(func(c conn) error {
 		stored = false
 		settings, err := s.toWrite(c, hold.Workspace)

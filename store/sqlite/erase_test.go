@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 var erased = goflag.Int("erased", 4, "how many people TestErasedPeopleLeaveTheFile stores, of whom it deletes two thirds")
@@ -85,7 +85,7 @@ func populate(t *testing.T, s *Store, ws desk.ID, random *rand.Rand, count int) 
 		if err := updateAs(s, ws, nil, p.write(random.IntN(6000))); err != nil {
 			t.Fatal(err)
 		}
-		err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+		err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 			c, err := tx.OpenConversation(channel, p.id)
 			if err != nil {
 				return err
@@ -98,7 +98,7 @@ func populate(t *testing.T, s *Store, ws desk.ID, random *rand.Rand, count int) 
 				ExternalID: p.word("external") + fmt.Sprint(n), Text: strings.Repeat(p.word("text"), 1+random.IntN(60)),
 			}
 			c.Note(&m)
-			hook := app.InboundItem{ID: m.ID, Channel: channel, Due: m.TS + 1, ReceivedAt: m.TS + 1, Body: []byte(strings.Repeat(p.word("callback"), 1+random.IntN(200)))}
+			hook := desk.InboundItem{ID: m.ID, Channel: channel, Due: m.TS + 1, ReceivedAt: m.TS + 1, Body: []byte(strings.Repeat(p.word("callback"), 1+random.IntN(200)))}
 			attempt := desk.Attempt{
 				ID: newID(), Key: fmt.Sprint("key ", n), Phase: desk.InDoubt, CreatedAt: 1,
 				Plan: desk.Plan{Channel: channel, Contact: p.id, Known: true, Text: strings.Repeat(p.word("plan"), 20), Number: p.phone()},

@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 
 	"github.com/go-json-experiment/json"
@@ -111,7 +111,7 @@ const (
 )
 
 // Events returns a page of the feed.
-func (s *Store) Events(ctx context.Context, ws desk.ID, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (page *app.EventPage, err error) {
+func (s *Store) Events(ctx context.Context, ws desk.ID, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (page *store.EventPage, err error) {
 	err = s.read(ctx, int64(pointRead+q.Limit), func(c conn) error {
 		return c.snapshot(func() error {
 			page, err = stored.ReadFeed(&feed{s: s, c: c, ws: ws}, q, which)
@@ -162,7 +162,7 @@ func (f *feed) Scan(after, upTo int64, types []desk.EventType, limit int) ([]des
 }
 
 // Records reads one record after the other, until the page is full.
-func (f *feed) Records(page *app.EventPage) error {
+func (f *feed) Records(page *store.EventPage) error {
 	return stored.Fill(page, func(e *desk.FeedEvent) (err error) {
 		conversation, contact := e.Of()
 		switch e.Type.Kind() {
@@ -238,11 +238,11 @@ func (s *Store) EventLog(ctx context.Context, ws desk.ID, types []desk.EventType
 const headVersionQuery = `SELECT settings_version FROM workspaces WHERE id = ? AND NOT deleted`
 
 // Heads returns how far each of the workspaces is.
-func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]app.Head, err error) {
-	heads = make(map[desk.ID]app.Head, len(list))
+func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]store.Head, err error) {
+	heads = make(map[desk.ID]store.Head, len(list))
 	err = s.read(ctx, int64(len(list)), func(c conn) error {
 		for _, ws := range list {
-			head := app.Head{}
+			head := store.Head{}
 			if head.Settings, err = one("workspace", c.stmt(headVersionQuery).id(ws), (*stmt).readInt); err != nil || head.Settings == 0 {
 				continue
 			}

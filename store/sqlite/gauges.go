@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 )
 
@@ -33,9 +33,9 @@ const (
 )
 
 // Gauges returns the values of /metrics that concern the whole database.
-func (s *Store) Gauges(ctx context.Context, now desk.Time) (g app.Gauges, err error) {
+func (s *Store) Gauges(ctx context.Context, now desk.Time) (g store.Gauges, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		g = app.Gauges{Now: s.now()}
+		g = store.Gauges{Now: s.now()}
 		for _, count := range []struct {
 			query string
 			into  *int64
@@ -47,10 +47,10 @@ func (s *Store) Gauges(ctx context.Context, now desk.Time) (g app.Gauges, err er
 			}
 			*count.into = n
 		}
-		g.Channels, err = all("channels' gauges", c.stmt(channelGaugesQuery), func(s *stmt) app.ChannelGauge {
+		g.Channels, err = all("channels' gauges", c.stmt(channelGaugesQuery), func(s *stmt) store.ChannelGauge {
 			channel := desk.Channel{ID: s.readID(), Enabled: s.readInt() != 0}
 			s.readJSON(&channel.Status)
-			return app.ChannelGauge{ID: channel.ID, Up: channel.Up(now), Callback: s.readTime()}
+			return store.ChannelGauge{ID: channel.ID, Up: channel.Up(now), Callback: s.readTime()}
 		})
 		return err
 	})

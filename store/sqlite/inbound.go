@@ -4,23 +4,23 @@ import (
 	"context"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 )
 
 const optOutQuery = `SELECT since, at FROM opt_outs WHERE workspace_id = ? AND number_hash = ?`
 
-func optOut(c conn, ws desk.ID, number app.NumberHash) (app.OptOut, error) {
-	return one("opt-out", c.stmt(optOutQuery).id(ws).bytes(number[:]), func(s *stmt) app.OptOut {
-		return app.OptOut{Since: s.readTime(), At: s.readTime()}
+func optOut(c conn, ws desk.ID, number store.NumberHash) (store.OptOut, error) {
+	return one("opt-out", c.stmt(optOutQuery).id(ws).bytes(number[:]), func(s *stmt) store.OptOut {
+		return store.OptOut{Since: s.readTime(), At: s.readTime()}
 	})
 }
 
 // OptedOut returns since when holders of numbers have opted out of marketing.
-func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []app.NumberHash) (found map[app.NumberHash]desk.Time, err error) {
+func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []store.NumberHash) (found map[store.NumberHash]desk.Time, err error) {
 	err = s.read(ctx, int64(pointRead*len(numbers)), func(c conn) error {
-		found = map[app.NumberHash]desk.Time{}
+		found = map[store.NumberHash]desk.Time{}
 		for _, number := range numbers {
 			o, err := optOut(c, ws, number)
 			if err != nil {
@@ -51,14 +51,14 @@ func readStatus(s *stmt) desk.StatusUpdate {
 
 const inboundColumns = `due_at, id, channel_id, received_at, skip, body`
 
-func readInbound(s *stmt) app.InboundItem {
-	return app.InboundItem{
+func readInbound(s *stmt) desk.InboundItem {
+	return desk.InboundItem{
 		Due: s.readTime(), ID: s.readID(), Channel: s.readID(), ReceivedAt: s.readTime(), Skip: int(s.readInt()), Body: s.readBlob(),
 	}
 }
 
 // putInbound leaves the body of a callback to PutCallback.
-func putInbound(c conn, ws desk.ID, n app.InboundItem) error {
+func putInbound(c conn, ws desk.ID, n desk.InboundItem) error {
 	if n.ReceivedAt != 0 {
 		n.Body = nil
 	}
@@ -77,7 +77,7 @@ const (
 
 // InboundItems returns up to limit due inbound items of a workspace, and how long to
 // wait for the next one.
-func (s *Store) InboundItems(ctx context.Context, ws desk.ID, longest time.Duration, limit int) (list []app.InboundItem, next time.Duration, err error) {
+func (s *Store) InboundItems(ctx context.Context, ws desk.ID, longest time.Duration, limit int) (list []desk.InboundItem, next time.Duration, err error) {
 	due := stored.Due{Limit: limit}
 	err = s.read(ctx, int64(pointRead+2*limit), func(c conn) error {
 		now := s.now()

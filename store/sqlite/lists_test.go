@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/storetest"
 
 	"modernc.org/libc"
@@ -343,7 +343,7 @@ func TestUnassignWritesFewPages(t *testing.T) {
 	if _, err := checkpoint(s.writer, "TRUNCATE"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+	if err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 		held, err := tx.HeldConversations(most, nil, 1)
 		if err != nil || len(held) != 1 {
 			return fmt.Errorf("%d held: %w", len(held), err)

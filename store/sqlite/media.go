@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 )
 
@@ -85,7 +85,7 @@ type draft struct {
 }
 
 // NewContent begins to store content.
-func (s *Store) NewContent(_ context.Context, ws desk.ID) (app.Draft, error) {
+func (s *Store) NewContent(_ context.Context, ws desk.ID) (store.Draft, error) {
 	d, err := s.files.New()
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (d *draft) Keep(_ context.Context, most int64) (sum []byte, size int64, err
 			}
 		}
 		now := d.s.now()
-		until := now + desk.Time(app.KeptContent.Milliseconds())
+		until := now + desk.Time(store.KeptContent.Milliseconds())
 		return failed("keep content", c.stmt(keepContentQuery).id(d.ws).bytes(sum).int(size).time(until).time(now).run())
 	})
 	if err == nil {
@@ -206,7 +206,7 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 	}
 	find := func(c conn) ([]content, error) {
 		now := s.now()
-		return all("unused content", c.stmt(unusedContentsQuery).time(now).time(now+desk.Time(2*app.KeptContent.Milliseconds())).int(int64(limit)),
+		return all("unused content", c.stmt(unusedContentsQuery).time(now).time(now+desk.Time(2*store.KeptContent.Milliseconds())).int(int64(limit)),
 			func(s *stmt) content { return content{s.readID(), s.readBlob()} })
 	}
 	err = s.read(ctx, pointRead, func(c conn) error {
@@ -263,8 +263,8 @@ const (
 	putJobQuery   = `REPLACE INTO media_jobs (workspace_id, ` + jobColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
-func readJob(s *stmt) *app.MediaJob {
-	return &app.MediaJob{
+func readJob(s *stmt) *store.MediaJob {
+	return &store.MediaJob{
 		Media: s.readID(), Channel: s.readID(), Contact: s.readID(), Conversation: s.readID(), Message: s.readID(), TS: s.readTime(),
 		Ref: s.readText(), MIME: s.readText(), Size: s.readInt(), SHA256: s.readBlob(), Tries: int(s.readInt()), Due: s.readTime(), Holder: s.readID(), Ended: s.readInt() != 0,
 	}
@@ -277,7 +277,7 @@ func (s *Store) MediaDue(ctx context.Context, longest time.Duration) (map[desk.I
 }
 
 // TakeMediaJob gives the oldest due job of a workspace to a holder, or returns nil.
-func (s *Store) TakeMediaJob(_ context.Context, ws, holder desk.ID, lease, longest time.Duration) (job *app.MediaJob, err error) {
+func (s *Store) TakeMediaJob(_ context.Context, ws, holder desk.ID, lease, longest time.Duration) (job *store.MediaJob, err error) {
 	err = s.write(func(c conn) error {
 		job = nil
 		if _, err := s.toWrite(c, ws); err != nil {
@@ -307,11 +307,11 @@ func (s *Store) HoldMediaJob(_ context.Context, ws, media, holder desk.ID, lease
 	return held && err == nil, err
 }
 
-func (t *tx) MediaJob(media desk.ID) (*app.MediaJob, error) {
+func (t *tx) MediaJob(media desk.ID) (*store.MediaJob, error) {
 	return one("media job", t.c.stmt(mediaJobQuery).id(t.ws).id(media), readJob)
 }
 
-func (t *tx) PutMediaJob(j app.MediaJob) error {
+func (t *tx) PutMediaJob(j store.MediaJob) error {
 	return failed("store media job", t.c.stmt(putJobQuery).id(t.ws).id(j.Media).id(j.Channel).id(j.Contact).id(j.Conversation).id(j.Message).time(j.TS).
 		text(j.Ref).text(j.MIME).int(j.Size).bytes(j.SHA256).int(int64(j.Tries)).time(j.Due).id(j.Holder).int(flag(j.Ended)).run())
 }

@@ -42,7 +42,7 @@ type Config struct {
 	rules string // by which claims are made; "": desk.IdentityRules()
 }
 
-// A Store keeps parley's data in a SQLite file; see app.Store for its promises.
+// A Store keeps parley's data in a SQLite file; see store.Store for its promises.
 type Store struct {
 	path    string
 	files   stored.Files // of content

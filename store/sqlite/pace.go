@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"parley/app"
 	"parley/desk"
 )
 
@@ -13,7 +12,7 @@ const paceQuery = `SELECT until_us FROM pace WHERE workspace_id = ? AND bucket =
 // Pace takes one place in each of the buckets, if none of them makes the caller wait
 // longer than most, and returns how long to wait before going on. Otherwise it takes
 // none.
-func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []app.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
+func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []desk.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
 	err = s.write(func(c conn) error {
 		now, longest := s.clock().UnixMicro(), int64(0)
 		until := make([]int64, len(buckets))

@@ -3,8 +3,8 @@ package sqlite
 import (
 	"context"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 
 	"github.com/go-json-experiment/json"
@@ -279,7 +279,7 @@ func removeMember(c conn, ws desk.ID, m *desk.Member) error {
 		return failed("member", err)
 	}
 	if owns {
-		return app.ErrOwns
+		return store.ErrOwns
 	}
 	err := c.stmt(`DELETE FROM members WHERE workspace_id = ? AND id = ?`).id(ws).id(id).run()
 	if err == nil {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 	"parley/store/internal/stored"
 	"parley/store/storetest"
 )
@@ -413,7 +413,7 @@ func TestAnIdleTransactionCostsNoSync(t *testing.T) {
 	before := length()
 	refusal := desk.Invalidf("no")
 	for _, want := range []error{nil, refusal} {
-		err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+		err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 			_, err := tx.AttemptOfKey("k")
 			return errors.Join(err, want)
 		})
@@ -435,7 +435,7 @@ func TestARefusalIsNotAnsweredBeforeItsGround(t *testing.T) {
 	undone := errors.New("undone")
 	runs := 0
 	errs := together(t, s, 3, func(n int) error {
-		return s.InTx(t.Context(), ws, func(tx app.Tx) error {
+		return s.InTx(t.Context(), ws, func(tx store.Tx) error {
 			switch n {
 			case 0:
 				if runs++; runs > 1 {
@@ -454,10 +454,10 @@ func TestARefusalIsNotAnsweredBeforeItsGround(t *testing.T) {
 }
 
 // fillDisk writes more than there is room for, and returns that error.
-func fillDisk(t *testing.T, s *Store, tx app.Tx) error {
+func fillDisk(t *testing.T, s *Store, tx store.Tx) error {
 	t.Helper()
 	pragma(t, s.writer, "max_page_count = "+pragma(t, s.writer, "page_count"))
-	err := tx.PutInbound(app.InboundItem{ID: desk.ID{1}, Body: make([]byte, 1<<20)})
+	err := tx.PutInbound(desk.InboundItem{ID: desk.ID{1}, Body: make([]byte, 1<<20)})
 	if err == nil || !s.writer.AutocommitEnabled() {
 		t.Errorf("on a full disk SQLite did not roll back by itself, so this test has lost its subject; %v", err)
 	}
@@ -473,7 +473,7 @@ func TestNothingIsStoredOutsideOfATransaction(t *testing.T) {
 		s := openStore(t)
 		ws := newWorkspace(t, s)
 		for n, err := range together(t, s, 3, func(n int) error {
-			return s.InTx(t.Context(), ws, func(tx app.Tx) error {
+			return s.InTx(t.Context(), ws, func(tx store.Tx) error {
 				if n == regardless {
 					_ = fillDisk(t, s, tx)
 					_ = tx.TakeKey("rest", desk.ID{9})
@@ -490,7 +490,7 @@ func TestNothingIsStoredOutsideOfATransaction(t *testing.T) {
 		if err != nil || stored != nil {
 			t.Errorf("stored: %q, %v", stored, err)
 		}
-		if err := s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.TakeKey("1", desk.ID{9}) }); err != nil {
+		if err := s.InTx(t.Context(), ws, func(tx store.Tx) error { return tx.TakeKey("1", desk.ID{9}) }); err != nil {
 			t.Errorf("with room again: %v", err)
 		}
 	}
@@ -508,7 +508,7 @@ func TestSettingsThatWereRolledBackAreForgotten(t *testing.T) {
 			return desk.Change{Workspace: &desk.Workspace{ID: ws, Name: name}}, nil
 		})
 	}
-	read := func() error { return s.InTx(t.Context(), ws, func(app.Tx) error { return nil }) }
+	read := func() error { return s.InTx(t.Context(), ws, func(store.Tx) error { return nil }) }
 	for n, err := range together(t, s, 3, func(n int) error {
 		switch n {
 		case 0:
@@ -516,7 +516,7 @@ func TestSettingsThatWereRolledBackAreForgotten(t *testing.T) {
 		case 1:
 			return read()
 		}
-		return s.InTx(t.Context(), ws, func(tx app.Tx) error { return fillDisk(t, s, tx) })
+		return s.InTx(t.Context(), ws, func(tx store.Tx) error { return fillDisk(t, s, tx) })
 	}) {
 		if !desk.IsType(err, desk.Unavailable) {
 			t.Fatalf("change %d: %v", n, err)
@@ -545,7 +545,7 @@ func TestEventsAreNumberedOn(t *testing.T) {
 	op.Write.ExternalID = desk.Field[string]{Set: true, Value: "x"}
 	op.Write.Sent = []desk.Identity{{Kind: desk.KindExternalID, Value: "x"}}
 	for range 2 {
-		err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+		err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 			book, err := tx.Book(op.Lookup())
 			if err != nil {
 				return err
@@ -580,7 +580,7 @@ func TestEventsAreNumberedOn_by_all(t *testing.T) {
 	failed := errors.New("failed")
 	for i, s := range []*Store{a, b, b, a, a, b} {
 		for _, outcome := range []error{failed, nil} {
-			err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+			err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 				e := desk.Event{Type: desk.ConversationUpdated, Subject: desk.ID{1}, Actor: desk.Actor{Kind: desk.ByCLI}, At: desk.Time(i)}
 				return errors.Join(tx.Append(e), outcome)
 			})
@@ -726,8 +726,8 @@ func TestAGrownLogWakesTheCheckpointer(t *testing.T) {
 	}
 	s := openStore(t)
 	ws := newWorkspace(t, s)
-	if err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
-		return tx.PutCallback(app.InboundItem{ReceivedAt: 1, Body: make([]byte, 1<<20)})
+	if err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
+		return tx.PutCallback(desk.InboundItem{ReceivedAt: 1, Body: make([]byte, 1<<20)})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -797,7 +797,7 @@ func TestBucketsAreForgotten(t *testing.T) {
 	s := openStore(t)
 	ws := newWorkspace(t, s)
 	for n := range 5 {
-		if _, ok, err := s.Pace(t.Context(), ws, []app.Bucket{{Name: fmt.Sprint(n), Burst: 1}, {Name: "held", Interval: time.Hour, Burst: 9}}, 0); !ok || err != nil {
+		if _, ok, err := s.Pace(t.Context(), ws, []desk.Bucket{{Name: fmt.Sprint(n), Burst: 1}, {Name: "held", Interval: time.Hour, Burst: 9}}, 0); !ok || err != nil {
 			t.Fatal(err)
 		}
 	}

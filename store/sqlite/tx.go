@@ -3,8 +3,8 @@ package sqlite
 import (
 	"context"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // A tx is one closure's part of a transaction, on the writing connection.
@@ -18,7 +18,7 @@ type tx struct {
 
 // InTx runs f in a transaction on one workspace. It returns once the changes are
 // durable, or it returns f's error unchanged and nothing is stored.
-func (s *Store) InTx(_ context.Context, ws desk.ID, f func(app.Tx) error) error {
+func (s *Store) InTx(_ context.Context, ws desk.ID, f func(store.Tx) error) error {
 	return s.write(func(c conn) error {
 		settings, err := s.toWrite(c, ws)
 		if err != nil {
@@ -160,9 +160,9 @@ func (t *tx) Untouched(id desk.ID) (bool, error) {
 
 func (t *tx) PutAttempt(a *desk.Attempt) error { return putAttempt(t.c, t.ws, a) }
 
-func (t *tx) OptOut(number app.NumberHash) (app.OptOut, error) { return optOut(t.c, t.ws, number) }
+func (t *tx) OptOut(number store.NumberHash) (store.OptOut, error) { return optOut(t.c, t.ws, number) }
 
-func (t *tx) SetOptOut(number app.NumberHash, o app.OptOut) error {
+func (t *tx) SetOptOut(number store.NumberHash, o store.OptOut) error {
 	return failed("store opt-out", t.c.stmt(`REPLACE INTO opt_outs (workspace_id, number_hash, since, at) VALUES (?, ?, ?, ?)`).
 		id(t.ws).bytes(number[:]).time(o.Since).time(o.At).run())
 }
@@ -185,11 +185,11 @@ func (t *tx) DropStatuses(hours int64) error {
 	return failed("drop statuses", t.c.stmt(dropStatusesQuery).id(t.ws).int(hours).run())
 }
 
-func (t *tx) PutInbound(n app.InboundItem) error { return putInbound(t.c, t.ws, n) }
+func (t *tx) PutInbound(n desk.InboundItem) error { return putInbound(t.c, t.ws, n) }
 
 // TakeInbound returns the items in their present state: another process may have
 // processed a part of a callback.
-func (t *tx) TakeInbound(list []app.InboundItem) (taken []app.InboundItem, err error) {
+func (t *tx) TakeInbound(list []desk.InboundItem) (taken []desk.InboundItem, err error) {
 	for _, n := range list {
 		kept, err := all("take inbound item", t.c.stmt(takeInboundQuery).id(t.ws).time(n.Due).id(n.ID), readInbound)
 		if err != nil {

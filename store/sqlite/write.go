@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"parley/app"
+	"parley/store"
 )
 
 // Writers begin IMMEDIATE. A transaction that reads first and writes later can
@@ -186,7 +186,7 @@ func (s *Store) transact(group []*change, open bool) (_ []*change, err error) {
 		}
 	}
 	if err := s.writer.stmt("COMMIT").run(); err != nil {
-		return group, failed("commit", fmt.Errorf("%w (%w)", app.ErrCommitLost, err))
+		return group, failed("commit", fmt.Errorf("%w (%w)", store.ErrCommitLost, err))
 	}
 	if rows > before {
 		s.grew(int(rows - before))

@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // sessionOf returns the session with this hash, nil if there is none.
-func sessionOf(t *testing.T, s app.Store, hash string) *app.Session {
+func sessionOf(t *testing.T, s store.Store, hash string) *store.Session {
 	t.Helper()
 	session, settings, err := s.Session(t.Context(), hash)
 	must(t, err)
@@ -25,25 +25,25 @@ func sessionOf(t *testing.T, s app.Store, hash string) *app.Session {
 	return session
 }
 
-func beginSession(t *testing.T, s app.Store, hash string, v app.Session, most int) {
+func beginSession(t *testing.T, s store.Store, hash string, v store.Session, most int) {
 	t.Helper()
-	store(t, s, v.Workspace, func(tx app.Tx) error { return tx.BeginSession(hash, v, most) })
+	commit(t, s, v.Workspace, func(tx store.Tx) error { return tx.BeginSession(hash, v, most) })
 }
 
-func sessions(t *testing.T, s app.Store) {
+func sessions(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	other, eve := newWorkspace(t, s)
-	one := app.Session{Workspace: ws, Member: ada.ID, BegunAt: 10, ExpiresAt: 20, Data: []byte("a\x00b")}
+	one := store.Session{Workspace: ws, Member: ada.ID, BegunAt: 10, ExpiresAt: 20, Data: []byte("a\x00b")}
 	if sessionOf(t, s, "one") != nil {
 		t.Error("there is an unknown session")
 	}
 	beginSession(t, s, "one", one, 3)
-	beginSession(t, s, "eve", app.Session{Workspace: other, Member: eve.ID, BegunAt: 1, ExpiresAt: 20}, 3)
+	beginSession(t, s, "eve", store.Session{Workspace: other, Member: eve.ID, BegunAt: 1, ExpiresAt: 20}, 3)
 	equal(t, "session", sessionOf(t, s, "one"), &one)
 	one.ExpiresAt, one.Data = 30, []byte("c")
 	keep := func(ws desk.ID, hash string) (kept bool) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) (err error) { kept, err = tx.KeepSession(hash, one); return err })
+		commit(t, s, ws, func(tx store.Tx) (err error) { kept, err = tx.KeepSession(hash, one); return err })
 		return kept
 	}
 	if !keep(ws, "one") || keep(ws, "two") || keep(ws, "eve") {
@@ -55,7 +55,7 @@ func sessions(t *testing.T, s app.Store) {
 	}
 	// The oldest ones go.
 	for n := range 4 {
-		beginSession(t, s, fmt.Sprint("more", n), app.Session{Workspace: ws, Member: ada.ID, BegunAt: desk.Time(5 + n), ExpiresAt: 99}, 3)
+		beginSession(t, s, fmt.Sprint("more", n), store.Session{Workspace: ws, Member: ada.ID, BegunAt: desk.Time(5 + n), ExpiresAt: 99}, 3)
 	}
 	there := func(hashes ...string) (found []string) {
 		t.Helper()
@@ -68,7 +68,7 @@ func sessions(t *testing.T, s app.Store) {
 	}
 	all := []string{"one", "more0", "more1", "more2", "more3", "eve"}
 	equal(t, "sessions", there(all...), []string{"one", "more2", "more3", "eve"})
-	store(t, s, ws, func(tx app.Tx) error { return errors.Join(tx.EndSession("more3"), tx.EndSession("eve")) })
+	commit(t, s, ws, func(tx store.Tx) error { return errors.Join(tx.EndSession("more3"), tx.EndSession("eve")) })
 	equal(t, "sessions", there(all...), []string{"one", "more2", "eve"})
 	if keep(ws, "more3") {
 		t.Error("a session that was ended was kept")
@@ -77,13 +77,13 @@ func sessions(t *testing.T, s app.Store) {
 	must(t, s.ForgetAccess(t.Context(), ws, 98))
 	equal(t, "sessions", there(all...), []string{"more2", "eve"})
 	// Storing a member whose SessionsFrom has grown ends all, whichever clock they began by.
-	beginSession(t, s, "ahead", app.Session{Workspace: ws, Member: ada.ID, BegunAt: 95, ExpiresAt: 99}, 3)
+	beginSession(t, s, "ahead", store.Session{Workspace: ws, Member: ada.ID, BegunAt: 95, ExpiresAt: 99}, 3)
 	ada.SessionsFrom = 50
 	if m := edit(t, s, ws, desk.Change{Member: ada}).Member(ada.ID); *m != *ada {
 		t.Errorf("member = %+v, want %+v", m, ada)
 	}
 	equal(t, "sessions", there("more2", "ahead", "eve"), []string{"eve"})
-	beginSession(t, s, "late", app.Session{Workspace: ws, Member: ada.ID, BegunAt: 40, ExpiresAt: 99}, 3)
+	beginSession(t, s, "late", store.Session{Workspace: ws, Member: ada.ID, BegunAt: 40, ExpiresAt: 99}, 3)
 	ada.Name = "Ada L."
 	edit(t, s, ws, desk.Change{Member: ada})
 	equal(t, "sessions", there("late", "eve"), []string{"late", "eve"})
@@ -92,16 +92,16 @@ func sessions(t *testing.T, s app.Store) {
 	equal(t, "sessions", there("late", "eve"), []string(nil))
 }
 
-func loginLinks(t *testing.T, s app.Store) {
+func loginLinks(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	other, eve := newWorkspace(t, s)
 	put := func(ws, member desk.ID, hash string) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
-			return tx.PutLoginLink(hash, app.LoginLink{Workspace: ws, Member: member, ExpiresAt: 30})
+		commit(t, s, ws, func(tx store.Tx) error {
+			return tx.PutLoginLink(hash, store.LoginLink{Workspace: ws, Member: member, ExpiresAt: 30})
 		})
 	}
-	owner := func(hash string) *app.LoginLink {
+	owner := func(hash string) *store.LoginLink {
 		t.Helper()
 		l, settings, err := s.LoginLink(t.Context(), hash)
 		must(t, err)
@@ -114,11 +114,11 @@ func loginLinks(t *testing.T, s app.Store) {
 		put(ws, ada.ID, hash)
 	}
 	put(other, eve.ID, "eve")
-	want := &app.LoginLink{Workspace: ws, Member: ada.ID, ExpiresAt: 30}
+	want := &store.LoginLink{Workspace: ws, Member: ada.ID, ExpiresAt: 30}
 	equal(t, "link", owner("a"), want)
-	take := func(hash string) (l *app.LoginLink) {
+	take := func(hash string) (l *store.LoginLink) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) (err error) { l, err = tx.TakeLoginLink(hash); return err })
+		commit(t, s, ws, func(tx store.Tx) (err error) { l, err = tx.TakeLoginLink(hash); return err })
 		return l
 	}
 	equal(t, "link", take("a"), want)
@@ -127,7 +127,7 @@ func loginLinks(t *testing.T, s app.Store) {
 	}
 	// An error spends nothing.
 	failure := errors.New("no")
-	if err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+	if err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 		_, err := tx.TakeLoginLink("b")
 		return errors.Join(err, failure)
 	}); !errors.Is(err, failure) {
@@ -165,19 +165,19 @@ func loginLinks(t *testing.T, s app.Store) {
 }
 
 // spentOnce: of many who take a link at once, one gets it.
-func spentOnce(t *testing.T, s app.Store) {
+func spentOnce(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	for round := range 5 {
 		hash := fmt.Sprint("link", round)
-		store(t, s, ws, func(tx app.Tx) error {
-			return tx.PutLoginLink(hash, app.LoginLink{Workspace: ws, Member: ada.ID, ExpiresAt: 30})
+		commit(t, s, ws, func(tx store.Tx) error {
+			return tx.PutLoginLink(hash, store.LoginLink{Workspace: ws, Member: ada.ID, ExpiresAt: 30})
 		})
 		var racers sync.WaitGroup
 		var won atomic.Int64
 		for range 50 {
 			racers.Go(func() {
-				var mine *app.LoginLink
-				if err := s.InTx(t.Context(), ws, func(tx app.Tx) (err error) { mine, err = tx.TakeLoginLink(hash); return err }); err != nil {
+				var mine *store.LoginLink
+				if err := s.InTx(t.Context(), ws, func(tx store.Tx) (err error) { mine, err = tx.TakeLoginLink(hash); return err }); err != nil {
 					t.Error(err)
 				} else if mine != nil {
 					won.Add(1)
@@ -191,24 +191,24 @@ func spentOnce(t *testing.T, s app.Store) {
 	}
 }
 
-func memberAccess(t *testing.T, s app.Store) {
+func memberAccess(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	ws, ada := newWorkspace(t, s)
 	other, eve := newWorkspace(t, s)
-	find := func(email string, want ...app.MemberRef) {
+	find := func(email string, want ...store.MemberRef) {
 		t.Helper()
 		list, err := s.MembersByEmail(ctx, email, 5)
 		must(t, err)
-		var got []app.MemberRef
+		var got []store.MemberRef
 		for _, m := range list {
 			got = append(got, m.MemberRef)
 		}
-		slices.SortFunc(want, func(a, b app.MemberRef) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+		slices.SortFunc(want, func(a, b store.MemberRef) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 		if !slices.Equal(got, want) {
 			t.Errorf("members with %s: %v, want %v", email, got, want)
 		}
 	}
-	a, e := app.MemberRef{Workspace: ws, ID: ada.ID}, app.MemberRef{Workspace: other, ID: eve.ID}
+	a, e := store.MemberRef{Workspace: ws, ID: ada.ID}, store.MemberRef{Workspace: other, ID: eve.ID}
 	find("ada@example.com", a, e)
 	find("ada@example.co")
 	eve.Email = "Évé@example.com"
@@ -234,7 +234,7 @@ func memberAccess(t *testing.T, s app.Store) {
 	}
 	note := func(at desk.Time) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error { return tx.NoteSeen(ada.ID, at) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.NoteSeen(ada.ID, at) })
 	}
 	password(ws, ada.ID, "")
 	edit(t, s, ws, desk.Change{Member: ada, Password: "first"})
@@ -258,7 +258,7 @@ func memberAccess(t *testing.T, s app.Store) {
 }
 
 // recipes: how the passwords of one e-mail are hashed, in all workspaces.
-func recipes(t *testing.T, s app.Store) {
+func recipes(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	const tail = len("#12")
 	most := func(want int) {
@@ -268,18 +268,18 @@ func recipes(t *testing.T, s app.Store) {
 		}
 	}
 	most(0)
-	var holders []app.MemberAccess
+	var holders []store.MemberAccess
 	for i, password := range []string{"a#12", "b#12", "a#34", ""} {
 		ws, ada := newWorkspace(t, s)
 		ada.SessionsFrom = desk.Time(10 + i)
 		edit(t, s, ws, desk.Change{Member: ada, Password: password})
-		holders = append(holders, app.MemberAccess{MemberRef: app.MemberRef{Workspace: ws, ID: ada.ID}, SessionsFrom: ada.SessionsFrom, Password: password})
+		holders = append(holders, store.MemberAccess{MemberRef: store.MemberRef{Workspace: ws, ID: ada.ID}, SessionsFrom: ada.SessionsFrom, Password: password})
 		ada.ID, ada.Name, ada.Email = newID(), "Eve", fmt.Sprint("eve", i, "@example.com")
 		edit(t, s, ws, desk.Change{Member: ada, Password: fmt.Sprint("c", i, "#12")})
 	}
 	most(2)
-	slices.SortFunc(holders, func(a, b app.MemberAccess) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	for limit, want := range map[int][]app.MemberAccess{5: holders, 2: holders[:2]} {
+	slices.SortFunc(holders, func(a, b store.MemberAccess) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	for limit, want := range map[int][]store.MemberAccess{5: holders, 2: holders[:2]} {
 		got, err := s.MembersByEmail(ctx, "ada@example.com", limit)
 		must(t, err)
 		if !slices.Equal(got, want) {
@@ -305,7 +305,7 @@ func recipes(t *testing.T, s app.Store) {
 }
 
 // held: what a member has is counted up to a bound.
-func held(t *testing.T, s app.Store) {
+func held(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	count := func(most, wantContacts, wantConversations int) {
 		t.Helper()
@@ -325,7 +325,7 @@ func held(t *testing.T, s app.Store) {
 		if n == 0 {
 			c.Status = desk.StatusClosed
 		}
-		store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(c) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(c) })
 	}
 	put(t, s, ws, upsert("pool@example.com", ""))
 	count(100, 3, 2)

@@ -5,20 +5,20 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // holding stores an open conversation that a member holds.
-func holding(t *testing.T, s app.Store, ws, member desk.ID, status desk.ConversationStatus) {
+func holding(t *testing.T, s store.Store, ws, member desk.ID, status desk.ConversationStatus) {
 	t.Helper()
 	c := newConversation(newID(), newID())
 	c.AssignedMember, c.AssignedVia, c.Status = member, desk.ViaRule, status
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(c) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(c) })
 }
 
 // loadsAndTurns: open conversations are counted up to a number, and turns are of a policy.
-func loadsAndTurns(t *testing.T, s app.Store) {
+func loadsAndTurns(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	ada, bo, policy := newID(), newID(), newID()
@@ -30,7 +30,7 @@ func loadsAndTurns(t *testing.T, s app.Store) {
 	holding(t, s, other, bo, desk.StatusOpen)
 	check := func(ws, policy desk.ID, most int, want map[desk.ID]desk.Load) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			if err := tx.LockAssignment(); err != nil {
 				return err
 			}
@@ -43,12 +43,12 @@ func loadsAndTurns(t *testing.T, s app.Store) {
 	check(ws, policy, 2, map[desk.ID]desk.Load{ada: {Open: 2}, bo: {Open: 1}})
 	check(ws, policy, 0, map[desk.ID]desk.Load{ada: {}, bo: {}})
 	for _, m := range []desk.ID{ada, bo, ada} {
-		store(t, s, ws, func(tx app.Tx) error { return tx.PutTurn(policy, m) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutTurn(policy, m) })
 	}
 	check(ws, policy, 0, map[desk.ID]desk.Load{ada: {Chosen: 3}, bo: {Chosen: 2}})
 	check(ws, desk.ID{}, 0, map[desk.ID]desk.Load{ada: {}, bo: {}})
 	check(other, policy, 9, map[desk.ID]desk.Load{ada: {}, bo: {Open: 1}})
-	store(t, s, ws, func(tx app.Tx) error { // what it has stored itself counts too
+	commit(t, s, ws, func(tx store.Tx) error { // what it has stored itself counts too
 		c := newConversation(newID(), newID())
 		c.AssignByRule(bo)
 		if err := tx.PutConversation(c); err != nil {
@@ -62,7 +62,7 @@ func loadsAndTurns(t *testing.T, s app.Store) {
 
 // pool: those who wait and whom nobody has, longest wait first; a workspace is found by them
 // only if it has a policy.
-func pool(t *testing.T, s app.Store) {
+func pool(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	channel := newID()
 	var want []*desk.Conversation
@@ -70,7 +70,7 @@ func pool(t *testing.T, s app.Store) {
 		c := newConversation(channel, newID())
 		c.Talk.WaitingSince = waiting
 		edit(c)
-		store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(c) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(c) })
 		return c
 	}
 	for _, at := range []desk.Time{30, 10, 20} {
@@ -81,7 +81,7 @@ func pool(t *testing.T, s app.Store) {
 	add(5, func(c *desk.Conversation) { c.Status = desk.StatusClosed })
 	add(5, func(c *desk.Conversation) { c.AssignByRule(newID()) })
 	add(5, func(c *desk.Conversation) { c.ChannelID = newID() })
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		got, err := tx.Pool(channel, 9)
 		equal(t, "pool", got, want)
 		if err != nil {
@@ -91,7 +91,7 @@ func pool(t *testing.T, s app.Store) {
 		equal(t, "pool", got, want[:2])
 		return err
 	})
-	pools := func(want ...desk.ID) (list []app.Pool) {
+	pools := func(want ...desk.ID) (list []store.Pool) {
 		t.Helper()
 		list, err := s.Pools(t.Context())
 		must(t, err)
@@ -124,7 +124,7 @@ func pool(t *testing.T, s app.Store) {
 
 // autoReplies: each is taken by one caller until its lease ends, the oldest first, and goes
 // with its contact.
-func autoReplies(t *testing.T, s app.Store) {
+func autoReplies(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	person := put(t, s, ws, upsert("a@example.com", "")).ID
 	now, _, err := s.Clock(t.Context())
@@ -157,7 +157,7 @@ func autoReplies(t *testing.T, s app.Store) {
 	young, far := old, old
 	young.Message, young.Due = newID(), now-4000
 	far.Message, far.Due, far.Contact = newID(), now+2*3_600_000, newID() // before the clock was set back
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for _, j := range []desk.AutoReplyJob{far, young, old} {
 			if err := tx.PutAutoReply(j); err != nil {
 				return err
@@ -175,7 +175,7 @@ func autoReplies(t *testing.T, s app.Store) {
 		equal(t, "job", *got, want)
 	}
 	due()
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		young.Due = now + 1
 		if err := tx.PutAutoReply(young); err != nil {
 			return err
@@ -193,7 +193,7 @@ func autoReplies(t *testing.T, s app.Store) {
 		return err
 	})
 	put(t, s, ws, remove(person))
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		got, err := tx.AutoReply(person, old.Message)
 		equal(t, "job of an erased person", got, (*desk.AutoReplyJob)(nil))
 		return err
@@ -201,13 +201,13 @@ func autoReplies(t *testing.T, s app.Store) {
 }
 
 // oneAssigns: between the lock and the commit, no other transaction assigns.
-func oneAssigns(t *testing.T, s app.Store) {
+func oneAssigns(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	ada := newID()
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+			err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 				if err := tx.LockAssignment(); err != nil {
 					return err
 				}
@@ -228,7 +228,7 @@ func oneAssigns(t *testing.T, s app.Store) {
 		})
 	}
 	all.Wait()
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		loads, err := tx.Loads(desk.ID{}, []desk.ID{ada}, 100)
 		equal(t, "loads", loads, map[desk.ID]desk.Load{ada: {Open: 7, Chosen: 7}})
 		return err

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // newAttempt returns a dispatching attempt to a number.
@@ -24,9 +24,9 @@ func newAttempt(number string) *desk.Attempt {
 	}
 }
 
-func putAttempts(t *testing.T, s app.Store, ws desk.ID, list ...*desk.Attempt) {
+func putAttempts(t *testing.T, s store.Store, ws desk.ID, list ...*desk.Attempt) {
 	t.Helper()
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for _, a := range list {
 			if err := tx.PutAttempt(a); err != nil {
 				return err
@@ -55,7 +55,7 @@ func fullProfile() *desk.ContactWrite {
 	}
 }
 
-func attemptFieldsSurvive(t *testing.T, s app.Store) {
+func attemptFieldsSurvive(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	want := newAttempt("905321112233")
 	check := func() {
@@ -64,7 +64,7 @@ func attemptFieldsSurvive(t *testing.T, s app.Store) {
 		got, err := s.Attempt(t.Context(), ws, want.ID)
 		must(t, err)
 		equal(t, "attempt", got, want)
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.Attempt(want.ID)
 			equal(t, "attempt in a transaction", got, want)
 			if err != nil {
@@ -110,7 +110,7 @@ func attemptFieldsSurvive(t *testing.T, s app.Store) {
 	erased := newAttempt("905321112244")
 	erased.Erase()
 	putAttempts(t, s, ws, erased)
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		one, err1 := tx.Untouched(erased.ID)
 		none, err2 := tx.Untouched(newID())
 		if one || none {
@@ -120,7 +120,7 @@ func attemptFieldsSurvive(t *testing.T, s app.Store) {
 	})
 }
 
-func attemptKeys(t *testing.T, s app.Store) {
+func attemptKeys(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first, second := newAttempt("1"), newAttempt("2")
 	holder := func(key string, want *desk.Attempt) {
@@ -128,7 +128,7 @@ func attemptKeys(t *testing.T, s app.Store) {
 		got, err := s.AttemptOfKey(t.Context(), ws, key)
 		must(t, err)
 		equal(t, "holder", got, want)
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.AttemptOfKey(key)
 			equal(t, "holder in a transaction", got, want)
 			return err
@@ -138,7 +138,7 @@ func attemptKeys(t *testing.T, s app.Store) {
 	putAttempts(t, s, ws, first, second)
 	holder("key", nil) // an attempt does not hold its key by itself
 	take := func(key string, id desk.ID) error {
-		return s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.TakeKey(key, id) })
+		return s.InTx(t.Context(), ws, func(tx store.Tx) error { return tx.TakeKey(key, id) })
 	}
 	must(t, take("key", first.ID))
 	must(t, take("Key", second.ID)) // keys are exact
@@ -149,15 +149,15 @@ func attemptKeys(t *testing.T, s app.Store) {
 		}
 	}
 	holder("key", first)
-	store(t, s, ws, func(tx app.Tx) error { return tx.FreeKey("key") })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.FreeKey("key") })
 	holder("key", nil)
-	store(t, s, ws, func(tx app.Tx) error { return tx.FreeKey("key") }) // nobody's already
+	commit(t, s, ws, func(tx store.Tx) error { return tx.FreeKey("key") }) // nobody's already
 	must(t, take("key", second.ID))
 	holder("key", second)
 	holder("Key", second)
 }
 
-func attemptLists(t *testing.T, s app.Store) {
+func attemptLists(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	var list []*desk.Attempt
 	in := map[desk.Phase][]*desk.Attempt{}
@@ -207,7 +207,7 @@ func attemptLists(t *testing.T, s app.Store) {
 	// A page has only so many bytes, and looks at only so many attempts.
 	other, _ := newWorkspace(t, s)
 	for from := 0; from < desk.MaxLooked+10; from += 500 {
-		store(t, s, other, func(tx app.Tx) error {
+		commit(t, s, other, func(tx store.Tx) error {
 			for n := from; n < from+500; n++ {
 				a := &desk.Attempt{ID: idAt(now()), Key: "k", Phase: desk.Done, CreatedAt: now(), SettledAt: 1}
 				if n < 100 {
@@ -243,18 +243,18 @@ func attemptLists(t *testing.T, s app.Store) {
 	}
 }
 
-func attemptsLapse(t *testing.T, s app.Store) {
+func attemptsLapse(t *testing.T, s store.Store) {
 	one, _ := newWorkspace(t, s)
 	two, _ := newWorkspace(t, s)
 	const minute = 60_000
-	with := func(ws desk.ID, p desk.Phase, ago desk.Time) app.LapsedAttempt {
+	with := func(ws desk.ID, p desk.Phase, ago desk.Time) store.LapsedAttempt {
 		t.Helper()
 		a := newAttempt("1")
-		store(t, s, ws, func(tx app.Tx) error { // by the database's clock
+		commit(t, s, ws, func(tx store.Tx) error { // by the database's clock
 			a.Phase, a.Lease = p, desk.LeaseFor(tx.Now(), -ago)
 			return tx.PutAttempt(a)
 		})
-		return app.LapsedAttempt{Workspace: ws, ID: a.ID}
+		return store.LapsedAttempt{Workspace: ws, ID: a.ID}
 	}
 	long, short := with(one, desk.Dispatching, 10*minute), with(two, desk.Dispatching, 5*minute)
 	with(one, desk.Dispatching, -minute)
@@ -262,12 +262,12 @@ func attemptsLapse(t *testing.T, s app.Store) {
 	settled := newAttempt("1")
 	settled.Settle(desk.Done, now())
 	putAttempts(t, s, two, settled)
-	for margin, want := range map[desk.Time][]app.LapsedAttempt{
+	for margin, want := range map[desk.Time][]store.LapsedAttempt{
 		0: {long, short}, 4 * minute: {long, short}, 6 * minute: {long}, 11 * minute: nil,
 	} {
 		got, err := s.Lapsed(t.Context(), 2*minute, margin, 10)
 		must(t, err)
-		found := map[app.LapsedAttempt]bool{}
+		found := map[store.LapsedAttempt]bool{}
 		for _, a := range got {
 			found[a] = true
 		}
@@ -288,7 +288,7 @@ func attemptsLapse(t *testing.T, s app.Store) {
 }
 
 // serve raises the counter of hours.
-func serve(t *testing.T, s app.Store, hours int) {
+func serve(t *testing.T, s store.Store, hours int) {
 	t.Helper()
 	for range hours {
 		_, hour, err := s.Clock(t.Context())
@@ -298,11 +298,11 @@ func serve(t *testing.T, s app.Store, hours int) {
 }
 
 // hours: of several nodes that read the same value, one raises the counter by one.
-func hours(t *testing.T, s app.Store) {
+func hours(t *testing.T, s store.Store) {
 	now, hour, err := s.Clock(t.Context())
 	must(t, err)
 	ws, _ := newWorkspace(t, s)
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		if tx.Now() < now {
 			t.Errorf("the clock says %d, and then %d", now, tx.Now())
 		}
@@ -316,7 +316,7 @@ func hours(t *testing.T, s app.Store) {
 	equal(t, "hour", next, hour+1)
 }
 
-func attemptsAreForgotten(t *testing.T, s app.Store) {
+func attemptsAreForgotten(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	age := map[desk.ID]int64{}
@@ -331,7 +331,7 @@ func attemptsAreForgotten(t *testing.T, s app.Store) {
 		if settled != 0 {
 			a.Settle(desk.Done, settled)
 		}
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			if err := tx.FreeKey(key); err != nil {
 				return err
 			}
@@ -387,7 +387,7 @@ func attemptsAreForgotten(t *testing.T, s app.Store) {
 		}
 	}
 	for _, key := range []string{"a", "b"} { // anybody may take them
-		store(t, s, ws, func(tx app.Tx) error { return tx.TakeKey(key, newID()) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.TakeKey(key, newID()) })
 	}
 	for _, a := range append(kept, noted, doubtful) {
 		a.Age = age[a.ID]
@@ -404,7 +404,7 @@ func attemptsAreForgotten(t *testing.T, s app.Store) {
 	forget(10, 0)
 }
 
-func deleteErasesAttempts(t *testing.T, s app.Store) {
+func deleteErasesAttempts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	op := upsert("a@example.com", "905321112233")
@@ -451,7 +451,7 @@ var spellings = [][2]desk.Identity{
 
 // deleteErasesSpellings: deleting a contact erases the attempts to its number and the
 // callbacks that name it, whichever spelling the contact has and which they have.
-func deleteErasesSpellings(t *testing.T, s app.Store) {
+func deleteErasesSpellings(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	for _, pair := range spellings {
 		for range 2 {
@@ -482,7 +482,7 @@ func deleteErasesSpellings(t *testing.T, s app.Store) {
 
 // deleteBesideDoubts: the time of a deletion does not depend on how many sends to other
 // people are in doubt. Two workspaces take turns, because other load comes and goes.
-func deleteBesideDoubts(t *testing.T, s app.Store) {
+func deleteBesideDoubts(t *testing.T, s store.Store) {
 	quiet, _ := newWorkspace(t, s)
 	doubting, _ := newWorkspace(t, s)
 	const doubts, deletions = 300, 50
@@ -514,15 +514,15 @@ func deleteBesideDoubts(t *testing.T, s app.Store) {
 }
 
 // oldestInDoubt lists the attempts in doubt of a workspace from the oldest on.
-func oldestInDoubt(t *testing.T, s app.Store) {
+func oldestInDoubt(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
-	var want []app.AttemptRef
+	var want []store.AttemptRef
 	for n := range 7 {
 		a := newAttempt("905321112233")
 		if a.ID[0], a.ID[1] = 1, byte(n); n%3 != 0 {
 			a.Phase = desk.InDoubt
-			want = append(want, app.AttemptRef{ID: a.ID, CreatedAt: a.CreatedAt})
+			want = append(want, store.AttemptRef{ID: a.ID, CreatedAt: a.CreatedAt})
 		}
 		putAttempts(t, s, ws, a)
 	}
@@ -536,6 +536,6 @@ func oldestInDoubt(t *testing.T, s app.Store) {
 		}
 		got, err := s.OldestInDoubt(t.Context(), ws, after, 2)
 		must(t, err)
-		equal(t, "oldest in doubt", append([]app.AttemptRef{}, got...), append([]app.AttemptRef{}, want[from:min(from+2, len(want))]...))
+		equal(t, "oldest in doubt", append([]store.AttemptRef{}, got...), append([]store.AttemptRef{}, want[from:min(from+2, len(want))]...))
 	}
 }

@@ -7,28 +7,28 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // newCallback is the inbound item of a callback.
-func newCallback(channel desk.ID, at desk.Time) app.InboundItem {
-	return app.InboundItem{Channel: channel, ID: newID(), Due: at, ReceivedAt: at, Body: []byte("{\"a\": \"ü\"}\n\x00\xff")}
+func newCallback(channel desk.ID, at desk.Time) desk.InboundItem {
+	return desk.InboundItem{Channel: channel, ID: newID(), Due: at, ReceivedAt: at, Body: []byte("{\"a\": \"ü\"}\n\x00\xff")}
 }
 
 // putCallback stores the body of a processed callback, and the people whom it names.
-func putCallback(t *testing.T, s app.Store, ws desk.ID, n app.InboundItem, people ...string) app.InboundItem {
+func putCallback(t *testing.T, s store.Store, ws desk.ID, n desk.InboundItem, people ...string) desk.InboundItem {
 	t.Helper()
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		return errors.Join(tx.PutCallback(n), tx.PutCallbackPeople(n, people))
 	})
 	return n
 }
 
 // checkCallbacks checks which bodies are stored.
-func checkCallbacks(t *testing.T, s app.Store, ws desk.ID, kept bool, list ...app.InboundItem) {
+func checkCallbacks(t *testing.T, s store.Store, ws desk.ID, kept bool, list ...desk.InboundItem) {
 	t.Helper()
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for i, n := range list {
 			body, err := tx.Callback(n)
 			if err != nil {
@@ -42,14 +42,14 @@ func checkCallbacks(t *testing.T, s app.Store, ws desk.ID, kept bool, list ...ap
 	})
 }
 
-func checkNewest(t *testing.T, s app.Store, ws, channel desk.ID, want desk.Time) {
+func checkNewest(t *testing.T, s store.Store, ws, channel desk.ID, want desk.Time) {
 	t.Helper()
 	at, err := s.NewestCallback(t.Context(), ws, channel)
 	must(t, err)
 	equal(t, "newest callback", at, want)
 }
 
-func callbackBodies(t *testing.T, s app.Store) {
+func callbackBodies(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	channel := newID()
 	checkNewest(t, s, ws, channel, 0)
@@ -57,9 +57,9 @@ func callbackBodies(t *testing.T, s app.Store) {
 	empty.Body = []byte{}
 	large.Body = make([]byte, 1<<20)
 	_, _ = rand.Read(large.Body)
-	plain := app.InboundItem{Channel: channel, ID: newID(), Due: 13, Body: []byte("all of it"), Skip: 2}
-	all := []app.InboundItem{first, second, empty, large}
-	store(t, s, ws, func(tx app.Tx) error {
+	plain := desk.InboundItem{Channel: channel, ID: newID(), Due: 13, Body: []byte("all of it"), Skip: 2}
+	all := []desk.InboundItem{first, second, empty, large}
+	commit(t, s, ws, func(tx store.Tx) error {
 		for _, n := range all {
 			if err := errors.Join(tx.PutCallback(n), tx.PutInbound(n)); err != nil {
 				return err
@@ -83,8 +83,8 @@ func callbackBodies(t *testing.T, s app.Store) {
 	checkNewest(t, s, ws, newID(), 0)
 
 	// The inbound items do not hold the bodies.
-	bare := func(n app.InboundItem) app.InboundItem { n.Body = nil; return n }
-	items := func(want ...app.InboundItem) {
+	bare := func(n desk.InboundItem) desk.InboundItem { n.Body = nil; return n }
+	items := func(want ...desk.InboundItem) {
 		t.Helper()
 		got, _, err := s.InboundItems(t.Context(), ws, time.Hour, 10)
 		must(t, err)
@@ -104,28 +104,28 @@ func callbackBodies(t *testing.T, s app.Store) {
 	// The inbound item says which part was processed, for the process that continues.
 	rest := large
 	rest.Skip = 70
-	store(t, s, ws, func(tx app.Tx) error {
-		taken, err := tx.TakeInbound([]app.InboundItem{large})
-		equal(t, "taken", taken, []app.InboundItem{bare(large)})
+	commit(t, s, ws, func(tx store.Tx) error {
+		taken, err := tx.TakeInbound([]desk.InboundItem{large})
+		equal(t, "taken", taken, []desk.InboundItem{bare(large)})
 		return errors.Join(err, tx.PutInbound(rest))
 	})
 	items(bare(first), bare(second), bare(rest), bare(empty), plain)
 	putInbound(t, s, ws, plain)
 	stale := plain
 	stale.Skip, stale.Body = 0, nil
-	store(t, s, ws, func(tx app.Tx) error {
-		taken, err := tx.TakeInbound([]app.InboundItem{bare(large), stale})
-		equal(t, "taken", taken, []app.InboundItem{bare(rest), plain})
+	commit(t, s, ws, func(tx store.Tx) error {
+		taken, err := tx.TakeInbound([]desk.InboundItem{bare(large), stale})
+		equal(t, "taken", taken, []desk.InboundItem{bare(rest), plain})
 		return err
 	})
 	checkCallbacks(t, s, ws, true, all...)
 
 	first.Body, first.Channel = []byte("other"), empty.Channel
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutCallback(first) }) // in the place of the first
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutCallback(first) }) // in the place of the first
 	checkCallbacks(t, s, ws, true, first, second)
 }
 
-func deleteErasesCallbacks(t *testing.T, s app.Store) {
+func deleteErasesCallbacks(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	op := upsert("a@example.com", "905321112233")
@@ -139,32 +139,32 @@ func deleteErasesCallbacks(t *testing.T, s app.Store) {
 	put(t, s, other, op)
 	put(t, s, ws, upsert("c@example.com", "")) // whom no callback can name
 	channel := newID()
-	with := func(ws desk.ID, people ...string) app.InboundItem {
+	with := func(ws desk.ID, people ...string) desk.InboundItem {
 		t.Helper()
 		return putCallback(t, s, ws, newCallback(channel, now()), people...)
 	}
 	both := with(ws, second, "905321112233")
-	gone := []app.InboundItem{
+	gone := []desk.InboundItem{
 		both, with(ws, "905321112233"), with(ws, "4930123456"), with(ws, "4915112345678", "4915112345678"), with(ws, "TR.12\"3", "x"),
 		with(ws, "905321112233", "4915112345678", "TR.12\"3"),
 	}
-	kept := []app.InboundItem{with(ws), with(ws, "ada"), with(ws, "a@example.com", "90532111223", "9053211122330", ""), with(ws, "905329999999")}
+	kept := []desk.InboundItem{with(ws), with(ws, "ada"), with(ws, "a@example.com", "90532111223", "9053211122330", ""), with(ws, "905329999999")}
 	friends, foreign := with(ws, second), with(other, "905321112233")
 
 	// A callback that is not processed yet, and a processed one with the id of another that is not.
 	pending, taken := with(ws, "905321112233"), with(ws, "905321112233")
 	namesake := taken
 	namesake.ReceivedAt++
-	for _, n := range []app.InboundItem{pending, namesake} {
+	for _, n := range []desk.InboundItem{pending, namesake} {
 		n.Due = now() // put off
 		putInbound(t, s, ws, n)
 	}
 	plain := with(ws, "905321112233")
-	putInbound(t, s, ws, app.InboundItem{Channel: channel, ID: plain.ID, Due: plain.Due, Body: []byte("x")})
+	putInbound(t, s, ws, desk.InboundItem{Channel: channel, ID: plain.ID, Due: plain.Due, Body: []byte("x")})
 	gone = append(gone, taken, plain)
 
 	// The people of a callback may be stored twice.
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		return errors.Join(tx.PutCallbackPeople(both, []string{second, "905321112233"}), tx.PutCallbackPeople(both, nil))
 	})
 	put(t, s, ws, patch(contact.ID, desk.ContactWrite{Name: text("A")})) // erases nothing
@@ -178,9 +178,9 @@ func deleteErasesCallbacks(t *testing.T, s app.Store) {
 	// nobody. For a deleted callback, no people are stored.
 	putCallback(t, s, ws, both)
 	lost := newCallback(channel, now())
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutCallbackPeople(lost, []string{second}) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutCallbackPeople(lost, []string{second}) })
 	putCallback(t, s, ws, lost)
-	store(t, s, ws, func(tx app.Tx) error { // deleted inside a transaction of the caller's, it is the same
+	commit(t, s, ws, func(tx store.Tx) error { // deleted inside a transaction of the caller's, it is the same
 		op := remove(friend.ID)
 		book, err := tx.Book(op.Lookup())
 		if err != nil {
@@ -195,12 +195,12 @@ func deleteErasesCallbacks(t *testing.T, s app.Store) {
 	checkCallbacks(t, s, ws, true, append(kept, pending, both, lost)...)
 }
 
-func callbacksAreForgotten(t *testing.T, s app.Store) {
+func callbacksAreForgotten(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	contact := put(t, s, ws, upsert("", "905321112233"))
 	channel := newID()
-	var list []app.InboundItem
+	var list []desk.InboundItem
 	base, _, err := s.Clock(t.Context())
 	must(t, err)
 	// at is a time in the past, counted in minutes.
@@ -248,8 +248,8 @@ func callbacksAreForgotten(t *testing.T, s app.Store) {
 	forget(ws, 99, 1, 0)
 	checkCallbacks(t, s, ws, true, waiting)
 	checkCallbacks(t, s, ws, false, taken)
-	store(t, s, ws, func(tx app.Tx) error {
-		_, err := tx.TakeInbound([]app.InboundItem{waiting})
+	commit(t, s, ws, func(tx store.Tx) error {
+		_, err := tx.TakeInbound([]desk.InboundItem{waiting})
 		return err
 	})
 	forget(ws, 99, 1, 1)
@@ -257,7 +257,7 @@ func callbacksAreForgotten(t *testing.T, s app.Store) {
 }
 
 // callbacksAreSealed: two workspaces have the same callback of the same people.
-func callbacksAreSealed(t *testing.T, s app.Store) {
+func callbacksAreSealed(t *testing.T, s store.Store) {
 	one, _ := newWorkspace(t, s)
 	two, _ := newWorkspace(t, s)
 	inOne := newCallback(newID(), 10)
@@ -270,7 +270,7 @@ func callbacksAreSealed(t *testing.T, s app.Store) {
 	putCallback(t, s, one, inOne, "905321112233")
 	checkCallbacks(t, s, two, false, inOne)
 	checkNewest(t, s, two, inOne.Channel, 0)
-	store(t, s, two, func(tx app.Tx) error { return tx.PutCallbackPeople(inOne, []string{"905321112233"}) }) // it is not theirs
+	commit(t, s, two, func(tx store.Tx) error { return tx.PutCallbackPeople(inOne, []string{"905321112233"}) }) // it is not theirs
 	putCallback(t, s, two, inTwo, "905321112233")
 	checkCallbacks(t, s, one, true, inOne)
 	checkCallbacks(t, s, two, true, inTwo)
@@ -281,10 +281,10 @@ func callbacksAreSealed(t *testing.T, s app.Store) {
 	checkCallbacks(t, s, two, true, inTwo)
 	list, _, err := s.InboundItems(t.Context(), one, time.Hour, 10)
 	must(t, err)
-	equal(t, "inbound items of one", list, []app.InboundItem(nil))
-	store(t, s, one, func(tx app.Tx) error {
-		taken, err := tx.TakeInbound([]app.InboundItem{inTwo})
-		equal(t, "taken from two", taken, []app.InboundItem(nil))
+	equal(t, "inbound items of one", list, []desk.InboundItem(nil))
+	commit(t, s, one, func(tx store.Tx) error {
+		taken, err := tx.TakeInbound([]desk.InboundItem{inTwo})
+		equal(t, "taken from two", taken, []desk.InboundItem(nil))
 		return err
 	})
 	n, err := s.ForgetCallbacks(t.Context(), one, 0, 10)

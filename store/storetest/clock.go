@@ -15,6 +15,8 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
 var leaps = flag.Bool("leaps", false, "the long campaign of TestClocks: every leap of every clock")
@@ -23,7 +25,7 @@ var leaps = flag.Bool("leaps", false, "the long campaign of TestClocks: every le
 // lease or a place in the pace for longer than its bound. open returns an empty store, and
 // a function that sets the store's clock ahead of the real one. oneMachine tells that all
 // servers of this store use the same clock as it.
-func RunClocks(t *testing.T, oneMachine bool, open func(*testing.T) (app.Store, func(ahead time.Duration))) {
+func RunClocks(t *testing.T, oneMachine bool, open func(*testing.T) (store.Store, func(ahead time.Duration))) {
 	c := &campaign{T: t, oneMachine: oneMachine, calls: map[string]int{}}
 	c.store, c.setDatabase = open(t)
 	c.begin()
@@ -70,7 +72,7 @@ const (
 
 type campaign struct {
 	*testing.T
-	store       app.Store
+	store       store.Store
 	setDatabase func(time.Duration)
 	oneMachine  bool
 	nodes       [2]*app.App
@@ -91,7 +93,7 @@ func (c *campaign) begin() {
 	c.Helper()
 	for n := range c.nodes {
 		c.nodes[n] = app.New(app.Deps{
-			Store: c.store, Providers: map[desk.ChannelKind]app.Provider{desk.SandboxChannel: (*campaignProvider)(c)},
+			Store: c.store, Providers: map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: (*campaignProvider)(c)},
 			Answer: func(m *desk.SentMessage) []byte { return []byte(m.Message.ID.String()) },
 			Now:    func() time.Time { return time.Now().Add(time.Duration(c.ahead[n].Load())) },
 			Uptime: func() time.Duration { return time.Duration(c.up.Load()) },
@@ -120,30 +122,34 @@ func (c *campaign) begin() {
 // A campaignProvider counts the messages that it gets.
 type campaignProvider campaign
 
-func (p *campaignProvider) Send(_ context.Context, d app.Dispatch) (app.Receipt, error) {
+func (p *campaignProvider) Send(_ context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	p.calls[d.Components[0].Parameters[0].Text]++
 	if p.inside != nil {
 		p.inside()
 	}
 	if p.lost {
-		return app.Receipt{}, errors.New("the connection was lost")
+		return provider.Receipt{}, errors.New("the connection was lost")
 	}
-	return app.Receipt{ExternalID: d.Attempt.String()}, nil
+	return provider.Receipt{ExternalID: d.Attempt.String()}, nil
 }
 
-func (*campaignProvider) Templates(context.Context, app.Access) ([]desk.TemplateSource, error) {
+func (*campaignProvider) Templates(context.Context, provider.Access) ([]desk.TemplateSource, error) {
 	return []desk.TemplateSource{{Name: "t", Language: "en", Source: `{"name":"t","language":"en","status":"APPROVED","category":"UTILITY","components":[{"type":"BODY","text":"Hi {{1}}"}]}`}}, nil
 }
 
-func (*campaignProvider) Read(app.InboundItem) ([]app.Update, *app.Later, error) {
+func (*campaignProvider) Read(desk.InboundItem) ([]provider.Update, *provider.Later, error) {
 	return nil, nil, nil
 }
 
-func (*campaignProvider) Check(context.Context, app.Access) ([]app.Problem, error) { return nil, nil }
+func (*campaignProvider) Check(context.Context, provider.Access) ([]provider.Problem, error) {
+	return nil, nil
+}
 
-func (*campaignProvider) CheckAccount(*desk.Channel, *app.Secrets) error { return nil }
+func (*campaignProvider) CheckAccount(*desk.Channel, *provider.Secrets) error { return nil }
 
-func (*campaignProvider) Limits(*desk.Channel, func() string) app.Limits { return app.Limits{} }
+func (*campaignProvider) Limits(*desk.Channel, func() string) provider.Limits {
+	return provider.Limits{}
+}
 
 func (*campaignProvider) Identities(string, string) []desk.Identity { return nil }
 
@@ -220,18 +226,18 @@ func (c *campaign) leap(whose clocks, ahead time.Duration, when moment, lost boo
 func (c *campaign) bounds(whose clocks, ahead time.Duration) {
 	c.Helper()
 	ctx, name := c.Context(), fmt.Sprintf("%v by %v", whose, ahead)
-	bucket := app.Bucket{Name: name, Interval: time.Second, Burst: 2}
+	bucket := desk.Bucket{Name: name, Interval: time.Second, Burst: 2}
 	at := newAttempt("905321112233")
 	at.ID, at.Key, at.Plan.Channel = newID(), name, newID()
 	c.set(whose, ahead)
 	for range 3 {
-		_, _, err := c.store.Pace(ctx, c.ws, []app.Bucket{bucket}, 2*time.Second)
+		_, _, err := c.store.Pace(ctx, c.ws, []desk.Bucket{bucket}, 2*time.Second)
 		must(c.T, err)
 	}
 	got, err := c.store.Lease(ctx, c.ws, name, 30_000)
 	must(c.T, err)
 	equal(c.T, "lease", got, true)
-	store(c.T, c.store, c.ws, func(tx app.Tx) error { // of a process that dies now
+	commit(c.T, c.store, c.ws, func(tx store.Tx) error { // of a process that dies now
 		at.Lease = desk.LeaseFor(tx.Now(), 30_000)
 		if err := tx.PutAttempt(at); err != nil {
 			return err
@@ -239,7 +245,7 @@ func (c *campaign) bounds(whose clocks, ahead time.Duration) {
 		return tx.TakeKey(name, at.ID)
 	})
 	c.set(clocks{}, 0)
-	wait, _, err := c.store.Pace(ctx, c.ws, []app.Bucket{bucket}, 2*time.Second)
+	wait, _, err := c.store.Pace(ctx, c.ws, []desk.Bucket{bucket}, 2*time.Second)
 	must(c.T, err)
 	if wait > 4*time.Second {
 		c.Errorf("%s: a place is held for %v", name, wait)

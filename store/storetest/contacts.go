@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
-func contactFieldsSurvive(t *testing.T, s app.Store) {
+func contactFieldsSurvive(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	nasty := "a'b\"c\\d\te\nf ,{}[]:%_é İı 😀 " + strings.Repeat("x", 5000)
 	op := upsert("Ada@Example.com", "905321112233")
@@ -59,7 +59,7 @@ func same(t *testing.T, got, want *desk.Contact) {
 
 // largeValues makes attributes and further identities grow and shrink, together and
 // separately.
-func largeValues(t *testing.T, s app.Store) {
+func largeValues(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	edit(t, s, ws, desk.Change{Attribute: &desk.Attribute{Key: "about", Label: "About", Type: desk.TextAttribute, Position: 2}})
 	attribute := func(op *desk.Op, value string) *desk.Op {
@@ -116,7 +116,7 @@ func largeValues(t *testing.T, s app.Store) {
 
 // briefOperations: no further identity is lost or found twice, whatever a group of brief
 // operations changes of contacts that have many.
-func briefOperations(t *testing.T, s app.Store) {
+func briefOperations(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	crm := func(of string, n int) desk.Identity {
 		return desk.Identity{Kind: "crm", Value: fmt.Sprintf("%s%d%s", of, n, strings.Repeat("😀", 240))}
@@ -194,7 +194,7 @@ func briefOperations(t *testing.T, s app.Store) {
 
 // groupEnds: if a Book has ended the group, the operations before are stored, and no
 // further operation is applied.
-func groupEnds(t *testing.T, s app.Store) {
+func groupEnds(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	var ops []*desk.Op
 	for n := range 4 {
@@ -234,7 +234,7 @@ func groupEnds(t *testing.T, s app.Store) {
 	}
 }
 
-func unknownContact(t *testing.T, s app.Store) {
+func unknownContact(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	_, _, err := s.Contact(t.Context(), ws, newID())
 	wantType(t, err, desk.NotFound)
@@ -243,7 +243,7 @@ func unknownContact(t *testing.T, s app.Store) {
 	wantType(t, s.UpdateContacts(t.Context(), newID(), nil, func(*desk.Book, int, int) {}), desk.NotFound)
 }
 
-func updateAndRelease(t *testing.T, s app.Store) {
+func updateAndRelease(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := put(t, s, ws, upsert("a@example.com", "905321112233"))
 	w := upsert("b@example.com", "").Write
@@ -262,7 +262,7 @@ func updateAndRelease(t *testing.T, s app.Store) {
 	}
 }
 
-func identityMoves(t *testing.T, s app.Store) {
+func identityMoves(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := put(t, s, ws, upsert("a@example.com", ""))
 	second := put(t, s, ws, upsert("b@example.com", ""))
@@ -279,7 +279,7 @@ func identityMoves(t *testing.T, s app.Store) {
 	}
 }
 
-func deleteErases(t *testing.T, s app.Store) {
+func deleteErases(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := put(t, s, ws, upsert("a@example.com", "905321112233"))
 	put(t, s, ws, remove(first.ID))
@@ -302,7 +302,7 @@ func deleteErases(t *testing.T, s app.Store) {
 	}
 }
 
-func refusalStoresNothing(t *testing.T, s app.Store) {
+func refusalStoresNothing(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := put(t, s, ws, upsert("a@example.com", ""))
 	put(t, s, ws, upsert("b@example.com", ""))
@@ -323,7 +323,7 @@ func refusalStoresNothing(t *testing.T, s app.Store) {
 
 // allOrNothing claims an identity that the operations do not name. Its holder is not
 // loaded, so only the database's key can refuse the claim.
-func allOrNothing(t *testing.T, s app.Store) {
+func allOrNothing(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	put(t, s, ws, upsert("taken@example.com", ""))
 	op, hidden := upsert("new@example.com", ""), upsert("taken@example.com", "")
@@ -343,7 +343,7 @@ func allOrNothing(t *testing.T, s app.Store) {
 	put(t, s, ws, op) // and the store goes on
 }
 
-func applyNothing(t *testing.T, s app.Store) {
+func applyNothing(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := put(t, s, ws, upsert("a@example.com", ""))
 	again := put(t, s, ws, upsert("a@example.com", ""))
@@ -354,7 +354,7 @@ func applyNothing(t *testing.T, s app.Store) {
 	same(t, got, first)
 }
 
-func workspacesAreSealed(t *testing.T, s app.Store) {
+func workspacesAreSealed(t *testing.T, s store.Store) {
 	one, _ := newWorkspace(t, s)
 	two, _ := newWorkspace(t, s)
 	a := put(t, s, one, upsert("a@example.com", "905321112233"))
@@ -382,7 +382,7 @@ func workspacesAreSealed(t *testing.T, s app.Store) {
 
 // parts: a group that is too large for one Book is processed in parts. Each part sees the
 // changes of the ones before, and all are stored together or not at all.
-func parts(t *testing.T, s app.Store) {
+func parts(t *testing.T, s store.Store) {
 	const people = 20
 	person := func(n int) *desk.Op { return upsert(fmt.Sprintf("p%d@example.com", n), "") }
 	name := func(op *desk.Op, s string) *desk.Op { op.Write.Name = text(s); return op }

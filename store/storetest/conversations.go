@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 func newConversation(channel, contact desk.ID) *desk.Conversation {
@@ -19,12 +19,12 @@ func newMessage(c *desk.Conversation) *desk.Message {
 	return &desk.Message{ID: newID(), ConversationID: c.ID, ChannelID: c.ChannelID, Direction: desk.Inbound, Text: "hello", TS: now(), Kind: desk.KindText}
 }
 
-func conversationFieldsSurvive(t *testing.T, s app.Store) {
+func conversationFieldsSurvive(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	want := newConversation(newID(), newID())
 	check := func() {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(want) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(want) })
 		got, err := s.Conversation(t.Context(), ws, want.ID)
 		must(t, err)
 		equal(t, "conversation", got, want)
@@ -46,22 +46,22 @@ func conversationFieldsSurvive(t *testing.T, s app.Store) {
 	wantType(t, err, desk.NotFound)
 }
 
-func oneOpenConversation(t *testing.T, s app.Store) {
+func oneOpenConversation(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := newConversation(newID(), newID())
 	open := func(want *desk.Conversation) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.OpenConversation(first.ChannelID, first.ContactID)
 			equal(t, "open conversation", got, want)
 			return err
 		})
 	}
 	open(nil)
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(first) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(first) })
 	open(first)
 	second, beside := newConversation(first.ChannelID, first.ContactID), newMessage(first)
-	err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+	err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 		if err := tx.PutMessage(beside); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func oneOpenConversation(t *testing.T, s app.Store) {
 	// A second one is allowed on another channel, with another contact, and if the first is not open.
 	otherChannel, otherContact := newConversation(newID(), first.ContactID), newConversation(first.ChannelID, newID())
 	first.Status = desk.StatusClosed
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for _, c := range []*desk.Conversation{otherChannel, otherContact, first} {
 			if err := tx.PutConversation(c); err != nil {
 				return err
@@ -90,10 +90,10 @@ func oneOpenConversation(t *testing.T, s app.Store) {
 		return nil
 	})
 	open(nil)
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(second) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(second) })
 	open(second)
 	first.Status = desk.StatusOpen
-	if err := s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.PutConversation(first) }); err == nil {
+	if err := s.InTx(t.Context(), ws, func(tx store.Tx) error { return tx.PutConversation(first) }); err == nil {
 		t.Error("the first was opened again beside the second")
 	}
 }
@@ -119,7 +119,7 @@ func walk[T, P any](t *testing.T, size int, page func(after *P, limit int) ([]T,
 	}
 }
 
-func conversationOrder(t *testing.T, s app.Store) {
+func conversationOrder(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	contact := newID()
 	var want []*desk.Conversation
@@ -130,7 +130,7 @@ func conversationOrder(t *testing.T, s app.Store) {
 		c.AssignedMember, c.AssignedVia = member.ID, desk.ViaMember
 		want = append(want, c)
 	}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for _, c := range want {
 			if err := tx.PutConversation(c); err != nil {
 				return err
@@ -156,7 +156,7 @@ func conversationOrder(t *testing.T, s app.Store) {
 	}
 }
 
-func conversationFilters(t *testing.T, s app.Store) {
+func conversationFilters(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	bob := newID()
 	channels, contacts := [2]desk.ID{newID(), newID()}, [2]desk.ID{newID(), newID()}
@@ -182,7 +182,7 @@ func conversationFilters(t *testing.T, s app.Store) {
 			}
 		}
 	}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for _, c := range stored {
 			if err := tx.PutConversation(c); err != nil {
 				return err
@@ -246,7 +246,7 @@ func conversationFilters(t *testing.T, s app.Store) {
 
 // conversationCounts: counts end at a hundred, and those of a channel among a member's look
 // at the newest ones only.
-func conversationCounts(t *testing.T, s app.Store) {
+func conversationCounts(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	bob, channels := newID(), [3]desk.ID{newID(), newID(), newID()}
@@ -258,7 +258,7 @@ func conversationCounts(t *testing.T, s app.Store) {
 	}
 	check(ada.ID, desk.ID{}, desk.ConversationCounts{})
 	put := func(ws desk.ID, n int, channel, holder desk.ID, status desk.ConversationStatus, at desk.Time) {
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			for range n {
 				c := newConversation(channel, newID())
 				if c.Status, c.LastMessageAt = status, at; !holder.IsZero() {
@@ -296,7 +296,7 @@ func conversationCounts(t *testing.T, s app.Store) {
 }
 
 // conversationLoads: counts end at a hundred, and waits are found among the longest ones.
-func conversationLoads(t *testing.T, s app.Store) {
+func conversationLoads(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	bob, none := newID(), newID()
@@ -311,7 +311,7 @@ func conversationLoads(t *testing.T, s app.Store) {
 	}
 	check(0, nil)
 	put := func(ws desk.ID, n int, holder desk.ID, status desk.ConversationStatus, waiting desk.Time) {
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			for range n {
 				c := newConversation(newID(), newID())
 				c.Talk.WaitingSince, c.Status = waiting, status
@@ -341,17 +341,17 @@ func conversationLoads(t *testing.T, s app.Store) {
 	check(12, map[desk.ID]desk.Workload{ada.ID: {Open: desk.MaxCount, Waiting: 7}, bob: {Open: 2}, none: {Open: 1, Waiting: 11}, {}: {Open: 2, Waiting: 8}})
 }
 
-func messageFieldsSurvive(t *testing.T, s app.Store) {
+func messageFieldsSurvive(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	want := newMessage(newConversation(newID(), newID()))
-	put := app.Tx.PutMessage
+	put := store.Tx.PutMessage
 	check := func() {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error { return put(tx, want) })
+		commit(t, s, ws, func(tx store.Tx) error { return put(tx, want) })
 		list, _, err := s.Messages(t.Context(), ws, want.ConversationID, nil, 10)
 		must(t, err)
 		equal(t, "messages", list, []*desk.Message{want})
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.Message(want.ConversationID, want.ID)
 			equal(t, "message", got, want)
 			return err
@@ -374,17 +374,17 @@ func messageFieldsSurvive(t *testing.T, s app.Store) {
 	check()
 	want.Content = &desk.Content{Location: &desk.Location{Latitude: -41.25, Longitude: 179.5, Name: "Home"}}
 	check()
-	put = app.Tx.PutMessageDelivery
+	put = store.Tx.PutMessageDelivery
 	want.Delivery, want.Failure = desk.Failed, &desk.Failure{Code: 131026, Title: "Not \"delivered\"", Fix: "ü"}
 	check()
 	want.Delivery, want.Failure = desk.Read, nil
 	check()
-	put = app.Tx.PutMessage
+	put = store.Tx.PutMessage
 	want.ExternalID, want.Text, want.OptIn, want.Failure = "", "", &desk.OptIn{At: now()}, &desk.Failure{}
 	check()
 }
 
-func messageOrder(t *testing.T, s app.Store) {
+func messageOrder(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	c := newConversation(newID(), newID())
 	var want []*desk.Message
@@ -393,7 +393,7 @@ func messageOrder(t *testing.T, s app.Store) {
 		m.TS = desk.Time(i % 3)
 		want = append(want, m)
 	}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for _, m := range want {
 			if err := tx.PutMessage(m); err != nil {
 				return err
@@ -412,14 +412,14 @@ func messageOrder(t *testing.T, s app.Store) {
 	}
 }
 
-func messageExternalIDs(t *testing.T, s app.Store) {
+func messageExternalIDs(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	c := newConversation(newID(), newID())
 	first, unknown, second := newMessage(c), newMessage(c), newMessage(c)
 	first.ExternalID, second.ExternalID = "x", "x"
 	elsewhere := newMessage(newConversation(newID(), newID()))
 	elsewhere.ExternalID = "x"
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for _, m := range []*desk.Message{first, unknown, newMessage(c), elsewhere} {
 			if err := tx.PutMessage(m); err != nil {
 				return err
@@ -427,10 +427,10 @@ func messageExternalIDs(t *testing.T, s app.Store) {
 		}
 		return nil
 	})
-	if err := s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.PutMessage(second) }); err == nil {
+	if err := s.InTx(t.Context(), ws, func(tx store.Tx) error { return tx.PutMessage(second) }); err == nil {
 		t.Error("two messages of a channel have one external id")
 	}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for external, want := range map[string]*desk.Message{"x": first, "": nil, "y": nil} {
 			got, err := tx.MessageBy(c.ChannelID, external)
 			if err != nil {
@@ -446,12 +446,12 @@ func messageExternalIDs(t *testing.T, s app.Store) {
 
 // unknownMessage: a message is found by its workspace, conversation and id, and by no two
 // of them, with the contact it is of.
-func unknownMessage(t *testing.T, s app.Store) {
+func unknownMessage(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	c, elsewhere := newConversation(newID(), newID()), newConversation(newID(), newID())
 	m, unheard := newMessage(c), newMessage(elsewhere)
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		return errors.Join(tx.PutConversation(c, elsewhere), tx.PutMessage(m), tx.PutMessage(unheard))
 	})
 	m.ContactID = c.ContactID
@@ -466,7 +466,7 @@ func unknownMessage(t *testing.T, s app.Store) {
 
 // messagesByReferences: each message that exists is found, with its fields, and none
 // of another channel or workspace.
-func messagesByReferences(t *testing.T, s app.Store) {
+func messagesByReferences(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	c, elsewhere := newConversation(newID(), newID()), newConversation(newID(), newID())
@@ -474,7 +474,7 @@ func messagesByReferences(t *testing.T, s app.Store) {
 		m := newMessage(c)
 		m.Direction, m.Delivery, m.ExternalID = desk.Outbound, desk.Failed, external
 		m.Failure, m.OptIn = &desk.Failure{Code: 131026, Title: "Not delivered", Fix: "ü"}, &desk.OptIn{Key: newID(), At: now(), Request: newID()}
-		store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(m) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutMessage(m) })
 		return m
 	}
 	x, y, there := sent(ws, c, "x"), sent(ws, c, "y\" ü"), sent(ws, elsewhere, "x")
@@ -503,7 +503,7 @@ func messagesByReferences(t *testing.T, s app.Store) {
 	}
 }
 
-func newestMessage(t *testing.T, s app.Store) {
+func newestMessage(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	foreign, _ := newWorkspace(t, s)
 	c, other := newConversation(newID(), newID()), newConversation(newID(), newID())
@@ -514,14 +514,14 @@ func newestMessage(t *testing.T, s app.Store) {
 		if id := last[at]; ws != foreign && of == c && string(m.ID[:]) > string(id[:]) {
 			last[at] = m.ID
 		}
-		store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(m) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutMessage(m) })
 	}
 	for _, at := range []desk.Time{10, 40, 20, 20} {
 		put(ws, c, at)
 	}
 	put(ws, other, 30)
 	put(foreign, c, 30)
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for span, want := range map[[2]desk.Time]desk.Time{{10, 41}: 40, {10, 40}: 20, {20, 21}: 20, {10, 20}: 10, {0, 10}: 0, {21, 40}: 0, {41, 99}: 0} {
 			got, err := tx.NewestMessage(c.ID, span[0], span[1])
 			if err != nil {
@@ -535,7 +535,7 @@ func newestMessage(t *testing.T, s app.Store) {
 	})
 }
 
-func deleteErasesConversations(t *testing.T, s app.Store) {
+func deleteErasesConversations(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	channel := newID()
@@ -552,7 +552,7 @@ func deleteErasesConversations(t *testing.T, s app.Store) {
 		c.Status = status
 		m := newMessage(c)
 		m.ExternalID = newID().String()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			if err := tx.PutConversation(c); err != nil {
 				return err
 			}
@@ -575,7 +575,7 @@ func deleteErasesConversations(t *testing.T, s app.Store) {
 		if _, err := s.Conversation(t.Context(), p.ws, p.c.ID); (err == nil) != (want > 0) || len(messages) != want || (len(list) > 0) != (want > 0) {
 			t.Errorf("of a conversation: %v, %d messages, %d listed, want %d messages", err, len(messages), len(list), want)
 		}
-		store(t, s, p.ws, func(tx app.Tx) error {
+		commit(t, s, p.ws, func(tx store.Tx) error {
 			m, err := tx.MessageBy(channel, p.m.ExternalID)
 			if (m != nil) != (want > 0) {
 				t.Errorf("by the provider's id: %v", m)
@@ -590,7 +590,7 @@ func deleteErasesConversations(t *testing.T, s app.Store) {
 		count(p, 2)
 	}
 	// A deletion inside the caller's transaction does the same.
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		op := remove(stays.ID)
 		book, err := tx.Book(op.Lookup())
 		if err != nil {
@@ -606,7 +606,7 @@ func deleteErasesConversations(t *testing.T, s app.Store) {
 
 // talkOfMessages: marks take what they name and no more, and who waits is found by the
 // messages.
-func talkOfMessages(t *testing.T, s app.Store) {
+func talkOfMessages(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	c := newConversation(newID(), newID())
@@ -616,7 +616,7 @@ func talkOfMessages(t *testing.T, s app.Store) {
 		m.ID, m.TS = desk.ID{0: 7, 15: byte(len(list))}, at // ids ascend
 		edit(m)
 		list = append(list, m)
-		store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(m) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutMessage(m) })
 		return m
 	}
 	as := func(external string) func(*desk.Message) { return func(m *desk.Message) { m.ExternalID = external } }
@@ -627,7 +627,7 @@ func talkOfMessages(t *testing.T, s app.Store) {
 		if answered != nil {
 			want = answered.ID
 		}
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			id, at, err := tx.Waiting(c.ID)
 			equal(t, "answered", id, want)
 			equal(t, "waiting since", at, since)
@@ -636,7 +636,7 @@ func talkOfMessages(t *testing.T, s app.Store) {
 	}
 	mark := func(ws desk.ID, upTo desk.MessagePlace, most, want int) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			n, err := tx.MarkRead(c.ID, upTo, most)
 			equal(t, "marked", n, want)
 			return err
@@ -657,12 +657,12 @@ func talkOfMessages(t *testing.T, s app.Store) {
 	failed := add(31, func(m *desk.Message) { ours(m); m.Delivery = desk.Failed })
 	waiting(answer, 12)
 	failed.Delivery = desk.Delivered
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(failed) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutMessage(failed) })
 	waiting(failed, 0)
 
 	newest := func(upTo desk.Time, want *desk.Message) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.NewestInbound(c.ID, desk.MessagePlace{TS: upTo, ID: desk.ID{0xff}})
 			equal(t, "newest inbound message", got, want)
 			return err
@@ -674,13 +674,13 @@ func talkOfMessages(t *testing.T, s app.Store) {
 	mark(other, desk.MessagePlace{TS: 99}, 9, 0)
 	mark(ws, desk.MessagePlace{TS: 11}, 9, 2)
 	mark(ws, desk.MessagePlace{TS: 11}, 9, 0)
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutMessage(list[0]) }) // it stays marked
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutMessage(list[0]) }) // it stays marked
 	mark(ws, desk.MessagePlace{TS: 12, ID: desk.ID{}}, 9, 0)
 	mark(ws, list[4].Place(), 9, 1)
 	mark(ws, desk.MessagePlace{TS: 99}, 9, 1)
 }
 
-func windowsSurvive(t *testing.T, s app.Store) {
+func windowsSurvive(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	one, two := desk.WindowRef{Channel: newID(), Contact: newID()}, desk.WindowRef{Channel: newID(), Contact: newID()}
@@ -689,7 +689,7 @@ func windowsSurvive(t *testing.T, s app.Store) {
 		got, err := s.Windows(t.Context(), ws, []desk.WindowRef{one, two})
 		must(t, err)
 		equal(t, "windows", got, want)
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.Window(one.Channel, one.Contact)
 			equal(t, "window", got, want[one])
 			return err
@@ -700,14 +700,14 @@ func windowsSurvive(t *testing.T, s app.Store) {
 		{OpenedAt: 5, Number: "905321112233", RepliedAt: 11, AutoReplyAt: 12, AutoReplies: 3},
 		{OpenedAt: 7, UserID: "TR.1", ShutAt: 8, ShutBy: desk.ByTheProvider},
 	} {
-		store(t, s, ws, func(tx app.Tx) error { return tx.PutWindow(one.Channel, one.Contact, w) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutWindow(one.Channel, one.Contact, w) })
 		check(ws, map[desk.WindowRef]desk.Window{one: w})
 	}
 	check(other, map[desk.WindowRef]desk.Window{})
 }
 
 // newestConversation: of one person on one channel, whatever its status.
-func newestConversation(t *testing.T, s app.Store) {
+func newestConversation(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := newConversation(newID(), newID())
 	first.Status, first.CreatedAt = desk.StatusClosed, 5
@@ -715,7 +715,7 @@ func newestConversation(t *testing.T, s app.Store) {
 	second.Status, second.CreatedAt = desk.StatusArchived, 9
 	elsewhere := newConversation(newID(), first.ContactID)
 	elsewhere.CreatedAt = 11
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		got, err := tx.NewestConversation(first.ChannelID, first.ContactID)
 		equal(t, "newest conversation", got, (*desk.Conversation)(nil))
 		if err != nil {
@@ -723,7 +723,7 @@ func newestConversation(t *testing.T, s app.Store) {
 		}
 		return tx.PutConversation(second, first, elsewhere)
 	})
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		got, err := tx.NewestConversation(first.ChannelID, first.ContactID)
 		equal(t, "newest conversation", got, second)
 		return err

@@ -3,17 +3,17 @@ package storetest
 import (
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // dailyCounts: counts add up, and only from the place up to which events are counted.
-func dailyCounts(t *testing.T, s app.Store) {
+func dailyCounts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	count := func(ws desk.ID, from, to desk.EventPlace, counts ...desk.DailyCount) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error { return tx.CountDays(from, to, counts) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.CountDays(from, to, counts) })
 	}
 	check := func(ws desk.ID, from int64, at desk.EventPlace, want ...desk.DailyCount) {
 		t.Helper()
@@ -41,7 +41,7 @@ func dailyCounts(t *testing.T, s app.Store) {
 	count(ws, place(9), place(11), desk.DailyCount{Day: 100, Kind: desk.DailyReason, Key: "131026", Label: "Undeliverable", N: 3}, sent)
 	failed.N, failed.Label, sent.N = 4, "Undeliverable", 4
 	check(ws, 100, place(11), failed, sent, later)
-	store(t, s, ws, func(tx app.Tx) error { return tx.DropDays(101) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.DropDays(101) })
 	check(ws, 0, place(11), later)
 	check(other, 0, place(4), later)
 }

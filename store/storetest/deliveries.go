@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // newDelivery is a pending delivery of an event about a contact.
@@ -24,7 +24,7 @@ func refused(at desk.Time, response string) desk.WebhookAttempt {
 	return desk.WebhookAttempt{At: at, Took: 12, StatusCode: 503, Error: "status", Response: response}
 }
 
-func deliveries(t *testing.T, s app.Store, ws, hook desk.ID, f desk.DeliveryFilter, limit int) (list []*desk.WebhookDelivery) {
+func deliveries(t *testing.T, s store.Store, ws, hook desk.ID, f desk.DeliveryFilter, limit int) (list []*desk.WebhookDelivery) {
 	t.Helper()
 	var after *desk.ID
 	for {
@@ -39,7 +39,7 @@ func deliveries(t *testing.T, s app.Store, ws, hook desk.ID, f desk.DeliveryFilt
 
 // deliveryFields: deliveries survive, are listed newest first, by status and by event, and
 // those of another webhook or workspace are not there.
-func deliveryFields(t *testing.T, s app.Store) {
+func deliveryFields(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	hook, contact := newID(), put(t, s, ws, upsert("ada@example.com", ""))
 	var all []*desk.WebhookDelivery
@@ -54,7 +54,7 @@ func deliveryFields(t *testing.T, s app.Store) {
 		}
 		all = append(all, d)
 	}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		if err := tx.PutDeliveries(newID(), []*desk.WebhookDelivery{newDelivery(1, contact.ID)}); err != nil {
 			return err
 		}
@@ -103,8 +103,8 @@ func deliveryFields(t *testing.T, s app.Store) {
 		}
 		equal(t, "waiting", waiting[i], &bare)
 	}
-	store(t, s, ws, func(tx app.Tx) error { return tx.DuePending(hook, 77) })
-	store(t, s, ws, func(tx app.Tx) error { return tx.DropPending(hook, 1) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.DuePending(hook, 77) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.DropPending(hook, 1) })
 	waiting, err = s.PendingDeliveries(t.Context(), ws, hook)
 	must(t, err)
 	for _, d := range waiting {
@@ -120,7 +120,7 @@ func deliveryFields(t *testing.T, s app.Store) {
 // deliveriesHeld: who holds the deliveries of a webhook stores them without reading, until
 // something has changed: another has the task or has called, the settings are others, or
 // the feed does not have the cursor.
-func deliveriesHeld(t *testing.T, s app.Store) {
+func deliveriesHeld(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	contact := put(t, s, ws, upsert("ada@example.com", ""))
 	webhook := &desk.Webhook{ID: newID(), URL: "https://a.example", Types: []string{"*"}, Enabled: true, Sealed: []byte("sealed"), CreatedAt: now(), UpdatedAt: now()}
@@ -129,16 +129,16 @@ func deliveriesHeld(t *testing.T, s app.Store) {
 	must(t, err)
 	const task = "deliver"
 	me, other := newID(), newID()
-	ref := app.LeaseRef{Workspace: ws, Task: task}
-	calls, err := s.HoldLeases(t.Context(), []app.LeaseRef{ref}, me, 10_000)
+	ref := store.LeaseRef{Workspace: ws, Task: task}
+	calls, err := s.HoldLeases(t.Context(), []store.LeaseRef{ref}, me, 10_000)
 	must(t, err)
 	put(t, s, ws, upsert("grace@example.com", ""))
-	newest := feed(t, s, ws, app.EventQuery{From: app.FromNewest}).Next
-	hold := app.DeliveryHold{WebhookRef: app.WebhookRef{Workspace: ws, ID: webhook.ID}, Task: task, Holder: me, Calls: calls[ref], Settings: settings.Version}
+	newest := feed(t, s, ws, store.EventQuery{From: store.FromNewest}).Next
+	hold := store.DeliveryHold{WebhookRef: store.WebhookRef{Workspace: ws, ID: webhook.ID}, Task: task, Holder: me, Calls: calls[ref], Settings: settings.Version}
 	state := desk.WebhookState{Cursor: newest, FailingSince: now(), Failures: 3, Probes: 1, HeldUntil: now() + 5}
 	d := newDelivery(newest.Seq, contact.ID)
 	d.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, "no")}
-	try := func(hold app.DeliveryHold, state desk.WebhookState, d *desk.WebhookDelivery) bool {
+	try := func(hold store.DeliveryHold, state desk.WebhookState, d *desk.WebhookDelivery) bool {
 		t.Helper()
 		stored, err := s.StoreDeliveries(t.Context(), hold, state, []*desk.WebhookDelivery{d})
 		must(t, err)
@@ -161,12 +161,12 @@ func deliveriesHeld(t *testing.T, s app.Store) {
 	if !try(hold, state, d) {
 		t.Error("it is not stored again")
 	}
-	for name, change := range map[string]func(*app.DeliveryHold, *desk.WebhookState){
-		"another holder":    func(h *app.DeliveryHold, _ *desk.WebhookState) { h.Holder = other },
-		"a call":            func(h *app.DeliveryHold, _ *desk.WebhookState) { h.Calls-- },
-		"other settings":    func(h *app.DeliveryHold, _ *desk.WebhookState) { h.Settings-- },
-		"no such event yet": func(_ *app.DeliveryHold, s *desk.WebhookState) { s.Cursor.Seq++ },
-		"another event":     func(_ *app.DeliveryHold, s *desk.WebhookState) { s.Cursor.Tag++ },
+	for name, change := range map[string]func(*store.DeliveryHold, *desk.WebhookState){
+		"another holder":    func(h *store.DeliveryHold, _ *desk.WebhookState) { h.Holder = other },
+		"a call":            func(h *store.DeliveryHold, _ *desk.WebhookState) { h.Calls-- },
+		"other settings":    func(h *store.DeliveryHold, _ *desk.WebhookState) { h.Settings-- },
+		"no such event yet": func(_ *store.DeliveryHold, s *desk.WebhookState) { s.Cursor.Seq++ },
+		"another event":     func(_ *store.DeliveryHold, s *desk.WebhookState) { s.Cursor.Tag++ },
 	} {
 		h, s := hold, state
 		change(&h, &s)
@@ -174,7 +174,7 @@ func deliveriesHeld(t *testing.T, s app.Store) {
 			t.Errorf("%s: it is stored", name)
 		}
 	}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for place, want := range map[desk.EventPlace]bool{newest: true, {Seq: newest.Seq, Tag: newest.Tag + 1}: false, {Seq: newest.Seq + 1}: false} {
 			if passed, err := tx.Passed(place); err != nil || passed != want {
 				t.Errorf("passed %v: %t, %v", place, passed, err)
@@ -197,14 +197,14 @@ func deliveriesHeld(t *testing.T, s app.Store) {
 
 // deliveryAttempts: a delivery is changed, keeps its responses, and forgets those of the
 // attempts that it no longer has.
-func deliveryAttempts(t *testing.T, s app.Store) {
+func deliveryAttempts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	hook, contact := newID(), put(t, s, ws, upsert("ada@example.com", ""))
 	d := newDelivery(1, contact.ID)
 	rules, state := desk.DefaultDeliveryRules(), desk.WebhookState{}
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d}) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d}) })
 	for n := range 15 {
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			rows, err := tx.DeliveriesOf(hook, []desk.ID{newID(), d.ID})
 			if err != nil || len(rows) != 1 {
 				return fmt.Errorf("%d rows: %w", len(rows), err)
@@ -227,16 +227,16 @@ func deliveryAttempts(t *testing.T, s app.Store) {
 
 // deleteErasesResponses: what endpoints answered goes with the contact, nothing comes
 // after it, and those of others stay.
-func deleteErasesResponses(t *testing.T, s app.Store) {
+func deleteErasesResponses(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	hook := newID()
 	contact, other := put(t, s, ws, upsert("ada@example.com", "")), put(t, s, ws, upsert("bob@example.com", ""))
 	d, late, kept := newDelivery(1, contact.ID), newDelivery(2, contact.ID), newDelivery(3, other.ID)
 	d.Attempts, kept.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, "ada")}, []desk.WebhookAttempt{refused(kept.TriedAt, "bob")}
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d, late, kept}) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d, late, kept}) })
 	put(t, s, ws, remove(contact.ID))
 	late.Attempts = []desk.WebhookAttempt{refused(late.TriedAt, "ada")}
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{late}) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{late}) })
 	for _, found := range deliveries(t, s, ws, hook, desk.DeliveryFilter{}, 9) {
 		want := ""
 		if found.ID == kept.ID {
@@ -254,7 +254,7 @@ func deleteErasesResponses(t *testing.T, s app.Store) {
 		d.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, "someone")}
 		group.Go(func() { put(t, s, ws, remove(c.ID)) })
 		group.Go(func() {
-			if err := s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d}) }); err != nil {
+			if err := s.InTx(t.Context(), ws, func(tx store.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d}) }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -269,7 +269,7 @@ func deleteErasesResponses(t *testing.T, s app.Store) {
 
 // deliveriesAreForgotten: settled ones go by age and by number, pending ones with their
 // webhook only.
-func deliveriesAreForgotten(t *testing.T, s app.Store) {
+func deliveriesAreForgotten(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	hook := newID()
 	var list []*desk.WebhookDelivery
@@ -280,7 +280,7 @@ func deliveriesAreForgotten(t *testing.T, s app.Store) {
 		}
 		list = append(list, d)
 	}
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutDeliveries(hook, list) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(hook, list) })
 	forget := func(before desk.Time, keep, limit, want int) {
 		t.Helper()
 		if n, err := s.ForgetDeliveries(t.Context(), ws, hook, before, keep, limit); n != want || err != nil {
@@ -298,7 +298,7 @@ func deliveriesAreForgotten(t *testing.T, s app.Store) {
 	var hooks []desk.ID
 	for range 3 {
 		hooks = append(hooks, newID())
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			return tx.PutDeliveries(hooks[len(hooks)-1], []*desk.WebhookDelivery{newDelivery(1, desk.ID{}), newDelivery(2, desk.ID{})})
 		})
 	}
@@ -325,11 +325,11 @@ func deliveriesAreForgotten(t *testing.T, s app.Store) {
 
 // heldLeases: one holder has a task at a time, and learns that it was called, or that
 // another had the task meanwhile.
-func heldLeases(t *testing.T, s app.Store) {
+func heldLeases(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	a, b := newID(), newID()
-	one, two := app.LeaseRef{Workspace: ws, Task: "one"}, app.LeaseRef{Workspace: ws, Task: "two"}
-	hold := func(holder desk.ID, length desk.Time, list ...app.LeaseRef) map[app.LeaseRef]int64 {
+	one, two := store.LeaseRef{Workspace: ws, Task: "one"}, store.LeaseRef{Workspace: ws, Task: "two"}
+	hold := func(holder desk.ID, length desk.Time, list ...store.LeaseRef) map[store.LeaseRef]int64 {
 		t.Helper()
 		held, err := s.HoldLeases(t.Context(), list, holder, length)
 		must(t, err)
@@ -337,18 +337,18 @@ func heldLeases(t *testing.T, s app.Store) {
 	}
 	leased := func(holder desk.ID) (calls int64, ours bool) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) (err error) {
+		commit(t, s, ws, func(tx store.Tx) (err error) {
 			calls, ours, err = tx.Leased("one", holder)
 			return err
 		})
 		return calls, ours
 	}
 	const long = 1_000_000
-	equal(t, "taken", hold(a, long, one, two), map[app.LeaseRef]int64{one: 0, two: 0})
-	equal(t, "by another", hold(b, long, one, two), map[app.LeaseRef]int64{})
-	equal(t, "extended", hold(a, long, one), map[app.LeaseRef]int64{one: 0})
-	store(t, s, ws, func(tx app.Tx) error { return tx.CallHolder("one") })
-	equal(t, "called", hold(a, long, one), map[app.LeaseRef]int64{one: 1})
+	equal(t, "taken", hold(a, long, one, two), map[store.LeaseRef]int64{one: 0, two: 0})
+	equal(t, "by another", hold(b, long, one, two), map[store.LeaseRef]int64{})
+	equal(t, "extended", hold(a, long, one), map[store.LeaseRef]int64{one: 0})
+	commit(t, s, ws, func(tx store.Tx) error { return tx.CallHolder("one") })
+	equal(t, "called", hold(a, long, one), map[store.LeaseRef]int64{one: 1})
 	if calls, ours := leased(a); calls != 1 || !ours {
 		t.Errorf("leased: %d, %v", calls, ours)
 	}
@@ -356,19 +356,19 @@ func heldLeases(t *testing.T, s app.Store) {
 		t.Error("leased to another")
 	}
 	must(t, s.EndLease(t.Context(), one, b)) // which has no lease
-	equal(t, "still", hold(b, long, one), map[app.LeaseRef]int64{})
+	equal(t, "still", hold(b, long, one), map[store.LeaseRef]int64{})
 	must(t, s.EndLease(t.Context(), one, a))
 	if _, ours := leased(a); ours {
 		t.Error("leased after its end")
 	}
-	equal(t, "handed over", hold(b, long, one), map[app.LeaseRef]int64{one: 2})
+	equal(t, "handed over", hold(b, long, one), map[store.LeaseRef]int64{one: 2})
 	must(t, s.EndLease(t.Context(), one, b))
-	equal(t, "handed back", hold(a, long, one), map[app.LeaseRef]int64{one: 3})
-	equal(t, "void", hold(b, long/2, one), map[app.LeaseRef]int64{one: 4}) // it ends later than one that is given now
+	equal(t, "handed back", hold(a, long, one), map[store.LeaseRef]int64{one: 3})
+	equal(t, "void", hold(b, long/2, one), map[store.LeaseRef]int64{one: 4}) // it ends later than one that is given now
 	hold(a, -5, two)
-	equal(t, "expired", hold(b, long, two), map[app.LeaseRef]int64{two: 1})
-	store(t, s, ws, func(tx app.Tx) error { return tx.CallHolder("three") })
-	three := app.LeaseRef{Workspace: ws, Task: "three"}
+	equal(t, "expired", hold(b, long, two), map[store.LeaseRef]int64{two: 1})
+	commit(t, s, ws, func(tx store.Tx) error { return tx.CallHolder("three") })
+	three := store.LeaseRef{Workspace: ws, Task: "three"}
 	if held := hold(a, long, three); held[three] == 0 {
 		t.Errorf("a call without a holder is lost: %v", held)
 	}

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // erasedIsKnown: messages of a deleted contact are known by their ids at the provider, those
 // of others are not, and none is after its time.
-func erasedIsKnown(t *testing.T, s app.Store) {
+func erasedIsKnown(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	gone, kept := put(t, s, ws, upsert("a@example.com", "905321112233")), put(t, s, ws, upsert("b@example.com", "905321112244"))
@@ -23,7 +23,7 @@ func erasedIsKnown(t *testing.T, s app.Store) {
 			if i > 0 {
 				c.Status = desk.StatusClosed
 			}
-			store(t, s, ws, func(tx app.Tx) error {
+			commit(t, s, ws, func(tx store.Tx) error {
 				refs = refs[:i*messages]
 				if err := tx.PutConversation(c); err != nil {
 					return err
@@ -48,7 +48,7 @@ func erasedIsKnown(t *testing.T, s app.Store) {
 	check := func(want bool, refs ...desk.MessageRef) {
 		t.Helper()
 		for _, m := range refs {
-			store(t, s, ws, func(tx app.Tx) error {
+			commit(t, s, ws, func(tx store.Tx) error {
 				known, erased, err := tx.ReceivedMessage(m)
 				if known != nil || erased != want {
 					t.Fatalf("%s: %v, erased %v, want %v", m.ExternalID, known, erased, want)
@@ -62,7 +62,7 @@ func erasedIsKnown(t *testing.T, s app.Store) {
 	check(false, ref("unknown"), ref(""), desk.MessageRef{Channel: elsewhere, ExternalID: long[0].ExternalID})
 	any := func(ws desk.ID, want bool, refs ...desk.MessageRef) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.AnyErased(refs)
 			equal(t, "any erased", got, want)
 			return err
@@ -72,7 +72,7 @@ func erasedIsKnown(t *testing.T, s app.Store) {
 	any(ws, false, others...)
 	any(ws, false)
 	any(other, false, long...)
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		known, erased, err := tx.ReceivedMessage(others[1])
 		if known == nil || known.ExternalID != others[1].ExternalID || known.ContactID != kept.ID || erased {
 			t.Errorf("one that is stored: %+v, erased %v", known, erased)
@@ -95,7 +95,7 @@ func erasedIsKnown(t *testing.T, s app.Store) {
 
 // deleteErasesSettled: a deletion finds the settled attempts that sent a message to the
 // contact, and those that sent nothing.
-func deleteErasesSettled(t *testing.T, s app.Store) {
+func deleteErasesSettled(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	contact, kept := put(t, s, ws, upsert("a@example.com", "905321112233")), put(t, s, ws, upsert("b@example.com", "905321112244"))
@@ -119,7 +119,7 @@ func deleteErasesSettled(t *testing.T, s app.Store) {
 	sent := func(at *desk.Attempt, c *desk.Conversation) {
 		m := newMessage(c)
 		m.Direction, m.ExternalID, m.Attempt = desk.Outbound, at.ExternalID, at.ID
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			if err := tx.PutConversation(c); err != nil {
 				return err
 			}

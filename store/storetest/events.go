@@ -9,24 +9,24 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // everyType passes all events.
 func everyType(*desk.Settings) ([]desk.EventType, error) { return desk.EventTypes, nil }
 
 // feed reads a page, and wants the same at once.
-func feed(t *testing.T, s app.Store, ws desk.ID, q app.EventQuery) *app.EventPage {
+func feed(t *testing.T, s store.Store, ws desk.ID, q store.EventQuery) *store.EventPage {
 	t.Helper()
 	return feedOf(t, s, ws, q, everyType)
 }
 
-func feedOf(t *testing.T, s app.Store, ws desk.ID, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) *app.EventPage {
+func feedOf(t *testing.T, s store.Store, ws desk.ID, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) *store.EventPage {
 	t.Helper()
 	page, err := s.Events(t.Context(), ws, q, which)
 	must(t, err)
-	if q.From == app.AtPlace || q.From == app.FromPlace && q.Limit > 0 && !q.Bare {
+	if q.From == store.AtPlace || q.From == store.FromPlace && q.Limit > 0 && !q.Bare {
 		q.AtOnce = true
 		atOnce, err := s.Events(t.Context(), ws, q, which)
 		must(t, err)
@@ -38,10 +38,10 @@ func feedOf(t *testing.T, s app.Store, ws desk.ID, q app.EventQuery, which func(
 }
 
 // follow reads the feed on from a place to its end, page by page.
-func follow(t *testing.T, s app.Store, ws desk.ID, after desk.EventPlace, limit int) (events []desk.FeedEvent, end desk.EventPlace) {
+func follow(t *testing.T, s store.Store, ws desk.ID, after desk.EventPlace, limit int) (events []desk.FeedEvent, end desk.EventPlace) {
 	t.Helper()
 	for {
-		page := feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: after, Limit: limit})
+		page := feed(t, s, ws, store.EventQuery{From: store.FromPlace, After: after, Limit: limit})
 		if page.Expired != "" {
 			t.Fatalf("%v has expired: %s", after, page.Expired)
 		}
@@ -53,9 +53,9 @@ func follow(t *testing.T, s app.Store, ws desk.ID, after desk.EventPlace, limit 
 }
 
 // eventFields: what an event says survives, and its records come as they stand now.
-func eventFields(t *testing.T, s app.Store) {
+func eventFields(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
-	start := feed(t, s, ws, app.EventQuery{From: app.FromNewest}).Next
+	start := feed(t, s, ws, store.EventQuery{From: store.FromNewest}).Next
 	contact := put(t, s, ws, upsert("ada@example.com", ""))
 	gone := put(t, s, ws, upsert("gone@example.com", ""))
 	put(t, s, ws, remove(gone.ID))
@@ -72,7 +72,7 @@ func eventFields(t *testing.T, s app.Store) {
 	attempt.Plan.Profile, attempt.Response = fullProfile(), []byte("{}")
 	stored = append(stored, desk.Event{Type: desk.SendInDoubt, Subject: attempt.ID, Contact: contact.ID, Actor: actor, At: now()},
 		desk.Event{Type: desk.SendSettled, Subject: newID(), Conversation: c.ID, Contact: contact.ID, Actor: actor, At: now()})
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		if err := tx.PutConversation(c); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func eventFields(t *testing.T, s app.Store) {
 		}
 		return tx.Append(stored...)
 	})
-	page := feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: start, Limit: 50})
+	page := feed(t, s, ws, store.EventQuery{From: store.FromPlace, After: start, Limit: 50})
 	if len(page.Events) != 9 || page.More || page.Next != page.Newest || page.Settings.ID != ws {
 		t.Fatalf("page = %+v", page)
 	}
@@ -102,26 +102,26 @@ func eventFields(t *testing.T, s app.Store) {
 	if page.Attempts[stored[5].Subject] != nil {
 		t.Error("an attempt that was forgotten is in the page")
 	}
-	bare := feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: start, Limit: 50, Bare: true})
+	bare := feed(t, s, ws, store.EventQuery{From: store.FromPlace, After: start, Limit: 50, Bare: true})
 	if len(bare.Events) != 9 || len(bare.Contacts)+len(bare.Conversations)+len(bare.Messages) != 0 {
 		t.Errorf("bare page = %+v", bare)
 	}
 	other, _ := newWorkspace(t, s)
-	if page := feed(t, s, other, app.EventQuery{Limit: 50}); len(page.Events) != 0 || page.Newest.Seq >= 7 {
+	if page := feed(t, s, other, store.EventQuery{Limit: 50}); len(page.Events) != 0 || page.Newest.Seq >= 7 {
 		t.Errorf("another workspace has %+v", page)
 	}
-	_, err := s.Events(t.Context(), newID(), app.EventQuery{Limit: 1}, everyType)
+	_, err := s.Events(t.Context(), newID(), store.EventQuery{Limit: 1}, everyType)
 	wantType(t, err, desk.NotFound)
-	_, err = s.Events(t.Context(), ws, app.EventQuery{Limit: 1}, func(*desk.Settings) ([]desk.EventType, error) { return nil, desk.Errorf(desk.Forbidden, "no") })
+	_, err = s.Events(t.Context(), ws, store.EventQuery{Limit: 1}, func(*desk.Settings) ([]desk.EventType, error) { return nil, desk.Errorf(desk.Forbidden, "no") })
 	wantType(t, err, desk.Forbidden)
 }
 
 // eventPages: pages of any size join without gap, a page of few types looks only so far,
 // and nothing is lost beside writers.
-func eventPages(t *testing.T, s app.Store) {
+func eventPages(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const writers, each = 8, 40
-	start := feed(t, s, ws, app.EventQuery{From: app.FromNewest}).Next
+	start := feed(t, s, ws, store.EventQuery{From: store.FromNewest}).Next
 	var group sync.WaitGroup
 	for w := range writers {
 		group.Go(func() {
@@ -144,27 +144,27 @@ func eventPages(t *testing.T, s app.Store) {
 	if len(seen) != writers*each || len(subjects) != len(seen) {
 		t.Errorf("%d events of %d contacts, want %d", len(seen), len(subjects), writers*each)
 	}
-	store(t, s, ws, func(tx app.Tx) error {
-		list := slices.Repeat([]desk.Event{{Type: desk.MemberUpdated, At: now()}}, app.MaxEventsLooked+5)
-		list[app.MaxEventsLooked+1].Type = desk.KeyUpdated
+	commit(t, s, ws, func(tx store.Tx) error {
+		list := slices.Repeat([]desk.Event{{Type: desk.MemberUpdated, At: now()}}, desk.MaxEventsLooked+5)
+		list[desk.MaxEventsLooked+1].Type = desk.KeyUpdated
 		return tx.Append(list...)
 	})
 	keys := func(*desk.Settings) ([]desk.EventType, error) { return []desk.EventType{desk.KeyUpdated}, nil }
-	page := feedOf(t, s, ws, app.EventQuery{From: app.FromPlace, After: end, Limit: 5}, keys)
-	if len(page.Events) != 0 || !page.More || page.Next.Seq != end.Seq+app.MaxEventsLooked {
+	page := feedOf(t, s, ws, store.EventQuery{From: store.FromPlace, After: end, Limit: 5}, keys)
+	if len(page.Events) != 0 || !page.More || page.Next.Seq != end.Seq+desk.MaxEventsLooked {
 		t.Errorf("the first page = %+v", page)
 	}
-	page = feedOf(t, s, ws, app.EventQuery{From: app.FromPlace, After: page.Next, Limit: 5}, keys)
+	page = feedOf(t, s, ws, store.EventQuery{From: store.FromPlace, After: page.Next, Limit: 5}, keys)
 	if len(page.Events) != 1 || page.More || page.Next != page.Newest {
 		t.Errorf("the second page = %+v", page)
 	}
 	heads, err := s.Heads(t.Context(), []desk.ID{ws, newID()})
 	must(t, err)
-	equal(t, "heads", heads, map[desk.ID]app.Head{ws: {Event: page.Newest.Seq, Settings: page.Settings.Version}})
+	equal(t, "heads", heads, map[desk.ID]store.Head{ws: {Event: page.Newest.Seq, Settings: page.Settings.Version}})
 }
 
 // eventPageBytes: a page ends when its records are large.
-func eventPageBytes(t *testing.T, s app.Store) {
+func eventPageBytes(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const contacts = 40
 	for n := range contacts {
@@ -174,16 +174,16 @@ func eventPageBytes(t *testing.T, s app.Store) {
 	}
 	for range 12 { // the same contacts again: their bytes count each time
 		for _, c := range all(t, s, ws) {
-			store(t, s, ws, func(tx app.Tx) error {
+			commit(t, s, ws, func(tx store.Tx) error {
 				return tx.Append(desk.Event{Type: desk.ContactUpdated, Subject: c.ID, At: now(), Changed: []string{"note"}})
 			})
 		}
 	}
 	bytes, pages := 0, 0
 	after := desk.EventPlace{}
-	from := app.FromOldest
+	from := store.FromOldest
 	for {
-		page := feed(t, s, ws, app.EventQuery{From: from, After: after, Limit: 500})
+		page := feed(t, s, ws, store.EventQuery{From: from, After: after, Limit: 500})
 		size := 0
 		for i := range page.Events {
 			size += page.DataBytes(&page.Events[i])
@@ -191,7 +191,7 @@ func eventPageBytes(t *testing.T, s app.Store) {
 		if size > desk.MaxPage || len(page.Events) == 0 {
 			t.Errorf("a page of %d events has %d bytes", len(page.Events), size)
 		}
-		bytes, pages, after, from = bytes+size, pages+1, page.Next, app.FromPlace
+		bytes, pages, after, from = bytes+size, pages+1, page.Next, store.FromPlace
 		if !page.More {
 			break
 		}
@@ -203,11 +203,11 @@ func eventPageBytes(t *testing.T, s app.Store) {
 
 // eventLog: the log is newest first. Events about settings are found however many others
 // there are; of other types, a page looks at a bounded number.
-func eventLog(t *testing.T, s app.Store) {
+func eventLog(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	appendTypes := func(ws desk.ID, types ...desk.EventType) {
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			for _, kind := range types {
 				if err := tx.Append(desk.Event{Type: kind, Subject: newID(), Key: "x", Actor: desk.Actor{Kind: desk.ByMember, ID: member.ID}, At: now()}); err != nil {
 					return err
@@ -254,7 +254,7 @@ func eventLog(t *testing.T, s app.Store) {
 			}
 		}
 	}
-	many := make([]desk.EventType, app.MaxEventsLooked+10)
+	many := make([]desk.EventType, desk.MaxEventsLooked+10)
 	for i := range many {
 		many[i] = desk.ContactUpdated
 	}
@@ -271,26 +271,26 @@ func eventLog(t *testing.T, s app.Store) {
 
 // eventsExpire: what has left the feed is said to, numbers go on, and an event that is
 // not there, or is another one, is told apart.
-func eventsExpire(t *testing.T, s app.Store) {
+func eventsExpire(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	add := func(n int) {
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			return tx.Append(slices.Repeat([]desk.Event{{Type: desk.KeyCreated, Subject: newID(), At: now()}}, n)...)
 		})
 	}
 	add(5)
-	events, end := follow(t, s, ws, feed(t, s, ws, app.EventQuery{}).Oldest, 50)
+	events, end := follow(t, s, ws, feed(t, s, ws, store.EventQuery{}).Oldest, 50)
 	want := func(place desk.EventPlace, expired string) {
 		t.Helper()
-		if page := feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: place, Limit: 50}); page.Expired != expired {
+		if page := feed(t, s, ws, store.EventQuery{From: store.FromPlace, After: place, Limit: 50}); page.Expired != expired {
 			t.Errorf("%v has expired by %q, want %q", place, page.Expired, expired)
 		}
 	}
 	third := events[len(events)-3].Place
 	want(desk.EventPlace{}, "")
 	want(third, "")
-	want(desk.EventPlace{Seq: third.Seq, Tag: third.Tag + 1}, app.ExpiredByHistory)
-	want(desk.EventPlace{Seq: end.Seq + 1, Tag: 1}, app.ExpiredByHistory)
+	want(desk.EventPlace{Seq: third.Seq, Tag: third.Tag + 1}, desk.ExpiredByHistory)
+	want(desk.EventPlace{Seq: end.Seq + 1, Tag: 1}, desk.ExpiredByHistory)
 	drop := func(before desk.Time, limit, want int) {
 		t.Helper()
 		if n, err := s.DropEvents(t.Context(), ws, desk.Expired{Before: before, Now: now()}, limit); n != want || err != nil {
@@ -300,15 +300,15 @@ func eventsExpire(t *testing.T, s app.Store) {
 	drop(events[0].At, 100, 0)
 	old := now()
 	drop(old, len(events)-2, len(events)-2)
-	want(desk.EventPlace{}, app.ExpiredByRetention)
-	want(events[0].Place, app.ExpiredByRetention)
+	want(desk.EventPlace{}, desk.ExpiredByRetention)
+	want(events[0].Place, desk.ExpiredByRetention)
 	want(third, "")
-	want(desk.EventPlace{Seq: third.Seq, Tag: third.Tag + 1}, app.ExpiredByHistory)
+	want(desk.EventPlace{Seq: third.Seq, Tag: third.Tag + 1}, desk.ExpiredByHistory)
 	drop(old, 100, 2)
 	drop(old, 100, 0)
 	want(end, "")
-	want(third, app.ExpiredByRetention)
-	if page := feed(t, s, ws, app.EventQuery{Limit: 50}); page.Next != end || page.Oldest != end || page.Newest != end || len(page.Events) != 0 {
+	want(third, desk.ExpiredByRetention)
+	if page := feed(t, s, ws, store.EventQuery{Limit: 50}); page.Next != end || page.Oldest != end || page.Newest != end || len(page.Events) != 0 {
 		t.Errorf("an emptied feed = %+v", page)
 	}
 	add(1)
@@ -321,27 +321,27 @@ var fed = flag.Int("fed", 25_000, "among how many events events/one_of_many look
 
 // oneOfMany: a filter finds the only event of its type, whatever is before and after it,
 // and each page looks at a limited number of events.
-func oneOfMany(t *testing.T, s app.Store) {
+func oneOfMany(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const atOnce = 5000
-	start := feed(t, s, ws, app.EventQuery{From: app.FromNewest}).Next
+	start := feed(t, s, ws, store.EventQuery{From: store.FromNewest}).Next
 	for from := 0; from < *fed; from += atOnce {
 		list := slices.Repeat([]desk.Event{{Type: desk.MemberUpdated, At: now(), Changed: []string{"name"}}}, min(atOnce, *fed-from))
 		if from <= *fed*2/3 && *fed*2/3 < from+atOnce {
 			list[*fed*2/3-from].Type = desk.KeyUpdated
 		}
-		store(t, s, ws, func(tx app.Tx) error { return tx.Append(list...) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.Append(list...) })
 	}
 	after, found, pages := start, 0, 0
 	var took []time.Duration
 	for more := true; more; pages++ {
 		begun := time.Now()
-		page, err := s.Events(t.Context(), ws, app.EventQuery{From: app.FromPlace, After: after, Limit: 50}, func(*desk.Settings) ([]desk.EventType, error) {
+		page, err := s.Events(t.Context(), ws, store.EventQuery{From: store.FromPlace, After: after, Limit: 50}, func(*desk.Settings) ([]desk.EventType, error) {
 			return []desk.EventType{desk.KeyUpdated}, nil
 		})
 		must(t, err)
 		took = append(took, time.Since(begun))
-		if looked := page.Next.Seq - after.Seq; looked > app.MaxEventsLooked {
+		if looked := page.Next.Seq - after.Seq; looked > desk.MaxEventsLooked {
 			t.Fatalf("a page looked at %d events", looked)
 		}
 		for _, e := range page.Events {
@@ -352,7 +352,7 @@ func oneOfMany(t *testing.T, s app.Store) {
 		}
 		after, more = page.Next, page.More
 	}
-	if most := *fed/app.MaxEventsLooked + 2; found != 1 || pages > most {
+	if most := *fed/desk.MaxEventsLooked + 2; found != 1 || pages > most {
 		t.Errorf("%d found in %d pages, want 1 in %d", found, pages, most)
 	}
 	t.Logf("1 of %d events in %d pages: p50 %v, max %v", *fed, pages, percentile(took, 50), percentile(took, 100))

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // gauges: the values cover all workspaces.
-func gauges(t *testing.T, s app.Store) {
-	check := func(want app.Gauges) {
+func gauges(t *testing.T, s store.Store) {
+	check := func(want store.Gauges) {
 		t.Helper()
 		got, err := s.Gauges(t.Context(), 1_000)
 		must(t, err)
@@ -25,7 +25,7 @@ func gauges(t *testing.T, s app.Store) {
 		got.Bytes, got.Now = 0, 0
 		equal(t, "gauges", got, want)
 	}
-	check(app.Gauges{})
+	check(store.Gauges{})
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 
@@ -34,7 +34,7 @@ func gauges(t *testing.T, s app.Store) {
 	blocked.Status = desk.AccountStatus{Blocked: "a violation", Until: 1_001}
 	pardoned.Status = desk.AccountStatus{Blocked: "a violation", Until: 1_000}
 	expired.Status = desk.AccountStatus{Blocked: "expired", Code: 190, Trace: "x", Since: 7, ByCall: true, Token: true}
-	var channels []app.ChannelGauge
+	var channels []store.ChannelGauge
 	for i, c := range []*desk.Channel{free, disabled, blocked, pardoned, expired} {
 		c.ExternalID = string(rune('a' + i))
 		of := ws
@@ -42,18 +42,18 @@ func gauges(t *testing.T, s app.Store) {
 			of = other
 		}
 		edit(t, s, of, desk.Change{Channel: c})
-		channels = append(channels, app.ChannelGauge{ID: c.ID, Up: c == free || c == pardoned})
+		channels = append(channels, store.ChannelGauge{ID: c.ID, Up: c == free || c == pardoned})
 	}
-	slices.SortFunc(channels, func(a, b app.ChannelGauge) int { return slices.Compare(a.ID[:], b.ID[:]) })
-	check(app.Gauges{Channels: channels})
+	slices.SortFunc(channels, func(a, b store.ChannelGauge) int { return slices.Compare(a.ID[:], b.ID[:]) })
+	check(store.Gauges{Channels: channels})
 
 	doubted, elsewhere, under, done := newAttempt("1"), newAttempt("1"), newAttempt("1"), newAttempt("1")
 	doubted.Phase, elsewhere.Phase = desk.InDoubt, desk.InDoubt
 	done.Settle(desk.Done, 5)
 	putAttempts(t, s, ws, doubted, under, done)
 	putAttempts(t, s, other, elsewhere)
-	putInbound(t, s, ws, app.InboundItem{Channel: free.ID, ID: newID(), Due: 5, Body: []byte("x")})
-	putInbound(t, s, other, app.InboundItem{Channel: pardoned.ID, ID: newID(), Due: 2_000, ReceivedAt: 5})
+	putInbound(t, s, ws, desk.InboundItem{Channel: free.ID, ID: newID(), Due: 5, Body: []byte("x")})
+	putInbound(t, s, other, desk.InboundItem{Channel: pardoned.ID, ID: newID(), Due: 2_000, ReceivedAt: 5})
 	for _, at := range []desk.Time{7, 9, 8} {
 		putCallback(t, s, ws, newCallback(expired.ID, at))
 	}
@@ -66,8 +66,8 @@ func gauges(t *testing.T, s app.Store) {
 	newJob(t, s, ws, newID(), 5)
 	ended := newJob(t, s, other, newID(), 5)
 	ended.Ended = true
-	store(t, s, other, func(tx app.Tx) error { return tx.PutMediaJob(ended) })
-	check(app.Gauges{InDoubt: 2, Waiting: 2, Media: 1, Channels: channels})
+	commit(t, s, other, func(tx store.Tx) error { return tx.PutMediaJob(ended) })
+	check(store.Gauges{InDoubt: 2, Waiting: 2, Media: 1, Channels: channels})
 
 	// The time of the newest callback stays after the callback is deleted.
 	for n := 1; n > 0; {
@@ -75,5 +75,5 @@ func gauges(t *testing.T, s app.Store) {
 		n, err = s.ForgetCallbacks(t.Context(), ws, 0, 2)
 		must(t, err)
 	}
-	check(app.Gauges{InDoubt: 2, Waiting: 2, Media: 1, Channels: channels})
+	check(store.Gauges{InDoubt: 2, Waiting: 2, Media: 1, Channels: channels})
 }

@@ -9,35 +9,35 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
-func putInbound(t *testing.T, s app.Store, ws desk.ID, n app.InboundItem) {
+func putInbound(t *testing.T, s store.Store, ws desk.ID, n desk.InboundItem) {
 	t.Helper()
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutInbound(n) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutInbound(n) })
 }
 
-func inboundDue(t *testing.T, s app.Store) {
+func inboundDue(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
-	var list []app.InboundItem
+	var list []desk.InboundItem
 	now, _, err := s.Clock(t.Context())
 	must(t, err)
 	for i := range 6 {
-		n := app.InboundItem{Channel: newID(), ID: newID(), Due: now - desk.Time(10-i/2), Body: fmt.Appendf(nil, "body \x00\xff %d", i)}
+		n := desk.InboundItem{Channel: newID(), ID: newID(), Due: now - desk.Time(10-i/2), Body: fmt.Appendf(nil, "body \x00\xff %d", i)}
 		list = append(list, n)
 		putInbound(t, s, ws, n)
 	}
 	const hour = desk.Time(3_600_000)
 	for _, ws := range []desk.ID{ws, other} {
-		putInbound(t, s, ws, app.InboundItem{ID: newID(), Due: now + hour, Body: []byte("x")})
+		putInbound(t, s, ws, desk.InboundItem{ID: newID(), Due: now + hour, Body: []byte("x")})
 	}
 	inAnHour := func(wait time.Duration) bool { return wait > 50*time.Minute && wait <= time.Hour }
-	slices.SortFunc(list, func(a, b app.InboundItem) int {
+	slices.SortFunc(list, func(a, b desk.InboundItem) int {
 		return cmp.Or(cmp.Compare(a.Due, b.Due), slices.Compare(a.ID[:], b.ID[:]))
 	})
-	check := func(limit int, want []app.InboundItem, more bool) {
+	check := func(limit int, want []desk.InboundItem, more bool) {
 		t.Helper()
 		got, next, err := s.InboundItems(t.Context(), ws, 2*time.Hour, limit)
 		must(t, err)
@@ -53,18 +53,18 @@ func inboundDue(t *testing.T, s app.Store) {
 	changed := list[0]
 	changed.Body = []byte("other")
 	putInbound(t, s, ws, changed) // in the place of the first
-	check(2, []app.InboundItem{changed, list[1]}, true)
-	take := func(from, want []app.InboundItem) {
+	check(2, []desk.InboundItem{changed, list[1]}, true)
+	take := func(from, want []desk.InboundItem) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.TakeInbound(from)
 			equal(t, "taken", got, want)
 			return err
 		})
 	}
 	take(nil, nil)
-	take(list[:3], []app.InboundItem{changed, list[1], list[2]}) // as they are by now
-	take(list[:4], list[3:4])                                    // the others are gone already
+	take(list[:3], []desk.InboundItem{changed, list[1], list[2]}) // as they are by now
+	take(list[:4], list[3:4])                                     // the others are gone already
 	take(list[:4], nil)
 	check(10, list[4:], false)
 	due, err := s.InboundDue(t.Context(), 2*time.Hour)
@@ -80,7 +80,7 @@ func inboundDue(t *testing.T, s app.Store) {
 	}
 }
 
-func leases(t *testing.T, s app.Store) {
+func leases(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	lease := func(ws desk.ID, task string, millis desk.Time, want bool) {
 		t.Helper()
@@ -115,12 +115,12 @@ func leases(t *testing.T, s app.Store) {
 	equal(t, "holders of a lease", got.Load(), int32(1))
 }
 
-func earlyStatuses(t *testing.T, s app.Store) {
+func earlyStatuses(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	channel := newID()
 	keep := func(ws, channel desk.ID, list ...desk.StatusUpdate) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			for _, n := range list {
 				if err := tx.KeepStatus(channel, n); err != nil {
 					return err
@@ -131,7 +131,7 @@ func earlyStatuses(t *testing.T, s app.Store) {
 	}
 	take := func(ws, channel desk.ID, externalID string, want ...desk.StatusUpdate) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.TakeStatuses(channel, externalID)
 			slices.SortFunc(got, func(a, b desk.StatusUpdate) int {
 				return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Delivery, b.Delivery))
@@ -160,7 +160,7 @@ func earlyStatuses(t *testing.T, s app.Store) {
 	keep(ws, channel, sent, elsewhere) // the first is kept already, and no younger by that
 	drop := func(hours int64) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error { return tx.DropStatuses(hours) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.DropStatuses(hours) })
 	}
 	drop(3)
 	take(ws, channel, "x", sent, delivered, late)
@@ -175,7 +175,7 @@ func earlyStatuses(t *testing.T, s app.Store) {
 
 // deleteErasesStatuses: a status that names the provider's id of a contact goes with the
 // contact.
-func deleteErasesStatuses(t *testing.T, s app.Store) {
+func deleteErasesStatuses(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	op := upsert("", "905321112233")
@@ -186,7 +186,7 @@ func deleteErasesStatuses(t *testing.T, s app.Store) {
 	contact, channel := put(t, s, ws, op), newID()
 	keep := func(ws desk.ID, externalID, user string) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			return tx.KeepStatus(channel, desk.StatusUpdate{ExternalID: externalID, Delivery: desk.Sent, UserID: user, At: 1})
 		})
 	}
@@ -197,7 +197,7 @@ func deleteErasesStatuses(t *testing.T, s app.Store) {
 	put(t, s, ws, remove(contact.ID))
 	kept := func(ws desk.ID, externalID string, want bool) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.TakeStatuses(channel, externalID)
 			equal(t, "kept "+externalID, len(got) == 1, want)
 			return err
@@ -209,46 +209,46 @@ func deleteErasesStatuses(t *testing.T, s app.Store) {
 	}
 }
 
-func optOuts(t *testing.T, s app.Store) {
+func optOuts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
-	number := app.NumberHash{1, 31: 2}
-	check := func(ws desk.ID, number app.NumberHash, want app.OptOut) {
+	number := store.NumberHash{1, 31: 2}
+	check := func(ws desk.ID, number store.NumberHash, want store.OptOut) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.OptOut(number)
 			equal(t, "opt-out", got, want)
 			return err
 		})
-		since, err := s.OptedOut(t.Context(), ws, []app.NumberHash{{31: 9}, number})
+		since, err := s.OptedOut(t.Context(), ws, []store.NumberHash{{31: 9}, number})
 		must(t, err)
 		equal(t, "opted out since", since[number], want.Since)
 		equal(t, "others who opted out", len(since), min(1, int(want.Since)))
 	}
-	check(ws, number, app.OptOut{})
-	for _, o := range []app.OptOut{{Since: 5, At: 7}, {At: 9}, {Since: 11, At: 11}} {
-		store(t, s, ws, func(tx app.Tx) error { return tx.SetOptOut(number, o) })
+	check(ws, number, store.OptOut{})
+	for _, o := range []store.OptOut{{Since: 5, At: 7}, {At: 9}, {Since: 11, At: 11}} {
+		commit(t, s, ws, func(tx store.Tx) error { return tx.SetOptOut(number, o) })
 		check(ws, number, o)
 	}
-	check(ws, app.NumberHash{1}, app.OptOut{})
-	check(other, number, app.OptOut{})
+	check(ws, store.NumberHash{1}, store.OptOut{})
+	check(other, number, store.OptOut{})
 }
 
 // inboundFarAhead: an item whose due time is further ahead than possible was stored when
 // the clock was ahead. It counts as due. Other items are not affected.
-func inboundFarAhead(t *testing.T, s app.Store) {
+func inboundFarAhead(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	now, _, err := s.Clock(t.Context())
 	must(t, err)
 	const hour = desk.Time(3_600_000)
-	far := app.InboundItem{Channel: newID(), ID: newID(), Due: now + 8760*hour, Body: []byte("far")}
+	far := desk.InboundItem{Channel: newID(), ID: newID(), Due: now + 8760*hour, Body: []byte("far")}
 	putInbound(t, s, ws, far)
 	for range 3 {
-		putInbound(t, s, ws, app.InboundItem{Channel: newID(), ID: newID(), Due: now + hour, Body: []byte("near")})
-		putInbound(t, s, other, app.InboundItem{Channel: newID(), ID: newID(), Due: now + hour, Body: []byte("near")})
+		putInbound(t, s, ws, desk.InboundItem{Channel: newID(), ID: newID(), Due: now + hour, Body: []byte("near")})
+		putInbound(t, s, other, desk.InboundItem{Channel: newID(), ID: newID(), Due: now + hour, Body: []byte("near")})
 	}
-	check := func(limit int, more bool, want ...app.InboundItem) {
+	check := func(limit int, more bool, want ...desk.InboundItem) {
 		t.Helper()
 		list, next, err := s.InboundItems(t.Context(), ws, 2*time.Hour, limit)
 		must(t, err)
@@ -264,13 +264,13 @@ func inboundFarAhead(t *testing.T, s app.Store) {
 	if wait, there := due[ws]; !there || wait != 0 || due[other] < 50*time.Minute || due[other] > time.Hour {
 		t.Errorf("due in %v", due)
 	}
-	early := app.InboundItem{Channel: newID(), ID: newID(), Due: now - hour, Body: []byte("early")}
+	early := desk.InboundItem{Channel: newID(), ID: newID(), Due: now - hour, Body: []byte("early")}
 	putInbound(t, s, ws, early)
 	check(1, true, early)
 	check(2, false, early, far)
-	store(t, s, ws, func(tx app.Tx) error {
-		taken, err := tx.TakeInbound([]app.InboundItem{early, far})
-		equal(t, "taken", taken, []app.InboundItem{early, far})
+	commit(t, s, ws, func(tx store.Tx) error {
+		taken, err := tx.TakeInbound([]desk.InboundItem{early, far})
+		equal(t, "taken", taken, []desk.InboundItem{early, far})
 		return err
 	})
 	check(10, false)

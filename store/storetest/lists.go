@@ -6,11 +6,11 @@ import (
 	"sync"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
-func listOrder(t *testing.T, s app.Store) {
+func listOrder(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	var ops []*desk.Op
 	for i := range 25 {
@@ -54,7 +54,7 @@ func listOrder(t *testing.T, s app.Store) {
 }
 
 // newestContacts: the list by newest change is that of the export, backwards.
-func newestContacts(t *testing.T, s app.Store) {
+func newestContacts(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	put(t, s, other, upsert("other@example.com", ""))
@@ -97,7 +97,7 @@ func newestContacts(t *testing.T, s app.Store) {
 	}
 }
 
-func listFilters(t *testing.T, s app.Store) {
+func listFilters(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	a := put(t, s, ws, upsert("a@example.com", "905321112233"))
 	w := upsert("b@example.com", "")
@@ -128,7 +128,7 @@ func listFilters(t *testing.T, s app.Store) {
 
 // walkBesideWriters: a client that reads all pages sees every contact that exists from the
 // first page to the last, even if contacts change meanwhile.
-func walkBesideWriters(t *testing.T, s app.Store) {
+func walkBesideWriters(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const people = 60
 	existing := map[desk.ID]bool{}

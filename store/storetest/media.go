@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // filler is content of n bytes, of which no two chunks are the same.
@@ -29,7 +29,7 @@ func filler(n int, seed byte) []byte {
 }
 
 // keep stores content in steps, and returns its hash.
-func keep(t *testing.T, s app.Store, ws desk.ID, content []byte) []byte {
+func keep(t *testing.T, s store.Store, ws desk.ID, content []byte) []byte {
 	t.Helper()
 	d, err := s.NewContent(t.Context(), ws)
 	must(t, err)
@@ -49,14 +49,14 @@ func keep(t *testing.T, s app.Store, ws desk.ID, content []byte) []byte {
 }
 
 // newFile stores a file with content; contact is zero for an upload.
-func newFile(t *testing.T, s app.Store, ws, contact desk.ID, content []byte) *desk.Media {
+func newFile(t *testing.T, s store.Store, ws, contact desk.ID, content []byte) *desk.Media {
 	t.Helper()
 	sum := keep(t, s, ws, content)
 	m := &desk.Media{
 		ID: newID(), ContactID: contact, Kind: desk.KindImage, MIME: "image/webp", Trait: desk.TraitAnimated, Name: "a \"b\".webp",
 		Size: int64(len(content)), SHA256: sum, Status: desk.MediaReady, CreatedAt: now(),
 	}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		if err := tx.UseContent(sum); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func newFile(t *testing.T, s app.Store, ws, contact desk.ID, content []byte) *de
 	return m
 }
 
-func readContent(t *testing.T, s app.Store, ws desk.ID, sum []byte) []byte {
+func readContent(t *testing.T, s store.Store, ws desk.ID, sum []byte) []byte {
 	t.Helper()
 	c, err := s.OpenContent(t.Context(), ws, sum)
 	must(t, err)
@@ -75,14 +75,14 @@ func readContent(t *testing.T, s app.Store, ws desk.ID, sum []byte) []byte {
 	return b
 }
 
-func noContent(t *testing.T, s app.Store, ws desk.ID, sum []byte) {
+func noContent(t *testing.T, s store.Store, ws desk.ID, sum []byte) {
 	t.Helper()
 	_, err := s.OpenContent(t.Context(), ws, sum)
 	wantType(t, err, desk.NotFound)
 }
 
 // dropAll deletes all content that no file has.
-func dropAll(t *testing.T, s app.Store) {
+func dropAll(t *testing.T, s store.Store) {
 	t.Helper()
 	for {
 		n, err := s.DropContents(t.Context(), 2)
@@ -95,12 +95,12 @@ func dropAll(t *testing.T, s app.Store) {
 
 // mediaInUse: a file is in use while a message has it, or an attempt that is not settled; then
 // it is dropped neither with age nor with another contact.
-func mediaInUse(t *testing.T, s app.Store) {
+func mediaInUse(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	m := newFile(t, s, ws, desk.ID{}, filler(10, 1))
 	equal := func(what string, want bool) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			if _, err := tx.Media(m.ID); err != nil {
 				return err
 			}
@@ -113,7 +113,7 @@ func mediaInUse(t *testing.T, s app.Store) {
 	}
 	drop := func() {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			_, err := tx.DropUploads(now()+1000, 10)
 			return err
 		})
@@ -124,7 +124,7 @@ func mediaInUse(t *testing.T, s app.Store) {
 	put := func(phase desk.Phase) {
 		t.Helper()
 		a.Phase = phase
-		store(t, s, ws, func(tx app.Tx) error { return tx.PutAttempt(a) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutAttempt(a) })
 	}
 	for _, phase := range []desk.Phase{desk.Dispatching, desk.InDoubt} {
 		put(phase)
@@ -136,7 +136,7 @@ func mediaInUse(t *testing.T, s app.Store) {
 	}
 	put(desk.Released)
 	equal("released", false)
-	store(t, s, ws, func(tx app.Tx) error { return tx.DropMedia(m.ID) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.DropMedia(m.ID) })
 	_, err := s.Media(t.Context(), ws, m.ID)
 	wantType(t, err, desk.NotFound)
 	dropAll(t, s)
@@ -149,7 +149,7 @@ func mediaInUse(t *testing.T, s app.Store) {
 
 // mediaUsed: what a workspace has stays within its limit, whoever stores at once; equal
 // content counts once, and what is deleted makes room.
-func mediaUsed(t *testing.T, s app.Store) {
+func mediaUsed(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	used := func(want int64) {
@@ -201,8 +201,8 @@ func mediaUsed(t *testing.T, s app.Store) {
 	must(t, err)
 	_, _, err = d.Keep(t.Context(), 400)
 	must(t, err)
-	store(t, s, ws, func(tx app.Tx) error { return tx.UseContent(m.SHA256) })
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error { return tx.UseContent(m.SHA256) })
+	commit(t, s, ws, func(tx store.Tx) error {
 		_, err := tx.DropUploads(now()+1000, 10)
 		return err
 	})
@@ -217,7 +217,7 @@ func mediaUsed(t *testing.T, s app.Store) {
 
 // mediaContent: content comes back as it was, from any place; it is stored once for all
 // files of a workspace that have it, and goes with the last of them.
-func mediaContent(t *testing.T, s app.Store) {
+func mediaContent(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	for _, size := range []int{0, 1, 1<<20 - 1, 1 << 20, 1<<20 + 1, 3<<20 + 7} {
@@ -253,7 +253,7 @@ func mediaContent(t *testing.T, s app.Store) {
 	drop := func(ws desk.ID, m *desk.Media) {
 		t.Helper()
 		m.Status, m.SHA256, m.MIME, m.Size = desk.MediaDeleted, nil, "", 0
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			if err := tx.PutMedia(m); err != nil {
 				return err
 			}
@@ -270,7 +270,7 @@ func mediaContent(t *testing.T, s app.Store) {
 	if !bytes.Equal(readContent(t, s, other, elsewhere.SHA256), content) {
 		t.Error("the content of another workspace went")
 	}
-	wantType(t, s.InTx(t.Context(), ws, func(tx app.Tx) error { return tx.UseContent(sum) }), desk.Unavailable)
+	wantType(t, s.InTx(t.Context(), ws, func(tx store.Tx) error { return tx.UseContent(sum) }), desk.Unavailable)
 	if again := newFile(t, s, ws, desk.ID{}, content); !bytes.Equal(readContent(t, s, ws, again.SHA256), content) {
 		t.Error("content that was deleted can't be stored again")
 	}
@@ -278,7 +278,7 @@ func mediaContent(t *testing.T, s app.Store) {
 
 // StuckContent checks a store that keeps content in a directory: a file that can't be deleted
 // does not keep the others from being deleted.
-func StuckContent(t *testing.T, s app.Store, dir string) {
+func StuckContent(t *testing.T, s store.Store, dir string) {
 	t.Helper()
 	var stuck string
 	type content struct {
@@ -292,7 +292,7 @@ func StuckContent(t *testing.T, s app.Store, dir string) {
 			m := newFile(t, s, ws, desk.ID{}, filler(1000, byte(10*n+i)))
 			sum := m.SHA256
 			m.Status, m.SHA256 = desk.MediaDeleted, nil
-			store(t, s, ws, func(tx app.Tx) error {
+			commit(t, s, ws, func(tx store.Tx) error {
 				if err := tx.PutMedia(m); err != nil {
 					return err
 				}
@@ -330,7 +330,7 @@ func StuckContent(t *testing.T, s app.Store, dir string) {
 }
 
 // mediaDrafts: what is dropped or left leaves nothing, and kept content stays for a while.
-func mediaDrafts(t *testing.T, s app.Store) {
+func mediaDrafts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	content := filler(2<<20+5, 3)
 	for range 2 {
@@ -371,7 +371,7 @@ func mediaDrafts(t *testing.T, s app.Store) {
 }
 
 // mediaRaces: content that goes while the same bytes come again is there for the new file.
-func mediaRaces(t *testing.T, s app.Store) {
+func mediaRaces(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	content := filler(100_000, 4)
 	var all sync.WaitGroup
@@ -384,7 +384,7 @@ func mediaRaces(t *testing.T, s app.Store) {
 				}
 				sum := m.SHA256
 				m.Status, m.SHA256 = desk.MediaDeleted, nil
-				store(t, s, ws, func(tx app.Tx) error {
+				commit(t, s, ws, func(tx store.Tx) error {
 					if err := tx.PutMedia(m); err != nil {
 						return err
 					}
@@ -402,14 +402,14 @@ func mediaRaces(t *testing.T, s app.Store) {
 	noContent(t, s, ws, sum[:])
 }
 
-func mediaFields(t *testing.T, s app.Store) {
+func mediaFields(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	ready := newFile(t, s, ws, desk.ID{}, []byte("hello"))
 	pending := &desk.Media{ID: idAt(now()), ContactID: newID(), Kind: desk.KindAudio, Status: desk.MediaPending, CreatedAt: now()}
 	failed := &desk.Media{ID: idAt(now()), ContactID: newID(), Kind: desk.KindVideo, Name: "x", Status: desk.MediaFailed, Reason: desk.MediaGone, CreatedAt: now()}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		if err := tx.PutMedia(pending); err != nil {
 			return err
 		}
@@ -419,7 +419,7 @@ func mediaFields(t *testing.T, s app.Store) {
 		got, err := s.Media(ctx, ws, m.ID)
 		must(t, err)
 		equal(t, "media", got, m)
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			got, err := tx.Media(m.ID)
 			equal(t, "media in a transaction", got, m)
 			return err
@@ -440,7 +440,7 @@ func mediaFields(t *testing.T, s app.Store) {
 	if len(list) != 0 {
 		t.Errorf("another workspace lists %v", list)
 	}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		old, err := tx.OldMedia(ready.CreatedAt, 10)
 		if err != nil || len(old) != 0 {
 			t.Errorf("before it was stored: %v", old)
@@ -465,21 +465,21 @@ func mediaFields(t *testing.T, s app.Store) {
 }
 
 // mediaUploads: an old upload that is in no message goes, with all that belongs to it.
-func mediaUploads(t *testing.T, s app.Store) {
+func mediaUploads(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	ws, _ := newWorkspace(t, s)
 	young, old := newFile(t, s, ws, desk.ID{}, []byte("young")), newFile(t, s, ws, desk.ID{}, []byte("old"))
 	sent := newFile(t, s, ws, newID(), []byte("sent by a person"))
 	old.CreatedAt, sent.CreatedAt = 1000, 1000
 	must(t, s.PutMediaRef(ctx, ws, old.ID, newID(), "ref", 1))
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		if err := tx.PutMedia(old); err != nil {
 			return err
 		}
 		return tx.PutMedia(sent)
 	})
 	for _, want := range []int{1, 0} {
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			n, err := tx.DropUploads(2000, 10)
 			if err == nil && n != want {
 				t.Errorf("looked at %d, want %d", n, want)
@@ -499,13 +499,13 @@ func mediaUploads(t *testing.T, s app.Store) {
 }
 
 // newJob stores a pending file of a contact with its job.
-func newJob(t *testing.T, s app.Store, ws, contact desk.ID, due desk.Time) app.MediaJob {
+func newJob(t *testing.T, s store.Store, ws, contact desk.ID, due desk.Time) store.MediaJob {
 	t.Helper()
-	job := app.MediaJob{
+	job := store.MediaJob{
 		Media: newID(), Channel: newID(), Contact: contact, Conversation: newID(), Message: newID(), TS: now(),
 		Ref: "ref", MIME: "image/jpeg", Size: 77, SHA256: []byte{1, 2, 3}, Tries: 2, Due: due,
 	}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		if err := tx.PutMedia(&desk.Media{ID: job.Media, ContactID: contact, Kind: desk.KindImage, Status: desk.MediaPending, CreatedAt: now()}); err != nil {
 			return err
 		}
@@ -515,7 +515,7 @@ func newJob(t *testing.T, s app.Store, ws, contact desk.ID, due desk.Time) app.M
 }
 
 // mediaJobs: a job is had by one holder at a time, until its lease ends.
-func mediaJobs(t *testing.T, s app.Store) {
+func mediaJobs(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	const longest = 3 * time.Hour
 	ws, _ := newWorkspace(t, s)
@@ -533,7 +533,7 @@ func mediaJobs(t *testing.T, s app.Store) {
 		t.Errorf("due %v", due)
 	}
 	mine, theirs := newID(), newID()
-	take := func(holder desk.ID, lease time.Duration, want *app.MediaJob) {
+	take := func(holder desk.ID, lease time.Duration, want *store.MediaJob) {
 		t.Helper()
 		got, err := s.TakeMediaJob(ctx, ws, holder, lease, longest)
 		must(t, err)
@@ -561,7 +561,7 @@ func mediaJobs(t *testing.T, s app.Store) {
 	held(first.Media, mine, true) // it ends at once
 	take(theirs, time.Hour, &first)
 	held(first.Media, mine, false)
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		got, err := tx.MediaJob(first.Media)
 		if err != nil {
 			return err
@@ -571,7 +571,7 @@ func mediaJobs(t *testing.T, s app.Store) {
 		}
 		return tx.DropMediaJob(first.Media)
 	})
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		got, err := tx.MediaJob(first.Media)
 		if got != nil {
 			t.Errorf("the job is still %+v", got)
@@ -582,7 +582,7 @@ func mediaJobs(t *testing.T, s app.Store) {
 
 // deleteErasesMedia: what a person sent goes with the person, unless another has sent the
 // same bytes; uploads stay.
-func deleteErasesMedia(t *testing.T, s app.Store) {
+func deleteErasesMedia(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	ws, _ := newWorkspace(t, s)
 	gone, stays := put(t, s, ws, upsert("a@example.com", "")), put(t, s, ws, upsert("b@example.com", ""))
@@ -610,13 +610,13 @@ func deleteErasesMedia(t *testing.T, s app.Store) {
 }
 
 // say stores a message of a contact with a file, in a conversation of its own.
-func say(t *testing.T, s app.Store, ws, contact, media desk.ID) *desk.Message {
+func say(t *testing.T, s store.Store, ws, contact, media desk.ID) *desk.Message {
 	t.Helper()
 	c := newConversation(newID(), contact)
 	c.Status = desk.StatusClosed
 	m := newMessage(c)
 	m.Media, m.Kind, m.ExternalID = media, desk.KindImage, newID().String()
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		if err := tx.PutConversation(c); err != nil {
 			return err
 		}
@@ -630,7 +630,7 @@ func say(t *testing.T, s app.Store, ws, contact, media desk.ID) *desk.Message {
 
 // mediaOfMessages: messages come with the records of their files. An upload goes with the
 // last person who got it, and not before.
-func mediaOfMessages(t *testing.T, s app.Store) {
+func mediaOfMessages(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	ws, _ := newWorkspace(t, s)
 	first, second := put(t, s, ws, upsert("a@example.com", "")), put(t, s, ws, upsert("b@example.com", ""))
@@ -649,11 +649,11 @@ func mediaOfMessages(t *testing.T, s app.Store) {
 	must(t, err)
 	alone.ContactID = m.ContactID // lists have none
 	equal(t, "message", alone, m)
-	page := feed(t, s, ws, app.EventQuery{Limit: 100})
+	page := feed(t, s, ws, store.EventQuery{Limit: 100})
 	equal(t, "message of an event", page.Messages[m.ID], m)
-	page = feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: page.Oldest, Limit: 100})
+	page = feed(t, s, ws, store.EventQuery{From: store.FromPlace, After: page.Oldest, Limit: 100})
 	equal(t, "message of an event", page.Messages[m.ID], m)
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		with, err := tx.MessagesOf(shared.ID, 10)
 		if err == nil && len(with) != 2 {
 			t.Errorf("%d messages have the upload", len(with))
@@ -665,7 +665,7 @@ func mediaOfMessages(t *testing.T, s app.Store) {
 		return tx.PutMessage(again) // keeps the file
 	})
 	shared.CreatedAt = 1000
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		if err := tx.PutMedia(shared); err != nil {
 			return err
 		}

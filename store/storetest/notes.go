@@ -5,18 +5,18 @@ import (
 	"strings"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // notes: what a note says survives, pages join, a page holds only so many bytes, and notes
 // go with the contact or alone.
-func notes(t *testing.T, s app.Store) {
+func notes(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	contact := put(t, s, ws, upsert("a@example.com", ""))
 	c, beside := newConversation(newID(), contact.ID), newConversation(newID(), newID())
-	start := feed(t, s, ws, app.EventQuery{From: app.FromNewest}).Next
+	start := feed(t, s, ws, store.EventQuery{From: store.FromNewest}).Next
 	var written []*desk.Note
 	for n := range 7 {
 		at := now()
@@ -25,8 +25,8 @@ func notes(t *testing.T, s app.Store) {
 	}
 	far := *written[0]
 	far.ConversationID = beside.ID
-	store(t, s, other, func(tx app.Tx) error { return tx.PutNote(written[0]) })
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, other, func(tx store.Tx) error { return tx.PutNote(written[0]) })
+	commit(t, s, ws, func(tx store.Tx) error {
 		errs := []error{tx.PutConversation(c), tx.PutConversation(beside), tx.PutNote(&far)}
 		for _, n := range written {
 			errs = append(errs, tx.PutNote(n), tx.Append(desk.Event{Type: desk.NoteCreated, Subject: n.ID, Conversation: c.ID, Contact: contact.ID, At: n.CreatedAt}))
@@ -49,14 +49,14 @@ func notes(t *testing.T, s app.Store) {
 	for _, limit := range []int{1, 3, 7, 8} {
 		equal(t, "notes", list(c.ID, limit), written)
 	}
-	page := feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: start, Limit: 50})
+	page := feed(t, s, ws, store.EventQuery{From: store.FromPlace, After: start, Limit: 50})
 	for _, n := range written {
 		equal(t, "note of an event", page.Notes[n.ID], n)
 	}
 
 	gone := func(conversation, id desk.ID, want bool) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			there, err := tx.DeleteNote(conversation, id)
 			equal(t, "deleted", there, want)
 			return err
@@ -69,7 +69,7 @@ func notes(t *testing.T, s app.Store) {
 	put(t, s, ws, remove(contact.ID))
 	equal(t, "notes of a deleted contact", list(c.ID, 8), []*desk.Note(nil))
 	equal(t, "notes of another", list(beside.ID, 8), []*desk.Note{&far})
-	page = feed(t, s, ws, app.EventQuery{From: app.FromPlace, After: start, Limit: 50})
+	page = feed(t, s, ws, store.EventQuery{From: store.FromPlace, After: start, Limit: 50})
 	for id, n := range page.Notes {
 		if n != nil {
 			t.Errorf("the note %s of a deleted contact is in the page", id)
@@ -77,7 +77,7 @@ func notes(t *testing.T, s app.Store) {
 	}
 
 	// A page ends before it has too many bytes.
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		var errs []error
 		for n := range 260 {
 			at := now()

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // pace takes a place, or expects a refusal. The wait must be at most the given one, and at
 // most a minute less, because the test itself takes less than a minute.
-func pace(t *testing.T, s app.Store, ws desk.ID, most time.Duration, wantOK bool, want time.Duration, buckets ...app.Bucket) {
+func pace(t *testing.T, s store.Store, ws desk.ID, most time.Duration, wantOK bool, want time.Duration, buckets ...desk.Bucket) {
 	t.Helper()
 	wait, ok, err := s.Pace(t.Context(), ws, buckets, most)
 	must(t, err)
@@ -22,11 +22,11 @@ func pace(t *testing.T, s app.Store, ws desk.ID, most time.Duration, wantOK bool
 	}
 }
 
-func hourly(name string, burst int) app.Bucket {
-	return app.Bucket{Name: name, Interval: time.Hour, Burst: burst}
+func hourly(name string, burst int) desk.Bucket {
+	return desk.Bucket{Name: name, Interval: time.Hour, Burst: burst}
 }
 
-func paceWaits(t *testing.T, s app.Store) {
+func paceWaits(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	for range 3 {
 		pace(t, s, ws, 0, true, 0, hourly("burst", 3))
@@ -46,12 +46,12 @@ func paceWaits(t *testing.T, s app.Store) {
 	pace(t, s, ws, time.Hour, false, 2*time.Hour, hourly("one", 1))
 
 	for range 100 { // what passes at once holds nothing back
-		pace(t, s, ws, 0, true, 0, app.Bucket{Name: "fast", Burst: 1})
+		pace(t, s, ws, 0, true, 0, desk.Bucket{Name: "fast", Burst: 1})
 	}
 	pace(t, s, ws, 0, true, 0)
 }
 
-func paceTakesAll(t *testing.T, s app.Store) {
+func paceTakesAll(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	a, b, c := hourly("a", 2), hourly("b", 1), hourly("c", 3)
 	pace(t, s, ws, 0, true, 0, c, b, a)
@@ -69,10 +69,10 @@ func paceTakesAll(t *testing.T, s app.Store) {
 }
 
 // paceRaces: if many ask at once, they get exactly the places that exist.
-func paceRaces(t *testing.T, s app.Store) {
+func paceRaces(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const callers, burst = 16, 5
-	buckets := []app.Bucket{hourly("each", callers), hourly("raced", burst), hourly("wide", callers)}
+	buckets := []desk.Bucket{hourly("each", callers), hourly("raced", burst), hourly("wide", callers)}
 	var got atomic.Int32
 	var group sync.WaitGroup
 	for n := range callers {
@@ -100,11 +100,11 @@ func paceRaces(t *testing.T, s app.Store) {
 
 // paceIsVoid: places that are further ahead than possible were taken when the clock was
 // ahead. They delay nobody, and are deleted.
-func paceIsVoid(t *testing.T, s app.Store) {
+func paceIsVoid(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	ahead := func() {
 		t.Helper()
-		pace(t, s, ws, 0, true, 0, app.Bucket{Name: "a", Interval: 8760 * time.Hour, Burst: 1}) // as if by a clock a year ahead
+		pace(t, s, ws, 0, true, 0, desk.Bucket{Name: "a", Interval: 8760 * time.Hour, Burst: 1}) // as if by a clock a year ahead
 	}
 	ahead()
 	pace(t, s, ws, time.Hour, true, 0, hourly("a", 1))
@@ -120,17 +120,17 @@ func paceIsVoid(t *testing.T, s app.Store) {
 	pace(t, s, ws, 8760*time.Hour, true, 0, hourly("a", 1))
 }
 
-func paceIsForgotten(t *testing.T, s app.Store) {
+func paceIsForgotten(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	must(t, s.ForgetPace(t.Context(), ws, 1000*time.Hour))
-	over := app.Bucket{Name: "over", Burst: 1}
+	over := desk.Bucket{Name: "over", Burst: 1}
 	pace(t, s, ws, 0, true, 0, hourly("held", 1), over)
 	must(t, s.ForgetPace(t.Context(), ws, 1000*time.Hour))
 	pace(t, s, ws, 0, false, time.Hour, hourly("held", 1))
 	pace(t, s, ws, 0, true, 0, over)
 }
 
-func paceIsSealed(t *testing.T, s app.Store) {
+func paceIsSealed(t *testing.T, s store.Store) {
 	one, _ := newWorkspace(t, s)
 	two, _ := newWorkspace(t, s)
 	for _, ws := range []desk.ID{one, two, {}} { // the zero one has buckets of the installation

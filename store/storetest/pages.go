@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // manyConversations is more than one page of a filtered list reads.
@@ -15,7 +15,7 @@ const manyConversations = desk.MaxLooked + 300
 
 // conversationWalks: a filtered list reads a bounded number of conversations for each page,
 // and a client that reads all pages sees each conversation that matches, once.
-func conversationWalks(t *testing.T, s app.Store) {
+func conversationWalks(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	channels, contact := [3]desk.ID{newID(), newID(), newID()}, newID()
 	var stored []*desk.Conversation
@@ -39,7 +39,7 @@ func conversationWalks(t *testing.T, s app.Store) {
 		}
 		stored = append(stored, c)
 	}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for _, c := range stored {
 			if err := tx.PutConversation(c); err != nil {
 				return err
@@ -86,7 +86,7 @@ func conversationWalks(t *testing.T, s app.Store) {
 }
 
 // pageBytes: a page has at most a few megabytes, but at least one record of any size.
-func pageBytes(t *testing.T, s app.Store) {
+func pageBytes(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	large := strings.Repeat("\"0123456789", 1+desk.MaxPage/8/11) // an eighth of a page, and somewhat more as JSON
 	c := newConversation(newID(), newID())
@@ -103,7 +103,7 @@ func pageBytes(t *testing.T, s app.Store) {
 		m.Text = op.Write.Note.Value
 		said = append(said, m)
 	}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for _, m := range said {
 			if err := tx.PutMessage(m); err != nil {
 				return err

@@ -4,11 +4,11 @@ import (
 	"reflect"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
-func policySettings(t *testing.T, s app.Store) {
+func policySettings(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	general := &desk.Policy{

@@ -11,6 +11,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 var (
@@ -24,7 +25,7 @@ const assignedWithin = 10 * time.Second
 
 // A lookedAt counts how often each workspace is looked at by itself.
 type lookedAt struct {
-	app.Store
+	store.Store
 	mu    sync.Mutex
 	looks map[desk.ID]int
 	pools int // looks at all of them
@@ -41,7 +42,7 @@ func (l *lookedAt) Settings(ctx context.Context, ws desk.ID) (*desk.Settings, er
 	return l.Store.Settings(ctx, ws)
 }
 
-func (l *lookedAt) Pools(ctx context.Context) ([]app.Pool, error) {
+func (l *lookedAt) Pools(ctx context.Context) ([]store.Pool, error) {
 	l.mu.Lock()
 	l.pools++
 	l.mu.Unlock()
@@ -57,9 +58,9 @@ func (l *lookedAt) looked() (pools int) {
 // limbo: however many workspaces wait for their hours or for room, who waits in another one
 // is assigned soon after somebody is free there, whatever the cause, which another node
 // brought about; and those that wait are not looked at again and again.
-func limbo(t *testing.T, s app.Store) {
+func limbo(t *testing.T, s store.Store) {
 	ctx := t.Context()
-	on := func(s app.Store) *app.App {
+	on := func(s store.Store) *app.App {
 		return app.New(app.Deps{
 			Store: s, Now: time.Now, NewID: newID, Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler),
 			Random: func(b []byte) { _, _ = rand.Read(b) },
@@ -79,13 +80,13 @@ func limbo(t *testing.T, s app.Store) {
 	waits := func(ws desk.ID, channel *desk.Channel) desk.ID {
 		c := newConversation(channel.ID, newID())
 		c.Talk.WaitingSince = now()
-		must(t, s.InTx(ctx, ws, func(tx app.Tx) error { return tx.PutConversation(c) }))
+		must(t, s.InTx(ctx, ws, func(tx store.Tx) error { return tx.PutConversation(c) }))
 		return c.ID
 	}
 	holds := func(ws desk.ID, channel *desk.Channel, member desk.ID) desk.ID {
 		c := newConversation(channel.ID, newID())
 		c.AssignByRule(member)
-		must(t, s.InTx(ctx, ws, func(tx app.Tx) error { return tx.PutConversation(c) }))
+		must(t, s.InTx(ctx, ws, func(tx store.Tx) error { return tx.PutConversation(c) }))
 		return c.ID
 	}
 	closed := &desk.Hours{TimeZone: "UTC", Week: map[string][]desk.Span{}}

@@ -6,13 +6,13 @@ import (
 	"sync"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // onePersonOneContact runs concurrent writes that name the same people by different
 // subsets of their identities.
-func onePersonOneContact(t *testing.T, s app.Store) {
+func onePersonOneContact(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const people, rounds, writers = 4, 40, 8
 	identities := func(p int) []desk.Identity {
@@ -55,7 +55,7 @@ func onePersonOneContact(t *testing.T, s app.Store) {
 }
 
 // lostUpdates: many writers add one handle each to the same contact.
-func lostUpdates(t *testing.T, s app.Store) {
+func lostUpdates(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	c := put(t, s, ws, upsert("a@example.com", ""))
 	const writers, each = 8, 10

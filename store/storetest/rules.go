@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // OlderRules and NewerRules are the versions of the identity rules of two releases.
@@ -23,7 +23,7 @@ const fenceWriters = 4
 
 // OtherRules proves that a store stops writing when another one opens the same database
 // with newer rules of identities. open opens that database, with the given rules.
-func OtherRules(t *testing.T, open func(rules string, log *slog.Logger) (app.Store, error)) {
+func OtherRules(t *testing.T, open func(rules string, log *slog.Logger) (store.Store, error)) {
 	t.Helper()
 	var log bytes.Buffer
 	older, err := open(OlderRules, slog.New(slog.NewTextHandler(&log, nil)))
@@ -75,7 +75,7 @@ func OtherRules(t *testing.T, open func(rules string, log *slog.Logger) (app.Sto
 	_, _, err = older.Contact(t.Context(), ws, list[0].ID)
 	must(t, err)
 
-	wantType(t, older.InTx(t.Context(), ws, func(app.Tx) error { t.Error("a transaction began"); return nil }), desk.Unavailable)
+	wantType(t, older.InTx(t.Context(), ws, func(store.Tx) error { t.Error("a transaction began"); return nil }), desk.Unavailable)
 	wantType(t, older.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) {
 		return desk.Change{Member: &desk.Member{ID: newID(), Name: "Late", Email: "late@example.com", Role: desk.RoleAgent}}, nil
 	}), desk.Unavailable)
@@ -96,7 +96,7 @@ func OtherRules(t *testing.T, open func(rules string, log *slog.Logger) (app.Sto
 }
 
 // IdleOnNewRules proves that a store notices new rules by Ready alone, without a write.
-func IdleOnNewRules(t *testing.T, open func(rules string, log *slog.Logger) (app.Store, error)) {
+func IdleOnNewRules(t *testing.T, open func(rules string, log *slog.Logger) (store.Store, error)) {
 	t.Helper()
 	older, err := open(OlderRules, slog.New(slog.DiscardHandler))
 	must(t, err)

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // edit stores a change and returns the settings after it.
-func edit(t *testing.T, s app.Store, ws desk.ID, change desk.Change) *desk.Settings {
+func edit(t *testing.T, s store.Store, ws desk.ID, change desk.Change) *desk.Settings {
 	t.Helper()
 	must(t, s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return change, nil }))
 	settings, err := s.Settings(t.Context(), ws)
@@ -24,7 +24,7 @@ func edit(t *testing.T, s app.Store, ws desk.ID, change desk.Change) *desk.Setti
 	return settings
 }
 
-func workspaceSettings(t *testing.T, s app.Store) {
+func workspaceSettings(t *testing.T, s store.Store) {
 	list, err := s.Workspaces(t.Context())
 	must(t, err)
 	if len(list) != 0 {
@@ -51,7 +51,7 @@ func workspaceSettings(t *testing.T, s app.Store) {
 	}
 }
 
-func attributeSettings(t *testing.T, s app.Store) {
+func attributeSettings(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	want := desk.Attribute{Key: "colour", Label: "Colour \"x\"", Description: "d", Type: "multiselect",
 		Options: []string{"r'ed", "gr\"een", "blü"}, Position: 7, Archived: true}
@@ -66,7 +66,7 @@ func attributeSettings(t *testing.T, s app.Store) {
 	}
 }
 
-func memberSettings(t *testing.T, s app.Store) {
+func memberSettings(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	got, err := s.WorkspaceOf(t.Context(), ada.ID)
@@ -88,7 +88,7 @@ func memberSettings(t *testing.T, s app.Store) {
 	gone := func() error {
 		return s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{RemoveMember: ada}, nil })
 	}
-	if err := gone(); !errors.Is(err, app.ErrOwns) {
+	if err := gone(); !errors.Is(err, store.ErrOwns) {
 		t.Errorf("error = %v, want ErrOwns", err)
 	}
 	put(t, s, ws, patch(c.ID, desk.ContactWrite{Owner: nobody()}))
@@ -107,13 +107,13 @@ func memberSettings(t *testing.T, s app.Store) {
 	}
 }
 
-func memberHolds(t *testing.T, s app.Store) {
+func memberHolds(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	c := newConversation(newID(), newID())
 	put := func(member desk.ID, status desk.ConversationStatus) {
 		t.Helper()
 		c.AssignedMember, c.AssignedVia, c.Status = member, desk.ViaMember, status
-		store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(c) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(c) })
 	}
 	gone := func() error {
 		return s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{RemoveMember: ada}, nil })
@@ -121,7 +121,7 @@ func memberHolds(t *testing.T, s app.Store) {
 	put(ada.ID, desk.StatusOpen)
 	held := func(after *desk.ConversationPlace) (list []*desk.Conversation) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) (err error) {
+		commit(t, s, ws, func(tx store.Tx) (err error) {
 			list, err = tx.HeldConversations(ada.ID, after, 10)
 			return err
 		})
@@ -135,24 +135,24 @@ func memberHolds(t *testing.T, s app.Store) {
 	second, third := newConversation(newID(), newID()), newConversation(newID(), newID())
 	changed := *c
 	changed.Preview = "many"
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(second, &changed, third) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(second, &changed, third) })
 	for _, want := range []*desk.Conversation{second, &changed, third} {
 		got, err := s.Conversation(t.Context(), ws, want.ID)
 		must(t, err)
 		equal(t, "conversation", got, want)
 	}
-	if err := gone(); !errors.Is(err, app.ErrOwns) {
+	if err := gone(); !errors.Is(err, store.ErrOwns) {
 		t.Errorf("error = %v, want ErrOwns", err)
 	}
 	// Closed conversations and those of other members do not count.
 	put(ada.ID, desk.StatusClosed)
 	other := newConversation(newID(), newID())
 	other.AssignedMember, other.AssignedVia = newID(), desk.ViaOwner
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutConversation(other) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(other) })
 	must(t, gone())
 }
 
-func keySettings(t *testing.T, s app.Store) {
+func keySettings(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	_, err := s.Authenticate(t.Context(), "0123456789")
 	wantType(t, err, desk.NotFound)
@@ -179,7 +179,7 @@ func keySettings(t *testing.T, s app.Store) {
 	}
 }
 
-func keyUses(t *testing.T, s app.Store) {
+func keyUses(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	var keys []desk.ID
@@ -219,7 +219,7 @@ func keyUses(t *testing.T, s app.Store) {
 	check(ws, nil)
 }
 
-func settingsRefusal(t *testing.T, s app.Store) {
+func settingsRefusal(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	before, err := s.Settings(t.Context(), ws)
 	must(t, err)
@@ -239,7 +239,7 @@ func settingsRefusal(t *testing.T, s app.Store) {
 }
 
 // settingsSeen: a flush that begins after an edit was answered uses the new settings.
-func settingsSeen(t *testing.T, s app.Store) {
+func settingsSeen(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	for range 20 {
 		for _, archived := range []bool{true, false} {
@@ -263,7 +263,7 @@ func newChannel() *desk.Channel {
 	return &desk.Channel{ID: newID(), Kind: desk.SandboxChannel, ExternalID: "sb", Enabled: true, CreatedAt: now(), Library: 1}
 }
 
-func channelSettings(t *testing.T, s app.Store) {
+func channelSettings(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	want := newChannel()
@@ -297,7 +297,7 @@ func channelSettings(t *testing.T, s app.Store) {
 	equal(t, "channels of the other workspace", settings.Channels(), []*desk.Channel{second})
 }
 
-func channelAccounts(t *testing.T, s app.Store) {
+func channelAccounts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	full := desk.Account{
 		BusinessID: "1020", BaseURL: "https://example.com/\"x\"?ü", BaseOf: desk.SetByTenant, Version: "v26.0", PerSecond: 80,
@@ -320,7 +320,7 @@ func channelAccounts(t *testing.T, s app.Store) {
 	equal(t, "status of the other", settings.Channel(other.ID).Status, desk.AccountStatus{})
 }
 
-func channelSigns(t *testing.T, s app.Store) {
+func channelSigns(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	channel := newID()
@@ -332,13 +332,13 @@ func channelSigns(t *testing.T, s app.Store) {
 	}
 	none, before := signs(ws, channel)
 	equal(t, "signs at first", none, desk.ChannelSigns{})
-	must(t, s.NoteChannel(t.Context(), ws, channel, app.SignAsked))
+	must(t, s.NoteChannel(t.Context(), ws, channel, store.SignAsked))
 	first, now := signs(ws, channel)
 	if first.Synced != 0 || first.Asked < before || first.Asked > now {
 		t.Errorf("asked between %d and %d: %+v", before, now, first)
 	}
-	must(t, s.NoteChannel(t.Context(), ws, channel, app.SignSynced))
-	must(t, s.NoteChannel(t.Context(), ws, channel, app.SignSynced))
+	must(t, s.NoteChannel(t.Context(), ws, channel, store.SignSynced))
+	must(t, s.NoteChannel(t.Context(), ws, channel, store.SignSynced))
 	second, now := signs(ws, channel)
 	if second.Asked != first.Asked || second.Synced < first.Asked || second.Synced > now {
 		t.Errorf("synced after %+v, by %d: %+v", first, now, second)
@@ -349,20 +349,20 @@ func channelSigns(t *testing.T, s app.Store) {
 	}
 }
 
-func channelsOfKind(t *testing.T, s app.Store) {
-	list := func(kind desk.ChannelKind, want ...app.ChannelRef) {
+func channelsOfKind(t *testing.T, s store.Store) {
+	list := func(kind desk.ChannelKind, want ...store.ChannelRef) {
 		t.Helper()
 		got, err := s.ChannelsOfKind(t.Context(), kind)
 		must(t, err)
-		for _, refs := range [][]app.ChannelRef{got, want} {
-			slices.SortFunc(refs, func(a, b app.ChannelRef) int {
+		for _, refs := range [][]store.ChannelRef{got, want} {
+			slices.SortFunc(refs, func(a, b store.ChannelRef) int {
 				return cmp.Or(slices.Compare(a.Workspace[:], b.Workspace[:]), slices.Compare(a.ID[:], b.ID[:]))
 			})
 		}
 		equal(t, "channels of the kind "+string(kind), got, want)
 	}
 	list(desk.WhatsAppChannel)
-	var whatsApp, sandbox []app.ChannelRef
+	var whatsApp, sandbox []store.ChannelRef
 	for range 2 {
 		ws, _ := newWorkspace(t, s)
 		for n := range 4 {
@@ -373,7 +373,7 @@ func channelsOfKind(t *testing.T, s app.Store) {
 				c.Kind, refs = desk.WhatsAppChannel, &whatsApp
 			}
 			edit(t, s, ws, desk.Change{Channel: c})
-			*refs = append(*refs, app.ChannelRef{Workspace: ws, ID: c.ID})
+			*refs = append(*refs, store.ChannelRef{Workspace: ws, ID: c.ID})
 		}
 	}
 	list(desk.WhatsAppChannel, whatsApp...)
@@ -381,7 +381,7 @@ func channelsOfKind(t *testing.T, s app.Store) {
 	list("other")
 }
 
-func templateSettings(t *testing.T, s app.Store) {
+func templateSettings(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	one, two := newChannel(), newChannel()
 	two.ExternalID = "sb2"
@@ -438,7 +438,7 @@ type simulated interface {
 	PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error
 }
 
-func sandboxTemplates(t *testing.T, s app.Store) {
+func sandboxTemplates(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	channel := newID()

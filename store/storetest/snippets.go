@@ -3,11 +3,11 @@ package storetest
 import (
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
-func snippets(t *testing.T, s app.Store) {
+func snippets(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	check := func(ws desk.ID, want ...desk.Snippet) {
@@ -19,7 +19,7 @@ func snippets(t *testing.T, s app.Store) {
 	check(ws)
 	hi := desk.Snippet{Shortcut: "hi", Text: " Hi \"{{customer_name}}\",\n\tü\u2028", UpdatedAt: 5}
 	list := []desk.Snippet{{Shortcut: "a-b", Text: "1", UpdatedAt: 1}, {Shortcut: "a_b", Text: "2", UpdatedAt: 2}, {Shortcut: "ab", Text: "3", UpdatedAt: 3}, hi}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		for i := range list {
 			if err := tx.PutSnippet(list[len(list)-1-i]); err != nil {
 				return err
@@ -35,8 +35,8 @@ func snippets(t *testing.T, s app.Store) {
 	check(other)
 	hi.Text, hi.UpdatedAt = "Hello", 9
 	list[3] = hi
-	store(t, s, ws, func(tx app.Tx) error { return tx.PutSnippet(hi) })
-	store(t, s, other, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutSnippet(hi) })
+	commit(t, s, other, func(tx store.Tx) error {
 		found, n, err := tx.Snippet("hi")
 		if err != nil {
 			return err
@@ -50,7 +50,7 @@ func snippets(t *testing.T, s app.Store) {
 		return tx.PutSnippet(desk.Snippet{Shortcut: "hi", Text: "theirs", UpdatedAt: 1})
 	})
 	check(ws, list...)
-	store(t, s, ws, func(tx app.Tx) error { return tx.DropSnippet("a_b") })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.DropSnippet("a_b") })
 	check(ws, list[0], list[2], hi)
 	check(other, desk.Snippet{Shortcut: "hi", Text: "theirs", UpdatedAt: 1})
 }

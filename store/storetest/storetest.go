@@ -1,5 +1,5 @@
 // Package storetest is the suite that every store must pass unchanged. It tests the
-// promises of app.Store and does not know the driver behind it.
+// promises of store.Store and does not know the driver behind it.
 //
 //	storetest.go      Run, and what the cases are built from
 //	contacts.go       contacts: fields, identities, all or nothing
@@ -47,14 +47,14 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
-// Run tests that the stores which open returns keep all promises of app.Store. open must
+// Run tests that the stores which open returns keep all promises of store.Store. open must
 // return an empty store each time, and close it by t.Cleanup.
-func Run(t *testing.T, open func(*testing.T) app.Store) {
-	for name, test := range map[string]func(*testing.T, app.Store){
+func Run(t *testing.T, open func(*testing.T) store.Store) {
+	for name, test := range map[string]func(*testing.T, store.Store){
 		"contact/fields_survive":              contactFieldsSurvive,
 		"contact/unknown_is_not_found":        unknownContact,
 		"contact/update_and_release":          updateAndRelease,
@@ -225,14 +225,14 @@ func equal(t *testing.T, what string, got, want any) {
 	}
 }
 
-// store runs a transaction, which must succeed.
-func store(t *testing.T, s app.Store, ws desk.ID, f func(app.Tx) error) {
+// commit runs a transaction, which must succeed.
+func commit(t *testing.T, s store.Store, ws desk.ID, f func(store.Tx) error) {
 	t.Helper()
 	must(t, s.InTx(t.Context(), ws, f))
 }
 
 // newWorkspace makes a workspace with one member and two attributes.
-func newWorkspace(t *testing.T, s app.Store) (desk.ID, *desk.Member) {
+func newWorkspace(t *testing.T, s store.Store) (desk.ID, *desk.Member) {
 	t.Helper()
 	ctx := t.Context()
 	ws, member := newID(), &desk.Member{ID: newID(), Name: "Ada", Email: "Ada@Example.com", Role: desk.RoleAdmin}
@@ -248,7 +248,7 @@ func newWorkspace(t *testing.T, s app.Store) (desk.ID, *desk.Member) {
 }
 
 // apply runs operations in one flush and returns their outcomes.
-func apply(ctx context.Context, s app.Store, ws desk.ID, ops ...*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
+func apply(ctx context.Context, s store.Store, ws desk.ID, ops ...*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
 	err = s.UpdateContacts(ctx, ws, ops, func(b *desk.Book, from, to int) {
 		if from == 0 {
 			outcomes, errs = nil, nil
@@ -262,7 +262,7 @@ func apply(ctx context.Context, s app.Store, ws desk.ID, ops ...*desk.Op) (outco
 }
 
 // put applies operations that must all succeed and returns the last one's contact.
-func put(t *testing.T, s app.Store, ws desk.ID, ops ...*desk.Op) *desk.Contact {
+func put(t *testing.T, s store.Store, ws desk.ID, ops ...*desk.Op) *desk.Contact {
 	t.Helper()
 	outcomes, errs, err := apply(t.Context(), s, ws, ops...)
 	must(t, errors.Join(append(errs, err)...))
@@ -301,7 +301,7 @@ func patch(id desk.ID, w desk.ContactWrite) *desk.Op {
 func remove(id desk.ID) *desk.Op { return &desk.Op{Kind: desk.OpDelete, ByID: true, Target: id} }
 
 // all lists every contact of a workspace in export order.
-func all(t *testing.T, s app.Store, ws desk.ID) []*desk.Contact {
+func all(t *testing.T, s store.Store, ws desk.ID) []*desk.Contact {
 	t.Helper()
 	var list []*desk.Contact
 	for place := (&desk.ContactPlace{}); place != nil; {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 var listTimes = flag.Bool("list-times", false, "judge how long pages of lists take, and measure them long enough for that")
@@ -38,7 +38,7 @@ type page struct {
 	read func() error
 }
 
-func (l Listed) pages(t *testing.T, s app.Store) (pages []page) {
+func (l Listed) pages(t *testing.T, s store.Store) (pages []page) {
 	ctx, ws, limit := t.Context(), l.Workspace, desk.DefaultLimit
 	last := desk.ID([]byte(strings.Repeat("\xff", 16)))
 	for name, f := range map[string]desk.ContactFilter{
@@ -102,7 +102,7 @@ func (l Listed) pages(t *testing.T, s app.Store) (pages []page) {
 
 // ListTimes reads pages of every list by every filter, and then measures how long others
 // wait for a contact beside eight clients that ask for what nothing matches.
-func ListTimes(t *testing.T, s app.Store, l Listed) {
+func ListTimes(t *testing.T, s store.Store, l Listed) {
 	rounds, beside := 3, 50*time.Millisecond
 	if *listTimes {
 		rounds, beside = 200, 3*time.Second

@@ -7,19 +7,19 @@ import (
 	"sync"
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
-func ownWrites(t *testing.T, s app.Store) {
+func ownWrites(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
-	wantType(t, s.InTx(t.Context(), newID(), func(app.Tx) error { t.Error("ran without a workspace"); return nil }), desk.NotFound)
+	wantType(t, s.InTx(t.Context(), newID(), func(store.Tx) error { t.Error("ran without a workspace"); return nil }), desk.NotFound)
 	_, err := s.Book(t.Context(), newID(), desk.Lookup{})
 	wantType(t, err, desk.NotFound)
 	op := upsert("a@example.com", "905321112233")
 	op.Write.Owner = refer(member.ID.String())
 	var contact *desk.Contact
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		if tx.Settings().ID != ws || tx.Settings().Member(member.ID) == nil {
 			t.Errorf("settings = %+v", tx.Settings())
 		}
@@ -75,7 +75,7 @@ func ownWrites(t *testing.T, s app.Store) {
 	must(t, err)
 	_, _, err = s.Contact(t.Context(), ws, contact.ID)
 	must(t, err)
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		c, err1 := tx.Contact(newID())
 		v, err2 := tx.Conversation(newID())
 		m, err3 := tx.Message(newID(), newID())
@@ -88,10 +88,10 @@ func ownWrites(t *testing.T, s app.Store) {
 }
 
 // txErrors runs transactions that fail in every way, and others that succeed meanwhile.
-func txErrors(t *testing.T, s app.Store) {
+func txErrors(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	held := newID()
-	store(t, s, ws, func(tx app.Tx) error { return tx.TakeKey("held", held) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.TakeKey("held", held) })
 	refusal := desk.Invalidf("no")
 	conversations := make([]*desk.Conversation, 120)
 	var group sync.WaitGroup
@@ -99,7 +99,7 @@ func txErrors(t *testing.T, s app.Store) {
 		c := newConversation(newID(), newID())
 		conversations[n] = c
 		group.Go(func() {
-			err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+			err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 				if n%8 == 1 {
 					return refusal // before anything was written
 				}
@@ -144,7 +144,7 @@ func txErrors(t *testing.T, s app.Store) {
 
 // openOrCreate: if many look for an open conversation at once and create one if there is
 // none, only one is created.
-func openOrCreate(t *testing.T, s app.Store) {
+func openOrCreate(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	channel, contact := newID(), newID()
 	const callers = 32
@@ -152,7 +152,7 @@ func openOrCreate(t *testing.T, s app.Store) {
 	var group sync.WaitGroup
 	for n := range callers {
 		group.Go(func() {
-			err := s.InTx(t.Context(), ws, func(tx app.Tx) error {
+			err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 				c, err := tx.OpenConversation(channel, contact)
 				if err != nil {
 					return err
@@ -182,7 +182,7 @@ func openOrCreate(t *testing.T, s app.Store) {
 
 // recordsAreSealed: two workspaces have records with the same ids and keys, and neither
 // sees the other's. Lists, templates, opt-outs and the rest test this in their own cases.
-func recordsAreSealed(t *testing.T, s app.Store) {
+func recordsAreSealed(t *testing.T, s store.Store) {
 	one, _ := newWorkspace(t, s)
 	two, _ := newWorkspace(t, s)
 	type records struct {
@@ -195,7 +195,7 @@ func recordsAreSealed(t *testing.T, s app.Store) {
 	inOne.m.ExternalID, inOne.m.ContactID, inOne.a.Phase = "x", inOne.c.ContactID, desk.InDoubt
 	write := func(ws desk.ID, r records) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			return errors.Join(tx.PutConversation(r.c), tx.PutMessage(r.m), tx.PutAttempt(r.a), tx.TakeKey("k", r.a.ID))
 		})
 	}
@@ -203,7 +203,7 @@ func recordsAreSealed(t *testing.T, s app.Store) {
 	check := func(ws desk.ID, want records) {
 		t.Helper()
 		id, c := inOne.m.ID, inOne.c
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			var got, by, open, held records
 			var errs [6]error
 			got.c, errs[0] = tx.Conversation(c.ID)
@@ -260,6 +260,6 @@ func recordsAreSealed(t *testing.T, s app.Store) {
 	write(two, inTwo)
 	check(one, inOne)
 	check(two, inTwo)
-	store(t, s, one, func(tx app.Tx) error { return tx.FreeKey("k") }) // what one lets go of, two keeps
+	commit(t, s, one, func(tx store.Tx) error { return tx.FreeKey("k") }) // what one lets go of, two keeps
 	check(two, inTwo)
 }

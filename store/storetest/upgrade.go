@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // OldContacts are the rows of contacts in a database of the first release: pairs that have
@@ -36,7 +36,7 @@ func OldID(n byte) (id desk.ID) {
 
 // Upgraded checks a store that was opened on a database of the first release with
 // OldContacts in it.
-func Upgraded(t *testing.T, s app.Store) {
+func Upgraded(t *testing.T, s store.Store) {
 	t.Helper()
 	ws := OldID(0)
 	send := func(kind, value string) []desk.Identity {
@@ -106,13 +106,13 @@ const OldEvents = 30
 
 // UpgradedEvents checks that the feed begins after the events of an older release, also
 // while these are dropped, and that numbers go on.
-func UpgradedEvents(t *testing.T, s app.Store) {
+func UpgradedEvents(t *testing.T, s store.Store) {
 	t.Helper()
 	ws := OldID(0)
-	begin := feed(t, s, ws, app.EventQuery{From: app.FromNewest}).Next
+	begin := feed(t, s, ws, store.EventQuery{From: store.FromNewest}).Next
 	check := func(want ...int64) {
 		t.Helper()
-		for _, q := range []app.EventQuery{{From: app.FromOldest}, {From: app.FromPlace, After: begin}} {
+		for _, q := range []store.EventQuery{{From: store.FromOldest}, {From: store.FromPlace, After: begin}} {
 			q.Limit = 50
 			page := feed(t, s, ws, q)
 			var got []int64
@@ -144,7 +144,7 @@ var OldMany = flag.Int("old-contacts", 2000, "how many contacts a database of th
 // OldMany contacts: n from 0 on has the external_id n, the e-mail n@example.com and the
 // phone 49151, followed by n in eight digits. It reports how long that took, and finds
 // and lists the contacts.
-func UpgradedMany(t *testing.T, open func() app.Store) {
+func UpgradedMany(t *testing.T, open func() store.Store) {
 	t.Helper()
 	began := time.Now()
 	s := open()
@@ -240,7 +240,7 @@ func OldAging(id func(desk.ID) string, blob func([]byte) string) (statements []s
 
 // UpgradedAging checks a store that was opened on a database with OldAging. leases is how
 // many leases it holds now.
-func UpgradedAging(t *testing.T, s app.Store, leases int) {
+func UpgradedAging(t *testing.T, s store.Store, leases int) {
 	t.Helper()
 	ws := OldID(0)
 	for i, a := range oldUnsettled {
@@ -290,7 +290,7 @@ func UpgradedAging(t *testing.T, s app.Store, leases int) {
 	}
 	early := func(channel byte, want int) {
 		t.Helper()
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			list, err := tx.TakeStatuses(OldID(channel), "early")
 			equal(t, "early statuses", len(list), want)
 			return err
@@ -300,7 +300,7 @@ func UpgradedAging(t *testing.T, s app.Store, leases int) {
 		t.Helper()
 		_, err := s.ForgetAttempts(t.Context(), ws, 3, 100)
 		must(t, err)
-		store(t, s, ws, func(tx app.Tx) error { return tx.DropStatuses(3) })
+		commit(t, s, ws, func(tx store.Tx) error { return tx.DropStatuses(3) })
 	}
 	ages(0, true)
 	serve(t, s, 2)
@@ -381,7 +381,7 @@ func OldTalk(id func(desk.ID) string) (statements []string) {
 
 // UpgradedTalk checks a store that was opened on a database with OldTalk: the messages say
 // what they are, and conversations stand as their messages say.
-func UpgradedTalk(t *testing.T, s app.Store) {
+func UpgradedTalk(t *testing.T, s store.Store) {
 	t.Helper()
 	ws := OldID(0)
 	conversations, messages, waiting, opened := 0, 0, 0, 0

@@ -3,8 +3,8 @@ package storetest
 import (
 	"testing"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 func newWebhook(url string) *desk.Webhook {
@@ -14,7 +14,7 @@ func newWebhook(url string) *desk.Webhook {
 }
 
 // addWebhook stores a new webhook with its event between others.
-func addWebhook(t *testing.T, s app.Store, ws desk.ID, w *desk.Webhook) *desk.Settings {
+func addWebhook(t *testing.T, s store.Store, ws desk.ID, w *desk.Webhook) *desk.Settings {
 	t.Helper()
 	return edit(t, s, ws, webhookChange(w))
 }
@@ -24,7 +24,7 @@ func webhookChange(w *desk.Webhook) desk.Change {
 	return desk.Change{Webhook: w, Events: []desk.Event{other, {Type: desk.WebhookCreated, Subject: w.ID, At: now()}, other, other}}
 }
 
-func webhookStates(t *testing.T, s app.Store, ws desk.ID) map[desk.ID]desk.WebhookState {
+func webhookStates(t *testing.T, s store.Store, ws desk.ID) map[desk.ID]desk.WebhookState {
 	t.Helper()
 	states, err := s.WebhookStates(t.Context(), ws)
 	must(t, err)
@@ -33,7 +33,7 @@ func webhookStates(t *testing.T, s app.Store, ws desk.ID) map[desk.ID]desk.Webho
 
 // webhookSettings: a webhook is part of the settings. Its state begins at its own event,
 // and goes with it.
-func webhookSettings(t *testing.T, s app.Store) {
+func webhookSettings(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	const url = "https://example.com/in?a=ü"
@@ -57,7 +57,7 @@ func webhookSettings(t *testing.T, s app.Store) {
 	}); err == nil {
 		t.Error("two webhooks have one URL")
 	}
-	events, _ := follow(t, s, ws, feed(t, s, ws, app.EventQuery{}).Oldest, 50)
+	events, _ := follow(t, s, ws, feed(t, s, ws, store.EventQuery{}).Oldest, 50)
 	want := map[desk.ID]desk.WebhookState{}
 	for _, e := range events {
 		if e.Type == desk.WebhookCreated {
@@ -70,7 +70,7 @@ func webhookSettings(t *testing.T, s app.Store) {
 	}
 
 	full := desk.WebhookState{Cursor: desk.EventPlace{Seq: 1 << 40, Tag: 1<<48 - 1}, FailingSince: now(), Failures: 10, Probes: 3, HeldUntil: now()}
-	store(t, s, ws, func(tx app.Tx) error {
+	commit(t, s, ws, func(tx store.Tx) error {
 		if err := tx.PutWebhookState(w.ID, full); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func webhookSettings(t *testing.T, s app.Store) {
 	}
 	_, err = s.WorkspaceOf(t.Context(), w.ID)
 	wantType(t, err, desk.NotFound)
-	store(t, s, ws, func(tx app.Tx) error { // a delivery that was under way ends
+	commit(t, s, ws, func(tx store.Tx) error { // a delivery that was under way ends
 		if err := tx.PutWebhookState(w.ID, full); err != nil {
 			return err
 		}

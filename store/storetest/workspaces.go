@@ -12,11 +12,12 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // workspaceDeletion: a deleted workspace can't be found any more at once. Its records are
 // deleted in steps. Other workspaces do not change.
-func workspaceDeletion(t *testing.T, s app.Store) {
+func workspaceDeletion(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	type tenant struct {
 		ws, contact, channel desk.ID
@@ -42,20 +43,20 @@ func workspaceDeletion(t *testing.T, s app.Store) {
 			put(t, s, ws, upsert(newID().String()+"@example.com", ""))
 		}
 		at.conversation = newConversation(at.channel, at.contact)
-		item := app.InboundItem{Channel: at.channel, ID: newID(), Due: 5, ReceivedAt: 5, Body: []byte("{}")}
-		store(t, s, ws, func(tx app.Tx) error {
+		item := desk.InboundItem{Channel: at.channel, ID: newID(), Due: 5, ReceivedAt: 5, Body: []byte("{}")}
+		commit(t, s, ws, func(tx store.Tx) error {
 			m := newMessage(at.conversation)
 			m.ExternalID = "x"
 			attempt := desk.Attempt{ID: newID(), Key: "k", Phase: desk.InDoubt, CreatedAt: 1}
 			return errors.Join(tx.PutConversation(at.conversation), tx.PutMessage(m), tx.PutNote(&desk.Note{ID: newID(), ConversationID: at.conversation.ID, Text: "x"}), tx.PutAttempt(&attempt), tx.TakeKey("k", attempt.ID),
-				tx.SetOptOut(app.NumberHash{1}, app.OptOut{Since: 1, At: 1}), tx.KeepStatus(at.channel, desk.StatusUpdate{ExternalID: "y", Delivery: desk.Sent, At: 1}),
+				tx.SetOptOut(store.NumberHash{1}, store.OptOut{Since: 1, At: 1}), tx.KeepStatus(at.channel, desk.StatusUpdate{ExternalID: "y", Delivery: desk.Sent, At: 1}),
 				tx.PutCallback(item), tx.PutInbound(item), tx.PutCallbackPeople(item, []string{"905321112233"}))
 		})
 		must(t, s.(simulated).PutSandboxTemplate(ctx, ws, at.channel, desk.TemplateSource{Name: "a", Language: "en", Source: "{}"}))
 		if _, err := s.Lease(ctx, ws, "task", 1000); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.Pace(ctx, ws, []app.Bucket{{Name: "b", Burst: 1}}, 0); err != nil {
+		if _, _, err := s.Pace(ctx, ws, []desk.Bucket{{Name: "b", Burst: 1}}, 0); err != nil {
 			t.Fatal(err)
 		}
 		tenants[n] = at
@@ -84,7 +85,7 @@ func workspaceDeletion(t *testing.T, s app.Store) {
 		_, err3 := s.WorkspaceOf(ctx, gone.channel)
 		_, _, err4 := apply(ctx, s, gone.ws, upsert("b@example.com", ""))
 		for n, err := range []error{
-			err1, err2, err3, err4, s.InTx(ctx, gone.ws, func(app.Tx) error { return nil }),
+			err1, err2, err3, err4, s.InTx(ctx, gone.ws, func(store.Tx) error { return nil }),
 			s.UpdateSettings(ctx, gone.ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{}, nil }),
 		} {
 			if !desk.IsType(err, desk.NotFound) {
@@ -146,7 +147,7 @@ var removed = flag.Int("removed", 300, "how many contacts and conversations the 
 
 // memberRemoval: a member who owns many records is removed in small transactions, and
 // other workspaces are served meanwhile.
-func memberRemoval(t *testing.T, s app.Store) {
+func memberRemoval(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	ws, member := newWorkspace(t, s)
 	neighbour, _ := newWorkspace(t, s)
@@ -165,7 +166,7 @@ func memberRemoval(t *testing.T, s app.Store) {
 				}
 			}
 		}))
-		store(t, s, ws, func(tx app.Tx) error {
+		commit(t, s, ws, func(tx store.Tx) error {
 			for range ops {
 				c := newConversation(member.ID, newID())
 				c.ID = grown()

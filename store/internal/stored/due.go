@@ -3,13 +3,12 @@ package stored
 import (
 	"time"
 
-	"parley/app"
 	"parley/desk"
 )
 
 // A Due collects the due inbound items of a workspace.
 type Due struct {
-	List  []app.InboundItem
+	List  []desk.InboundItem
 	Limit int
 
 	more bool
@@ -18,7 +17,7 @@ type Due struct {
 
 // Add takes the next item at now, the database's clock. A now of 0 means that the item
 // is due because its due time is impossible.
-func (d *Due) Add(n app.InboundItem, now desk.Time) {
+func (d *Due) Add(n desk.InboundItem, now desk.Time) {
 	switch {
 	case (now == 0 || n.Due <= now) && len(d.List) < d.Limit:
 		d.List = append(d.List, n)

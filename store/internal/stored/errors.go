@@ -3,8 +3,8 @@ package stored
 import (
 	"fmt"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // Unavailable is the error if the machine fails and nothing was stored.
@@ -21,14 +21,14 @@ func CommitLost(err error) error {
 	return &desk.Error{
 		Type:    desk.Unavailable,
 		Message: "the connection to the database was lost during the commit: it is unknown whether this was stored",
-		Err:     fmt.Errorf("%w: %w", app.ErrCommitLost, err),
+		Err:     fmt.Errorf("%w: %w", store.ErrCommitLost, err),
 	}
 }
 
 // NoWorkspace is the error for an id that no workspace has.
 func NoWorkspace() error {
 	e := desk.NotFoundf("no workspace has this id").Advise(desk.ListWorkspaces)
-	e.Err = app.ErrNoWorkspace
+	e.Err = store.ErrNoWorkspace
 	return e
 }
 

@@ -3,8 +3,8 @@ package stored
 import (
 	"strings"
 
-	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // A FeedReader reads the events of one workspace. All its methods see one snapshot.
@@ -23,11 +23,11 @@ type FeedReader interface {
 
 	// Records reads the records of the page's events, up to the size of a page, and cuts
 	// the page there.
-	Records(*app.EventPage) error
+	Records(*store.EventPage) error
 }
 
-// ReadFeed reads a page of the feed, see app.EventStore.
-func ReadFeed(r FeedReader, q app.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*app.EventPage, error) {
+// ReadFeed reads a page of the feed, see store.Events.
+func ReadFeed(r FeedReader, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*store.EventPage, error) {
 	settings, err := r.Settings()
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func ReadFeed(r FeedReader, q app.EventQuery, which func(*desk.Settings) ([]desk
 	if err != nil {
 		return nil, err
 	}
-	page := &app.EventPage{
+	page := &store.EventPage{
 		Settings: settings, Contacts: map[desk.ID]*desk.Contact{}, Conversations: map[desk.ID]*desk.Conversation{}, Messages: map[desk.ID]*desk.Message{},
 		Notes: map[desk.ID]*desk.Note{}, Attempts: map[desk.ID]*desk.Attempt{},
 	}
@@ -47,11 +47,11 @@ func ReadFeed(r FeedReader, q app.EventQuery, which func(*desk.Settings) ([]desk
 		page.Newest = page.Oldest
 	}
 	switch q.From {
-	case app.FromOldest:
+	case store.FromOldest:
 		page.Next = page.Oldest
-	case app.FromNewest:
+	case store.FromNewest:
 		page.Next = page.Newest
-	case app.AtPlace:
+	case store.AtPlace:
 		page.Next = q.After
 		if page.Events, err = r.Scan(q.After.Seq-1, q.After.Seq, types, 1); err != nil {
 			return nil, err
@@ -61,9 +61,9 @@ func ReadFeed(r FeedReader, q app.EventQuery, which func(*desk.Settings) ([]desk
 			return page, nil
 		}
 		return page, r.Records(page)
-	case app.FromPlace:
+	case store.FromPlace:
 		if page.Next = q.After; q.After.Seq < page.Oldest.Seq {
-			page.Expired = app.ExpiredByRetention
+			page.Expired = desk.ExpiredByRetention
 			return page, nil
 		}
 		there := page.Oldest
@@ -73,7 +73,7 @@ func ReadFeed(r FeedReader, q app.EventQuery, which func(*desk.Settings) ([]desk
 			}
 		}
 		if there != q.After {
-			page.Expired = app.ExpiredByHistory
+			page.Expired = desk.ExpiredByHistory
 			return page, nil
 		}
 	}
@@ -82,7 +82,7 @@ func ReadFeed(r FeedReader, q app.EventQuery, which func(*desk.Settings) ([]desk
 		page.More = page.Next.Seq < page.Newest.Seq
 		return page, nil
 	}
-	upTo := min(page.Next.Seq+app.MaxEventsLooked, page.Newest.Seq)
+	upTo := min(page.Next.Seq+desk.MaxEventsLooked, page.Newest.Seq)
 	if page.Events, err = r.Scan(page.Next.Seq, upTo, types, q.Limit); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func ReadFeed(r FeedReader, q app.EventQuery, which func(*desk.Settings) ([]desk
 
 // Fill reads the records of a page's events, one event after the other, and ends the
 // page when it is full.
-func Fill(page *app.EventPage, read func(*desk.FeedEvent) error) error {
+func Fill(page *store.EventPage, read func(*desk.FeedEvent) error) error {
 	size := desk.NewPageSize(len(page.Events))
 	for i := range page.Events {
 		e := &page.Events[i]
@@ -144,7 +144,7 @@ func CreatedAt(w *desk.Webhook, events []desk.Event) *Created {
 	return nil
 }
 
-// ReadLog reads a page of the log of events, see app.EventStore. scan returns events of
+// ReadLog reads a page of the log of events, see store.Events. scan returns events of
 // the types with numbers between two, newest first, one more than a page may have.
 func ReadLog(r FeedReader, types []desk.EventType, before int64, limit int, scan func(from, before int64, ofSettings bool) ([]desk.FeedEvent, error)) ([]desk.FeedEvent, int64, error) {
 	if _, err := r.Settings(); err != nil {
@@ -162,7 +162,7 @@ func ReadLog(r FeedReader, types []desk.EventType, before int64, limit int, scan
 		ofSettings = ofSettings && t.OfSettings()
 	}
 	if !ofSettings {
-		from = max(from, before-1-app.MaxEventsLooked)
+		from = max(from, before-1-desk.MaxEventsLooked)
 	}
 	events, err := scan(from, before, ofSettings)
 	switch {

@@ -10,6 +10,7 @@
 //	erased.go    hashes of messages of deleted people
 //	room_unix.go the free room of a file system
 //	room_windows.go the same on Windows
+//	parts.go     a large group of operations in parts
 //	errors.go    errors
 //	rules.go     rules of identities that another process may replace
 package stored

@@ -1,4 +1,4 @@
-package app
+package stored
 
 // NoMore is returned by a part after a Book that has ended the group.
 const NoMore = -1

@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"slices"
+
+	"parley/desk"
+	"parley/store"
+)
+
+// A FeedPage is a page of the feed, with the records that the store does not read for it.
+type FeedPage struct {
+	*store.EventPage
+
+	Libraries map[desk.ID]*desk.Library // of channels
+	Webhooks  map[desk.ID]*Webhook
+	Snippets  map[string]*desk.Snippet // by shortcut
+
+	types []desk.EventType // those that the reader gets
+}
+
+// Template returns the template that an event is about, with its channel; nil if it is
+// gone or not read.
+func (p *FeedPage) Template(e *desk.FeedEvent) (*desk.Channel, *desk.Template) {
+	channel, name, language := e.TemplateKey()
+	c, l := p.Settings.Channel(channel), p.Libraries[channel]
+	if c == nil || l == nil {
+		return c, nil
+	}
+	return c, l.Find(name, language)
+}
+
+// DataBytes is about the size of an event's record as JSON, and never less.
+func (p *FeedPage) DataBytes(e *desk.FeedEvent) int {
+	switch e.Type.Kind() {
+	case "template":
+		if _, t := p.Template(e); t != nil {
+			return t.ListBytes()
+		}
+	case "snippet":
+		if s := p.Snippets[e.Key]; s != nil {
+			return s.ListBytes()
+		}
+	}
+	return p.EventPage.DataBytes(e)
+}
+
+// complete adds to a page the records that the store does not read for it.
+func (a *App) complete(ctx context.Context, read *store.EventPage) (*FeedPage, error) {
+	page := &FeedPage{EventPage: read}
+	if err := a.addLibraries(ctx, page); err != nil {
+		return nil, err
+	}
+	if err := a.addSnippets(ctx, page); err != nil {
+		return nil, err
+	}
+	page.Trim(page.DataBytes) // now that the sizes of templates and snippets are known
+	a.identify(read)
+	return page, a.addWebhooks(ctx, page)
+}
+
+// identify gives the events of a page their ids.
+func (a *App) identify(page *store.EventPage) {
+	for i := range page.Events {
+		page.Events[i].ID = a.EventID(page.Settings.ID, page.Events[i].Place)
+	}
+}
+
+// addWebhooks adds the webhooks, if the page has events of any.
+func (a *App) addWebhooks(ctx context.Context, page *FeedPage) error {
+	if !slices.ContainsFunc(page.Events, func(e desk.FeedEvent) bool { return e.Type.Kind() == "webhook" }) {
+		return nil
+	}
+	list, err := a.webhooks(ctx, page.Settings, page.Settings.Webhooks()...)
+	page.Webhooks = make(map[desk.ID]*Webhook, len(list))
+	for i := range list {
+		page.Webhooks[list[i].ID] = &list[i]
+	}
+	return err
+}
+
+// addLibraries adds the templates that the page's events are about.
+func (a *App) addLibraries(ctx context.Context, page *FeedPage) error {
+	for i := range page.Events {
+		e := &page.Events[i]
+		if e.Type.Kind() != "template" {
+			continue
+		}
+		id, _, _ := e.TemplateKey()
+		c := page.Settings.Channel(id)
+		if c == nil || page.Libraries[id] != nil {
+			continue
+		}
+		library, err := a.library(ctx, page.Settings.ID, c)
+		if err != nil {
+			return err
+		}
+		if page.Libraries == nil {
+			page.Libraries = map[desk.ID]*desk.Library{}
+		}
+		page.Libraries[id] = library
+	}
+	return nil
+}
+
+// addSnippets adds the snippets that a page's events are about.
+func (a *App) addSnippets(ctx context.Context, page *FeedPage) error {
+	wanted := map[string]bool{}
+	for i := range page.Events {
+		if e := &page.Events[i]; e.Type.Kind() == "snippet" {
+			wanted[e.Key] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	list, err := a.store.Snippets(ctx, page.Settings.ID)
+	page.Snippets = make(map[string]*desk.Snippet, len(wanted))
+	for i := range list {
+		if wanted[list[i].Shortcut] {
+			page.Snippets[list[i].Shortcut] = &list[i]
+		}
+	}
+	return err
+}

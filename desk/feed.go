@@ -1,0 +1,10 @@
+package desk
+
+// MaxEventsLooked is how many events are looked at for one page (contract-events §2).
+const MaxEventsLooked = 10_000
+
+// Why a page of the feed has expired (contract-events §2).
+const (
+	ExpiredByRetention = "retention"
+	ExpiredByHistory   = "history"
+)

@@ -1,0 +1,11 @@
+package desk
+
+// An InboundItem is one report of a provider on a channel, kept until it is processed.
+type InboundItem struct {
+	Channel    ID
+	ID         ID
+	Due        Time   // when to process it, by the database's clock
+	Body       []byte // in a form that the provider's Read understands
+	ReceivedAt Time   // of the callback with the body, which is stored separately and longer; 0: Body has everything
+	Skip       int    // how many of its updates are processed already
+}

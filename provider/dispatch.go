@@ -1,0 +1,52 @@
+package provider
+
+import (
+	"time"
+
+	"parley/desk"
+)
+
+// A Later is an update that the provider itself creates after a wait, because nobody
+// will send it.
+type Later struct {
+	Wait time.Duration
+	Body []byte // of the inbound item that it becomes
+}
+
+// A Dispatch is a message to be sent.
+type Dispatch struct {
+	Access
+	Attempt    desk.ID   // sent along, and returned with the statuses
+	By         time.Time // the first byte must not be sent later
+	Number     string    // digits; "" if only UserID is known
+	UserID     string    // the provider's id of the person, used if Number is ""
+	Template   *desk.Template
+	Components []desk.Component
+
+	// A free message, if Template is nil.
+	Text    string
+	Buttons []desk.Button // under the text
+	File    *SentFile     // instead of the text
+	Quote   string        // the provider's id of the message that it quotes; "": none
+}
+
+// A SentFile is a file in a free message.
+type SentFile struct {
+	Ref     string // the provider's id of the file, from Upload
+	Kind    desk.MessageKind
+	Name    string // of a document
+	Caption string // "": none
+}
+
+// A Receipt is the provider's acknowledgement.
+type Receipt struct {
+	ExternalID string
+	Number     string  // digits by which the provider knows the person; "" if it does not say
+	UserID     string  // the provider's id of the person; "" if it does not say
+	Later      []Later // future updates; stored with the message
+}
+
+// NotSent is the refusal of an attempt that this process certainly did not send.
+func NotSent() *desk.Refusal {
+	return &desk.Refusal{Type: desk.Unavailable, Message: "this could not be prepared in time, so nothing was sent: try again", RetryAfter: 1}
+}

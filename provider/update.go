@@ -1,0 +1,71 @@
+package provider
+
+import "parley/desk"
+
+// An Update is one report in an inbound item: one of the pointers is set.
+type Update struct {
+	Channel  string // the provider's id of the channel concerned; "": the item's own channel
+	Business string // or the business account, whose channels are all concerned
+
+	Status   *desk.StatusUpdate
+	Message  *InboundMessage
+	Choice   *MarketingChoice
+	Move     *Move
+	Template *TemplateUpdate
+	Account  *AccountStatus
+}
+
+// An InboundMessage is a message that a person wrote to a channel. The provider knows
+// the person by a number, by its own id, or by both.
+type InboundMessage struct {
+	ExternalID string // the provider's id; a message that comes twice is recognised by it
+	Number     string // digits; "" if hidden
+	UserID     string // "" if the provider does not report it
+	Name       string // the name of the person's profile; "" if there is none
+	Text       string
+	At         desk.Time
+	Kind       desk.MessageKind // "": text
+	Content    *desk.Content
+	ReplyTo    string        // the provider's id of the message that it quotes or reacts to; "": none
+	Media      *InboundMedia // nil: none
+	Echo       bool          // the business typed it in the phone app; Number and UserID are the recipient's
+}
+
+// An InboundMedia is the file of an inbound message.
+type InboundMedia struct {
+	Ref    string  // the provider's id of it
+	MIME   string  // as the provider claims it
+	Name   string  // "" if there is none
+	Size   int64   // 0: not told
+	SHA256 []byte  // nil: not told
+	Stored desk.ID // of a simulated file, which is stored already; otherwise zero
+}
+
+// A MarketingChoice is a person's marketing choice, as reported by the provider.
+type MarketingChoice struct {
+	Number, UserID string // either may be ""
+	Change         desk.OptChange
+	At             desk.Time
+}
+
+// A Move is the report that a person has another number, or another id at the provider.
+// An empty string is unknown or unchanged.
+type Move struct {
+	Number, UserID       string // the old ones
+	NewNumber, NewUserID string
+	At                   desk.Time
+}
+
+// A TemplateUpdate is the report that a template has changed at the provider.
+type TemplateUpdate struct {
+	Name, Language string
+	Status         string // the new one, in upper case as in the provider's JSON; "": fetch the template again
+}
+
+// An AccountStatus is a report whether an account may send.
+type AccountStatus struct {
+	Blocked string    // why not; "": it may
+	Replies bool      // it may only not write first
+	Until   desk.Time // 0: until the provider reports a change
+	At      desk.Time // when it was reported: older reports do not count
+}

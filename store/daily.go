@@ -1,0 +1,27 @@
+package store
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// A DailyStore keeps counts of messages by day.
+type Daily interface {
+	// DailyPlace returns up to where the events of a workspace are counted, the zero place
+	// if none is.
+	DailyPlace(ctx context.Context, ws desk.ID) (desk.EventPlace, error)
+
+	// Daily returns the counts from a day on, by day, kind and key.
+	Daily(ctx context.Context, ws desk.ID, from int64) ([]desk.DailyCount, error)
+}
+
+// A DailyTx writes the counts of messages by day.
+type DailyTx interface {
+	// CountDays adds to the counts, and moves the position up to which events are counted.
+	// It does nothing if that is not from any more: another process has counted them.
+	CountDays(from, to desk.EventPlace, counts []desk.DailyCount) error
+
+	// DropDays deletes the counts of the days before one.
+	DropDays(before int64) error
+}

@@ -1,0 +1,27 @@
+// Package store is what app needs of a database: an interface for each topic, beside the
+// records that only it and the stores know. It holds no rule and no SQL.
+//
+//	store.go          Store and Tx, which have all topics; errors of any method
+//	settings.go       workspaces and their configuration
+//	gauges.go         the values of /metrics
+//	contacts.go       contacts, loaded into a desk.Book
+//	conversations.go  conversations, messages, notes, windows
+//	templates.go      copies of template libraries
+//	snippets.go       saved replies
+//	attempts.go       attempts and the keys that they hold
+//	optouts.go        marketing choices, by hashes of numbers
+//	inbound.go        inbound items, callbacks, early statuses
+//	policy.go         what the reply policy left for later
+//	events.go         the feed of events
+//	webhooks.go       states of webhooks
+//	deliveries.go     deliveries to webhooks, and who makes them
+//	access.go         sessions, links, passwords
+//	media.go          files
+//	daily.go          messages counted by day
+//	pace.go           places within a provider's limits
+//	leases.go         which node runs a task
+//	clock.go          the database's clock, and its counter of hours
+//
+// sqlite and postgres implement it, storetest has the tests that both must pass, and
+// internal/stored has what both do in Go.
+package store

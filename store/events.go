@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// An EventStore keeps the events of workspaces.
+type Events interface {
+	// Events returns a page of the feed. It reads everything in one snapshot: first the
+	// settings, for which it calls which. It returns the error of which unchanged, and
+	// otherwise the events of the types that which names, with their records as they
+	// stand now. It returns NotFound if there is no such workspace.
+	Events(ctx context.Context, ws desk.ID, q EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*EventPage, error)
+
+	// EventLog returns up to limit events of the types with numbers below before (0: from
+	// the newest), newest first, and the number below which the list continues, 0 at its
+	// end. It looks at up to MaxEventsLooked events, unless only types of the settings are
+	// asked for (desk.EventType.OfSettings), which have an index: so a page may be short,
+	// or even empty, although the list continues.
+	EventLog(ctx context.Context, ws desk.ID, types []desk.EventType, before int64, limit int) ([]desk.FeedEvent, int64, error)
+
+	// Heads returns how far each of the workspaces is. One that is deleted is missing.
+	Heads(ctx context.Context, list []desk.ID) (map[desk.ID]Head, error)
+
+	// WebhookStates returns the states of a workspace's webhooks.
+	WebhookStates(ctx context.Context, ws desk.ID) (map[desk.ID]desk.WebhookState, error)
+
+	// DropEvents drops the oldest events from the feed, up to limit, that Expired finds.
+	// It returns how many it dropped.
+	DropEvents(ctx context.Context, ws desk.ID, expired desk.Expired, limit int) (int, error)
+}
+
+// A Head says how far a workspace is: it differs after every event, and after every
+// change of the settings.
+type Head struct {
+	Event    int64 // number of the newest event
+	Settings int64 // version
+}
+
+// An EventQuery says where a page of the feed begins, and how many events it may have.
+type EventQuery struct {
+	From  EventStart
+	After desk.EventPlace // for FromPlace
+	Limit int             // 0: only the positions are asked for
+	Bare  bool            // without the records
+
+	// AtOnce asks for one round trip, for FromPlace and AtPlace with records: what was read
+	// long ago is of no use to the caller. Otherwise the database is spared what may not be
+	// needed.
+	AtOnce bool
+}
+
+// An EventStart says where a page of the feed begins.
+type EventStart uint8
+
+// The starts.
+const (
+	FromOldest EventStart = iota
+	FromNewest
+	FromPlace
+	AtPlace // only the event at After, of whatever type; none if it is gone
+)
+
+// An EventPage is a page of the feed.
+type EventPage struct {
+	Settings *desk.Settings
+	Oldest   desk.EventPlace // before the oldest event
+	Newest   desk.EventPlace
+	Expired  string // why there is nothing after the given place; "": there is
+	Events   []desk.FeedEvent
+	Start    desk.EventPlace // the page begins after it
+	Next     desk.EventPlace // of the last event that was looked at
+	More     bool            // there are events after Next
+
+	// The records of the events by id; one that is gone is nil or missing. Templates,
+	// snippets and states of webhooks are not among them.
+	Contacts      map[desk.ID]*desk.Contact
+	Conversations map[desk.ID]*desk.Conversation
+	Messages      map[desk.ID]*desk.Message
+	Notes         map[desk.ID]*desk.Note
+	Attempts      map[desk.ID]*desk.Attempt // without stored answers and profiles
+}
+
+// Cut ends the page before an event that is not the first.
+func (p *EventPage) Cut(i int) { p.Events, p.Next, p.More = p.Events[:i], p.Events[i-1].Place, true }
+
+// Trim cuts the page to the size that a page may have. dataBytes returns about the size of
+// an event's record.
+func (p *EventPage) Trim(dataBytes func(*desk.FeedEvent) int) {
+	size := desk.NewPageSize(len(p.Events))
+	for i := range p.Events {
+		if e := &p.Events[i]; !size.Add(e.EventBytes() + dataBytes(e)) {
+			p.Cut(i)
+			return
+		}
+	}
+}
+
+// DataBytes is about the size of an event's record as JSON, and never less, if the record
+// is one of the page's or of the settings.
+func (p *EventPage) DataBytes(e *desk.FeedEvent) int {
+	conversation, contact := e.Of()
+	switch e.Type.Kind() {
+	case "contact":
+		if c := p.Contacts[contact]; c != nil {
+			return c.ListBytes()
+		}
+	case "conversation":
+		if c := p.Conversations[conversation]; c != nil {
+			return c.ListBytes()
+		}
+	case "message":
+		if m := p.Messages[e.Subject]; m != nil {
+			return m.ListBytes()
+		}
+	case "send":
+		if at := p.Attempts[e.Subject]; at != nil {
+			return at.ListBytes()
+		}
+	case "note":
+		if n := p.Notes[e.Subject]; n != nil {
+			return n.ListBytes()
+		}
+	case "attribute":
+		if a := p.Settings.Attributes[e.Key]; a != nil {
+			return a.ListBytes()
+		}
+	case "policy":
+		channel := e.Subject
+		if channel == p.Settings.ID {
+			channel = desk.ID{}
+		}
+		if policy := p.Settings.Policy(channel); policy != nil {
+			return policy.ListBytes()
+		}
+	case "member":
+		if m := p.Settings.Member(e.Subject); m != nil {
+			return m.ListBytes()
+		}
+	case "webhook":
+		if w := p.Settings.Webhook(e.Subject); w != nil {
+			return w.ListBytes()
+		}
+	}
+	return 0
+}

@@ -1,0 +1,21 @@
+package store
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// A LeaseStore decides which node runs a task that only one should run.
+type Leases interface {
+	// Lease gives a task to the caller for some milliseconds of the database's clock
+	// (always the same number for a task), and tells whether it did. It does not while
+	// another caller has the task.
+	Lease(ctx context.Context, ws desk.ID, task string, length desk.Time) (bool, error)
+}
+
+// A LeaseRef identifies a task of a workspace.
+type LeaseRef struct {
+	Workspace desk.ID
+	Task      string
+}

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"parley/desk"
+)
+
+// ErrOwns is returned by a Store asked to remove a member who still owns contacts or
+// holds open conversations.
+var ErrOwns = errors.New("the member still owns contacts or holds open conversations")
+
+// A SettingsStore keeps workspaces and their configuration.
+type Settings interface {
+	// Authenticate returns the settings of the workspace that has a key with this
+	// public id, or NotFound. It does not check the secret.
+	Authenticate(ctx context.Context, publicID string) (*desk.Settings, error)
+
+	// Settings returns a workspace's configuration, or NotFound.
+	Settings(ctx context.Context, ws desk.ID) (*desk.Settings, error)
+
+	// UpdateSettings calls decide with the current configuration and stores the change
+	// that it returns. If decide returns an error, UpdateSettings returns it unchanged.
+	// No other edit happens in between. It returns NotFound if there is no such
+	// workspace, and ErrOwns if a member to be removed still owns contacts or holds
+	// open conversations.
+	UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error
+
+	// DeleteWorkspace marks a workspace as deleted. It first calls check with the
+	// workspace's name; if check returns an error, it returns that error unchanged.
+	// From the commit on, only this method and EraseWorkspace find the workspace, its
+	// keys, members and channels. It returns NotFound if there is none; marking twice
+	// changes nothing.
+	DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name string) error) error
+
+	// EraseWorkspace deletes up to limit records of a workspace that is marked as
+	// deleted, in one transaction, and returns how many. When it returns 0, the
+	// workspace itself is deleted too.
+	EraseWorkspace(ctx context.Context, ws desk.ID, limit int) (int, error)
+
+	// CreateWorkspace stores a new, empty workspace.
+	CreateWorkspace(ctx context.Context, w desk.Workspace) error
+
+	// Shared lists the claims that contacts of a workspace share since an older
+	// release, by kind and value, with the contacts by id.
+	Shared(ctx context.Context, ws desk.ID) ([]desk.SharedClaim, error)
+
+	// Workspaces lists all workspaces by id, so the oldest is first.
+	Workspaces(ctx context.Context) ([]desk.Workspace, error)
+
+	// Deleting returns the workspaces that are marked as deleted, and not erased yet, by
+	// id.
+	Deleting(ctx context.Context) ([]desk.Workspace, error)
+
+	// ChannelsOfKind lists the channels of a kind in all workspaces.
+	ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) ([]ChannelRef, error)
+
+	// Resealed tells whether the secrets of the first release were sealed again;
+	// SetResealed stores that they were.
+	Resealed(ctx context.Context) (bool, error)
+	SetResealed(ctx context.Context) error
+
+	// ChannelSigns returns the times at which a channel last worked, and the database's
+	// clock.
+	ChannelSigns(ctx context.Context, ws, channel desk.ID) (signs desk.ChannelSigns, now desk.Time, err error)
+
+	// NoteChannel stores the database's current time for one of a channel's signs.
+	NoteChannel(ctx context.Context, ws, channel desk.ID, sign ChannelSign) error
+
+	// PutKeyUses stores when keys of a workspace were last used. It changes no version of
+	// settings, and nothing for a key that is gone or was used later. KeyUses returns the
+	// times of the keys that were used.
+	PutKeyUses(ctx context.Context, ws desk.ID, uses map[desk.ID]desk.Time) error
+	KeyUses(ctx context.Context, ws desk.ID) (map[desk.ID]desk.Time, error)
+
+	// Gauges returns the values of /metrics that concern the whole database. A block of
+	// a channel may have ended at now, the caller's time. It reads attempts in doubt and
+	// waiting items, at most a hundred thousand of each, and each channel. It reads no
+	// contacts, conversations or messages.
+	Gauges(ctx context.Context, now desk.Time) (Gauges, error)
+
+	// WorkspaceOf returns the workspace of the member, key, channel, webhook or unsettled
+	// attempt with this id, or NotFound.
+	WorkspaceOf(ctx context.Context, id desk.ID) (desk.ID, error)
+}
+
+// A ChannelSign names one of the times of desk.ChannelSigns.
+type ChannelSign string
+
+// The signs of a channel.
+const (
+	SignSynced ChannelSign = "synced"
+	SignAsked  ChannelSign = "asked"
+)
+
+// A ChannelRef identifies a channel and its workspace.
+type ChannelRef struct{ Workspace, ID desk.ID }

@@ -1,0 +1,21 @@
+package store
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// A SnippetStore keeps snippets.
+type Snippets interface {
+	// Snippets lists the snippets of a workspace by shortcut.
+	Snippets(ctx context.Context, ws desk.ID) ([]desk.Snippet, error)
+}
+
+// A SnippetTx reads and writes snippets.
+type SnippetTx interface {
+	// Snippet returns the snippet with a shortcut, and how many the workspace has.
+	Snippet(shortcut string) (s *desk.Snippet, count int, err error)
+	PutSnippet(desk.Snippet) error
+	DropSnippet(shortcut string) error
+}

@@ -1,0 +1,14 @@
+package store
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// A TemplateStore keeps copies of template libraries.
+type Templates interface {
+	// Templates returns a channel's templates in no order, and the version of its
+	// library at that moment, or NotFound.
+	Templates(ctx context.Context, ws, channel desk.ID) (version int64, list []desk.TemplateSource, err error)
+}
