@@ -159,20 +159,20 @@ func TestWithoutLeaving_rows(t *testing.T) {
 	b.wait(`document.documentElement.classList.contains("js")`)
 	const rows = `[...document.querySelectorAll(".composer .btn")].filter((el) => el.checkVisibility() && !el.closest("#foot-top, .customer, .sent-files, .menu > div"))
 		.map((el) => { const r = el.getBoundingClientRect(); return (r.top + r.bottom) / 2; }).sort((a, b) => a - b).filter((y, i, all) => !i || y > all[i - 1] + 12).length`
-	for _, width := range []int64{1440, 1024, 768, 390} {
-		b.touch(width == 390)
+	for _, width := range []int64{1440, 1024, 768, 430, 390} {
+		b.touch(width < 600)
 		b.size(width, 844, "light")
 		for _, text := range []string{"", "Some words"} {
 			b.fill("#f-reply", text)
 			n, most := look[int](b, rows), 1
-			if width == 390 {
+			if width < 600 {
 				most = 2
 			}
 			if n < 1 || n > most {
 				t.Errorf("at %d with %q, the buttons are in %d rows", width, text, n)
 			}
 		}
-		if photos := look[bool](b, `document.querySelector("[for=f-photo]").checkVisibility()`); photos != (width == 390) {
+		if photos := look[bool](b, `document.querySelector("[for=f-photo]").checkVisibility()`); photos != (width < 600) {
 			t.Errorf("at %d, photos are offered: %t", width, photos)
 		}
 	}
