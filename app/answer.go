@@ -133,7 +133,7 @@ const (
 
 // SendAutoReplies sends automatic replies until ctx ends.
 func (a *App) SendAutoReplies(ctx context.Context) {
-	a.runCrew(ctx, crew{
+	a.runJobs(ctx, workspaceJobs{
 		work: "send automatic replies", every: autoReplyEvery, most: maxAutoReplying, mostOf: maxAutoReplyingOf, next: a.sendAutoReply,
 		due: func(ctx context.Context) ([]desk.ID, error) {
 			waits, err := a.store.AutoRepliesDue(ctx, longestAutoReply)

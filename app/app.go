@@ -75,7 +75,7 @@ type App struct {
 	libraries  libraries
 	flights    flights
 	claims     claims
-	agenda     agenda
+	inboundDue inboundDue
 	readings   readings
 	counted    counted
 	stale      stale
@@ -111,7 +111,7 @@ func New(d Deps) *App {
 		a.uptime = monotonic()
 	}
 	a.events = newEventCounts()
-	a.store = announcing{d.Store, &a.followers, a.events, &a.delivering}
+	a.store = wakingStore{d.Store, &a.followers, a.events, &a.delivering}
 	a.cursors, a.eventKey = cursors{a.derive("cursor")}, a.derive("event")
 	a.vault = newVault(a.derive("channel secrets"))
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
@@ -120,7 +120,7 @@ func New(d Deps) *App {
 	if a.rules.Schedule == nil {
 		a.rules = desk.DefaultDeliveryRules()
 	}
-	a.agenda.changed, a.stale.changed = make(chan struct{}, 1), make(chan struct{}, 1)
+	a.inboundDue.changed, a.stale.changed = make(chan struct{}, 1), make(chan struct{}, 1)
 	return a
 }
 

@@ -21,28 +21,33 @@
 //	policy.go         the reply policy: reading and changing it, and hours
 //	answer.go         the reply policy at work: who gets a conversation, automatic replies
 //	pools.go          what waits for somebody to be eligible, and is assigned then
-//	crew.go           jobs of workspaces in the background, so many of each at a time
+//	workspace_jobs.go jobs of workspaces in the background, so many of each at a time
 //	snippets.go       saved replies
 //	conversations.go  conversations and messages, also inbound ones
 //	notes.go          notes of the team on conversations
 //	talk.go           how conversations stand: the window, what is unread, who waits
-//	send.go           the template send: checks, claim, dispatch, answer
+//	send.go           a send: claim, dispatch, answer, and calls that repeat it
+//	plan.go           the template send: its checks, what it becomes
+//	flights.go        calls of one key that come at once
 //	reply.go          free messages: checks, what they become
 //	settle.go         all the ways in which an attempt ends
-//	release.go        many attempts that are settled by one decision
+//	send_events.go    the events of sends, messages and conversations
+//	attempts.go       reading attempts
+//	release.go        attempts that a person settles, one or many
 //	inbound.go        processes inbound items, update by update
-//	agenda.go         which workspaces have inbound items, and when the first is due
+//	inbound_due.go    which workspaces have inbound items, and when the first is due
 //	media.go         files: uploads, downloads, what is deleted with time
 //	room.go          how much room files have: of a workspace, of the server
 //	fetch.go         fetching the files of inbound messages
 //	sweep.go          finds attempts whose process died; deletes what has expired
 //	sync.go           which template libraries are fetched again
 //	callbacks.go      callbacks of providers, from the request to their effects
-//	announce.go       the Store that counts events, and wakes those who wait for them
-//	uses.go           when keys were last used
+//	waking_store.go   the Store that counts events, and wakes those who wait for them
+//	key_uses.go       when keys were last used
 //	webhooks.go       webhooks, their secrets
 //	deliver.go        deliveries to webhooks: who makes them, and single attempts
-//	endpoint.go       the loop of an endpoint: what begins, and storing what came of it
+//	endpoint.go       the loop of an endpoint: what it reads, and which attempts begin
+//	endpoint_results.go  what came of attempts, and storing it
 //	deliveries.go     what callers do with deliveries: list, repeat, replay
 //	ping.go           a ping of an endpoint, and its limits
 //	feed.go           the feed of events, and those who wait for its next ones

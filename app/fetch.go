@@ -109,7 +109,7 @@ func (a *App) FetchCounts() FetchCounts {
 
 // FetchMedia fetches the files of inbound messages until ctx ends.
 func (a *App) FetchMedia(ctx context.Context) {
-	a.runCrew(ctx, crew{
+	a.runJobs(ctx, workspaceJobs{
 		work: "fetch media", every: fetchEvery, most: maxFetches, mostOf: maxFetchesOf, next: a.fetchNext,
 		due: a.fetchesDue,
 	})

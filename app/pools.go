@@ -27,7 +27,7 @@ var longest = desk.ConversationFilter{Longest: true}
 // AssignWaiting assigns what waits and nobody holds, until ctx ends: capacity was freed,
 // somebody came back, the hours have begun, or the policy was changed.
 func (a *App) AssignWaiting(ctx context.Context) {
-	a.runCrew(ctx, crew{work: "assign waiting conversations", every: poolEvery, most: maxPools, mostOf: 1, due: a.poolsDue, next: a.assignSome})
+	a.runJobs(ctx, workspaceJobs{work: "assign waiting conversations", every: poolEvery, most: maxPools, mostOf: 1, due: a.poolsDue, next: a.assignSome})
 }
 
 // pools are the workspaces in which somebody waits whom nobody has.

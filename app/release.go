@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // Releases counts what became of attempts that were to be released together.
@@ -75,4 +76,68 @@ func (a *App) ReleaseOld(ctx context.Context, p Principal, age time.Duration, se
 		more = len(list) == releaseStep
 	}
 	return released, nil
+}
+
+// settledAs says what became of a settled attempt.
+var settledAs = map[desk.Phase]string{
+	desk.Done: "the message was sent", desk.Refused: "the message was certainly not sent", desk.Released: "somebody has said that the message was not sent",
+}
+
+// Release records a person's decision on an attempt whose outcome is unknown: it was
+// sent, or it was not, which frees its key. The same decision again changes nothing. It
+// returns NotFound, AttemptSettled for an attempt that ended otherwise, and SendInProgress
+// for one that may still be under way.
+func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (*desk.Attempt, error) {
+	at, _, err := a.release(ctx, p, id, sent)
+	return at, err
+}
+
+// release is Release, and tells whether the decision was not recorded before.
+func (a *App) release(ctx context.Context, p Principal, id desk.ID, sent bool) (at *desk.Attempt, changed bool, err error) {
+	if err := p.Allow(desk.AttemptsWrite); err != nil {
+		return nil, false, err
+	}
+	err = a.inTx(ctx, p.Workspace(), func(tx store.Tx, then *afterwards) (err error) {
+		changed = false
+		if err := p.still(tx.Settings(), desk.AttemptsWrite, a.now()); err != nil {
+			return err
+		}
+		if at, err = tx.Attempt(id); err != nil {
+			return err
+		}
+		switch now := tx.Now(); { // by the database's clock
+		case at == nil:
+			return noAttempt()
+		case at.Phase.Settled() && at.As(sent):
+			return nil
+		case at.Phase.Settled():
+			e := desk.Errorf(desk.AttemptSettled, "the attempt is settled already, as %s: %s", at.Phase, settledAs[at.Phase])
+			e.Details = desk.SettledAttempt{Phase: at.Phase}
+			return e
+		case at.Lease.Holds(now, a.bounds.lease()):
+			e := desk.Errorf(desk.SendInProgress, "the attempt may still be under way: wait half a minute and try again")
+			e.RetryAfter = at.Lease.Seconds(now)
+			return e
+		}
+		changed = true
+		now := a.now()
+		if at.Phase == desk.Dispatching { // its process died, and nobody has noticed yet
+			at.Phase = desk.InDoubt
+			if err := tx.Append(sendEvent(desk.SendInDoubt, at, at.Actor, now)); err != nil {
+				return err
+			}
+		}
+		if sent {
+			return a.finish(ctx, tx, at, person{}, "", at.CreatedAt, now, p.Actor, then)
+		}
+		at.Settle(desk.Released, now)
+		if err := tx.FreeKey(at.Key); err != nil {
+			return err
+		}
+		if err := tx.PutAttempt(at); err != nil {
+			return err
+		}
+		return tx.Append(sendEvent(desk.SendSettled, at, p.Actor, now))
+	})
+	return at, changed, err
 }

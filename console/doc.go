@@ -3,7 +3,9 @@
 // themselves and adds keys.
 //
 //	routes.go        the list of pages and actions, with the permission on the line
-//	page.go          Server: one request from its session to its page; the one render, the one error exit
+//	server.go        Server: one request from its session to its handler
+//	page.go          the one render
+//	problem.go       the one error exit
 //	session.go       sessions: the cookie, when one is stored again
 //	signin.go        signing in and out
 //	address.go       the address by which tries to sign in are limited
@@ -13,28 +15,34 @@
 //	attributes.go    settings: the attributes
 //	form.go          fields of forms, and the errors beside them
 //	words.go         advice, codes and confirmations in the console's own words
-//	show.go          times, numbers, phone numbers and initials as people read them
+//	format.go        times, numbers, phone numbers and initials as people read them
 //	text.go          the texts of messages: links and the marks for bold and the like
 //	assets.go        the stylesheet and the script, whose parts are in assets/script
 //	channels.go      channels: adding them, their health, their settings
-//	policy.go        the reply policy: who gets conversations, hours, texts sent by themselves
+//	policy.go        the reply policy: its page, saving a part, removing it
+//	policy_form.go   the fields of its forms, and what they send
+//	policy_words.go  what it says, in words
 //	snippets.go      the saved replies
-//	webhooks.go      webhooks: adding them, their state, their deliveries
+//	webhooks.go      webhooks: adding them, their state, changing them
+//	deliveries.go    deliveries to webhooks
 //	live.go          the stream that tells the script what has changed
 //	home.go          /: the inbox, or what to run first
 //	inbox.go         the inbox: its views and the list of conversations
-//	conversation.go  a conversation: its messages, who holds it, its status
+//	thread.go        a conversation as its page shows it
+//	conversation.go  who holds a conversation, its status
 //	beside.go        the person beside a conversation: links, changing one field, the end of the conversation before
 //	message.go       the messages of a conversation, as bubbles, and the notes between them
 //	media.go         files: how messages show them, and their bytes
 //	note.go          the notes of a conversation: adding, deleting
-//	composer.go      the form below a conversation: replies, the window, saved replies; writing as the customer
+//	composer.go      the form below a conversation: the window, saved replies
+//	reply.go         sending it, and what was refused; marking as read
+//	customer.go      writing as the customer of a sandbox
 //	upload.go        a form that has a file
 //	templates.go     the templates of a channel: state, preview, what fills their variables
 //	send.go          the form that sends a template
 //	contacts.go      the list of contacts, and finding one
 //	contact.go       a contact, a new one, deleting one
-//	person.go        the fields of a contact in a form
+//	contact_form.go  the fields of a contact in a form
 //	events.go        the log of events, and its part about settings
 //	overview.go      the pictures of the last days, and the first steps
 //	chart.go         pictures as SVG, with their tables

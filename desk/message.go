@@ -215,3 +215,9 @@ func (p MessagePlace) After(other MessagePlace) bool {
 
 // Place is the message's position.
 func (m *Message) Place() MessagePlace { return MessagePlace{m.TS, m.ID} }
+
+// MaxMessage is the longest message that a person can write, in characters.
+const MaxMessage = 4096
+
+// ParseMessage returns a message's text, trimmed: 1 to 4,096 characters.
+func ParseMessage(s string) (string, error) { return parseText(s, "a message", 1, MaxMessage) }

@@ -127,12 +127,6 @@ func parseText(s, what string, least, most int) (string, error) {
 	return "", fmt.Errorf("%s has %d to %d characters, this one has %d", what, least, most, n)
 }
 
-// MaxMessage is the longest message that a person can write, in characters.
-const MaxMessage = 4096
-
-// ParseMessage returns a message's text, trimmed: 1 to 4,096 characters.
-func ParseMessage(s string) (string, error) { return parseText(s, "a message", 1, MaxMessage) }
-
 // checkStorable refuses texts that a database refuses, so that no write fails later for
 // that reason.
 func checkStorable(s string) error {

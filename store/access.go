@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// An AccessStore keeps what members sign in with. Sessions and links are found by hashes
+// Access keeps what members sign in with. Sessions and links are found by hashes
 // of what the browser has. Removing a member removes all of this, and storing a member
 // whose SessionsFrom has grown removes all sessions and links of the member.
 type Access interface {

@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// An AttemptStore keeps attempts and the keys that they hold.
+// Attempts keeps attempts and the keys that they hold.
 type Attempts interface {
 	// AttemptOfKey returns the attempt that holds an Idempotency-Key, or nil.
 	AttemptOfKey(ctx context.Context, ws desk.ID, key string) (*desk.Attempt, error)

@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// A ContactStore keeps contacts.
+// Contacts keeps contacts.
 type Contacts interface {
 	// Contact returns a contact, or NotFound, together with the settings at the moment
 	// of the read.

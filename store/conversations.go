@@ -7,7 +7,7 @@ import (
 	"parley/desk"
 )
 
-// A ConversationStore keeps conversations, their messages and notes.
+// Conversations keeps conversations, their messages and notes.
 type Conversations interface {
 	// Conversation returns a conversation, or NotFound.
 	Conversation(ctx context.Context, ws, id desk.ID) (*desk.Conversation, error)

@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// A DailyStore keeps counts of messages by day.
+// Daily keeps counts of messages by day.
 type Daily interface {
 	// DailyPlace returns up to where the events of a workspace are counted, the zero place
 	// if none is.

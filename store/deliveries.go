@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// A DeliveryStore keeps deliveries of events to webhooks, and the leases of those who
+// Deliveries keeps deliveries of events to webhooks, and the leases of those who
 // deliver.
 type Deliveries interface {
 	// EnabledWebhooks lists the enabled webhooks of all workspaces.

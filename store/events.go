@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// An EventStore keeps the events of workspaces.
+// Events keeps the events of workspaces.
 type Events interface {
 	// Events returns a page of the feed. It reads everything in one snapshot: first the
 	// settings, for which it calls which. It returns the error of which unchanged, and

@@ -7,7 +7,7 @@ import (
 	"parley/desk"
 )
 
-// An InboundStore keeps inbound items and callbacks.
+// Inbound keeps inbound items and callbacks.
 type Inbound interface {
 	// InboundItems returns up to limit inbound items of a workspace that are due by the
 	// database's clock, oldest first, and how long to wait for the next one, less than

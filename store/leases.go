@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// A LeaseStore decides which node runs a task that only one should run.
+// Leases decides which node runs a task that only one should run.
 type Leases interface {
 	// Lease gives a task to the caller for some milliseconds of the database's clock
 	// (always the same number for a task), and tells whether it did. It does not while

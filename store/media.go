@@ -8,7 +8,7 @@ import (
 	"parley/desk"
 )
 
-// A MediaStore keeps files: their records, and their content, which is stored apart and
+// Media keeps files: their records, and their content, which is stored apart and
 // once for all files of a workspace that have it.
 type Media interface {
 	// Media returns the record of a file, or NotFound.

@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// An OptOutStore keeps opt-outs.
+// OptOuts keeps opt-outs.
 type OptOuts interface {
 	// OptedOut returns since when holders of numbers have opted out of marketing, without
 	// those who have not.

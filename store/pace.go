@@ -7,7 +7,7 @@ import (
 	"parley/desk"
 )
 
-// A PaceStore keeps the places within a provider's limits, which all nodes share.
+// Pace keeps the places within a provider's limits, which all nodes share.
 type Pace interface {
 	// Pace takes one place in each of the buckets, if none of them makes the caller
 	// wait longer than most, and returns how long to wait before going on. Otherwise it

@@ -7,7 +7,7 @@ import (
 	"parley/desk"
 )
 
-// A PolicyStore finds what the reply policy left for later.
+// Policy finds what the reply policy left for later.
 type Policy interface {
 	// AutoRepliesDue returns the workspaces with automatic replies to send, and how long to
 	// wait until the first of each is due by the database's clock; 0: it is due. One that is

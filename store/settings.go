@@ -11,7 +11,7 @@ import (
 // holds open conversations.
 var ErrOwns = errors.New("the member still owns contacts or holds open conversations")
 
-// A SettingsStore keeps workspaces and their configuration.
+// Settings keeps workspaces and their configuration.
 type Settings interface {
 	// Authenticate returns the settings of the workspace that has a key with this
 	// public id, or NotFound. It does not check the secret.

@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// A SnippetStore keeps snippets.
+// Snippets keeps snippets.
 type Snippets interface {
 	// Snippets lists the snippets of a workspace by shortcut.
 	Snippets(ctx context.Context, ws desk.ID) ([]desk.Snippet, error)

@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// A TemplateStore keeps copies of template libraries.
+// Templates keeps copies of template libraries.
 type Templates interface {
 	// Templates returns a channel's templates in no order, and the version of its
 	// library at that moment, or NotFound.

@@ -27,7 +27,9 @@
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
 //	clock.go          the database's clock, and its counter of hours
 //	gauges.go         values for /metrics
-//	media.go          files: their records, their content, and those to fetch
+//	media.go          files: their records
+//	content.go        the content of files
+//	media_jobs.go     files to fetch
 //	pace.go           the limits of providers, as shared buckets
 //	shares.go         how many connections the transactions on one workspace have
 //	tx.go             transactions that the caller composes

@@ -9,7 +9,8 @@
 //	races.go          one person is one contact, also for concurrent writes
 //	settings.go       workspaces, attributes, members, keys, channels
 //	tx.go             transactions: all or nothing, alone, in one workspace
-//	conversations.go  conversations and messages
+//	conversations.go  conversations
+//	messages.go       their messages
 //	notes.go          notes on conversations
 //	attempts.go       sends, their keys, expiry and erasure
 //	inbound.go        inbound items, leases, early statuses, opt-outs

@@ -10,9 +10,9 @@ import (
 	"parley/desk"
 )
 
-// A crew does jobs of workspaces in the background. Each workspace has a limit, so that
+// workspaceJobs does jobs of workspaces in the background. Each workspace has a limit, so that
 // one with many jobs leaves places for the others.
-type crew struct {
+type workspaceJobs struct {
 	work   string        // what it does, for the log
 	every  time.Duration // how often it looks for work
 	most   int           // how many jobs it does at a time
@@ -35,10 +35,10 @@ func dueNow(waits map[desk.ID]time.Duration) (list []desk.ID) {
 	return list
 }
 
-// runCrew does the jobs until ctx ends, and returns when none is under way. It looks for
+// runJobs does the jobs until ctx ends, and returns when none is under way. It looks for
 // work every while, and at once when it has done all that it found. A workspace that had no
 // job after all is not asked again before the next look, and keeps nobody waiting.
-func (a *App) runCrew(ctx context.Context, c crew) {
+func (a *App) runJobs(ctx context.Context, c workspaceJobs) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
 	failed := func(err error, of ...any) {
@@ -113,7 +113,7 @@ func (a *App) runCrew(ctx context.Context, c crew) {
 
 // pick returns the place of the workspace whose job is next: the first of those with the
 // fewest under way; less than 0: there is none. No more than c.most have any.
-func (c crew) pick(due []desk.ID, running map[desk.ID]int) int {
+func (c workspaceJobs) pick(due []desk.ID, running map[desk.ID]int) int {
 	best := -1
 	for i, ws := range due {
 		n := running[ws]

@@ -8,15 +8,15 @@ import (
 	"parley/desk"
 )
 
-// An agenda knows which workspaces have inbound items, and when to check each of them,
+// inboundDue knows which workspaces have inbound items, and when to check each of them,
 // by the monotonic clock. The database decides what is due.
-type agenda struct {
+type inboundDue struct {
 	mu      sync.Mutex
 	due     map[desk.ID]time.Duration
 	changed chan struct{} // has an element when due has
 }
 
-func (g *agenda) note(ws desk.ID, due time.Duration) {
+func (g *inboundDue) note(ws desk.ID, due time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.due == nil {
@@ -34,7 +34,7 @@ func (g *agenda) note(ws desk.ID, due time.Duration) {
 
 // take removes and returns the workspaces that are due at now, and the time of the next
 // one.
-func (g *agenda) take(now time.Duration) (list []desk.ID, next time.Duration) {
+func (g *inboundDue) take(now time.Duration) (list []desk.ID, next time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	next = now + time.Hour
@@ -55,17 +55,17 @@ func (g *agenda) take(now time.Duration) (list []desk.ID, next time.Duration) {
 // for it again.
 func (a *App) InboundDue() (list []desk.ID, next time.Duration) {
 	now := a.uptime()
-	list, due := a.agenda.take(now)
+	list, due := a.inboundDue.take(now)
 	return list, due - now
 }
 
 // inboundAfter schedules a check of a workspace's inbound items after a wait.
-func (a *App) inboundAfter(ws desk.ID, wait time.Duration) { a.agenda.note(ws, a.uptime()+wait) }
+func (a *App) inboundAfter(ws desk.ID, wait time.Duration) { a.inboundDue.note(ws, a.uptime()+wait) }
 
 // InboundNoted has an element if InboundDue may return more than before.
-func (a *App) InboundNoted() <-chan struct{} { return a.agenda.changed }
+func (a *App) InboundNoted() <-chan struct{} { return a.inboundDue.changed }
 
-// LookForInbound adds the inbound items that other processes have stored to the agenda.
+// LookForInbound adds the inbound items that other processes have stored to inboundDue.
 func (a *App) LookForInbound(ctx context.Context) error {
 	due, err := a.store.InboundDue(ctx, longestWait)
 	for ws, wait := range due {

@@ -9,9 +9,9 @@ import (
 	"parley/store"
 )
 
-// An announcing store wakes the followers of a workspace after each commit, and counts
+// A wakingStore wakes the followers of a workspace after each commit, and counts
 // the events that were stored.
-type announcing struct {
+type wakingStore struct {
 	store.Store
 	followers  *followers
 	stored     *eventCounts
@@ -30,7 +30,7 @@ func newEventCounts() *eventCounts {
 }
 
 // committed counts events, and wakes those who wait for them.
-func (s announcing) committed(ws desk.ID, events []desk.Event, err error) {
+func (s wakingStore) committed(ws desk.ID, events []desk.Event, err error) {
 	if err == nil {
 		for i := range events {
 			if n := (*s.stored)[events[i].Type]; n != nil {
@@ -43,7 +43,7 @@ func (s announcing) committed(ws desk.ID, events []desk.Event, err error) {
 	}
 }
 
-func (s announcing) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book, int, int)) error {
+func (s wakingStore) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book, int, int)) error {
 	var events []desk.Event
 	err := s.Store.UpdateContacts(ctx, ws, ops, func(b *desk.Book, from, to int) {
 		if from == 0 { // perhaps once more
@@ -60,7 +60,7 @@ func (s announcing) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.
 	return err
 }
 
-func (s announcing) UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
+func (s wakingStore) UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
 	var events []desk.Event
 	hooks := false
 	err := s.Store.UpdateSettings(ctx, ws, func(settings *desk.Settings) (desk.Change, error) {
@@ -75,12 +75,12 @@ func (s announcing) UpdateSettings(ctx context.Context, ws desk.ID, decide func(
 	return err
 }
 
-func (s announcing) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(string) error) error {
+func (s wakingStore) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(string) error) error {
 	defer s.followers.wake(ws)
 	return s.Store.DeleteWorkspace(ctx, ws, check)
 }
 
-func (s announcing) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
+func (s wakingStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
 	var events []desk.Event
 	err := s.Store.InTx(ctx, ws, func(tx store.Tx) error {
 		events = nil

@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+func noAttempt() error { return desk.NotFoundf("no attempt has this id").Advise(desk.ListAttempts) }
+
+// Attempts returns a page of a workspace's attempts in a phase, "" for all, newest first,
+// and the cursor of the next page, "" if there is none. A page may be short, or even empty,
+// although there is a next one.
+func (a *App) Attempts(ctx context.Context, p Principal, phase desk.Phase, cursor string, limit int) ([]*desk.Attempt, string, error) {
+	if err := p.Allow(desk.AttemptsRead); err != nil {
+		return nil, "", err
+	}
+	list, before := cursorList{p.Workspace(), "attempts", string(phase)}, (*desk.ID)(nil)
+	if cursor != "" {
+		place, err := a.cursors.open(list, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		before = (*desk.ID)(place)
+	}
+	found, next, err := a.store.Attempts(ctx, p.Workspace(), phase, before, limit)
+	if err != nil || next == nil {
+		return found, "", err
+	}
+	return found, a.cursors.seal(list, next[:]), nil
+}
+
+// How many attempts a page of failed ones looks at, and how many it reads at a time.
+const (
+	failedLooked = 600
+	failedStep   = 100
+)
+
+// FailedAttempts returns a page of the attempts whose message did not get to the person,
+// newest first, and the cursor of the next page, "" if there is none. Failures have no
+// index: a page looks at failedLooked attempts, so it may be short, or even empty, although
+// there is a next one.
+func (a *App) FailedAttempts(ctx context.Context, p Principal, cursor string, limit int) (list []*desk.Attempt, next string, err error) {
+	if err := p.Allow(desk.AttemptsRead); err != nil {
+		return nil, "", err
+	}
+	of, before := cursorList{p.Workspace(), "attempts", "failed"}, (*desk.ID)(nil)
+	if cursor != "" {
+		place, err := a.cursors.open(of, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		before = (*desk.ID)(place)
+	}
+	for looked := 0; looked < failedLooked && len(list) < limit; {
+		page, after, err := a.store.Attempts(ctx, p.Workspace(), "", before, failedStep)
+		if err != nil {
+			return nil, "", err
+		}
+		sent, err := a.MessagesSent(ctx, p, page)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, at := range page {
+			if len(list) == limit {
+				return list, a.cursors.seal(of, before[:]), nil
+			}
+			if before = &at.ID; at.Failed(sent[at.ID]) {
+				list = append(list, at)
+			}
+		}
+		if after == nil {
+			return list, "", nil
+		}
+		looked += len(page)
+	}
+	return list, a.cursors.seal(of, before[:]), nil
+}
+
+// MessagesSent returns the messages of up to a page of attempts, by the attempt's id. An
+// attempt has none if it is not done, if the provider's id of the message is not known, or
+// if the contact was deleted.
+func (a *App) MessagesSent(ctx context.Context, p Principal, attempts []*desk.Attempt) (map[desk.ID]*desk.Message, error) {
+	if err := p.Allow(desk.ConversationsRead); err != nil {
+		return nil, err
+	}
+	sent := map[desk.ID]*desk.Message{}
+	var refs []desk.MessageRef
+	of := map[desk.MessageRef]desk.ID{}
+	for _, at := range attempts {
+		if at.Phase == desk.Done && at.ExternalID != "" {
+			ref := desk.MessageRef{Channel: at.Plan.Channel, ExternalID: at.ExternalID}
+			refs, of[ref] = append(refs, ref), at.ID
+		}
+	}
+	if len(refs) == 0 {
+		return sent, nil
+	}
+	found, err := a.store.MessagesBy(ctx, p.Workspace(), refs)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range found {
+		sent[of[desk.MessageRef{Channel: m.ChannelID, ExternalID: m.ExternalID}]] = m
+	}
+	return sent, nil
+}
+
+// Attempt returns an attempt, or NotFound.
+func (a *App) Attempt(ctx context.Context, p Principal, id desk.ID) (*desk.Attempt, error) {
+	if err := p.Allow(desk.AttemptsRead); err != nil {
+		return nil, err
+	}
+	at, err := a.store.Attempt(ctx, p.Workspace(), id)
+	if err == nil && at == nil {
+		err = noAttempt()
+	}
+	return at, err
+}

@@ -1,0 +1,259 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"parley/desk"
+	"parley/store"
+)
+
+// A disabling is why a webhook is to be disabled. It concerns one URL: the owner may have
+// changed it while the attempt was under way.
+type disabling struct {
+	reason desk.DisabledReason // "": it is not to be disabled
+	url    string
+}
+
+// An attempted is an attempt that has ended.
+type attempted struct {
+	delivery *desk.WebhookDelivery
+	url      string // to which it went
+	result   desk.WebhookResult
+	expired  bool  // the event is gone
+	dropped  bool  // the delivery is, by a replay
+	err      error // it did not begin
+}
+
+// ended takes in the result of an attempt, for what begins next. store stores it.
+func (e *endpoint) ended(ctx context.Context, r *attempted) {
+	a, d := e.app, r.delivery
+	d.Trying = false
+	e.inFlight--
+	if errors.Is(r.err, errNotOurs) {
+		e.hook = nil
+	}
+	if r.err != nil { // the database can't be read, or the webhook has changed
+		if d.DueAt = a.now() + desk.Time(idleStep.Milliseconds()); !errors.Is(r.err, errNotOurs) {
+			a.log.WarnContext(ctx, "an attempt did not begin; it will be tried again", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", r.err)
+		}
+		return
+	}
+	r.dropped = !slices.Contains(e.pending, d)
+	e.unstored = append(e.unstored, r)
+	e.toStore()
+	e.take(&e.state, d, r, func(at desk.Time) {
+		e.mixed = true
+		for _, other := range e.pending {
+			other.DueAt = at
+		}
+	})
+	if !r.dropped && !slices.Contains(e.changed, d) {
+		e.changed = append(e.changed, d)
+	}
+	if d.Status != desk.DeliveryPending {
+		e.pending = slices.DeleteFunc(e.pending, func(p *desk.WebhookDelivery) bool { return p == d })
+	}
+}
+
+// take applies a result. recovered is called if all pending deliveries become due.
+func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *attempted, recovered func(desk.Time)) {
+	if r.expired {
+		d.Expire(e.app.now())
+		return
+	}
+	verdict := e.app.rules.Attempted(s, d, &r.result)
+	if verdict.Recovered {
+		recovered(r.result.At + r.result.Took)
+	}
+	if verdict.Disable != "" {
+		e.disable = disabling{verdict.Disable, r.url}
+	}
+}
+
+// store stores what has ended and what has begun, with the cursor, unless this process
+// no longer has the lease.
+func (e *endpoint) store(ctx context.Context) error {
+	a := e.app
+	if e.disable.reason == "" && !e.mixed {
+		hold := store.DeliveryHold{WebhookRef: e.ref, Task: taskOf(e.ref.ID), Holder: a.delivering.holder, Calls: e.calls, Settings: e.version}
+		if stored, err := a.store.StoreDeliveries(ctx, hold, e.state, e.changed); err != nil {
+			return err
+		} else if stored {
+			e.isStored(ctx, &e.state)
+			return e.forget(ctx)
+		}
+	}
+	return e.reconcile(ctx)
+}
+
+// isStored notes that all is stored, with a state.
+func (e *endpoint) isStored(ctx context.Context, s *desk.WebhookState) {
+	e.tellFailing(ctx, s, e.unstored)
+	e.added += len(e.begun)
+	for _, d := range e.changed {
+		for i := range d.Attempts {
+			d.Attempts[i].Response = ""
+		}
+	}
+	e.drop()
+	e.stored, e.cursorAt = s.Cursor, time.Now()
+}
+
+// errLost says that the database has lost commits, with events that this process has read.
+var errLost = errors.New("the database has lost commits")
+
+// reconcile is store when something has changed, or may have: it reads what the store has,
+// and applies the results to that. If another has changed it meanwhile (a replay, an edit,
+// a ping), the cursor stays as the other set it, and all is loaded anew.
+func (e *endpoint) reconcile(ctx context.Context) error {
+	a, id := e.app, e.ref.ID
+	var state desk.WebhookState
+	var version int64
+	var ours, changed bool
+	err := a.store.InTx(ctx, e.ref.Workspace, func(tx store.Tx) error {
+		e.disable = disabling{} // what is stored decides
+		calls, held, err := tx.Leased(taskOf(id), a.delivering.holder)
+		if err != nil {
+			return err
+		}
+		hook := tx.Settings().Webhook(id)
+		if ours = held && hook != nil; !ours {
+			return nil
+		}
+		e.call(calls)
+		if state, err = tx.WebhookState(id); err != nil {
+			return err
+		}
+		version = tx.Settings().Version
+		changed = calls != e.calls || e.hook == nil || hook.UpdatedAt != e.hook.UpdatedAt
+		moved := changed && state.Cursor != e.stored
+		passed := calls >= e.calls
+		if passed && !moved {
+			passed, err = tx.Passed(e.state.Cursor)
+		}
+		switch {
+		case err != nil:
+			return err
+		case !passed:
+			return errLost
+		}
+		put, due, err := e.reapply(tx, &state)
+		if err != nil {
+			return err
+		}
+		if due != 0 {
+			if err := tx.DuePending(id, due); err != nil {
+				return err
+			}
+		}
+		if moved {
+			put = slices.DeleteFunc(put, func(d *desk.WebhookDelivery) bool {
+				return d.Event.Seq > state.Cursor.Seq && d.Status == desk.DeliveryPending // it will come again
+			})
+		} else {
+			state.Cursor = e.state.Cursor
+		}
+		if err := tx.PutWebhookState(id, state); err != nil {
+			return err
+		}
+		return tx.PutDeliveries(id, put)
+	})
+	switch {
+	case errors.Is(err, errLost):
+		e.lose(e.state.Cursor)
+		return nil
+	case desk.IsType(err, desk.NotFound) || err == nil && !ours:
+		return errNotOurs
+	case err != nil:
+		return err
+	}
+	e.isStored(ctx, &state)
+	if changed {
+		e.hook = nil
+		return e.forget(ctx)
+	}
+	e.state, e.version = state, version
+	return e.forget(ctx)
+}
+
+// reapply applies what is not stored yet to what the store has. It returns the deliveries
+// to be stored, and the time at which all pending ones are due, 0 if they are not. What an
+// earlier try has stored, whose answer was lost, is not applied again.
+func (e *endpoint) reapply(tx store.Tx, state *desk.WebhookState) (put []*desk.WebhookDelivery, due desk.Time, err error) {
+	byID, ids := map[desk.ID]*desk.WebhookDelivery{}, []desk.ID(nil)
+	for _, d := range e.begun {
+		ids = append(ids, d.ID)
+	}
+	for _, r := range e.unstored {
+		ids = append(ids, r.delivery.ID)
+	}
+	if ids != nil {
+		if put, err = tx.DeliveriesOf(e.ref.ID, slices.CompactFunc(slices.SortedFunc(slices.Values(ids), compareIDs), func(a, b desk.ID) bool { return a == b })); err != nil {
+			return nil, 0, err
+		}
+	}
+	for _, d := range put {
+		byID[d.ID] = d
+	}
+	for _, began := range e.begun {
+		if byID[began.ID] == nil {
+			d := *began
+			byID[d.ID] = &d
+			put = append(put, &d)
+		}
+	}
+	for _, r := range e.unstored {
+		d := byID[r.delivery.ID]
+		if d == nil { // a replay has dropped it
+			d = &desk.WebhookDelivery{Status: desk.DeliveryPending}
+		}
+		if !r.expired && slices.ContainsFunc(d.Attempts, func(a desk.WebhookAttempt) bool { return a.At == r.result.At }) {
+			continue
+		}
+		e.take(state, d, r, func(at desk.Time) {
+			due = at
+			for _, other := range put {
+				if other.Status == desk.DeliveryPending {
+					other.DueAt = at
+				}
+			}
+		})
+	}
+	return put, due, nil
+}
+
+func compareIDs(a, b desk.ID) int { return bytes.Compare(a[:], b[:]) }
+
+// tellFailing logs when the endpoint begins or ends to fail.
+func (e *endpoint) tellFailing(ctx context.Context, s *desk.WebhookState, results []*attempted) {
+	failing, last := s.Failing(), ""
+	for _, r := range results {
+		last = cmp.Or(r.result.Error, last)
+	}
+	switch {
+	case failing && !e.failing:
+		e.app.log.WarnContext(ctx, "a webhook's endpoint is failing: it is only probed until it answers", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "error", last)
+	case !failing && e.failing:
+		e.app.log.InfoContext(ctx, "a webhook's endpoint answers again", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID)
+	}
+	e.failing = failing
+}
+
+// forgetDeliveriesAfter is how many new deliveries bring about a step that deletes old
+// ones.
+const forgetDeliveriesAfter = sweepGroup / 2
+
+// forget deletes old deliveries once enough have been added.
+func (e *endpoint) forget(ctx context.Context) error {
+	if e.added < forgetDeliveriesAfter {
+		return nil
+	}
+	e.added = 0
+	_, err := e.app.store.ForgetDeliveries(ctx, e.ref.Workspace, e.ref.ID, e.app.now()-desk.Time(desk.KeepDelivery.Milliseconds()), desk.MaxDeliveries, sweepGroup)
+	return err
+}

@@ -1,0 +1,113 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"parley/desk"
+)
+
+// claims makes the calls with one key claim it one after the other. Those that wait
+// find the attempt of the first in the end, and have taken no place of the provider's
+// limits.
+type claims struct {
+	mu    sync.Mutex
+	byKey map[claimOf]*claimant
+}
+
+type claimOf struct {
+	workspace desk.ID
+	key       string
+}
+
+type claimant struct {
+	hash [32]byte
+	done chan struct{}
+}
+
+// enter makes a call the claimant of the key, and returns a function that ends this. If
+// another call is the claimant, it waits for its end, and returns nil. A call with
+// another body is refused at once; a call that waits too long gets SendInProgress.
+func (c *claims) enter(ctx context.Context, of claimOf, hash [32]byte, most time.Duration, drained <-chan struct{}) (leave func(), err error) {
+	mine := &claimant{hash, make(chan struct{})}
+	other := c.take(of, mine)
+	if other == nil {
+		return sync.OnceFunc(func() {
+			c.mu.Lock()
+			delete(c.byKey, of)
+			c.mu.Unlock()
+			close(mine.done)
+		}), nil
+	}
+	if other.hash != hash {
+		return nil, keyReused()
+	}
+	timeout := time.NewTimer(most)
+	defer timeout.Stop()
+	select {
+	case <-other.done:
+		return nil, nil
+	case <-timeout.C:
+	case <-drained:
+	case <-ctx.Done():
+	}
+	return nil, inProgress()
+}
+
+// take makes a call the claimant of a key, or returns the present claimant.
+func (c *claims) take(of claimOf, mine *claimant) *claimant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if other := c.byKey[of]; other != nil {
+		return other
+	}
+	if c.byKey == nil {
+		c.byKey = map[claimOf]*claimant{}
+	}
+	c.byKey[of] = mine
+	return nil
+}
+
+// flights are the attempts of this process that have no answer yet.
+type flights struct {
+	mu   sync.Mutex
+	byID map[desk.ID]*flight
+}
+
+type flight struct {
+	done   chan struct{}
+	answer SendAnswer
+	err    error
+}
+
+// landed is closed once there is an answer; for a nil flight it is never closed.
+func (f *flight) landed() <-chan struct{} {
+	if f == nil {
+		return nil
+	}
+	return f.done
+}
+
+func (f *flights) begin(id desk.ID) *flight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byID == nil {
+		f.byID = map[desk.ID]*flight{}
+	}
+	f.byID[id] = &flight{done: make(chan struct{})}
+	return f.byID[id]
+}
+
+func (f *flights) of(id desk.ID) *flight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.byID[id]
+}
+
+func (f *flights) end(id desk.ID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.byID[id].done)
+	delete(f.byID, id)
+}

@@ -1,0 +1,243 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"parley/desk"
+	"parley/provider"
+	"parley/store"
+)
+
+// plan checks a request in the contract's order (§5), up to the send itself, and
+// returns the new attempt and its contact, stored or to be created. It stores nothing.
+func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (*desk.Attempt, *outgoing, *desk.Contact, error) {
+	if !r.OptInConfirmed {
+		e := desk.Errorf(desk.OptInRequired, "must be true: it asserts, on every call, that the person agreed to be written to")
+		e.At = "/opt_in_confirmed"
+		return nil, nil, nil, e
+	}
+	channel, err := p.Settings.PickChannel(r.Channel)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := a.usable(channel); err != nil {
+		return nil, nil, nil, err
+	}
+	contact, created, number, err := a.recipient(ctx, p, r)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var assignee desk.ID
+	if r.Assignee.Has() {
+		m, err := memberNamed(p.Settings, "/assignee", r.Assignee.Value)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		assignee = m.ID
+	}
+	template, values, err := a.fill(ctx, p, channel, number, contact, r)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	now := a.now()
+	at := &desk.Attempt{ID: a.newID(), Key: r.Key, Hash: r.Hash, Actor: p.Actor, Phase: desk.Dispatching, CreatedAt: now, Plan: desk.Plan{
+		Channel: channel.ID, Conversation: a.newID(), Message: a.newID(),
+		Template: template.Name, Language: template.Language, Text: template.Text(values),
+		OptIn: desk.NewOptIn(p.Actor, now, request), Assignee: assignee, Number: number,
+	}}
+	if contact != nil {
+		at.Plan.Contact, at.Plan.Known = contact.ID, true
+	} else {
+		at.Plan.Contact, at.Plan.Profile = a.newID(), r.Profile
+		contact = created
+	}
+	access, err := a.accessToSend(p.Workspace(), channel)
+	return at, &outgoing{Dispatch: provider.Dispatch{
+		Access: access, Attempt: at.ID, Number: number,
+		Template: template, Components: template.Components(values),
+	}}, contact, err
+}
+
+// accessToSend returns ChannelNotUsable if the channel's secrets do not open.
+func (a *App) accessToSend(ws desk.ID, channel *desk.Channel) (provider.Access, error) {
+	access, err := a.access(ws, channel)
+	var sealed *sealedError
+	if errors.As(err, &sealed) {
+		e := desk.Errorf(desk.ChannelNotUsable, "the channel's secrets don't open").Advise(desk.CheckChannel, channel.ID.String())
+		e.Details, e.Err = desk.Unusable{Reason: "secrets"}, err
+		err = e
+	}
+	return access, err
+}
+
+// usable returns ChannelNotUsable for a channel on which nothing can be sent now: nothing
+// at all, or nobody can be written to first.
+func (a *App) usable(channel *desk.Channel) error {
+	if err := a.usableToReply(channel); err != nil || !channel.Status.Refuses(a.now()) {
+		return err
+	}
+	return blockedChannel(channel, "the provider lets this channel write to nobody first: people who wrote can be answered")
+}
+
+// usableToReply returns ChannelNotUsable for a channel on which nobody can be answered now.
+func (a *App) usableToReply(channel *desk.Channel) error {
+	if !channel.Enabled {
+		e := desk.Errorf(desk.ChannelNotUsable, "the channel is disabled").Advise(desk.EnableChannel, channel.ID.String())
+		e.Details = desk.Unusable{Reason: "disabled"}
+		return e
+	}
+	if channel.Status.RefusesReplies(a.now()) {
+		return blockedChannel(channel, "the provider lets this channel send nothing")
+	}
+	return nil
+}
+
+func blockedChannel(channel *desk.Channel, why string) error {
+	e := desk.Errorf(desk.ChannelNotUsable, "%s", why).Advise(desk.CheckChannel, channel.ID.String())
+	e.Details = desk.Unusable{Reason: "blocked"}
+	return e
+}
+
+// recipient finds the contact of a request, or the one that the send will create, and the
+// number to send to. A profile is checked like a contact write.
+func (a *App) recipient(ctx context.Context, p Principal, r *desk.SendRequest) (contact, created *desk.Contact, number string, err error) {
+	op := &desk.Op{Kind: desk.OpPatch, ByID: true}
+	if r.Profile != nil {
+		op.Write = *r.Profile
+	}
+	if r.Contact != nil {
+		op.Target = *r.Contact
+	} else {
+		op = findByNumber(r.Phone, r.Profile)
+	}
+	book, err := a.store.Book(ctx, p.Workspace(), op.Lookup())
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if r.Contact != nil {
+		if contact = book.Contact(*r.Contact); contact == nil {
+			return nil, nil, "", desk.NoContact()
+		}
+	} else if contact, err = book.Holder(r.Phone); err != nil {
+		return nil, nil, "", err
+	}
+	created = &desk.Contact{}
+	if r.Profile != nil {
+		if contact != nil {
+			_, err = book.Apply(op, p.Actor, a.now(), a.newID)
+		} else {
+			var outcome desk.Outcome
+			outcome, err = introduce(book, op, p.Actor, a.now(), a.newID)
+			created = outcome.Contact
+		}
+		if err != nil {
+			return nil, nil, "", desk.Within("/contact", err)
+		}
+	}
+	if r.Contact == nil {
+		return contact, created, r.Phone.Value, nil
+	}
+	if number = contact.Address(); number == "" {
+		return nil, nil, "", desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one, or name the recipient by phone")
+	}
+	return contact, nil, number, nil
+}
+
+// findByNumber is the operation that finds or creates the contact of a number.
+func findByNumber(number desk.Identity, profile *desk.ContactWrite) *desk.Op {
+	op := &desk.Op{Kind: desk.OpUpsert}
+	if profile != nil {
+		op.Write = *profile
+	}
+	op.Write.Phone = desk.Field[string]{Set: true, Value: number.Value}
+	sent := []desk.Identity{number}
+	for _, i := range op.Write.Sent {
+		sent = desk.AddIdentity(sent, i)
+	}
+	op.Write.Sent = sent
+	return op
+}
+
+// introduce creates the contact of a number that no contact has, with the operation of
+// findByNumber. Without this check, that operation would treat a contact with another
+// identity of the profile as the recipient, and give it the number; instead, introduce
+// returns IdentityConflict. The Book can't be used afterwards.
+func introduce(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, newID func() desk.ID) (desk.Outcome, error) {
+	held := slices.DeleteFunc(slices.Clone(op.Write.Sent), book.Free)
+	outcome, err := book.Apply(op, actor, now, newID)
+	if err == nil && len(held) > 0 {
+		e := desk.Errorf(desk.IdentityConflict, "another contact holds these identities, and contacts are never merged").Advise(desk.SeeDetails)
+		e.Details = held
+		return desk.Outcome{}, e
+	}
+	return outcome, err
+}
+
+// fill finds the template and checks that it may be sent with these values to this
+// number, and to the contact if there is one.
+func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, number string, contact *desk.Contact, r *desk.SendRequest) (*desk.Template, []string, error) {
+	library, err := a.library(ctx, p.Workspace(), channel)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := library.Find(r.Template, r.Language)
+	if t == nil {
+		languages := library.Languages(r.Template)
+		e := desk.NotFoundf("the channel has no template %q in the language %q", r.Template, r.Language).Advise(desk.ListTemplates)
+		e.Details = desk.Languages{Languages: languages}
+		return nil, nil, e
+	}
+	if !t.Sendable() {
+		e := desk.Errorf(desk.TemplateNotSendable, "the template can't be sent: it must be approved, and every variable plain text").Advise(desk.SeeDetails)
+		e.Details = desk.Unsendable{Status: t.Status, Reasons: t.Reasons}
+		return nil, nil, e
+	}
+	if t.Marketing() {
+		since, err := a.optedOut(ctx, p.Workspace(), number, contact)
+		if err != nil {
+			return nil, nil, err
+		}
+		if since != 0 {
+			e := desk.Errorf(desk.RecipientOptedOut, "this person asked for no marketing messages: send a template of another category, or wait until they send a start word, such as START")
+			e.Details = desk.OptedOut{Since: since}
+			return nil, nil, e
+		}
+	}
+	values, err := t.Values(r.Variables)
+	return t, values, err
+}
+
+// optedOut returns since when a person has opted out of marketing, or 0. It checks the
+// recipient's number and the provider's id of the contact.
+func (a *App) optedOut(ctx context.Context, ws desk.ID, number string, contact *desk.Contact) (desk.Time, error) {
+	handles := a.choiceHandles(ws, number, contact)
+	since, err := a.store.OptedOut(ctx, ws, handles)
+	if err != nil {
+		return 0, err
+	}
+	return firstChoice(since, handles), nil
+}
+
+// choiceHandles are those by which a person's marketing choice is stored.
+func (a *App) choiceHandles(ws desk.ID, number string, contact *desk.Contact) []store.NumberHash {
+	handles := []store.NumberHash{a.handleHash(ws, number)}
+	if contact != nil {
+		for _, i := range contact.Further {
+			if i.OfProvider() {
+				handles = append(handles, a.handleHash(ws, i.Value))
+			}
+		}
+	}
+	return handles
+}
+
+func firstChoice(since map[store.NumberHash]desk.Time, handles []store.NumberHash) desk.Time {
+	for _, handle := range handles {
+		if since[handle] != 0 {
+			return since[handle]
+		}
+	}
+	return 0
+}

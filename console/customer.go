@@ -1,0 +1,80 @@
+package console
+
+import (
+	"strings"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// customerForm is what the form has that writes as the customer.
+type customerForm struct {
+	Open, More bool
+	Text       string
+	Taps, To   []choice
+	Reactions  []choice
+}
+
+// mostQuoted is how many messages are offered for the customer to answer.
+const mostQuoted = 10
+
+// customerForm fills the form that writes as the customer. messages are the newest first.
+func (c *call) customerForm(f *customerForm, messages []*desk.Message) {
+	if c.form.has("text") {
+		f.Open, f.Text = true, c.form.raw("text")
+	}
+	pick := func(name string, list []choice) []choice {
+		for i := range list {
+			list[i].Selected = list[i].Value == c.form.text(name)
+			f.More = f.More || list[i].Selected && list[i].Value != ""
+		}
+		return list
+	}
+	f.Taps, f.To = []choice{{Label: "No button"}}, []choice{{Label: "No message"}}
+	for _, m := range messages {
+		if m.ExternalID == "" || m.Kind == desk.KindReaction {
+			continue
+		}
+		f.To = append(f.To, choice{Value: m.ID.String(), Label: excerpt(plain(m.Text))})
+		if m.Content == nil {
+			continue
+		}
+		for _, b := range m.Content.Buttons {
+			f.Taps = append(f.Taps, choice{Value: m.ID.String() + "/" + b.ID, Label: b.Title})
+		}
+	}
+	f.Taps, f.To = pick("tap", f.Taps), pick("to", f.To)
+	f.Reactions = pick("reaction", []choice{{Label: "None"}, {Value: "👍", Label: "👍"}, {Value: "❤️", Label: "❤️"}, {Value: "😂", Label: "😂"}, {Value: "🙏", Label: "🙏"}, {Value: noReaction, Label: "Take it back"}})
+}
+
+// noReaction takes a reaction back.
+const noReaction = "none"
+
+// writeAsCustomer puts a message of the customer into a sandbox.
+func (s *Server) writeAsCustomer(c *call) error {
+	m := app.Simulated{Text: c.form.raw("text"), ReplyTo: c.form.text("to")}
+	if tapped, button, ok := strings.Cut(c.form.text("tap"), "/"); ok {
+		m.ReplyTo, m.Choice = tapped, button
+	}
+	if emoji := c.form.text("reaction"); emoji != "" {
+		if emoji == noReaction {
+			emoji = ""
+		}
+		m.Reaction = &emoji
+	}
+	f := c.form.file
+	if f != nil {
+		m.File = &app.SimulatedFile{Name: f.Name, Type: f.Type, Content: f.Content}
+	}
+	v, err := s.app.WriteAsCustomer(c.r.Context(), c.p, c.id("id"), m)
+	if f != nil {
+		err = c.uploaded(err)
+	}
+	if desk.IsType(err, desk.InvalidRequest) && desk.AsError(err).At == "/reply_to" {
+		err = desk.Invalidf("choose the message to which the customer reacts")
+	}
+	if err != nil {
+		return c.refused(err)
+	}
+	return c.backTo(v.ID, "")
+}

@@ -1,0 +1,78 @@
+package console
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+
+	"parley/desk"
+	"parley/web"
+)
+
+// refuse shows an error as a page. Without a session, it sends the browser to the
+// sign-in page.
+func (s *Server) refuse(c *call, err error) error {
+	if c.w.Begun() {
+		return err
+	}
+	e := desk.AsError(err)
+	if e.Type == desk.Unauthorized && c.r.Header.Get("Parley-Part") == "" {
+		return c.toSignIn()
+	}
+	c.w.Explain(e)
+	errorHeaders(c.w.Header(), e)
+	c.r.Header.Del("Parley-Part")
+	v := problemOf(c.w, e)
+	if e.Type == desk.Forbidden && c.p.Settings != nil {
+		v.Admins, v.Advice = admins(c.p.Settings), "An admin can do it:"
+	}
+	return c.render(v.Status, "error", view{Title: v.Heading, Data: v})
+}
+
+// A problem is the data of the error page.
+type problem struct {
+	Status    int
+	Heading   string
+	Message   string
+	Advice    string
+	RequestID string
+	Admins    []string // whom to ask, if a permission is missing
+}
+
+func problemOf(w *web.Response, e *desk.Error) problem {
+	v := problem{Status: statusOf(e), Message: message(e), Advice: advise(e), RequestID: w.RequestID()}
+	v.Heading = heading(v.Status)
+	return v
+}
+
+func admins(settings *desk.Settings) (names []string) {
+	for _, m := range settings.Members() {
+		if m.Role == desk.RoleAdmin {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+func errorHeaders(h http.Header, e *desk.Error) {
+	if e.Type == desk.Unavailable || e.Type == desk.RateLimited {
+		h.Set("Retry-After", strconv.Itoa(max(e.RetryAfter, 1)))
+	}
+}
+
+// fail shows an error of a request for which there is no call: its handler has panicked.
+func (s *Server) fail(w *web.Response, e *desk.Error) {
+	guard(w.Header())
+	errorHeaders(w.Header(), e)
+	v := problemOf(w, e)
+	var b bytes.Buffer
+	t, err := s.template("error")
+	if err == nil {
+		err = t.ExecuteTemplate(&b, "base", page{view: view{Title: v.Heading, Data: v}, Files: &s.files})
+	}
+	if err != nil { // a fault in the template itself
+		w.Reply(v.Status, "text/plain; charset=utf-8", []byte(v.Heading+"\n"))
+		return
+	}
+	w.Reply(v.Status, "text/html; charset=utf-8", b.Bytes())
+}

@@ -1,0 +1,239 @@
+package console
+
+import (
+	"context"
+	"encoding/hex"
+	"net/url"
+	"strings"
+
+	"parley/app"
+	"parley/desk"
+)
+
+// reply sends a free message.
+func (s *Server) reply(c *call) error {
+	id := c.id("id")
+	r, err := c.replyRequest(id)
+	if err != nil {
+		return c.notReplied(err)
+	}
+	request, _ := desk.ParseID(c.w.RequestID())
+	seen := c.seen()
+	if _, err := s.app.Reply(c.r.Context(), c.p, r, request, seen); err != nil {
+		return c.notReplied(err)
+	}
+	if !c.form.has("close") {
+		return c.backTo(id, "sent")
+	}
+	return c.closeAfter(id, seen.Message)
+}
+
+// replyRequest reads the form, and stores its file.
+func (c *call) replyRequest(id desk.ID) (*desk.ReplyRequest, error) {
+	r := &desk.ReplyRequest{Key: c.form.text("key"), Conversation: id, Text: c.form.raw("reply")}
+	file, err := c.replyFile()
+	if err != nil {
+		return nil, err
+	}
+	if !c.ownKey(r.Key) {
+		return nil, desk.Errorf(desk.IdempotencyKeyReused, "this form could not be sent: send it again")
+	}
+	if name := unfilled(r.Text); name != "" {
+		return nil, desk.InvalidAt("/text", "%s is not filled in: write what belongs there, or leave it out", name)
+	}
+	asked := url.Values{"conversation": {id.String()}, "text": {r.Text}}
+	if file != nil {
+		if r.Attachment = (&desk.SentAttachment{Media: file.ID, Caption: r.Text}); strings.TrimSpace(r.Text) == "" {
+			r.Attachment.Caption = ""
+		}
+		r.Text = ""
+		// The same file may come twice, as two records.
+		asked["file"] = []string{hex.EncodeToString(file.SHA256), file.Name}
+	}
+	for _, title := range titles(c.form.list("button")) {
+		r.Buttons = append(r.Buttons, desk.Button{ID: title, Title: title})
+		asked.Add("button", title)
+	}
+	if quoted, ok := desk.ParseID(c.form.text("reply_to")); ok {
+		r.ReplyTo = desk.Field[desk.ID]{Set: true, Value: quoted}
+		asked.Set("reply_to", quoted.String())
+	}
+	r.Hash = c.s.app.BodyHash([]byte(asked.Encode()))
+	err = r.Check()
+	if at := desk.AsError(err).At; err != nil && strings.HasPrefix(at, "/buttons/") {
+		err = desk.Invalidf("a button may have up to %d characters, on one line", desk.MaxButtonTitle)
+		if strings.HasSuffix(at, "/id") {
+			err = desk.Invalidf("two buttons are the same")
+		}
+	}
+	return r, err
+}
+
+// unfilled is a placeholder of saved replies that a text still has, "" if it has none.
+func unfilled(text string) string {
+	for _, b := range desk.Bindings {
+		if name := "{{" + string(b) + "}}"; b != desk.Free && strings.Contains(text, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// titles are those of the buttons that were filled in.
+func titles(fields []string) (list []string) {
+	for _, title := range fields {
+		if title = strings.TrimSpace(title); title != "" {
+			list = append(list, title)
+		}
+	}
+	return list
+}
+
+// replyFile stores the form's file, or finds the one that was kept of a refused form; nil:
+// there is none.
+func (c *call) replyFile() (m *desk.Media, err error) {
+	switch f := c.form.file; {
+	case f != nil:
+		m, err = c.s.app.Upload(c.r.Context(), c.p, f.Name, f.Type, f.Content)
+		err = c.uploaded(err)
+	case c.form.text("media") != "" && !c.form.has("without"):
+		id, _ := desk.ParseID(c.form.text("media"))
+		m, err = c.s.app.Media(c.r.Context(), c.p, id)
+		if desk.IsType(err, desk.NotFound) {
+			err = desk.Invalidf("the file is not there any more: choose it again")
+		}
+	}
+	c.form.values.Del("media")
+	if m != nil && err == nil {
+		c.form.values.Set("media", m.ID.String())
+	}
+	return m, err
+}
+
+// notReplied answers a reply that was not sent. Its file goes, unless the form that is shown
+// keeps it.
+func (c *call) notReplied(err error) error {
+	file, sent := desk.ParseID(c.form.text("media"))
+	shown := c.refusedReply(err)
+	if sent && (shown != nil || c.form.text("media") == "") {
+		// A message may have it by now. If this fails otherwise, the file goes after a day, as
+		// all uploads that are in no message.
+		_ = c.s.app.DeleteMedia(context.WithoutCancel(c.r.Context()), c.p, file)
+	}
+	return shown
+}
+
+// refusedReply shows the conversation with the reason why a reply was not sent, and with
+// what was typed.
+func (c *call) refusedReply(err error) error {
+	e := *desk.AsError(err)
+	id := c.id("id")
+	switch e.Type {
+	case desk.NotFound, desk.Unauthorized, desk.Forbidden:
+		return err
+	case desk.Changed:
+		return c.changed(func(t *thread) { c.askToSend(t) })
+	case desk.ConversationNotOpen:
+		if c.seen().Status == desk.StatusOpen {
+			return c.changed(func(t *thread) { t.News.Heading = "Nothing was sent: it is " + string(t.Status) + " now" })
+		}
+	case desk.IdempotencyKeyReused:
+		c.form.values.Del("key")
+	case desk.PayloadTooLarge:
+		e.Message = "the file is larger than " + bytesOf(c.s.app.MaxMedia()) + ", the most that this server takes"
+	case desk.MediaNotSendable, desk.MediaUnavailable:
+		file, _ := desk.ParseID(c.form.text("media"))
+		c.form.values.Del("media")
+		if why, ok := e.Details.(desk.UnsendableMedia); ok {
+			e.Message = unsendable(why)
+			if m, readErr := c.s.app.Media(c.r.Context(), c.p, file); readErr == nil && belied(m) != "" {
+				e.Message = "the file is " + belied(m) + ". " + sentence(e.Message)
+			}
+		}
+	case desk.SendOutcomeUnknown:
+		e.Message = answerLost
+	}
+	if f, ok := e.Details.(desk.Failure); ok {
+		e.Message = sentence(f.Title) + " " + sentence(f.Fix)
+	}
+	doubt := e.Type == desk.SendOutcomeUnknown || e.Type == desk.SendInProgress
+	if !doubt {
+		e.Message = "Nothing was sent. " + sentence(e.Message)
+	}
+	e.At = map[string]string{"/text": "/reply", "/attachment/caption": "/reply"}[e.At]
+	t, readErr := c.readThread(id)
+	if desk.IsType(readErr, desk.NotFound) {
+		return readErr
+	}
+	if readErr != nil {
+		return err
+	}
+	t.Composer.Doubt = doubt
+	return c.again("conversation", t.view(), &e)
+}
+
+// askToSend shows what has changed, and asks whether the reply is to be sent all the same.
+func (c *call) askToSend(t *thread) {
+	t.News.Action, t.News.Button, t.News.Sends = "/inbox/"+t.ID.String()+"/reply"+t.Query, "Send anyway", true
+	t.News.Heading = strings.Replace(t.News.Heading, "Nothing was done", "Nothing was sent", 1)
+	for _, name := range []string{"key", "reply", "button", "reply_to", "media", "next", "close"} {
+		for _, v := range c.form.list(name) {
+			t.News.Fields = append(t.News.Fields, hiddenField{name, v})
+		}
+	}
+	if c.form.has("close") {
+		t.News.Button = "Send and close anyway"
+	}
+}
+
+// unsendable says why the provider does not take a file.
+func unsendable(why desk.UnsendableMedia) string {
+	switch why.Reason {
+	case "size":
+		return "the file has " + bytesOf(why.Size) + ", and the provider takes up to " + bytesOf(why.Max) + " of this type"
+	case "caption":
+		return "a file of this type has no text with it: send the file without the text, and the text after it"
+	}
+	return "the provider does not take files of this type: send pictures as JPEG or PNG, videos as MP4, sounds as MP3, M4A, AAC, AMR or Ogg, and documents as PDF, text or Office files"
+}
+
+// closeAfter closes a conversation after a reply, unless something came between what the
+// member saw and the reply.
+func (c *call) closeAfter(id, seen desk.ID) error {
+	ctx, a := c.r.Context(), c.s.app
+	conv, err := a.Conversation(ctx, c.p, id)
+	if err != nil {
+		return err
+	}
+	list, _, err := a.Messages(ctx, c.p, id, "", 2)
+	if err != nil {
+		return err
+	}
+	var newest, before desk.ID
+	if len(list) > 0 {
+		newest = list[0].ID
+	}
+	if len(list) > 1 {
+		before = list[1].ID
+	}
+	if before == seen {
+		_, err = a.SetStatus(ctx, c.p, id, desk.StatusClosed, &app.Seen{Message: newest, Assignee: conv.AssignedMember})
+	}
+	if before != seen || desk.IsType(err, desk.Changed) {
+		return c.backTo(id, "sent-only")
+	}
+	if err != nil {
+		return err
+	}
+	return c.goOn(id, "sent-and-closed")
+}
+
+// markRead marks what the member has seen of a conversation.
+func (s *Server) markRead(c *call) error {
+	id := c.id("id")
+	message, _ := desk.ParseID(c.form.text("message"))
+	if _, err := s.app.MarkRead(c.r.Context(), c.p, id, message, true); err != nil {
+		return err
+	}
+	return c.backTo(id, "")
+}
