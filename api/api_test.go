@@ -211,7 +211,7 @@ func (s *server) workspace(name, country string) (desk.ID, string) {
 }
 
 // operator is the command line in a workspace.
-func (s *server) operator(ws desk.ID) app.Principal {
+func (s *server) operator(ws desk.ID) desk.Principal {
 	s.t.Helper()
 	p, err := s.app.Operator(s.t.Context(), ws)
 	if err != nil {

@@ -417,13 +417,13 @@ func TestStreamEnds(t *testing.T) {
 	url, _ := s.listen(t)
 	contacts, narrower := "contacts:read,events:read", "events:read"
 	soon := 300 * time.Millisecond
-	for name, change := range map[string]func(app.Principal, desk.ID) error{
-		"revoked": func(p app.Principal, id desk.ID) error { _, err := s.app.RevokeKey(t.Context(), p, id); return err },
-		"edited": func(p app.Principal, id desk.ID) error {
+	for name, change := range map[string]func(desk.Principal, desk.ID) error{
+		"revoked": func(p desk.Principal, id desk.ID) error { _, err := s.app.RevokeKey(t.Context(), p, id); return err },
+		"edited": func(p desk.Principal, id desk.ID) error {
 			_, err := s.app.EditKey(t.Context(), p, id, app.KeyEdit{Permissions: &narrower})
 			return err
 		},
-		"expired": func(p app.Principal, id desk.ID) error {
+		"expired": func(p desk.Principal, id desk.ID) error {
 			_, err := s.app.EditKey(t.Context(), p, id, app.KeyEdit{Expires: &soon})
 			s.clock.Add(1000)
 			return err

@@ -169,7 +169,7 @@ func TestEveryEvent(t *testing.T) {
 		s.members[0].ID.String(): "ada", s.members[1].ID.String(): "grace", s.members[2].ID.String(): "alan",
 	}}
 	ctx := t.Context()
-	operator := func() app.Principal { return s.operator(s.ws) }
+	operator := func() desk.Principal { return s.operator(s.ws) }
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

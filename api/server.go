@@ -74,7 +74,7 @@ type handler func(*call) (answer, error)
 type call struct {
 	r         *http.Request
 	w         *web.Response
-	principal app.Principal
+	principal desk.Principal
 	out       []byte       // empty, with capacity for an answer
 	large     *[]byte      // the buffer that room lent
 	outer     *outer       // the assistant's call that it is a part of, if it is
@@ -171,7 +171,7 @@ func (s *Server) makeRoom(rt route, c *call, a answer, read bool) (answer, error
 // a refusal is never based on a presumed principal.
 func (s *Server) run(rt route, c *call) (a answer, err error) {
 	key := bearer(c.r)
-	presumed, known := app.Principal{}, false
+	presumed, known := desk.Principal{}, false
 	// A caller must be authenticated before memory is reserved for its large body.
 	if rt.rechecks && c.r.ContentLength >= 0 && c.r.ContentLength <= maxBody {
 		presumed, known = s.app.Presume(key)
@@ -227,7 +227,7 @@ func (s *Server) admit(rt route, c *call) (a answer, err error) {
 }
 
 // count counts a request for the rate limit of its key.
-func (s *Server) count(p app.Principal) error {
+func (s *Server) count(p desk.Principal) error {
 	if !s.rate.Allow(p.Key.ID) {
 		return desk.Errorf(desk.RateLimited, "this key sends more requests than the %d a second it may; wait and send again", s.limit)
 	}

@@ -62,7 +62,7 @@ func (s *Server) getWebhook(c *call) (answer, error) {
 }
 
 func (s *Server) addWebhook(c *call) (answer, error) {
-	if err := c.principal.MayDeliver(nil); err != nil {
+	if err := c.principal.MayDeliver(desk.FilterOf(nil)); err != nil {
 		return answer{}, err
 	}
 	var secret *string
@@ -84,7 +84,7 @@ func (c *call) webhook() (*desk.Webhook, error) {
 	if w == nil {
 		return nil, desk.NoWebhook()
 	}
-	return w, c.principal.MayDeliver(w.Types)
+	return w, c.principal.MayDeliver(desk.FilterOf(w.Types))
 }
 
 func (s *Server) patchWebhook(c *call) (answer, error) {
@@ -180,7 +180,7 @@ func (c *call) webhookEdit(secret **string) (edit desk.WebhookEdit, err error) {
 		return edit, err
 	}
 	if types != nil {
-		if err := c.principal.MayDeliver(types); err != nil {
+		if err := c.principal.MayDeliver(desk.FilterOf(types)); err != nil {
 			return edit, err
 		}
 	}

@@ -51,7 +51,7 @@ func (s *MemberSession) void(settings *desk.Settings) bool {
 // NewSession returns a session of a member, to be stored by PutSession: which refuses it
 // if the member's sessions were ended since p was read, by which the member proved who it
 // is. Nodes of an older release take one for ended that began before SessionsFrom.
-func (a *App) NewSession(p Principal) *MemberSession {
+func (a *App) NewSession(p desk.Principal) *MemberSession {
 	from := p.Member.SessionsFrom
 	return &MemberSession{Session: store.Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: max(a.now(), from)}, from: from}
 }
@@ -61,7 +61,7 @@ func (a *App) NewSession(p Principal) *MemberSession {
 func (a *App) PutSession(ctx context.Context, token string, s MemberSession) error {
 	err := a.store.InTx(ctx, s.Workspace, func(tx store.Tx) error {
 		if s.void(tx.Settings()) {
-			return errSignedOut
+			return desk.ErrSignedOut
 		}
 		if err := tx.NoteSeen(s.Member, a.now()); err != nil {
 			return err
@@ -71,12 +71,12 @@ func (a *App) PutSession(ctx context.Context, token string, s MemberSession) err
 		}
 		kept, err := tx.KeepSession(token, s.Session)
 		if err == nil && !kept {
-			err = errSignedOut
+			err = desk.ErrSignedOut
 		}
 		return err
 	})
 	if desk.IsType(err, desk.NotFound) { // the workspace was deleted
-		return errSignedOut
+		return desk.ErrSignedOut
 	}
 	return err
 }
@@ -96,12 +96,12 @@ func (a *App) EndSession(ctx context.Context, token string) error {
 
 // EndSessions ends all sessions and links of a member: a member's own, or anybody's for
 // an admin.
-func (a *App) EndSessions(ctx context.Context, p Principal, member desk.ID) error {
-	if err := p.mayManage(p.Settings, member); err != nil {
+func (a *App) EndSessions(ctx context.Context, p desk.Principal, member desk.ID) error {
+	if err := p.MayManage(p.Settings, member); err != nil {
 		return err
 	}
 	return a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
-		if err := p.mayManage(s, member); err != nil {
+		if err := p.MayManage(s, member); err != nil {
 			return desk.Change{}, err
 		}
 		m := *s.Member(member)
@@ -111,7 +111,7 @@ func (a *App) EndSessions(ctx context.Context, p Principal, member desk.ID) erro
 }
 
 // Rename changes the member's own name.
-func (a *App) Rename(ctx context.Context, p Principal, name string) (m desk.Member, err error) {
+func (a *App) Rename(ctx context.Context, p desk.Principal, name string) (m desk.Member, err error) {
 	if p.Member == nil {
 		return m, desk.Errorf(desk.Forbidden, "only members have names of their own")
 	}
@@ -119,7 +119,7 @@ func (a *App) Rename(ctx context.Context, p Principal, name string) (m desk.Memb
 	err = a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(p.Member.ID)
 		if stored == nil {
-			return desk.Change{}, errSignedOut
+			return desk.Change{}, desk.ErrSignedOut
 		}
 		m = *stored
 		return desk.Change{Member: &m}, setMember(s, &m, edit)
@@ -127,30 +127,9 @@ func (a *App) Rename(ctx context.Context, p Principal, name string) (m desk.Memb
 	return m, err
 }
 
-// mayManage returns nil for a member's own access, and for those who may administer the
-// workspace; else Unauthorized, Forbidden or NotFound.
-func (p Principal) mayManage(s *desk.Settings, member desk.ID) error {
-	if p.Member != nil && p.Member.ID == member {
-		if s.Member(member) == nil {
-			return errSignedOut
-		}
-		return nil
-	}
-	if p.Key != nil { // whatever its permissions
-		return p.Allow(desk.Administer)
-	}
-	if err := p.still(s, desk.Administer, 0); err != nil {
-		return err
-	}
-	if s.Member(member) == nil {
-		return errNoMember
-	}
-	return nil
-}
-
 // MakeLink makes a sign-in link for a member and returns its token, which is not stored.
 // Admins and the command line may do that. The event of the member names it.
-func (a *App) MakeLink(ctx context.Context, p Principal, member desk.ID) (token string, expires desk.Time, err error) {
+func (a *App) MakeLink(ctx context.Context, p desk.Principal, member desk.ID) (token string, expires desk.Time, err error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return "", 0, err
 	}
@@ -160,11 +139,11 @@ func (a *App) MakeLink(ctx context.Context, p Principal, member desk.ID) (token 
 	now := a.now()
 	expires = now + desk.Time(LinkLife.Milliseconds())
 	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		if err := p.still(tx.Settings(), desk.Administer, now); err != nil {
+		if err := p.Still(tx.Settings(), desk.Administer, now); err != nil {
 			return err
 		}
 		if tx.Settings().Member(member) == nil {
-			return errNoMember
+			return desk.ErrNoMember
 		}
 		if err := tx.PutLoginLink(hashOfLink(token), store.LoginLink{Workspace: p.Workspace(), Member: member, ExpiresAt: expires}); err != nil {
 			return err
@@ -183,24 +162,24 @@ var errNoLink = desk.NotFoundf("this link was used already, or has expired")
 
 // LinkOwner returns the member whom a sign-in link is for, or NotFound. The link can
 // still be used.
-func (a *App) LinkOwner(ctx context.Context, token string) (Principal, error) {
+func (a *App) LinkOwner(ctx context.Context, token string) (desk.Principal, error) {
 	l, settings, err := a.store.LoginLink(ctx, hashOfLink(token))
 	if err != nil {
-		return Principal{}, err
+		return desk.Principal{}, err
 	}
 	return a.owner(l, settings)
 }
 
 // SpendLink returns the member whom a sign-in link is for, once: then, and for an unknown
 // or expired one, it returns NotFound.
-func (a *App) SpendLink(ctx context.Context, token string) (p Principal, err error) {
+func (a *App) SpendLink(ctx context.Context, token string) (p desk.Principal, err error) {
 	hash := hashOfLink(token)
 	l, _, err := a.store.LoginLink(ctx, hash)
 	if err == nil && l == nil {
 		err = errNoLink
 	}
 	if err != nil {
-		return Principal{}, err
+		return desk.Principal{}, err
 	}
 	err = a.store.InTx(ctx, l.Workspace, func(tx store.Tx) error {
 		l, err := tx.TakeLoginLink(hash)
@@ -215,16 +194,16 @@ func (a *App) SpendLink(ctx context.Context, token string) (p Principal, err err
 	return p, err
 }
 
-func (a *App) owner(l *store.LoginLink, settings *desk.Settings) (Principal, error) {
+func (a *App) owner(l *store.LoginLink, settings *desk.Settings) (desk.Principal, error) {
 	if l == nil || l.ExpiresAt <= a.now() || settings.Member(l.Member) == nil {
-		return Principal{}, errNoLink
+		return desk.Principal{}, errNoLink
 	}
-	return member(settings, l.Member)
+	return desk.MemberPrincipal(settings, l.Member)
 }
 
 // LastSeen returns when members were last seen, up to an hour late. One who never signed
 // in is not among them.
-func (a *App) LastSeen(ctx context.Context, p Principal) (map[desk.ID]desk.Time, error) {
+func (a *App) LastSeen(ctx context.Context, p desk.Principal) (map[desk.ID]desk.Time, error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return nil, err
 	}
@@ -233,7 +212,7 @@ func (a *App) LastSeen(ctx context.Context, p Principal) (map[desk.ID]desk.Time,
 
 // Held counts the contacts that a member owns, and the open conversations that the member
 // holds, each up to 100.
-func (a *App) Held(ctx context.Context, p Principal, member desk.ID) (contacts, conversations int, err error) {
+func (a *App) Held(ctx context.Context, p desk.Principal, member desk.ID) (contacts, conversations int, err error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return 0, 0, err
 	}

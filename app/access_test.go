@@ -14,7 +14,7 @@ import (
 )
 
 // asMember returns a member of the world as principal, in a role.
-func (w *world) asMember(id desk.ID, role desk.Role) app.Principal {
+func (w *world) asMember(id desk.ID, role desk.Role) desk.Principal {
 	w.t.Helper()
 	as := string(role)
 	_, err := w.EditMember(w.t.Context(), w.operator(), id, app.MemberEdit{Role: &as})
@@ -25,7 +25,7 @@ func (w *world) asMember(id desk.ID, role desk.Role) app.Principal {
 }
 
 // signIn begins a session of a member.
-func (w *world) signIn(token string, p app.Principal) {
+func (w *world) signIn(token string, p desk.Principal) {
 	w.t.Helper()
 	s := w.NewSession(p)
 	s.ExpiresAt, s.Data = s.BegunAt+1_000_000, []byte(token)
@@ -128,7 +128,7 @@ func TestLoginLinks(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	ada, boss := w.asMember(w.ada.ID, desk.RoleAgent), w.asMember(w.grace.ID, desk.RoleAdmin)
-	for what, p := range map[string]app.Principal{"an agent": ada, "a key": w.caller()} {
+	for what, p := range map[string]desk.Principal{"an agent": ada, "a key": w.caller()} {
 		if _, _, err := w.MakeLink(ctx, p, w.ada.ID); !desk.IsType(err, desk.Forbidden) {
 			t.Errorf("%s made a link: %v", what, err)
 		}
@@ -136,7 +136,7 @@ func TestLoginLinks(t *testing.T) {
 	if _, _, err := w.MakeLink(ctx, boss, desk.ID{9}); !desk.IsType(err, desk.NotFound) {
 		t.Errorf("a link for nobody: %v", err)
 	}
-	link := func(p app.Principal) string {
+	link := func(p desk.Principal) string {
 		t.Helper()
 		token, _, err := w.MakeLink(ctx, p, w.ada.ID)
 		must(t, err)

@@ -42,7 +42,7 @@ type WorkspaceEdit struct {
 }
 
 // EditWorkspace changes what the edit names.
-func (a *App) EditWorkspace(ctx context.Context, p Principal, edit WorkspaceEdit) (w desk.Workspace, err error) {
+func (a *App) EditWorkspace(ctx context.Context, p desk.Principal, edit WorkspaceEdit) (w desk.Workspace, err error) {
 	var read desk.Workspace
 	wrong := setWorkspace(&read, edit) // before a lock is held
 	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
@@ -73,7 +73,7 @@ const checkPage = 200
 
 // CheckWorkspace lists the identities that contacts share since an older release, then
 // the handles that today's rules refuse. It reads all contacts.
-func (a *App) CheckWorkspace(ctx context.Context, p Principal) (list []HandleProblem, err error) {
+func (a *App) CheckWorkspace(ctx context.Context, p desk.Principal) (list []HandleProblem, err error) {
 	if err := p.Allow(desk.ContactsRead); err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ type MemberEdit struct {
 }
 
 // AddMember adds a teammate. Two members never share an e-mail.
-func (a *App) AddMember(ctx context.Context, p Principal, name, email, role string) (m desk.Member, err error) {
+func (a *App) AddMember(ctx context.Context, p desk.Principal, name, email, role string) (m desk.Member, err error) {
 	m.ID = a.newID()
 	edit := MemberEdit{Name: &name, Email: &email, Role: &role}.read()
 	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
@@ -211,60 +211,44 @@ func (a *App) AddMember(ctx context.Context, p Principal, name, email, role stri
 
 // EditMember changes what the edit names, or returns NotFound. For a member, it returns
 // InvalidRequest if no admin would be left.
-func (a *App) EditMember(ctx context.Context, p Principal, id desk.ID, edit MemberEdit) (m desk.Member, err error) {
+func (a *App) EditMember(ctx context.Context, p desk.Principal, id desk.ID, edit MemberEdit) (m desk.Member, err error) {
 	read := edit.read()
 	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(id)
 		if stored == nil {
-			return desk.Change{}, errNoMember
+			return desk.Change{}, desk.ErrNoMember
 		}
 		m = *stored
 		if err := setMember(s, &m, read); err != nil {
 			return desk.Change{}, err
 		}
-		return desk.Change{Member: &m}, p.leavesAdmin(s, stored, m.Role)
+		return desk.Change{Member: &m}, p.LeavesAdmin(s, stored, m.Role)
 	})
 	return m, err
 }
 
 // SetAvailable says whether the reply policy may give a member conversations, or returns
 // NotFound. Members may say it of themselves, whatever their role.
-func (a *App) SetAvailable(ctx context.Context, p Principal, id desk.ID, available bool) (m desk.Member, err error) {
+func (a *App) SetAvailable(ctx context.Context, p desk.Principal, id desk.ID, available bool) (m desk.Member, err error) {
 	own := p.Member != nil && p.Member.ID == id
 	err = a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(id)
 		switch {
 		case own && stored == nil:
-			return desk.Change{}, errSignedOut
+			return desk.Change{}, desk.ErrSignedOut
 		case !own:
-			if err := p.still(s, desk.MembersWrite, a.now()); err != nil {
+			if err := p.Still(s, desk.MembersWrite, a.now()); err != nil {
 				return desk.Change{}, err
 			}
 		}
 		if stored == nil {
-			return desk.Change{}, errNoMember
+			return desk.Change{}, desk.ErrNoMember
 		}
 		m = *stored
 		return desk.Change{Member: &m}, setMember(s, &m, memberEdit{Available: &available})
 	})
 	return m, err
 }
-
-// leavesAdmin returns InvalidRequest if the workspace would have no admin any more after
-// a change of a member's role. Only the command line may do that.
-func (p Principal) leavesAdmin(s *desk.Settings, m *desk.Member, role desk.Role) error {
-	if p.Member == nil || m.Role != desk.RoleAdmin || role == desk.RoleAdmin {
-		return nil
-	}
-	for _, other := range s.Members() {
-		if other.ID != m.ID && other.Role == desk.RoleAdmin {
-			return nil
-		}
-	}
-	return desk.InvalidAt("/role", "the workspace would have no admin: make another member an admin first")
-}
-
-var errNoMember = desk.NotFoundf("no member has this id").Advise(desk.ListMembers)
 
 // A memberEdit is a MemberEdit with its texts read. Those that are wrong come with their
 // errors, which setMember returns.
@@ -330,14 +314,14 @@ func setMember(s *desk.Settings, m *desk.Member, edit memberEdit) error {
 // conversations become unassigned, in small transactions, so that others wait little.
 // If it is interrupted, another call continues. For a member, it returns InvalidRequest if
 // no admin would be left.
-func (a *App) RemoveMember(ctx context.Context, p Principal, id desk.ID) error {
+func (a *App) RemoveMember(ctx context.Context, p desk.Principal, id desk.ID) error {
 	for {
 		err := a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
 			m := s.Member(id)
 			if m == nil {
-				return desk.Change{}, errNoMember
+				return desk.Change{}, desk.ErrNoMember
 			}
-			return desk.Change{RemoveMember: m}, p.leavesAdmin(s, m, "")
+			return desk.Change{RemoveMember: m}, p.LeavesAdmin(s, m, "")
 		})
 		if !errors.Is(err, store.ErrOwns) {
 			return err
@@ -364,7 +348,7 @@ func (a *App) RemoveMember(ctx context.Context, p Principal, id desk.ID) error {
 
 // disown clears the owner of up to limit contacts of a member through the contact
 // writer, and returns how many. It begins at a position, and moves it to the last one.
-func (a *App) disown(ctx context.Context, p Principal, member desk.ID, after *desk.ContactPlace, limit int) (int, error) {
+func (a *App) disown(ctx context.Context, p desk.Principal, member desk.ID, after *desk.ContactPlace, limit int) (int, error) {
 	contacts, _, err := a.store.Contacts(ctx, p.Workspace(), desk.ContactFilter{Owner: member}, *after, limit)
 	if err != nil || len(contacts) == 0 {
 		return 0, err
@@ -386,7 +370,7 @@ type KeyEdit struct {
 }
 
 // CreateKey makes a key and returns its text, which is not stored.
-func (a *App) CreateKey(ctx context.Context, p Principal, edit KeyEdit) (text string, k desk.APIKey, err error) {
+func (a *App) CreateKey(ctx context.Context, p desk.Principal, edit KeyEdit) (text string, k desk.APIKey, err error) {
 	var c desk.Credential
 	random := make([]byte, 64)
 	for ok := false; !ok; text, c, ok = desk.NewKey(random) {
@@ -399,7 +383,7 @@ func (a *App) CreateKey(ctx context.Context, p Principal, edit KeyEdit) (text st
 }
 
 // EditKey changes what the edit names, from the next request on.
-func (a *App) EditKey(ctx context.Context, p Principal, id desk.ID, edit KeyEdit) (desk.APIKey, error) {
+func (a *App) EditKey(ctx context.Context, p desk.Principal, id desk.ID, edit KeyEdit) (desk.APIKey, error) {
 	var read desk.APIKey
 	wrong := a.setKey(&read, edit) // before a lock is held
 	return a.changeKey(ctx, p, id, func(k *desk.APIKey) error {
@@ -417,7 +401,7 @@ func (a *App) EditKey(ctx context.Context, p Principal, id desk.ID, edit KeyEdit
 }
 
 // RevokeKey revokes a key for good, from the next request on.
-func (a *App) RevokeKey(ctx context.Context, p Principal, id desk.ID) (desk.APIKey, error) {
+func (a *App) RevokeKey(ctx context.Context, p desk.Principal, id desk.ID) (desk.APIKey, error) {
 	return a.changeKey(ctx, p, id, func(k *desk.APIKey) error {
 		if k.RevokedAt == 0 {
 			k.RevokedAt = a.now()
@@ -426,7 +410,7 @@ func (a *App) RevokeKey(ctx context.Context, p Principal, id desk.ID) (desk.APIK
 	})
 }
 
-func (a *App) changeKey(ctx context.Context, p Principal, id desk.ID, change func(*desk.APIKey) error) (k desk.APIKey, err error) {
+func (a *App) changeKey(ctx context.Context, p desk.Principal, id desk.ID, change func(*desk.APIKey) error) (k desk.APIKey, err error) {
 	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Key(id)
 		if stored == nil {

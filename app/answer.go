@@ -240,6 +240,6 @@ func (a *App) replyByRule(ctx context.Context, ws desk.ID, job *desk.AutoReplyJo
 	}
 	key := job.Key()
 	r := &desk.ReplyRequest{Key: key, Hash: a.BodyHash([]byte(key)), Conversation: job.Conversation, Text: job.Text, Rule: job.Kind}
-	_, err = a.Reply(ctx, Principal{Actor: bySystem(), Settings: settings}, r, desk.ID{}, nil)
+	_, err = a.Reply(ctx, desk.Principal{Actor: bySystem(), Settings: settings}, r, desk.ID{}, nil)
 	return err
 }

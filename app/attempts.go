@@ -11,7 +11,7 @@ func noAttempt() error { return desk.NotFoundf("no attempt has this id").Advise(
 // Attempts returns a page of a workspace's attempts in a phase, "" for all, newest first,
 // and the cursor of the next page, "" if there is none. A page may be short, or even empty,
 // although there is a next one.
-func (a *App) Attempts(ctx context.Context, p Principal, phase desk.Phase, cursor string, limit int) ([]*desk.Attempt, string, error) {
+func (a *App) Attempts(ctx context.Context, p desk.Principal, phase desk.Phase, cursor string, limit int) ([]*desk.Attempt, string, error) {
 	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, "", err
 	}
@@ -40,7 +40,7 @@ const (
 // newest first, and the cursor of the next page, "" if there is none. Failures have no
 // index: a page looks at failedLooked attempts, so it may be short, or even empty, although
 // there is a next one.
-func (a *App) FailedAttempts(ctx context.Context, p Principal, cursor string, limit int) (list []*desk.Attempt, next string, err error) {
+func (a *App) FailedAttempts(ctx context.Context, p desk.Principal, cursor string, limit int) (list []*desk.Attempt, next string, err error) {
 	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, "", err
 	}
@@ -80,7 +80,7 @@ func (a *App) FailedAttempts(ctx context.Context, p Principal, cursor string, li
 // MessagesSent returns the messages of up to a page of attempts, by the attempt's id. An
 // attempt has none if it is not done, if the provider's id of the message is not known, or
 // if the contact was deleted.
-func (a *App) MessagesSent(ctx context.Context, p Principal, attempts []*desk.Attempt) (map[desk.ID]*desk.Message, error) {
+func (a *App) MessagesSent(ctx context.Context, p desk.Principal, attempts []*desk.Attempt) (map[desk.ID]*desk.Message, error) {
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (a *App) MessagesSent(ctx context.Context, p Principal, attempts []*desk.At
 }
 
 // Attempt returns an attempt, or NotFound.
-func (a *App) Attempt(ctx context.Context, p Principal, id desk.ID) (*desk.Attempt, error) {
+func (a *App) Attempt(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Attempt, error) {
 	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 // PutAttribute creates an attribute or updates its definition; created tells
 // which. It returns InvalidRequest or TypeConflict.
-func (a *App) PutAttribute(ctx context.Context, p Principal, in desk.AttributeInput) (attribute desk.Attribute, created bool, err error) {
+func (a *App) PutAttribute(ctx context.Context, p desk.Principal, in desk.AttributeInput) (attribute desk.Attribute, created bool, err error) {
 	if err := in.Check(); err != nil { // before a lock is held
 		return attribute, false, err
 	}
@@ -32,7 +32,7 @@ func (a *App) PutAttribute(ctx context.Context, p Principal, in desk.AttributeIn
 
 // ArchiveAttribute archives an attribute, or restores it; either may be repeated.
 // It returns NotFound for an unknown key.
-func (a *App) ArchiveAttribute(ctx context.Context, p Principal, key string, archived bool) (attribute desk.Attribute, err error) {
+func (a *App) ArchiveAttribute(ctx context.Context, p desk.Principal, key string, archived bool) (attribute desk.Attribute, err error) {
 	err = a.update(ctx, p, desk.AttributesWrite, func(s *desk.Settings) (desk.Change, error) {
 		existing := s.Attributes[key]
 		if existing == nil {
@@ -47,7 +47,7 @@ func (a *App) ArchiveAttribute(ctx context.Context, p Principal, key string, arc
 
 // OrderAttributes gives attributes positions, so that lists show them in the order of keys.
 // It stores one after the other; if it is interrupted, another call continues.
-func (a *App) OrderAttributes(ctx context.Context, p Principal, keys []string) error {
+func (a *App) OrderAttributes(ctx context.Context, p desk.Principal, keys []string) error {
 	places := make([]int, len(keys)) // those they have, if these differ
 	for i, key := range keys {
 		if existing := p.Settings.Attributes[key]; existing != nil {
@@ -80,9 +80,9 @@ func (a *App) OrderAttributes(ctx context.Context, p Principal, keys []string) e
 }
 
 // update edits the principal's workspace. It checks the principal inside the transaction.
-func (a *App) update(ctx context.Context, p Principal, needs desk.Permission, decide func(*desk.Settings) (desk.Change, error)) error {
+func (a *App) update(ctx context.Context, p desk.Principal, needs desk.Permission, decide func(*desk.Settings) (desk.Change, error)) error {
 	return a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
-		if err := p.still(s, needs, a.now()); err != nil {
+		if err := p.Still(s, needs, a.now()); err != nil {
 			return desk.Change{}, err
 		}
 		return decide(s)

@@ -41,7 +41,7 @@ func (a *App) OwnAddresses() bool { return a.hookRules.PlainHTTP }
 // it asks the provider whether the channel can be used. If not, it returns
 // InvalidRequest and stores nothing. It returns the channel with its secrets, and the
 // problems that do not prevent this.
-func (a *App) AddChannel(ctx context.Context, p Principal, n NewChannel) (at provider.Access, problems []provider.Problem, err error) {
+func (a *App) AddChannel(ctx context.Context, p desk.Principal, n NewChannel) (at provider.Access, problems []provider.Problem, err error) {
 	c := &desk.Channel{ID: a.newID(), Kind: n.Kind, ExternalID: n.ExternalID, Enabled: true, CreatedAt: a.now(), Library: 1, Account: n.Account}
 	at = provider.Access{Workspace: p.Workspace(), Channel: c, Secrets: n.Secrets}
 	if err := p.Allow(desk.Administer); err != nil {
@@ -170,8 +170,8 @@ type ChannelEdit struct {
 // variable of one of the channel's templates. New secrets are tried at the provider
 // first. The old app secret stays valid beside a new one, because callbacks under way
 // are signed with it.
-func (a *App) EditChannel(ctx context.Context, p Principal, id desk.ID, edit ChannelEdit) (c desk.Channel, err error) {
-	channel, err := p.administers(id)
+func (a *App) EditChannel(ctx context.Context, p desk.Principal, id desk.ID, edit ChannelEdit) (c desk.Channel, err error) {
+	channel, err := administered(p, id)
 	if err != nil {
 		return c, err
 	}
@@ -284,8 +284,8 @@ func (a *App) noteAccountStatus(ctx context.Context, ws, channel desk.ID, news d
 
 // CheckChannel returns the problems of a channel, none if it works. It returns
 // NotFound.
-func (a *App) CheckChannel(ctx context.Context, p Principal, id desk.ID) ([]provider.Problem, error) {
-	channel, err := p.administers(id)
+func (a *App) CheckChannel(ctx context.Context, p desk.Principal, id desk.ID) ([]provider.Problem, error) {
+	channel, err := administered(p, id)
 	if err != nil {
 		return nil, err
 	}
@@ -351,9 +351,9 @@ func (a *App) checkSigns(ctx context.Context, at provider.Access) (problems []pr
 	return problems, nil
 }
 
-// administers returns a channel of the principal's workspace if the principal may
+// administered returns a channel of the principal's workspace if the principal may
 // administer it, or NotFound.
-func (p Principal) administers(channel desk.ID) (*desk.Channel, error) {
+func administered(p desk.Principal, channel desk.ID) (*desk.Channel, error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return nil, err
 	}
@@ -390,8 +390,8 @@ type ChannelHealth struct {
 
 // ChannelHealth returns what this installation knows of a channel without asking its
 // provider, or NotFound.
-func (a *App) ChannelHealth(ctx context.Context, p Principal, id desk.ID) (h ChannelHealth, err error) {
-	channel, err := p.administers(id)
+func (a *App) ChannelHealth(ctx context.Context, p desk.Principal, id desk.ID) (h ChannelHealth, err error) {
+	channel, err := administered(p, id)
 	if err != nil {
 		return h, err
 	}

@@ -12,7 +12,7 @@ import (
 // Write runs one operation and returns its outcome once it is durable. It returns the
 // errors of Book.Apply, Unauthorized or Forbidden if the key was changed meanwhile, and
 // ErrStale.
-func (a *App) Write(_ context.Context, p Principal, op *desk.Op) (desk.Outcome, error) {
+func (a *App) Write(_ context.Context, p desk.Principal, op *desk.Op) (desk.Outcome, error) {
 	r := a.request(p, []*desk.Op{op})
 	a.writer.write(p.Workspace(), r)
 	if r.err != nil {
@@ -25,8 +25,8 @@ func (a *App) Write(_ context.Context, p Principal, op *desk.Op) (desk.Outcome, 
 // succeeded. Their outcomes have a status and an id but no contact, because a thousand
 // contacts would take too much memory. err concerns the whole call; then nothing is
 // stored. The context does not matter: a write is finished even if the caller leaves.
-func (a *App) WriteAll(_ context.Context, p Principal, ops []*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
-	if len(ops) == 0 && !p.presumed {
+func (a *App) WriteAll(_ context.Context, p desk.Principal, ops []*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
+	if len(ops) == 0 && !p.Presumed {
 		return nil, nil, nil
 	}
 	for _, op := range ops {
@@ -43,7 +43,7 @@ const maxTried = 8 * desk.MaxBookBytes
 
 // Try is Write as a dry run (contract-data §1): it stores nothing and takes no lock, and
 // the outcome has the ids and times that are stored.
-func (a *App) Try(ctx context.Context, p Principal, op *desk.Op) (desk.Outcome, error) {
+func (a *App) Try(ctx context.Context, p desk.Principal, op *desk.Op) (desk.Outcome, error) {
 	outcomes, errs, err := a.try(ctx, p, []*desk.Op{op})
 	if err != nil {
 		return desk.Outcome{}, err
@@ -53,14 +53,14 @@ func (a *App) Try(ctx context.Context, p Principal, op *desk.Op) (desk.Outcome, 
 
 // TryAll is WriteAll as a dry run. It also returns PayloadTooLarge, if the contacts of the
 // operations are very large.
-func (a *App) TryAll(ctx context.Context, p Principal, ops []*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
+func (a *App) TryAll(ctx context.Context, p desk.Principal, ops []*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
 	for _, op := range ops {
 		op.Brief = true
 	}
 	return a.try(ctx, p, ops)
 }
 
-func (a *App) try(ctx context.Context, p Principal, ops []*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
+func (a *App) try(ctx context.Context, p desk.Principal, ops []*desk.Op) (outcomes []desk.Outcome, errs []error, err error) {
 	var named desk.Lookup
 	for _, op := range ops {
 		named.IDs, named.Identities = append(named.IDs, op.IDs()...), append(named.Identities, op.Identities()...)
@@ -90,30 +90,30 @@ func (a *App) try(ctx context.Context, p Principal, ops []*desk.Op) (outcomes []
 	return r.outcomes, r.errs, nil
 }
 
-func (a *App) request(p Principal, ops []*desk.Op) *request {
+func (a *App) request(p desk.Principal, ops []*desk.Op) *request {
 	needs := desk.ContactsWrite
 	if slices.ContainsFunc(ops, func(op *desk.Op) bool { return op.Kind == desk.OpDelete }) {
 		needs = desk.ContactsDelete
 	}
 	return &request{ops: ops, check: func(s *desk.Settings, now desk.Time) error {
-		if p.stale(s) {
+		if p.Stale(s) {
 			return ErrStale
 		}
-		return p.still(s, needs, now)
+		return p.Still(s, needs, now)
 	}, actor: p.Actor}
 }
 
 // Contact returns a contact of the principal's workspace, or NotFound or ErrStale.
-func (a *App) Contact(ctx context.Context, p Principal, id desk.ID) (*desk.Contact, error) {
+func (a *App) Contact(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Contact, error) {
 	c, settings, err := a.store.Contact(ctx, p.Workspace(), id)
-	if err == nil && p.stale(settings) {
+	if err == nil && p.Stale(settings) {
 		err = ErrStale
 	}
 	return c, err
 }
 
 // ContactsByID returns those of the contacts that exist. It is for the names in lists.
-func (a *App) ContactsByID(ctx context.Context, p Principal, ids []desk.ID) (map[desk.ID]*desk.Contact, error) {
+func (a *App) ContactsByID(ctx context.Context, p desk.Principal, ids []desk.ID) (map[desk.ID]*desk.Contact, error) {
 	found := make(map[desk.ID]*desk.Contact, len(ids))
 	if len(ids) == 0 {
 		return found, nil
@@ -133,7 +133,7 @@ func (a *App) ContactsByID(ctx context.Context, p Principal, ids []desk.ID) (map
 // Contacts returns a page of contacts in export order and the cursor of the next page,
 // "" if there is none. It returns InvalidRequest for a cursor of another workspace or
 // other filters.
-func (a *App) Contacts(ctx context.Context, p Principal, f desk.ContactFilter, cursor string, limit int) ([]*desk.Contact, string, error) {
+func (a *App) Contacts(ctx context.Context, p desk.Principal, f desk.ContactFilter, cursor string, limit int) ([]*desk.Contact, string, error) {
 	list := cursorList{p.Workspace(), "contacts", fmt.Sprintf("%q %s %d", f.Held, f.Owner, f.UpdatedSince)}
 	after := desk.ContactPlace{UpdatedAt: f.UpdatedSince - 1, ID: lastID}
 	if cursor != "" {
@@ -159,7 +159,7 @@ func (a *App) Contacts(ctx context.Context, p Principal, f desk.ContactFilter, c
 // NewestContacts returns a page of the contacts of an owner, or (zero) of all, newest
 // change first, and the cursor of the next page, "" if there is none. It returns
 // InvalidRequest for a cursor of another workspace or owner.
-func (a *App) NewestContacts(ctx context.Context, p Principal, owner desk.ID, cursor string, limit int) ([]*desk.Contact, string, error) {
+func (a *App) NewestContacts(ctx context.Context, p desk.Principal, owner desk.ID, cursor string, limit int) ([]*desk.Contact, string, error) {
 	list := cursorList{p.Workspace(), "newest contacts", owner.String()}
 	var before *desk.ContactPlace
 	if cursor != "" {
@@ -178,12 +178,12 @@ func (a *App) NewestContacts(ctx context.Context, p Principal, owner desk.ID, cu
 
 // FindContacts returns the contacts that hold a text as an e-mail, as a phone number in any
 // spelling, or as an external id, the oldest first: each may be another contact's.
-func (a *App) FindContacts(ctx context.Context, p Principal, text string) ([]*desk.Contact, error) {
+func (a *App) FindContacts(ctx context.Context, p desk.Principal, text string) ([]*desk.Contact, error) {
 	return a.ContactsHolding(ctx, p, desk.Readings(text, p.Settings.Country))
 }
 
 // ContactsHolding returns the contacts that hold one of the identities, the oldest first.
-func (a *App) ContactsHolding(ctx context.Context, p Principal, list []desk.Identity) ([]*desk.Contact, error) {
+func (a *App) ContactsHolding(ctx context.Context, p desk.Principal, list []desk.Identity) ([]*desk.Contact, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}

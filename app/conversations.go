@@ -14,18 +14,18 @@ import (
 )
 
 // Conversation returns a conversation of the principal's workspace, or NotFound.
-func (a *App) Conversation(ctx context.Context, p Principal, id desk.ID) (*desk.Conversation, error) {
+func (a *App) Conversation(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Conversation, error) {
 	return a.store.Conversation(ctx, p.Workspace(), id)
 }
 
 // Conversations returns a page of conversations, newest first, and the cursor of the
 // next page, "" if there is none. It returns InvalidRequest for a cursor of another
 // workspace or other filters.
-func (a *App) Conversations(ctx context.Context, p Principal, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
+func (a *App) Conversations(ctx context.Context, p desk.Principal, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
 	return a.filtered(ctx, p, "conversations", f, cursor, limit)
 }
 
-func (a *App) filtered(ctx context.Context, p Principal, name string, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
+func (a *App) filtered(ctx context.Context, p desk.Principal, name string, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
 	list := cursorList{p.Workspace(), name, fmt.Sprintf("%q %s %v %s %s", f.Status, f.Assignee, f.Unassigned, f.Channel, f.Contact) + fmt.Sprint(f.ActiveSince, f.Unread, f.Waiting, f.Longest)}
 	if p.Actor.Kind == desk.ByMember {
 		f.Looked = desk.MaxMemberLooked
@@ -38,7 +38,7 @@ func (a *App) filtered(ctx context.Context, p Principal, name string, f desk.Con
 
 // ContactConversations is Conversations of one contact. It returns NotFound if there is
 // no such contact.
-func (a *App) ContactConversations(ctx context.Context, p Principal, contact desk.ID, status desk.ConversationStatus, cursor string, limit int) ([]*desk.Conversation, string, error) {
+func (a *App) ContactConversations(ctx context.Context, p desk.Principal, contact desk.ID, status desk.ConversationStatus, cursor string, limit int) ([]*desk.Conversation, string, error) {
 	if _, _, err := a.store.Contact(ctx, p.Workspace(), contact); err != nil {
 		return nil, "", err
 	}
@@ -71,7 +71,7 @@ func (a *App) conversations(ctx context.Context, list cursorList, f desk.Convers
 // InboxCounts counts the open conversations of a channel, or of all (zero), each up to
 // desk.MaxCount: those that the caller holds, the unassigned ones, all, and those that the
 // caller holds and in which somebody waits.
-func (a *App) InboxCounts(ctx context.Context, p Principal, channel desk.ID) (desk.ConversationCounts, error) {
+func (a *App) InboxCounts(ctx context.Context, p desk.Principal, channel desk.ID) (desk.ConversationCounts, error) {
 	member := desk.ID{}
 	if p.Actor.Kind == desk.ByMember {
 		member = p.Actor.ID
@@ -93,7 +93,7 @@ type TeamMember struct {
 }
 
 // Team returns what the members hold, by their names.
-func (a *App) Team(ctx context.Context, p Principal) (Team, error) {
+func (a *App) Team(ctx context.Context, p desk.Principal) (Team, error) {
 	members := p.Settings.Members()
 	ids := make([]desk.ID, len(members))
 	for i, m := range members {
@@ -113,7 +113,7 @@ func (a *App) Team(ctx context.Context, p Principal) (Team, error) {
 // Messages returns a page of a conversation's messages, newest first, and the cursor of
 // the next page, "" if there is none. It returns NotFound if there is no such
 // conversation, and InvalidRequest as Conversations does.
-func (a *App) Messages(ctx context.Context, p Principal, conversation desk.ID, cursor string, limit int) ([]*desk.Message, string, error) {
+func (a *App) Messages(ctx context.Context, p desk.Principal, conversation desk.ID, cursor string, limit int) ([]*desk.Message, string, error) {
 	if _, err := a.store.Conversation(ctx, p.Workspace(), conversation); err != nil {
 		return nil, "", err
 	}
@@ -132,12 +132,12 @@ func (a *App) Messages(ctx context.Context, p Principal, conversation desk.ID, c
 	return page, a.cursors.seal(messageList(p, conversation), append(binary.BigEndian.AppendUint64(nil, uint64(next.TS)), next.ID[:]...)), nil
 }
 
-func messageList(p Principal, conversation desk.ID) cursorList {
+func messageList(p desk.Principal, conversation desk.ID) cursorList {
 	return cursorList{p.Workspace(), "messages", conversation.String()}
 }
 
 // messagePlace is the position of a cursor in a list of messages.
-func (a *App) messagePlace(p Principal, conversation desk.ID, cursor string) (desk.MessagePlace, error) {
+func (a *App) messagePlace(p desk.Principal, conversation desk.ID, cursor string) (desk.MessagePlace, error) {
 	place, err := a.cursors.open(messageList(p, conversation), cursor)
 	if err != nil {
 		return desk.MessagePlace{}, err
@@ -146,7 +146,7 @@ func (a *App) messagePlace(p Principal, conversation desk.ID, cursor string) (de
 }
 
 // Message returns a message of a conversation, or NotFound.
-func (a *App) Message(ctx context.Context, p Principal, conversation, id desk.ID) (*desk.Message, error) {
+func (a *App) Message(ctx context.Context, p desk.Principal, conversation, id desk.ID) (*desk.Message, error) {
 	return a.store.Message(ctx, p.Workspace(), conversation, id)
 }
 
@@ -180,7 +180,7 @@ func changed(c *desk.Conversation) error {
 // has it. It returns NotFound, InvalidRequest if there is no such member, Unauthorized or
 // Forbidden if the caller was changed meanwhile, and Changed if something would change
 // and the conversation is no longer as it was seen (nil: as it may be).
-func (a *App) Assign(ctx context.Context, p Principal, id desk.ID, member string, seen *Seen) (*desk.Conversation, error) {
+func (a *App) Assign(ctx context.Context, p desk.Principal, id desk.ID, member string, seen *Seen) (*desk.Conversation, error) {
 	ref := desk.ReferTo(member)
 	return a.changeConversation(ctx, p, id, seen, func(tx store.Tx, c *desk.Conversation) error {
 		m, err := memberNamed(tx.Settings(), "/member", ref)
@@ -204,7 +204,7 @@ func memberNamed(s *desk.Settings, at string, ref desk.Reference) (*desk.Member,
 
 // SetStatus changes the status of a conversation. It returns the errors of Assign, and
 // ConversationOpen if another one with the contact is open.
-func (a *App) SetStatus(ctx context.Context, p Principal, id desk.ID, status desk.ConversationStatus, seen *Seen) (*desk.Conversation, error) {
+func (a *App) SetStatus(ctx context.Context, p desk.Principal, id desk.ID, status desk.ConversationStatus, seen *Seen) (*desk.Conversation, error) {
 	return a.changeConversation(ctx, p, id, seen, func(tx store.Tx, c *desk.Conversation) error {
 		if c.Status == status {
 			return nil
@@ -226,9 +226,9 @@ func (a *App) SetStatus(ctx context.Context, p Principal, id desk.ID, status des
 	})
 }
 
-func (a *App) changeConversation(ctx context.Context, p Principal, id desk.ID, seen *Seen, change func(store.Tx, *desk.Conversation) error) (c *desk.Conversation, err error) {
+func (a *App) changeConversation(ctx context.Context, p desk.Principal, id desk.ID, seen *Seen, change func(store.Tx, *desk.Conversation) error) (c *desk.Conversation, err error) {
 	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) (err error) {
-		if err := p.still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
+		if err := p.Still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
 			return err
 		}
 		if c, err = tx.Conversation(id); err != nil {
@@ -258,7 +258,7 @@ func (a *App) changeConversation(ctx context.Context, p Principal, id desk.ID, s
 
 // unassign makes up to limit open conversations of a member unassigned, and returns how
 // many. It begins at a position, and moves it to the last one.
-func (a *App) unassign(ctx context.Context, p Principal, member desk.ID, after **desk.ConversationPlace, limit int) (int, error) {
+func (a *App) unassign(ctx context.Context, p desk.Principal, member desk.ID, after **desk.ConversationPlace, limit int) (int, error) {
 	var held []*desk.Conversation
 	err := a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) (err error) {
 		if held, err = tx.HeldConversations(member, *after, limit); err != nil {
@@ -491,14 +491,14 @@ func (a *App) sender(tx store.Tx, p person, name string, actor desk.Actor, now d
 }
 
 // OptedOut returns since when a contact has opted out of marketing, or 0.
-func (a *App) OptedOut(ctx context.Context, p Principal, contact *desk.Contact) (desk.Time, error) {
+func (a *App) OptedOut(ctx context.Context, p desk.Principal, contact *desk.Contact) (desk.Time, error) {
 	return a.optedOut(ctx, p.Workspace(), contact.Address(), contact)
 }
 
 // WriteAsCustomer receives a message of a conversation's customer, and returns the
 // conversation that it went to: a new one if this one is not open. It returns the errors
 // of Simulate.
-func (a *App) WriteAsCustomer(ctx context.Context, p Principal, conversation desk.ID, s Simulated) (*desk.Conversation, error) {
+func (a *App) WriteAsCustomer(ctx context.Context, p desk.Principal, conversation desk.ID, s Simulated) (*desk.Conversation, error) {
 	c, err := a.store.Conversation(ctx, p.Workspace(), conversation)
 	if err != nil {
 		return nil, err

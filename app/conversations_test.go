@@ -255,7 +255,7 @@ func TestSeen(t *testing.T) {
 func TestSeen_races(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	members := make([]app.Principal, 2)
+	members := make([]desk.Principal, 2)
 	for i, id := range []desk.ID{w.ada.ID, w.grace.ID} {
 		var err error
 		members[i], err = w.Member(t.Context(), w.ws, id)
@@ -288,7 +288,7 @@ func TestInboxCounts(t *testing.T) {
 	_, err = w.Assign(t.Context(), p, first.ID, "ada@example.com", nil)
 	must(t, err)
 	for _, c := range []struct {
-		p       app.Principal
+		p       desk.Principal
 		channel desk.ID
 		want    desk.ConversationCounts
 	}{

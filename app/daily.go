@@ -185,7 +185,7 @@ type TemplateUse struct {
 }
 
 // Daily returns what the last days were like, with today.
-func (a *App) Daily(ctx context.Context, p Principal, days int) (d Daily, err error) {
+func (a *App) Daily(ctx context.Context, p desk.Principal, days int) (d Daily, err error) {
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return d, err
 	}

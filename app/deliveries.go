@@ -42,12 +42,12 @@ func (a *App) probed(ctx context.Context, ws desk.ID, w *desk.Webhook, state *de
 
 // directed is the webhook with this id. It returns NotFound, and Forbidden for a caller
 // who may not read its events.
-func (p Principal) directed(id desk.ID) (*desk.Webhook, error) {
+func directed(p desk.Principal, id desk.ID) (*desk.Webhook, error) {
 	w := p.Settings.Webhook(id)
 	if w == nil {
 		return nil, desk.NoWebhook()
 	}
-	return w, p.MayDeliver(w.Types)
+	return w, p.MayDeliver(desk.FilterOf(w.Types))
 }
 
 // A DeliveryQuery narrows a list of deliveries.
@@ -61,8 +61,8 @@ type DeliveryQuery struct {
 // Deliveries returns a page of a webhook's deliveries, newest first, and the cursor of
 // the next page, "" if there is none. It returns NotFound, Forbidden, and InvalidRequest
 // for an id of an event or a cursor that it did not give out.
-func (a *App) Deliveries(ctx context.Context, p Principal, id desk.ID, q DeliveryQuery) ([]WebhookDelivery, string, error) {
-	w, err := p.directed(id)
+func (a *App) Deliveries(ctx context.Context, p desk.Principal, id desk.ID, q DeliveryQuery) ([]WebhookDelivery, string, error) {
+	w, err := directed(p, id)
 	if err != nil {
 		return nil, "", err
 	}
@@ -109,8 +109,8 @@ func (a *App) Deliveries(ctx context.Context, p Principal, id desk.ID, q Deliver
 
 // Delivery returns a delivery of a webhook, and the body that an attempt would send now,
 // nil if the event is no longer kept. It returns NotFound and Forbidden.
-func (a *App) Delivery(ctx context.Context, p Principal, id, delivery desk.ID) (d WebhookDelivery, body []byte, err error) {
-	w, err := p.directed(id)
+func (a *App) Delivery(ctx context.Context, p desk.Principal, id, delivery desk.ID) (d WebhookDelivery, body []byte, err error) {
+	w, err := directed(p, id)
 	if err != nil {
 		return d, nil, err
 	}
@@ -140,7 +140,7 @@ func (a *App) Delivery(ctx context.Context, p Principal, id, delivery desk.ID) (
 
 // Behind tells since when the oldest event waits whose delivery to a webhook has not
 // begun; 0 if none waits. lost tells that events have expired meanwhile.
-func (a *App) Behind(ctx context.Context, p Principal, w *Webhook) (since desk.Time, lost bool, err error) {
+func (a *App) Behind(ctx context.Context, p desk.Principal, w *Webhook) (since desk.Time, lost bool, err error) {
 	f, err := desk.ParseEventFilter(w.Types)
 	if err != nil {
 		return 0, false, err
@@ -157,8 +157,8 @@ func (a *App) Behind(ctx context.Context, p Principal, w *Webhook) (since desk.T
 
 // Redeliver makes a delivery due now, with a new schedule. It returns NotFound, Forbidden,
 // EndpointOff if the webhook is disabled, and CursorExpired if the event is gone.
-func (a *App) Redeliver(ctx context.Context, p Principal, id, delivery desk.ID) (WebhookDelivery, error) {
-	w, err := p.directed(id)
+func (a *App) Redeliver(ctx context.Context, p desk.Principal, id, delivery desk.ID) (WebhookDelivery, error) {
+	w, err := directed(p, id)
 	if w == nil {
 		return WebhookDelivery{}, err
 	}
@@ -213,12 +213,12 @@ func noDelivery() *desk.Error { return desk.NotFoundf("the webhook has no delive
 
 // directWebhook changes what belongs to a webhook's deliveries, and tells the process that
 // serves it. It returns NotFound, and Forbidden for a caller who may not read its events.
-func (a *App) directWebhook(ctx context.Context, p Principal, id desk.ID, change func(store.Tx, *desk.Webhook) error) error {
+func (a *App) directWebhook(ctx context.Context, p desk.Principal, id desk.ID, change func(store.Tx, *desk.Webhook) error) error {
 	err := a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		if err := p.still(tx.Settings(), desk.WebhooksWrite, a.now()); err != nil {
+		if err := p.Still(tx.Settings(), desk.WebhooksWrite, a.now()); err != nil {
 			return err
 		}
-		w, err := p.in(tx.Settings()).directed(id)
+		w, err := directed(p.In(tx.Settings()), id)
 		if err != nil {
 			return err
 		}
@@ -235,8 +235,8 @@ func (a *App) directWebhook(ctx context.Context, p Principal, id desk.ID, change
 
 // Replay has the deliveries of a webhook go on at a cursor: pending ones of later events
 // are dropped. It returns the errors of Feed, and NotFound.
-func (a *App) Replay(ctx context.Context, p Principal, id desk.ID, cursor string) (Webhook, error) {
-	if _, err := p.directed(id); err != nil {
+func (a *App) Replay(ctx context.Context, p desk.Principal, id desk.ID, cursor string) (Webhook, error) {
+	if _, err := directed(p, id); err != nil {
 		return Webhook{}, err
 	}
 	if cursor == "" {

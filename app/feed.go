@@ -66,7 +66,7 @@ type FeedQuery struct {
 // Feed returns the next page of the feed. It returns Unauthorized, InvalidRequest for a
 // cursor that it did not give out, Forbidden for a type that the principal may not read,
 // and CursorExpired.
-func (a *App) Feed(ctx context.Context, p Principal, q FeedQuery) (*FeedPage, error) {
+func (a *App) Feed(ctx context.Context, p desk.Principal, q FeedQuery) (*FeedPage, error) {
 	start, err := a.eventStart(p.Workspace(), q.Cursor)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ type EventLog struct {
 // EventLog returns a page of the events of some types, nil for all, newest first. A page
 // may be short, or even empty, although there is a next one. It returns InvalidRequest
 // for a cursor of another workspace or other types.
-func (a *App) EventLog(ctx context.Context, p Principal, types []desk.EventType, cursor string, limit int) (l EventLog, err error) {
+func (a *App) EventLog(ctx context.Context, p desk.Principal, types []desk.EventType, cursor string, limit int) (l EventLog, err error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return l, err
 	}
@@ -134,18 +134,18 @@ func (a *App) eventStart(ws desk.ID, cursor string) (q store.EventQuery, err err
 func (a *App) Cursor(page *FeedPage) string { return a.EventID(page.Settings.ID, page.Next) }
 
 // eventPage reads a page, and checks the principal in the snapshot of the page.
-func (a *App) eventPage(ctx context.Context, p Principal, q store.EventQuery, f desk.EventFilter) (*FeedPage, error) {
+func (a *App) eventPage(ctx context.Context, p desk.Principal, q store.EventQuery, f desk.EventFilter) (*FeedPage, error) {
 	ws := p.Workspace()
 	var types []desk.EventType
 	read, err := a.store.Events(ctx, ws, q, func(s *desk.Settings) (_ []desk.EventType, err error) {
-		if err := p.still(s, desk.EventsRead, a.now()); err != nil {
+		if err := p.Still(s, desk.EventsRead, a.now()); err != nil {
 			return nil, err
 		}
-		types, err = f.For(p.in(s).Allow)
+		types, err = f.For(p.In(s).Allow)
 		return types, err
 	})
 	if desk.IsType(err, desk.NotFound) { // the workspace was deleted meanwhile
-		return nil, errUnauthorized
+		return nil, desk.ErrUnauthorized
 	}
 	if err != nil {
 		return nil, err
@@ -324,7 +324,7 @@ func (a *App) LookForEvents(ctx context.Context) error {
 // A Follower reads the feed on as events come. It is used by one goroutine.
 type Follower struct {
 	app   *App
-	p     Principal
+	p     desk.Principal
 	types desk.EventFilter
 	query store.EventQuery // of the next page
 	last  *position        // of the last page
@@ -343,7 +343,7 @@ type position struct {
 // Follow begins to follow the feed from a cursor. It returns the first page, which may
 // have no events, and the errors of Feed; RateLimited or Unavailable if there are too
 // many followers. Close must be called.
-func (a *App) Follow(ctx context.Context, p Principal, q FeedQuery) (*Follower, *FeedPage, error) {
+func (a *App) Follow(ctx context.Context, p desk.Principal, q FeedQuery) (*Follower, *FeedPage, error) {
 	start, err := a.eventStart(p.Workspace(), q.Cursor)
 	if err != nil {
 		return nil, nil, err
@@ -387,10 +387,10 @@ func (f *Follower) Still(ctx context.Context) func() bool {
 	had := f.last.types
 	return func() bool {
 		s, err := f.app.store.Settings(ctx, f.p.Workspace())
-		if err != nil || f.p.still(s, desk.EventsRead, f.app.now()) != nil {
+		if err != nil || f.p.Still(s, desk.EventsRead, f.app.now()) != nil {
 			return false
 		}
-		types, err := f.types.For(f.p.in(s).Allow)
+		types, err := f.types.For(f.p.In(s).Allow)
 		return err == nil && kept(had, types) == nil
 	}
 }

@@ -262,7 +262,7 @@ func TestEventLog(t *testing.T) {
 	must(t, err)
 	agent, err := w.Member(ctx, w.ws, w.ada.ID)
 	must(t, err)
-	for _, p := range []app.Principal{agent, w.caller()} {
+	for _, p := range []desk.Principal{agent, w.caller()} {
 		_, err = w.EventLog(ctx, p, nil, "", 10)
 		refused(t, err, desk.Forbidden)
 	}

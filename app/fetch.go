@@ -399,7 +399,7 @@ func (a *App) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJob, 
 
 // RetryMedia has a file that failed fetched again. It returns NotFound, and InvalidRequest
 // if there is nothing to fetch.
-func (a *App) RetryMedia(ctx context.Context, p Principal, id desk.ID) (m *desk.Media, err error) {
+func (a *App) RetryMedia(ctx context.Context, p desk.Principal, id desk.ID) (m *desk.Media, err error) {
 	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if m, err = tx.Media(id); err != nil {
 			return err

@@ -200,11 +200,11 @@ func (w *world) newKey(permissions string) (string, desk.ID) {
 }
 
 // operator is the command line in the world's workspace, now.
-func (w *world) operator() app.Principal {
+func (w *world) operator() desk.Principal {
 	w.t.Helper()
 	settings, err := w.file.Settings(context.Background(), w.ws)
 	must(w.t, err)
-	return app.Principal{Actor: desk.Actor{Kind: desk.ByCLI}, Settings: settings}
+	return desk.Principal{Actor: desk.Actor{Kind: desk.ByCLI}, Settings: settings}
 }
 
 // addChannel adds a channel with the provider's library.
@@ -218,7 +218,7 @@ func (w *world) addChannel() desk.ID {
 }
 
 // caller is who calls with the world's key, now.
-func (w *world) caller() app.Principal {
+func (w *world) caller() desk.Principal {
 	w.t.Helper()
 	p, err := w.Authenticate(context.Background(), w.key)
 	must(w.t, err)
@@ -355,7 +355,7 @@ func (w *world) send(key string, edits ...edit) reply {
 	return w.sendBy(w.App, w.caller(), key, edits...)
 }
 
-func (w *world) sendBy(a *app.App, p app.Principal, key string, edits ...edit) reply {
+func (w *world) sendBy(a *app.App, p desk.Principal, key string, edits ...edit) reply {
 	r := &desk.SendRequest{Key: key, Phone: phoneOf(number), Template: "hello", Language: "en", OptInConfirmed: true}
 	for _, e := range edits {
 		e(r)

@@ -66,7 +66,7 @@ func (a *App) recipeFor(canonical string) recipe {
 
 // recipeOfEmail is the recipe for a new password of a member: that of other members with
 // the e-mail, if they have passwords.
-func (a *App) recipeOfEmail(ctx context.Context, p Principal) (recipe, error) {
+func (a *App) recipeOfEmail(ctx context.Context, p desk.Principal) (recipe, error) {
 	canonical := desk.ReferTo(p.Member.Email).Email()
 	holders, err := a.store.MembersByEmail(ctx, canonical, maxHolders)
 	if err != nil {

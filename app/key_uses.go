@@ -20,7 +20,7 @@ type keyUses struct {
 type keyRef struct{ workspace, id desk.ID }
 
 // note is called for each request, so it does little.
-func (u *keyUses) note(p Principal, now desk.Time) {
+func (u *keyUses) note(p desk.Principal, now desk.Time) {
 	ref := keyRef{p.Settings.ID, p.Key.ID}
 	u.mu.RLock()
 	at := u.at[ref]
@@ -80,6 +80,6 @@ func (a *App) StoreKeyUses(ctx context.Context) error {
 
 // KeyUses returns when the workspace's keys were last used, a minute late. A key that was
 // never used is not among them.
-func (a *App) KeyUses(ctx context.Context, p Principal) (map[desk.ID]desk.Time, error) {
+func (a *App) KeyUses(ctx context.Context, p desk.Principal) (map[desk.ID]desk.Time, error) {
 	return a.store.KeyUses(ctx, p.Workspace())
 }

@@ -37,7 +37,7 @@ func (a *App) MaxMedia() int64 { return a.maxMedia }
 // Upload stores a file as it comes. What is claimed of its type counts only for types
 // that its content does not tell. It returns InvalidRequest for an empty file,
 // PayloadTooLarge, MediaQuota, and the error of content unchanged.
-func (a *App) Upload(ctx context.Context, p Principal, name, claimed string, content io.Reader) (*desk.Media, error) {
+func (a *App) Upload(ctx context.Context, p desk.Principal, name, claimed string, content io.Reader) (*desk.Media, error) {
 	leave, err := a.transfers.enter(ctx, p.Workspace())
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (a *App) Upload(ctx context.Context, p Principal, name, claimed string, con
 	m.MIME, m.Trait = sniffer.Type()
 	m.Kind = desk.KindOfMedia(m.MIME)
 	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		if err := p.still(tx.Settings(), desk.MessagesSend, a.now()); err != nil {
+		if err := p.Still(tx.Settings(), desk.MessagesSend, a.now()); err != nil {
 			return err
 		}
 		if err := tx.UseContent(m.SHA256); err != nil {
@@ -115,19 +115,19 @@ func (a *App) tooLarge() error {
 }
 
 // Media returns the record of a file, or NotFound.
-func (a *App) Media(ctx context.Context, p Principal, id desk.ID) (*desk.Media, error) {
+func (a *App) Media(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Media, error) {
 	return a.store.Media(ctx, p.Workspace(), id)
 }
 
 // MediaList returns up to limit files, of failed ones only or of all, newest first, with
 // ids before the given one (zero: from the newest).
-func (a *App) MediaList(ctx context.Context, p Principal, failed bool, before desk.ID, limit int) ([]*desk.Media, error) {
+func (a *App) MediaList(ctx context.Context, p desk.Principal, failed bool, before desk.ID, limit int) ([]*desk.Media, error) {
 	return a.store.MediaList(ctx, p.Workspace(), failed, before, limit)
 }
 
 // MediaContent opens the content of a file, which the caller must close. It returns
 // NotFound, and MediaUnavailable unless the file is ready.
-func (a *App) MediaContent(ctx context.Context, p Principal, id desk.ID) (*desk.Media, io.ReadSeekCloser, error) {
+func (a *App) MediaContent(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Media, io.ReadSeekCloser, error) {
 	m, err := a.store.Media(ctx, p.Workspace(), id)
 	if err != nil {
 		return nil, nil, err
@@ -268,9 +268,9 @@ func (a *App) handOver(ctx context.Context, at provider.Access, talker provider.
 
 // DeleteMedia deletes the record of a file that is in no message. What others uploaded with
 // the same content stays. It returns NotFound and MediaInUse.
-func (a *App) DeleteMedia(ctx context.Context, p Principal, id desk.ID) error {
+func (a *App) DeleteMedia(ctx context.Context, p desk.Principal, id desk.ID) error {
 	err := a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		if err := p.still(tx.Settings(), desk.MessagesSend, a.now()); err != nil {
+		if err := p.Still(tx.Settings(), desk.MessagesSend, a.now()); err != nil {
 			return err
 		}
 		m, err := tx.Media(id)
@@ -379,10 +379,10 @@ func attachmentEvent(m *desk.Message, by desk.Actor, now desk.Time) desk.Event {
 }
 
 // OperatorOfMedia is Operator in the workspace of a file, or returns NotFound.
-func (a *App) OperatorOfMedia(ctx context.Context, id desk.ID) (Principal, error) {
+func (a *App) OperatorOfMedia(ctx context.Context, id desk.ID) (desk.Principal, error) {
 	workspaces, err := a.store.Workspaces(ctx)
 	if err != nil {
-		return Principal{}, err
+		return desk.Principal{}, err
 	}
 	for _, w := range workspaces {
 		_, err := a.store.Media(ctx, w.ID, id)
@@ -390,8 +390,8 @@ func (a *App) OperatorOfMedia(ctx context.Context, id desk.ID) (Principal, error
 			return a.Operator(ctx, w.ID)
 		}
 		if !desk.IsType(err, desk.NotFound) {
-			return Principal{}, err
+			return desk.Principal{}, err
 		}
 	}
-	return Principal{}, desk.NoMedia()
+	return desk.Principal{}, desk.NoMedia()
 }

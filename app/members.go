@@ -11,7 +11,7 @@ import (
 // Members returns a page of the workspace's members by name, and the cursor of
 // the next one, "" when there is none. It returns InvalidRequest for a cursor
 // that was not given out for this list.
-func (a *App) Members(p Principal, cursor string, limit int) ([]*desk.Member, string, error) {
+func (a *App) Members(p desk.Principal, cursor string, limit int) ([]*desk.Member, string, error) {
 	list := cursorList{workspace: p.Workspace(), name: "members"}
 	all := p.Settings.Members()
 	if cursor != "" {

@@ -11,7 +11,7 @@ import (
 // Notes returns a page of a conversation's notes, newest first, and the cursor of the next
 // page, "" if there is none. It returns NotFound if there is no such conversation, and
 // InvalidRequest for a cursor that it did not give out.
-func (a *App) Notes(ctx context.Context, p Principal, conversation desk.ID, cursor string, limit int) ([]*desk.Note, string, error) {
+func (a *App) Notes(ctx context.Context, p desk.Principal, conversation desk.ID, cursor string, limit int) ([]*desk.Note, string, error) {
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return nil, "", err
 	}
@@ -35,7 +35,7 @@ func (a *App) Notes(ctx context.Context, p Principal, conversation desk.ID, curs
 }
 
 // Note returns a note, or NotFound.
-func (a *App) Note(ctx context.Context, p Principal, conversation, id desk.ID) (*desk.Note, error) {
+func (a *App) Note(ctx context.Context, p desk.Principal, conversation, id desk.ID) (*desk.Note, error) {
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ const maxNotesLooked = 200
 // messages, newest first: after the oldest of its messages, if there are more, and before
 // those of the page that led to its cursor. At most limit are returned, the newest ones,
 // and whether there may be others. Its errors are those of Messages.
-func (a *App) NotesBeside(ctx context.Context, p Principal, conversation desk.ID, cursor string, page []*desk.Message, more bool, limit int) (found []*desk.Note, others bool, err error) {
+func (a *App) NotesBeside(ctx context.Context, p desk.Principal, conversation desk.ID, cursor string, page []*desk.Message, more bool, limit int) (found []*desk.Note, others bool, err error) {
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return nil, false, err
 	}
@@ -96,7 +96,7 @@ func (a *App) NotesBeside(ctx context.Context, p Principal, conversation desk.ID
 
 // AddNote stores a note on a conversation. member is the member who speaks, null or absent for the caller. It returns NotFound, InvalidRequest if there is no such
 // member, and Unauthorized or Forbidden if the caller was changed meanwhile.
-func (a *App) AddNote(ctx context.Context, p Principal, conversation desk.ID, text string, member desk.Field[desk.Reference]) (n *desk.Note, err error) {
+func (a *App) AddNote(ctx context.Context, p desk.Principal, conversation desk.ID, text string, member desk.Field[desk.Reference]) (n *desk.Note, err error) {
 	err = a.changeNotes(ctx, p, conversation, func(tx store.Tx, c *desk.Conversation) (desk.EventType, desk.ID, error) {
 		author := tx.Settings().AuthorOf(p.Actor)
 		if member.Has() {
@@ -114,7 +114,7 @@ func (a *App) AddNote(ctx context.Context, p Principal, conversation desk.ID, te
 
 // DeleteNote deletes a note. It returns NotFound, and Unauthorized or Forbidden if the
 // caller was changed meanwhile.
-func (a *App) DeleteNote(ctx context.Context, p Principal, conversation, id desk.ID) error {
+func (a *App) DeleteNote(ctx context.Context, p desk.Principal, conversation, id desk.ID) error {
 	return a.changeNotes(ctx, p, conversation, func(tx store.Tx, _ *desk.Conversation) (desk.EventType, desk.ID, error) {
 		there, err := tx.DeleteNote(conversation, id)
 		if err == nil && !there {
@@ -126,9 +126,9 @@ func (a *App) DeleteNote(ctx context.Context, p Principal, conversation, id desk
 
 // changeNotes makes a change that has an event. A transaction that deletes the contact
 // waits for this one, or is seen by it.
-func (a *App) changeNotes(ctx context.Context, p Principal, conversation desk.ID, change func(store.Tx, *desk.Conversation) (desk.EventType, desk.ID, error)) error {
+func (a *App) changeNotes(ctx context.Context, p desk.Principal, conversation desk.ID, change func(store.Tx, *desk.Conversation) (desk.EventType, desk.ID, error)) error {
 	return a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		if err := p.still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
+		if err := p.Still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
 			return err
 		}
 		c, err := tx.Conversation(conversation)

@@ -46,7 +46,7 @@ var errSignIn = desk.Errorf(desk.Unauthorized, "the e-mail or the password is wr
 // right for. from is the address of the caller. It returns Unauthorized if there is none,
 // whatever the reason; RateLimited after too many tries; and Unavailable if too many sign
 // in at once. It makes as many hashes for any e-mail (docs/adr/0037).
-func (a *App) SignIn(ctx context.Context, email, password, from string) (list []Principal, err error) {
+func (a *App) SignIn(ctx context.Context, email, password, from string) (list []desk.Principal, err error) {
 	canonical := desk.ReferTo(email).Email()
 	if err := a.throttle(ctx, a.emailBucket("e-mail", canonical), from); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (a *App) gather(ctx context.Context, proved, others []store.MemberAccess, r
 // SetPassword sets the member's own password, and ends the member's sessions. The caller
 // has proved who it is by the old password, or by a link: byLink is set shortly after the
 // member signed in by one. It returns the member as it is now, who may begin a session.
-func (a *App) SetPassword(ctx context.Context, p Principal, old string, byLink bool, password string) (Principal, error) {
+func (a *App) SetPassword(ctx context.Context, p desk.Principal, old string, byLink bool, password string) (desk.Principal, error) {
 	if p.Member == nil {
 		return p, desk.Errorf(desk.Forbidden, "only members have passwords")
 	}
@@ -143,7 +143,7 @@ func (a *App) SetPassword(ctx context.Context, p Principal, old string, byLink b
 	defer leave()
 	now, err := a.Member(ctx, ws, id)
 	if err == nil && now.Member.SessionsFrom != p.Member.SessionsFrom {
-		err = errSignedOut
+		err = desk.ErrSignedOut
 	}
 	if err != nil {
 		return p, err
@@ -181,7 +181,7 @@ func (a *App) SetPassword(ctx context.Context, p Principal, old string, byLink b
 	err = a.updateSettings(ctx, ws, p.Actor, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(id)
 		if stored == nil || stored.SessionsFrom != p.Member.SessionsFrom { // signed out while the hash was made
-			return desk.Change{}, errSignedOut
+			return desk.Change{}, desk.ErrSignedOut
 		}
 		m = *stored
 		m.EndSessions(a.now())
@@ -193,7 +193,7 @@ func (a *App) SetPassword(ctx context.Context, p Principal, old string, byLink b
 }
 
 // HasPassword tells whether the member has a password.
-func (a *App) HasPassword(ctx context.Context, p Principal) (bool, error) {
+func (a *App) HasPassword(ctx context.Context, p desk.Principal) (bool, error) {
 	if p.Member == nil {
 		return false, nil
 	}

@@ -17,15 +17,15 @@ import (
 const password, password2 = "correct horse battery", "another horse battery"
 
 // must2 is must for what returns a member, too.
-func must2(t *testing.T) func(app.Principal, error) {
+func must2(t *testing.T) func(desk.Principal, error) {
 	t.Helper()
-	return func(_ app.Principal, err error) {
+	return func(_ desk.Principal, err error) {
 		t.Helper()
 		must(t, err)
 	}
 }
 
-func second(_ app.Principal, err error) error { return err }
+func second(_ desk.Principal, err error) error { return err }
 
 // signsIn tries a password and returns who is signed in.
 func (w *world) signsIn(email, password, from string) (names []string, err error) {
@@ -220,7 +220,7 @@ func TestHashes(t *testing.T) {
 	ctx := t.Context()
 	// Ada is in twenty workspaces, Grace in one.
 	const workspaces = 20
-	var adas []app.Principal
+	var adas []desk.Principal
 	for n := range workspaces {
 		ws, err := w.CreateWorkspace(ctx, fmt.Sprint("W", n), "")
 		must(t, err)
@@ -346,7 +346,7 @@ func TestLastAdmin(t *testing.T) {
 	w := newWorld(t)
 	ctx, agent, name := t.Context(), "agent", "Grace H."
 	boss := w.asMember(w.grace.ID, desk.RoleAdmin)
-	demote := func(p app.Principal, id desk.ID) error {
+	demote := func(p desk.Principal, id desk.ID) error {
 		_, err := w.EditMember(ctx, p, id, app.MemberEdit{Role: &agent})
 		return err
 	}

@@ -123,8 +123,8 @@ func (a *App) pingPlace(ctx context.Context, ref store.WebhookRef) (end func(), 
 // Ping makes one attempt now, even if the webhook is disabled, and returns what came of
 // it. It counts among the requests under way, and ends when its caller leaves. It returns
 // NotFound, Forbidden, RateLimited, and Unavailable.
-func (a *App) Ping(ctx context.Context, p Principal, id desk.ID) (desk.WebhookAttempt, error) {
-	w, err := p.directed(id)
+func (a *App) Ping(ctx context.Context, p desk.Principal, id desk.ID) (desk.WebhookAttempt, error) {
+	w, err := directed(p, id)
 	if err != nil {
 		return desk.WebhookAttempt{}, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // plan checks a request in the contract's order (§5), up to the send itself, and
 // returns the new attempt and its contact, stored or to be created. It stores nothing.
-func (a *App) plan(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (*desk.Attempt, *outgoing, *desk.Contact, error) {
+func (a *App) plan(ctx context.Context, p desk.Principal, r *desk.SendRequest, request desk.ID) (*desk.Attempt, *outgoing, *desk.Contact, error) {
 	if !r.OptInConfirmed {
 		e := desk.Errorf(desk.OptInRequired, "must be true: it asserts, on every call, that the person agreed to be written to")
 		e.At = "/opt_in_confirmed"
@@ -102,7 +102,7 @@ func blockedChannel(channel *desk.Channel, why string) error {
 
 // recipient finds the contact of a request, or the one that the send will create, and the
 // number to send to. A profile is checked like a contact write.
-func (a *App) recipient(ctx context.Context, p Principal, r *desk.SendRequest) (contact, created *desk.Contact, number string, err error) {
+func (a *App) recipient(ctx context.Context, p desk.Principal, r *desk.SendRequest) (contact, created *desk.Contact, number string, err error) {
 	op := &desk.Op{Kind: desk.OpPatch, ByID: true}
 	if r.Profile != nil {
 		op.Write = *r.Profile
@@ -177,7 +177,7 @@ func introduce(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, ne
 
 // fill finds the template and checks that it may be sent with these values to this
 // number, and to the contact if there is one.
-func (a *App) fill(ctx context.Context, p Principal, channel *desk.Channel, number string, contact *desk.Contact, r *desk.SendRequest) (*desk.Template, []string, error) {
+func (a *App) fill(ctx context.Context, p desk.Principal, channel *desk.Channel, number string, contact *desk.Contact, r *desk.SendRequest) (*desk.Template, []string, error) {
 	library, err := a.library(ctx, p.Workspace(), channel)
 	if err != nil {
 		return nil, nil, err

@@ -8,7 +8,7 @@ import (
 
 // Policy returns the reply policy in force on a channel, or, with the zero id, the
 // workspace's; nil if there is none. It returns NotFound for an unknown channel.
-func (a *App) Policy(p Principal, channel desk.ID) (*desk.Policy, error) {
+func (a *App) Policy(p desk.Principal, channel desk.ID) (*desk.Policy, error) {
 	return p.Settings.Policy(channel), knownChannel(p.Settings, channel)
 }
 
@@ -22,7 +22,7 @@ func knownChannel(s *desk.Settings, channel desk.ID) error {
 // SetPolicy replaces the reply policy of a channel, or, with the zero id, of the
 // workspace, and returns the one that is then in force; nil if there is none. It returns
 // InvalidRequest, and NotFound for an unknown channel.
-func (a *App) SetPolicy(ctx context.Context, p Principal, channel desk.ID, in desk.PolicyInput) (*desk.Policy, error) {
+func (a *App) SetPolicy(ctx context.Context, p desk.Principal, channel desk.ID, in desk.PolicyInput) (*desk.Policy, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (a *App) SetPolicy(ctx context.Context, p Principal, channel desk.ID, in de
 
 // EditPolicy is SetPolicy with what edit makes of the policy that the channel, or the
 // workspace, has of its own, nil for none. edit may run again.
-func (a *App) EditPolicy(ctx context.Context, p Principal, channel desk.ID, edit func(own *desk.Policy) (desk.PolicyInput, error)) (*desk.Policy, error) {
+func (a *App) EditPolicy(ctx context.Context, p desk.Principal, channel desk.ID, edit func(own *desk.Policy) (desk.PolicyInput, error)) (*desk.Policy, error) {
 	var set *desk.Policy
 	err := a.update(ctx, p, desk.PolicyWrite, func(s *desk.Settings) (desk.Change, error) {
 		if err := knownChannel(s, channel); err != nil {
@@ -57,7 +57,7 @@ func (a *App) EditPolicy(ctx context.Context, p Principal, channel desk.ID, edit
 
 // ClearPolicy removes the reply policy that a channel has of its own, or, with the zero
 // id, the workspace's. It returns NotFound for an unknown channel.
-func (a *App) ClearPolicy(ctx context.Context, p Principal, channel desk.ID) error {
+func (a *App) ClearPolicy(ctx context.Context, p desk.Principal, channel desk.ID) error {
 	return a.update(ctx, p, desk.PolicyWrite, func(s *desk.Settings) (desk.Change, error) {
 		return desk.Change{RemovePolicy: s.OwnPolicy(channel)}, knownChannel(s, channel)
 	})
@@ -66,7 +66,7 @@ func (a *App) ClearPolicy(ctx context.Context, p Principal, channel desk.ID) err
 // Hours tells whether the policy in force on a channel has it open at an instant, nil for
 // now, and when that changes next; false if not in the days that parley looks ahead. It
 // returns NotFound for an unknown channel.
-func (a *App) Hours(p Principal, channel desk.ID, at *desk.Time) (open bool, until desk.Time, changes bool, err error) {
+func (a *App) Hours(p desk.Principal, channel desk.ID, at *desk.Time) (open bool, until desk.Time, changes bool, err error) {
 	if err := knownChannel(p.Settings, channel); err != nil {
 		return false, 0, false, err
 	}

@@ -18,23 +18,26 @@ func TestAdministration(t *testing.T) {
 	must(t, err)
 	key, all := w.caller(), "all"
 	ctx, name := t.Context(), "Renamed"
-	for what, do := range map[string]func(app.Principal) error{
-		"EditMember": func(p app.Principal) error {
+	for what, do := range map[string]func(desk.Principal) error{
+		"EditMember": func(p desk.Principal) error {
 			_, err := w.EditMember(ctx, p, w.ada.ID, app.MemberEdit{Name: &name})
 			return err
 		},
-		"RemoveMember": func(p app.Principal) error { return w.RemoveMember(ctx, p, w.ada.ID) },
-		"EditKey": func(p app.Principal) error {
+		"RemoveMember": func(p desk.Principal) error { return w.RemoveMember(ctx, p, w.ada.ID) },
+		"EditKey": func(p desk.Principal) error {
 			_, err := w.EditKey(ctx, p, w.keyID, app.KeyEdit{Name: &name})
 			return err
 		},
-		"RevokeKey":    func(p app.Principal) error { _, err := w.RevokeKey(ctx, p, w.keyID); return err },
-		"EditChannel":  func(p app.Principal) error { _, err := w.EditChannel(ctx, p, w.channel, app.ChannelEdit{}); return err },
-		"CheckChannel": func(p app.Principal) error { _, err := w.CheckChannel(ctx, p, w.channel); return err },
-		"SyncChannel":  func(p app.Principal) error { _, _, err := w.SyncChannel(ctx, p, w.channel); return err },
-		"TemplatesOf":  func(p app.Principal) error { _, err := w.TemplatesOf(ctx, p, w.channel); return err },
-		"PutTemplate":  func(p app.Principal) error { _, err := w.PutTemplate(ctx, p, w.channel, nil); return err },
-		"ReceiveSimulated": func(p app.Principal) error {
+		"RevokeKey": func(p desk.Principal) error { _, err := w.RevokeKey(ctx, p, w.keyID); return err },
+		"EditChannel": func(p desk.Principal) error {
+			_, err := w.EditChannel(ctx, p, w.channel, app.ChannelEdit{})
+			return err
+		},
+		"CheckChannel": func(p desk.Principal) error { _, err := w.CheckChannel(ctx, p, w.channel); return err },
+		"SyncChannel":  func(p desk.Principal) error { _, _, err := w.SyncChannel(ctx, p, w.channel); return err },
+		"TemplatesOf":  func(p desk.Principal) error { _, err := w.TemplatesOf(ctx, p, w.channel); return err },
+		"PutTemplate":  func(p desk.Principal) error { _, err := w.PutTemplate(ctx, p, w.channel, nil); return err },
+		"ReceiveSimulated": func(p desk.Principal) error {
 			_, err := w.ReceiveSimulated(ctx, p, w.channel, "+905321110010", "", "Hi")
 			return err
 		},
@@ -46,20 +49,20 @@ func TestAdministration(t *testing.T) {
 			t.Errorf("%s from another workspace: %v", what, err)
 		}
 	}
-	for what, do := range map[string]func(app.Principal) error{
-		"EditWorkspace": func(p app.Principal) error {
+	for what, do := range map[string]func(desk.Principal) error{
+		"EditWorkspace": func(p desk.Principal) error {
 			_, err := w.EditWorkspace(ctx, p, app.WorkspaceEdit{Name: &name})
 			return err
 		},
-		"AddMember": func(p app.Principal) error {
+		"AddMember": func(p desk.Principal) error {
 			_, err := w.AddMember(ctx, p, "Eve", "eve@example.com", "admin")
 			return err
 		},
-		"CreateKey": func(p app.Principal) error {
+		"CreateKey": func(p desk.Principal) error {
 			_, _, err := w.CreateKey(ctx, p, app.KeyEdit{Name: &name, Permissions: &all})
 			return err
 		},
-		"AddChannel": func(p app.Principal) error {
+		"AddChannel": func(p desk.Principal) error {
 			_, _, err := w.AddChannel(ctx, p, account(metaNumber, metaBusiness))
 			return err
 		},
@@ -95,7 +98,7 @@ func TestMembersAsPrincipals(t *testing.T) {
 	if agent.Actor != (desk.Actor{Kind: desk.ByMember, ID: w.ada.ID}) || agent.Member.Role != desk.RoleAgent || boss.Member.Role != desk.RoleAdmin {
 		t.Errorf("principals: %+v, %+v", agent.Actor, boss.Actor)
 	}
-	made := func(p app.Principal, email string) (desk.ID, error) {
+	made := func(p desk.Principal, email string) (desk.ID, error) {
 		op := &desk.Op{Kind: desk.OpUpsert}
 		op.Write.Email = text(email)
 		op.Write.Sent = []desk.Identity{{Kind: desk.KindEmail, Value: email}}
@@ -112,22 +115,22 @@ func TestMembersAsPrincipals(t *testing.T) {
 	if last := page.Events[len(page.Events)-1]; last.Type != desk.ContactCreated || last.Actor != agent.Actor {
 		t.Errorf("the last event: %+v", last)
 	}
-	remove := func(p app.Principal) error {
+	remove := func(p desk.Principal) error {
 		_, err := w.Write(ctx, p, &desk.Op{Kind: desk.OpDelete, ByID: true, Target: person})
 		return err
 	}
-	acts := map[string]func(app.Principal) error{
+	acts := map[string]func(desk.Principal) error{
 		"delete": remove,
-		"edit workspace": func(p app.Principal) error {
+		"edit workspace": func(p desk.Principal) error {
 			_, err := w.EditWorkspace(ctx, p, app.WorkspaceEdit{Name: &name})
 			return err
 		},
-		"put snippet": func(p app.Principal) error { _, _, err := w.PutSnippet(ctx, p, "hi", "Hi"); return err },
-		"set policy": func(p app.Principal) error {
+		"put snippet": func(p desk.Principal) error { _, _, err := w.PutSnippet(ctx, p, "hi", "Hi"); return err },
+		"set policy": func(p desk.Principal) error {
 			_, err := w.SetPolicy(ctx, p, desk.ID{}, desk.PolicyInput{})
 			return err
 		},
-		"put attribute": func(p app.Principal) error {
+		"put attribute": func(p desk.Principal) error {
 			_, _, err := w.PutAttribute(ctx, p, desk.AttributeInput{Key: "colour", Label: text("Colour"), Type: text("text")})
 			return err
 		},
@@ -151,7 +154,7 @@ func TestMembersAsPrincipals(t *testing.T) {
 	alan, err := w.AddMember(ctx, w.operator(), "Alan", "alan@example.com", "agent")
 	must(t, err)
 	for _, c := range []struct {
-		by    app.Principal
+		by    desk.Principal
 		of    desk.ID
 		wrong desk.ErrorType
 	}{

@@ -19,7 +19,7 @@ type Releases struct {
 // ReleaseMany records one decision on several attempts, each in a transaction of its own, as
 // Release does. It ends early with an error that is not about one of the attempts; what was
 // released by then stays.
-func (a *App) ReleaseMany(ctx context.Context, p Principal, ids []desk.ID, sent bool) (r Releases, err error) {
+func (a *App) ReleaseMany(ctx context.Context, p desk.Principal, ids []desk.ID, sent bool) (r Releases, err error) {
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return r, err
@@ -48,7 +48,7 @@ const releaseStep = 100
 // made longer ago than age, by the database's clock, oldest first. It returns how many it
 // released, also with an error; done is told after each step. Those that may still be under
 // way stay. It may be repeated.
-func (a *App) ReleaseOld(ctx context.Context, p Principal, age time.Duration, sent bool, done func(released int)) (released int, err error) {
+func (a *App) ReleaseOld(ctx context.Context, p desk.Principal, age time.Duration, sent bool, done func(released int)) (released int, err error) {
 	if err := p.Allow(desk.AttemptsWrite); err != nil {
 		return 0, err
 	}
@@ -87,19 +87,19 @@ var settledAs = map[desk.Phase]string{
 // sent, or it was not, which frees its key. The same decision again changes nothing. It
 // returns NotFound, AttemptSettled for an attempt that ended otherwise, and SendInProgress
 // for one that may still be under way.
-func (a *App) Release(ctx context.Context, p Principal, id desk.ID, sent bool) (*desk.Attempt, error) {
+func (a *App) Release(ctx context.Context, p desk.Principal, id desk.ID, sent bool) (*desk.Attempt, error) {
 	at, _, err := a.release(ctx, p, id, sent)
 	return at, err
 }
 
 // release is Release, and tells whether the decision was not recorded before.
-func (a *App) release(ctx context.Context, p Principal, id desk.ID, sent bool) (at *desk.Attempt, changed bool, err error) {
+func (a *App) release(ctx context.Context, p desk.Principal, id desk.ID, sent bool) (at *desk.Attempt, changed bool, err error) {
 	if err := p.Allow(desk.AttemptsWrite); err != nil {
 		return nil, false, err
 	}
 	err = a.inTx(ctx, p.Workspace(), func(tx store.Tx, then *afterwards) (err error) {
 		changed = false
-		if err := p.still(tx.Settings(), desk.AttemptsWrite, a.now()); err != nil {
+		if err := p.Still(tx.Settings(), desk.AttemptsWrite, a.now()); err != nil {
 			return err
 		}
 		if at, err = tx.Attempt(id); err != nil {

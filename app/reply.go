@@ -12,7 +12,7 @@ import (
 // Reply sends a free message into a conversation, once for each Idempotency-Key, as Send
 // does. It goes to the address from which the person wrote last. It returns Changed, and
 // sends nothing, if the conversation is no longer as it was seen (nil: as it may be).
-func (a *App) Reply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID, seen *Seen) (SendAnswer, error) {
+func (a *App) Reply(ctx context.Context, p desk.Principal, r *desk.ReplyRequest, request desk.ID, seen *Seen) (SendAnswer, error) {
 	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *outgoing, error) {
 		plan, err := a.planReply(ctx, p, r, request)
 		if err != nil {
@@ -27,7 +27,7 @@ func (a *App) Reply(ctx context.Context, p Principal, r *desk.ReplyRequest, requ
 }
 
 // TryReply is Reply as a dry run (contract-data §1).
-func (a *App) TryReply(ctx context.Context, p Principal, r *desk.ReplyRequest) ([]byte, error) {
+func (a *App) TryReply(ctx context.Context, p desk.Principal, r *desk.ReplyRequest) ([]byte, error) {
 	plan, err := a.planReply(ctx, p, r, desk.ID{})
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ type plannedReply struct {
 
 // planReply checks a request in the contract's order (contract-talk §2), up to the send
 // itself. It stores nothing.
-func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, request desk.ID) (*plannedReply, error) {
+func (a *App) planReply(ctx context.Context, p desk.Principal, r *desk.ReplyRequest, request desk.ID) (*plannedReply, error) {
 	ws := p.Workspace()
 	c, err := a.store.Conversation(ctx, ws, r.Conversation)
 	if err != nil {
@@ -182,7 +182,7 @@ func (a *App) planReply(ctx context.Context, p Principal, r *desk.ReplyRequest, 
 }
 
 // quotable returns a message of a conversation that can be quoted.
-func (a *App) quotable(ctx context.Context, p Principal, conversation, id desk.ID) (*desk.Message, error) {
+func (a *App) quotable(ctx context.Context, p desk.Principal, conversation, id desk.ID) (*desk.Message, error) {
 	m, err := a.Message(ctx, p, conversation, id)
 	if desk.IsType(err, desk.NotFound) || err == nil && (m.ExternalID == "" || m.Kind == desk.KindReaction) {
 		err = desk.InvalidAt("/reply_to", "name a message of this conversation that has an external_id, and is no reaction")

@@ -521,7 +521,7 @@ func TestReply_refusedAfterDeletion(t *testing.T) {
 func TestReply_races(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	members := make([]app.Principal, 2)
+	members := make([]desk.Principal, 2)
 	for i, id := range []desk.ID{w.ada.ID, w.grace.ID} {
 		var err error
 		members[i], err = w.Member(t.Context(), w.ws, id)

@@ -125,7 +125,7 @@ type MediaRoom struct {
 }
 
 // MediaRoom returns how much room there is for the files of a workspace.
-func (a *App) MediaRoom(ctx context.Context, p Principal) (r MediaRoom, err error) {
+func (a *App) MediaRoom(ctx context.Context, p desk.Principal) (r MediaRoom, err error) {
 	r.Limit = a.mediaPerWorkspace
 	if r.Used, err = a.store.MediaUsed(ctx, p.Workspace()); err != nil {
 		return r, err

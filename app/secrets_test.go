@@ -455,7 +455,7 @@ func TestAddChannel_address(t *testing.T) {
 	must(t, err)
 	member, err := w.Member(t.Context(), w.ws, w.ada.ID)
 	must(t, err)
-	add := func(p app.Principal, number, base string) (desk.ID, error) {
+	add := func(p desk.Principal, number, base string) (desk.ID, error) {
 		n := account(number, metaBusiness)
 		n.Account.BaseURL = base
 		at, _, err := w.AddChannel(t.Context(), p, n)
@@ -468,7 +468,7 @@ func TestAddChannel_address(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		by   app.Principal
+		by   desk.Principal
 		base string
 		want desk.Setter
 	}{{member, "http://127.0.0.1", desk.SetByTenant}, {member, "https://graph.example.com", desk.SetByTenant}, {member, "", ""}, {w.operator(), "http://127.0.0.2", desk.SetByOperator}, {w.operator(), "", ""}} {

@@ -54,7 +54,7 @@ type SendAnswer struct {
 // is stored, in one transaction with all its consequences. If the process dies in
 // between, the attempt is never sent again: it is in doubt until a status, or a person,
 // settles it.
-func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
+func (a *App) Send(ctx context.Context, p desk.Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
 	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *outgoing, error) {
 		at, d, _, err := a.plan(ctx, p, r, request)
 		return at, d, err
@@ -62,7 +62,7 @@ func (a *App) Send(ctx context.Context, p Principal, r *desk.SendRequest, reques
 }
 
 // once sends what plan makes, unless an attempt holds the key.
-func (a *App) once(ctx context.Context, p Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *outgoing, error)) (SendAnswer, error) {
+func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *outgoing, error)) (SendAnswer, error) {
 	var claimed func()
 	for claimed == nil {
 		held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)
@@ -93,7 +93,7 @@ func (a *App) once(ctx context.Context, p Principal, key string, hash [32]byte, 
 
 // TrySend is Send as a dry run (contract-data §1). It checks everything up to the provider
 // and answers what would be stored, without the ids and times that are not stored yet.
-func (a *App) TrySend(ctx context.Context, p Principal, r *desk.SendRequest) ([]byte, error) {
+func (a *App) TrySend(ctx context.Context, p desk.Principal, r *desk.SendRequest) ([]byte, error) {
 	at, d, contact, err := a.plan(ctx, p, r, desk.ID{})
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (a *App) openConversation(ctx context.Context, ws, channel, contact desk.ID
 // body is the same. It is for bodies that can no longer be read as before. For example,
 // after the workspace's country has changed, a number without prefix is invalid or
 // another number, but the repeated call must still not be sent again.
-func (a *App) Repeat(ctx context.Context, p Principal, key string, hash [32]byte) (answer SendAnswer, known bool, err error) {
+func (a *App) Repeat(ctx context.Context, p desk.Principal, key string, hash [32]byte) (answer SendAnswer, known bool, err error) {
 	held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)
 	if err != nil || held == nil || held.Expired() || held.Hash != hash {
 		return SendAnswer{}, false, err
@@ -154,7 +154,7 @@ type outgoing struct {
 }
 
 // fly takes an attempt from its claim to its answer. It calls claimed after the claim.
-func (a *App) fly(ctx context.Context, p Principal, at *desk.Attempt, d *outgoing, claimed func()) (SendAnswer, error) {
+func (a *App) fly(ctx context.Context, p desk.Principal, at *desk.Attempt, d *outgoing, claimed func()) (SendAnswer, error) {
 	if err := a.pace(ctx, d); err != nil {
 		// Another process may have claimed the key first and have an answer.
 		held, lookErr := a.store.AttemptOfKey(ctx, p.Workspace(), at.Key)
@@ -178,13 +178,13 @@ type keyTaken struct{ by *desk.Attempt }
 func (*keyTaken) Error() string { return "another attempt holds the key" }
 
 // claim makes the attempt the holder of its key, durably, or returns keyTaken.
-func (a *App) claim(ctx context.Context, p Principal, at *desk.Attempt, d *outgoing) error {
+func (a *App) claim(ctx context.Context, p desk.Principal, at *desk.Attempt, d *outgoing) error {
 	ws := p.Workspace()
 	err := a.store.InTx(ctx, ws, func(tx store.Tx) error {
-		if p.stale(tx.Settings()) {
+		if p.Stale(tx.Settings()) {
 			return ErrStale
 		}
-		if err := p.still(tx.Settings(), desk.MessagesSend, a.now()); err != nil {
+		if err := p.Still(tx.Settings(), desk.MessagesSend, a.now()); err != nil {
 			return err
 		}
 		held, err := tx.AttemptOfKey(at.Key)
@@ -356,7 +356,7 @@ func keyReused() *desk.Error {
 const otherProcess = 100 * time.Millisecond
 
 // again answers a call whose key another attempt holds.
-func (a *App) again(ctx context.Context, p Principal, held *desk.Attempt, hash [32]byte) (SendAnswer, error) {
+func (a *App) again(ctx context.Context, p desk.Principal, held *desk.Attempt, hash [32]byte) (SendAnswer, error) {
 	if held.Hash != hash {
 		return SendAnswer{}, keyReused()
 	}

@@ -37,7 +37,7 @@ type SimulatedFile struct {
 // conversation: nil if it was dropped, because it is a reaction to nothing, or because a
 // message with this id was erased with its person. It returns
 // NotFound, and InvalidRequest for another kind of channel and for an invalid message.
-func (a *App) Simulate(ctx context.Context, p Principal, channel desk.ID, s Simulated) (*desk.Conversation, *desk.Message, error) {
+func (a *App) Simulate(ctx context.Context, p desk.Principal, channel desk.ID, s Simulated) (*desk.Conversation, *desk.Message, error) {
 	if err := p.Allow(desk.Simulate); err != nil {
 		return nil, nil, err
 	}
@@ -83,7 +83,7 @@ func (a *App) belongsTo(ctx context.Context, ws, file desk.ID, m *desk.Message) 
 }
 
 // ReceiveSimulated is Simulate for a text.
-func (a *App) ReceiveSimulated(ctx context.Context, p Principal, channel desk.ID, from, name, text string) (*desk.Conversation, error) {
+func (a *App) ReceiveSimulated(ctx context.Context, p desk.Principal, channel desk.ID, from, name, text string) (*desk.Conversation, error) {
 	c, _, err := a.Simulate(ctx, p, channel, Simulated{From: from, Name: name, Text: text})
 	return c, err
 }
@@ -97,7 +97,7 @@ func (a *App) simulates(c *desk.Channel) error {
 }
 
 // simulated checks a message, stores its file, and returns it as its provider would tell it.
-func (a *App) simulated(ctx context.Context, p Principal, c *desk.Channel, s Simulated) (in provider.InboundMessage, file *desk.Media, err error) {
+func (a *App) simulated(ctx context.Context, p desk.Principal, c *desk.Channel, s Simulated) (in provider.InboundMessage, file *desk.Media, err error) {
 	in = provider.InboundMessage{ExternalID: cmp.Or(s.ExternalID, string(c.Kind)+"."+a.newID().String()), At: a.now(), Echo: s.Echo}
 	if in.ExternalID, err = desk.ParseExternalID(in.ExternalID); err != nil {
 		return in, nil, desk.InvalidAt("/external_id", "%v", err)
@@ -202,7 +202,7 @@ const mostSimulated = 100
 
 // simulatedReply finds the message to which one replies. It returns nil for an id of the
 // provider, and NotFound for an unknown id of ours.
-func (a *App) simulatedReply(ctx context.Context, p Principal, c *desk.Channel, number, replyTo string) (named *desk.Message, err error) {
+func (a *App) simulatedReply(ctx context.Context, p desk.Principal, c *desk.Channel, number, replyTo string) (named *desk.Message, err error) {
 	id, ours := desk.ParseID(replyTo)
 	if !ours {
 		return nil, nil
@@ -235,7 +235,7 @@ func (a *App) simulatedReply(ctx context.Context, p Principal, c *desk.Channel, 
 }
 
 // simulatedFile stores the file of a message.
-func (a *App) simulatedFile(ctx context.Context, p Principal, c *desk.Channel, f *SimulatedFile, in *provider.InboundMessage) (m *desk.Media, err error) {
+func (a *App) simulatedFile(ctx context.Context, p desk.Principal, c *desk.Channel, f *SimulatedFile, in *provider.InboundMessage) (m *desk.Media, err error) {
 	in.Media = &provider.InboundMedia{}
 	simulator, _ := a.providers[c.Kind].(provider.Simulator) // as simulates has checked
 	if f.Fault != "" {

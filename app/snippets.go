@@ -18,7 +18,7 @@ func (q SnippetQuery) Asked() bool { return q.Contact != nil || q.Agent != nil }
 
 // Snippets lists the workspace's snippets by shortcut, and the values for their
 // placeholders. It returns NotFound for an unknown contact; an unknown agent has no values.
-func (a *App) Snippets(ctx context.Context, p Principal, q SnippetQuery) ([]desk.Snippet, map[desk.Binding]desk.HintValue, error) {
+func (a *App) Snippets(ctx context.Context, p desk.Principal, q SnippetQuery) ([]desk.Snippet, map[desk.Binding]desk.HintValue, error) {
 	var agent *desk.Member
 	if q.Agent != nil {
 		agent = p.Settings.ResolveMember(desk.ReferTo(*q.Agent))
@@ -37,21 +37,21 @@ func (a *App) Snippets(ctx context.Context, p Principal, q SnippetQuery) ([]desk
 
 // PutSnippet stores a snippet, replacing one with the same shortcut; created tells which.
 // It returns InvalidRequest, also if there is no room.
-func (a *App) PutSnippet(ctx context.Context, p Principal, shortcut, text string) (s desk.Snippet, created bool, err error) {
+func (a *App) PutSnippet(ctx context.Context, p desk.Principal, shortcut, text string) (s desk.Snippet, created bool, err error) {
 	return a.EditSnippet(ctx, p, shortcut, text, nil)
 }
 
 // EditSnippet is PutSnippet by a caller who has seen a text ("": there was no snippet; nil:
 // whatever it is). It returns Changed, with the snippet as it is, if its text is another
 // one now.
-func (a *App) EditSnippet(ctx context.Context, p Principal, shortcut, text string, seen *string) (s desk.Snippet, created bool, err error) {
+func (a *App) EditSnippet(ctx context.Context, p desk.Principal, shortcut, text string, seen *string) (s desk.Snippet, created bool, err error) {
 	s, err = desk.NewSnippet(shortcut, text, a.now())
 	if err != nil {
 		return s, false, err
 	}
 	now := s.UpdatedAt
 	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		if err := p.still(tx.Settings(), desk.SnippetsWrite, now); err != nil {
+		if err := p.Still(tx.Settings(), desk.SnippetsWrite, now); err != nil {
 			return err
 		}
 		stored, count, err := tx.Snippet(shortcut)
@@ -86,10 +86,10 @@ func changedSnippet(stored *desk.Snippet) error {
 }
 
 // DeleteSnippet deletes a snippet, or returns NotFound.
-func (a *App) DeleteSnippet(ctx context.Context, p Principal, shortcut string) error {
+func (a *App) DeleteSnippet(ctx context.Context, p desk.Principal, shortcut string) error {
 	now := a.now()
 	return a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		if err := p.still(tx.Settings(), desk.SnippetsWrite, now); err != nil {
+		if err := p.Still(tx.Settings(), desk.SnippetsWrite, now); err != nil {
 			return err
 		}
 		stored, _, err := tx.Snippet(shortcut)

@@ -14,7 +14,7 @@ import (
 )
 
 // State returns how a conversation stands, or NotFound.
-func (a *App) State(ctx context.Context, p Principal, id desk.ID) (*desk.State, error) {
+func (a *App) State(ctx context.Context, p desk.Principal, id desk.ID) (*desk.State, error) {
 	c, err := a.store.Conversation(ctx, p.Workspace(), id)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (a *App) State(ctx context.Context, p Principal, id desk.ID) (*desk.State, 
 }
 
 // states returns how conversations stand, in their order.
-func (a *App) states(ctx context.Context, p Principal, list []*desk.Conversation, people map[desk.ID]*desk.Contact) ([]desk.State, error) {
+func (a *App) states(ctx context.Context, p desk.Principal, list []*desk.Conversation, people map[desk.ID]*desk.Contact) ([]desk.State, error) {
 	ws, now := p.Workspace(), a.now()
 	refs := make([]desk.WindowRef, len(list))
 	handles := map[desk.ID][]store.NumberHash{}
@@ -75,7 +75,7 @@ type InboxItem struct {
 
 // Inbox returns a page of conversations with their contacts and how they stand, and
 // the cursor of the next page, "" if there is none. Its errors are those of Conversations.
-func (a *App) Inbox(ctx context.Context, p Principal, f desk.ConversationFilter, cursor string, limit int) ([]InboxItem, string, error) {
+func (a *App) Inbox(ctx context.Context, p desk.Principal, f desk.ConversationFilter, cursor string, limit int) ([]InboxItem, string, error) {
 	list, next, err := a.filtered(ctx, p, "inbox", f, cursor, limit)
 	if err != nil {
 		return nil, "", err
@@ -103,9 +103,9 @@ func (a *App) Inbox(ctx context.Context, p Principal, f desk.ConversationFilter,
 // (zero: to the newest), and returns how the conversation stands then. If receipt is set,
 // the provider is told in the background. It returns NotFound if there is no such
 // conversation or no such message in it.
-func (a *App) MarkRead(ctx context.Context, p Principal, id, message desk.ID, receipt bool) (*desk.State, error) {
+func (a *App) MarkRead(ctx context.Context, p desk.Principal, id, message desk.ID, receipt bool) (*desk.State, error) {
 	err := a.inTx(ctx, p.Workspace(), func(tx store.Tx, then *afterwards) error {
-		if err := p.still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
+		if err := p.Still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
 			return err
 		}
 		c, err := tx.Conversation(id)
@@ -233,7 +233,7 @@ func shut(tx store.Tx, channel, contact desk.ID, at desk.Time, by desk.WindowRea
 
 // Unassign gives a conversation back to the pool; one that nobody holds stays as it is. It
 // returns the errors of Assign.
-func (a *App) Unassign(ctx context.Context, p Principal, id desk.ID, seen *Seen) (*desk.Conversation, error) {
+func (a *App) Unassign(ctx context.Context, p desk.Principal, id desk.ID, seen *Seen) (*desk.Conversation, error) {
 	return a.changeConversation(ctx, p, id, seen, func(_ store.Tx, c *desk.Conversation) error {
 		c.Unassign()
 		return nil

@@ -39,7 +39,7 @@ type TemplateContact struct {
 // Templates returns a channel's templates, sendable or not, and the values for their
 // hints. It returns NotFound for an unknown channel or contact, and InvalidRequest if
 // several channels are possible.
-func (a *App) Templates(ctx context.Context, p Principal, q TemplateQuery) (l TemplateList, err error) {
+func (a *App) Templates(ctx context.Context, p desk.Principal, q TemplateQuery) (l TemplateList, err error) {
 	if l.Channel, err = p.Settings.PickChannel(q.Channel); err != nil {
 		if desk.IsType(err, desk.AmbiguousChannel) { // only sends use that type
 			err = desk.InvalidAt("/channel_id", "this workspace has several chat-app channels: name one").Advise(desk.ListChannels)
@@ -74,7 +74,7 @@ func (a *App) Templates(ctx context.Context, p Principal, q TemplateQuery) (l Te
 
 // templateContact finds the contact for whom the hints are; nil if none is asked for,
 // or no contact has the number.
-func (a *App) templateContact(ctx context.Context, p Principal, q TemplateQuery) (*desk.Contact, error) {
+func (a *App) templateContact(ctx context.Context, p desk.Principal, q TemplateQuery) (*desk.Contact, error) {
 	switch {
 	case q.Contact != nil:
 		c, _, err := a.store.Contact(ctx, p.Workspace(), *q.Contact)
@@ -148,8 +148,8 @@ func (a *App) library(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.L
 }
 
 // TemplatesOf returns the whole library of a channel, or NotFound.
-func (a *App) TemplatesOf(ctx context.Context, p Principal, channel desk.ID) (*desk.Library, error) {
-	c, err := p.administers(channel)
+func (a *App) TemplatesOf(ctx context.Context, p desk.Principal, channel desk.ID) (*desk.Library, error) {
+	c, err := administered(p, channel)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +158,8 @@ func (a *App) TemplatesOf(ctx context.Context, p Principal, channel desk.ID) (*d
 
 // SyncChannel fetches a channel's templates from its provider now, and returns how
 // many there are and how many of them could not be read. It returns NotFound.
-func (a *App) SyncChannel(ctx context.Context, p Principal, id desk.ID) (count, unreadable int, err error) {
-	if _, err := p.administers(id); err != nil {
+func (a *App) SyncChannel(ctx context.Context, p desk.Principal, id desk.ID) (count, unreadable int, err error) {
+	if _, err := administered(p, id); err != nil {
 		return 0, 0, err
 	}
 	return a.sync(ctx, id)
@@ -259,8 +259,8 @@ func compareSources(a, b desk.TemplateSource) int {
 // simulated channel, replacing one with the same name and language. It returns
 // NotFound, and InvalidRequest for any other channel and for a template that can't be
 // read.
-func (a *App) PutTemplate(ctx context.Context, p Principal, channel desk.ID, source []byte) (*desk.Template, error) {
-	c, err := p.administers(channel)
+func (a *App) PutTemplate(ctx context.Context, p desk.Principal, channel desk.ID, source []byte) (*desk.Template, error) {
+	c, err := administered(p, channel)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (a *App) webhook(ws desk.ID, w *desk.Webhook, state desk.WebhookState) Webh
 }
 
 // Webhooks lists the webhooks of the principal's workspace, oldest first.
-func (a *App) Webhooks(ctx context.Context, p Principal) ([]Webhook, error) {
+func (a *App) Webhooks(ctx context.Context, p desk.Principal) ([]Webhook, error) {
 	if err := p.Allow(desk.WebhooksRead); err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (a *App) Webhooks(ctx context.Context, p Principal) ([]Webhook, error) {
 }
 
 // Webhook returns a webhook, or NotFound.
-func (a *App) Webhook(ctx context.Context, p Principal, id desk.ID) (Webhook, error) {
+func (a *App) Webhook(ctx context.Context, p desk.Principal, id desk.ID) (Webhook, error) {
 	if err := p.Allow(desk.WebhooksRead); err != nil {
 		return Webhook{}, err
 	}
@@ -81,57 +81,33 @@ func (a *App) changedWebhook(ctx context.Context, s *desk.Settings, w *desk.Webh
 	return changed, err
 }
 
-// MayDeliver returns Forbidden unless the principal may read all events of these types:
-// who directs them to an endpoint learns of them. It says nothing about types that do
-// not exist.
-func (p Principal) MayDeliver(types []string) error {
-	return p.mayDeliver(filterOf(types))
-}
-
-// filterOf is the filter of types, nil if they are wrong. It is made before a lock is held.
-func filterOf(types []string) *desk.EventFilter {
-	f, err := desk.ParseEventFilter(types)
-	if err != nil {
-		return nil
-	}
-	return &f
-}
-
-// mayDeliver is MayDeliver for a filter.
-func (p Principal) mayDeliver(f *desk.EventFilter) error {
-	if err := p.Allow(desk.EventsRead); err != nil || f == nil {
-		return err
-	}
-	return f.AllowAll(p.Allow)
-}
-
 // changeWebhooks changes the webhooks of the principal's workspace. decide gets the
 // principal as the transaction sees it.
-func (a *App) changeWebhooks(ctx context.Context, p Principal, decide func(Principal) (desk.Change, error)) error {
+func (a *App) changeWebhooks(ctx context.Context, p desk.Principal, decide func(desk.Principal) (desk.Change, error)) error {
 	return a.update(ctx, p, desk.WebhooksWrite, func(s *desk.Settings) (desk.Change, error) {
-		return decide(p.in(s))
+		return decide(p.In(s))
 	})
 }
 
 // changeWebhook changes one webhook, if the principal may read its events, before and
 // after the change.
-func (a *App) changeWebhook(ctx context.Context, p Principal, id desk.ID, types *[]string, change func(*desk.Settings, *desk.Webhook) error) (Webhook, error) {
+func (a *App) changeWebhook(ctx context.Context, p desk.Principal, id desk.ID, types *[]string, change func(*desk.Settings, *desk.Webhook) error) (Webhook, error) {
 	var w desk.Webhook
 	var filter *desk.EventFilter
 	if types != nil {
-		filter = filterOf(*types)
+		filter = desk.FilterOf(*types)
 	}
-	err := a.changeWebhooks(ctx, p, func(now Principal) (desk.Change, error) {
+	err := a.changeWebhooks(ctx, p, func(now desk.Principal) (desk.Change, error) {
 		p = now
 		stored := p.Settings.Webhook(id)
 		if stored == nil {
 			return desk.Change{}, desk.NoWebhook()
 		}
-		if err := p.MayDeliver(stored.Types); err != nil {
+		if err := p.MayDeliver(desk.FilterOf(stored.Types)); err != nil {
 			return desk.Change{}, err
 		}
 		if types != nil {
-			if err := p.mayDeliver(filter); err != nil {
+			if err := p.MayDeliver(filter); err != nil {
 				return desk.Change{}, err
 			}
 		}
@@ -149,7 +125,7 @@ var AllTypes = []string{"*"}
 
 // AddWebhook adds a webhook, and returns its secret, which is made if none is given. It
 // returns Forbidden, InvalidRequest, and WebhookExists.
-func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit, given *string) (added Webhook, secret provider.Secret, err error) {
+func (a *App) AddWebhook(ctx context.Context, p desk.Principal, edit desk.WebhookEdit, given *string) (added Webhook, secret provider.Secret, err error) {
 	if edit.URL == nil {
 		edit.URL = new(string)
 	}
@@ -158,7 +134,7 @@ func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit
 	}
 	// What the texts decide is computed before a lock is held.
 	w := desk.Webhook{ID: a.newID(), Enabled: true, CreatedAt: a.now()}
-	filter, wrong := filterOf(*edit.Types), edit.Check(a.hookRules)
+	filter, wrong := desk.FilterOf(*edit.Types), edit.Check(a.hookRules)
 	var key []byte
 	if wrong == nil {
 		key, wrong = a.webhookSecret(given)
@@ -168,9 +144,9 @@ func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit
 		secret = provider.NewSecret(desk.WebhookSecretText(key))
 		w.Sealed = a.sealWebhook(p.Workspace(), w.ID, []webhookSecret{{Key: key}})
 	}
-	err = a.changeWebhooks(ctx, p, func(now Principal) (desk.Change, error) {
+	err = a.changeWebhooks(ctx, p, func(now desk.Principal) (desk.Change, error) {
 		p = now
-		if err := p.mayDeliver(filter); err != nil {
+		if err := p.MayDeliver(filter); err != nil {
 			return desk.Change{}, err
 		}
 		if wrong != nil {
@@ -187,7 +163,7 @@ func (a *App) AddWebhook(ctx context.Context, p Principal, edit desk.WebhookEdit
 
 // EditWebhook changes what the edit names. It returns NotFound, Forbidden,
 // InvalidRequest, and WebhookExists.
-func (a *App) EditWebhook(ctx context.Context, p Principal, id desk.ID, edit desk.WebhookEdit) (Webhook, error) {
+func (a *App) EditWebhook(ctx context.Context, p desk.Principal, id desk.ID, edit desk.WebhookEdit) (Webhook, error) {
 	wrong := edit.Check(a.hookRules) // before a lock is held
 	return a.changeWebhook(ctx, p, id, edit.Types, func(s *desk.Settings, w *desk.Webhook) error {
 		if wrong != nil {
@@ -199,8 +175,8 @@ func (a *App) EditWebhook(ctx context.Context, p Principal, id desk.ID, edit des
 }
 
 // RemoveWebhook removes a webhook with its deliveries, or returns NotFound.
-func (a *App) RemoveWebhook(ctx context.Context, p Principal, id desk.ID) error {
-	err := a.changeWebhooks(ctx, p, func(p Principal) (desk.Change, error) {
+func (a *App) RemoveWebhook(ctx context.Context, p desk.Principal, id desk.ID) error {
+	err := a.changeWebhooks(ctx, p, func(p desk.Principal) (desk.Change, error) {
 		w := p.Settings.Webhook(id)
 		if w == nil {
 			return desk.Change{}, desk.NoWebhook()
@@ -215,7 +191,7 @@ func (a *App) RemoveWebhook(ctx context.Context, p Principal, id desk.ID) error 
 
 // RotateWebhook gives a webhook a new secret, and returns it. The one before goes on
 // signing, too, for some seconds. It returns NotFound, Forbidden and InvalidRequest.
-func (a *App) RotateWebhook(ctx context.Context, p Principal, id desk.ID, overlap int64) (rotated Webhook, secret provider.Secret, err error) {
+func (a *App) RotateWebhook(ctx context.Context, p desk.Principal, id desk.ID, overlap int64) (rotated Webhook, secret provider.Secret, err error) {
 	rotated, err = a.changeWebhook(ctx, p, id, nil, func(s *desk.Settings, w *desk.Webhook) error {
 		if overlap < 0 || overlap > desk.MaxOverlap {
 			return desk.InvalidAt("/overlap_s", "give 0 to %d seconds", desk.MaxOverlap)

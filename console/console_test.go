@@ -172,7 +172,7 @@ func (w *world) newID() desk.ID {
 	return id
 }
 
-func (w *world) operator() app.Principal {
+func (w *world) operator() desk.Principal {
 	w.t.Helper()
 	p, err := w.app.Operator(context.Background(), w.ws)
 	if err != nil {
@@ -243,7 +243,7 @@ func (b *browser) do(r *http.Request) got {
 	for name, values := range b.header {
 		r.Header[name] = values
 	}
-	b.w.server.signedIn = func(c *call) (app.Principal, error) {
+	b.w.server.signedIn = func(c *call) (desk.Principal, error) {
 		return b.w.app.Member(c.r.Context(), b.ws, b.member.ID)
 	}
 	rec := httptest.NewRecorder()

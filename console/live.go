@@ -189,7 +189,7 @@ func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
 }
 
 // latest follows the feed from its end.
-func (l *hubs) latest(ctx context.Context, p app.Principal) (*app.Follower, *app.FeedPage, error) {
+func (l *hubs) latest(ctx context.Context, p desk.Principal) (*app.Follower, *app.FeedPage, error) {
 	return l.app.Follow(ctx, p, app.FeedQuery{Cursor: "latest", Limit: desk.MaxLimit, Bare: true})
 }
 

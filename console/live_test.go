@@ -17,7 +17,7 @@ import (
 // serve starts a server for streams. The header As has the member's id.
 func (w *world) serve() string {
 	w.t.Helper()
-	w.server.signedIn = func(c *call) (app.Principal, error) {
+	w.server.signedIn = func(c *call) (desk.Principal, error) {
 		id, _ := desk.ParseID(c.r.Header.Get("As"))
 		return w.app.Member(c.r.Context(), w.ws, id)
 	}

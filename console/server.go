@@ -42,7 +42,7 @@ type Server struct {
 	hubs  hubs
 
 	// signedIn finds the member of a request's session: Unauthorized if there is none.
-	signedIn func(*call) (app.Principal, error)
+	signedIn func(*call) (desk.Principal, error)
 }
 
 // New builds a Server and registers its pages.
@@ -76,8 +76,8 @@ type call struct {
 	s    *Server
 	w    *web.Response
 	r    *http.Request
-	p    app.Principal // zero on open pages
-	form *form         // of a POST; otherwise empty
+	p    desk.Principal // zero on open pages
+	form *form          // of a POST; otherwise empty
 	zone *time.Location
 	now  time.Time
 	from string // where in the feed a stream goes on after this page; "": unknown

@@ -139,13 +139,13 @@ func (s *Server) session(r *http.Request) (*session, error) {
 
 // bySession finds the member of a request's session, and moves the session's expiry. It
 // may be called again while the answer is a stream, and by several goroutines.
-func (s *Server) bySession(c *call) (app.Principal, error) {
+func (s *Server) bySession(c *call) (desk.Principal, error) {
 	se, err := s.session(c.r)
 	if err != nil {
-		return app.Principal{}, err
+		return desk.Principal{}, err
 	}
 	if se.found == nil {
-		return app.Principal{}, errSignedOut
+		return desk.Principal{}, errSignedOut
 	}
 	p, err := s.app.Member(se.ctx, se.found.Workspace, se.found.Member)
 	if err != nil || c.w.Begun() {
@@ -166,7 +166,7 @@ func (s *Server) store(c *call, se *session) error {
 }
 
 // begin signs a member in: a new session takes the place of the browser's old one.
-func (c *call) begin(p app.Principal, values map[string]string) error {
+func (c *call) begin(p desk.Principal, values map[string]string) error {
 	se, err := c.s.session(c.r)
 	if err == nil {
 		err = c.s.sessions.RenewToken(se.ctx)
@@ -216,7 +216,7 @@ func (c *call) byLink() (bool, error) {
 }
 
 // others are the members of other workspaces as whom the browser may go on.
-func (c *call) others() (list []app.Principal, err error) {
+func (c *call) others() (list []desk.Principal, err error) {
 	se, err := c.s.session(c.r)
 	if err != nil || se.found == nil {
 		return nil, err
@@ -247,7 +247,7 @@ func (c *call) others() (list []app.Principal, err error) {
 }
 
 // numberOf is the number that a member's proof must still match.
-func numberOf(p app.Principal) string {
+func numberOf(p desk.Principal) string {
 	return strconv.FormatInt(int64(p.Member.SessionsFrom), 10)
 }
 

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"parley/app"
 	"parley/desk"
 )
 
@@ -30,7 +29,7 @@ type signInData struct {
 type identity struct{ Ref, Name, Workspace, Role string }
 
 // known returns who is signed in in this browser, if anybody is.
-func (c *call) known() (app.Principal, bool, error) {
+func (c *call) known() (desk.Principal, bool, error) {
 	p, err := c.s.signedIn(c)
 	if desk.IsType(err, desk.Unauthorized) {
 		return p, false, nil
@@ -87,7 +86,7 @@ func (s *Server) signIn(c *call) error {
 	if err != nil {
 		return c.again("sign-in", view{Title: "Sign in", Data: signInData{Next: s.safe(next)}}, signInError(err))
 	}
-	slices.SortFunc(list, func(a, b app.Principal) int { return cmp.Compare(a.Settings.Name, b.Settings.Name) })
+	slices.SortFunc(list, func(a, b desk.Principal) int { return cmp.Compare(a.Settings.Name, b.Settings.Name) })
 	if len(list) == 1 {
 		if err := c.begin(list[0], nil); err != nil {
 			return err
@@ -104,7 +103,7 @@ func (s *Server) signIn(c *call) error {
 	return c.see("/choose?next="+url.QueryEscape(s.safe(next)), "")
 }
 
-func refOf(p app.Principal) string { return p.Workspace().String() + "/" + p.Member.ID.String() }
+func refOf(p desk.Principal) string { return p.Workspace().String() + "/" + p.Member.ID.String() }
 
 // signInError is an error of a sign-in, as its page shows it.
 func signInError(err error) error {

@@ -46,6 +46,7 @@
 //	consent.go       stop and start words
 //	workspace.go     workspaces, members, API keys and permissions
 //	reference.go     how callers name a member
+//	principal.go     who is calling, and what they may do
 //	password.go      which passwords members may have
 //	change.go        what an edit of the configuration changes, and its events
 //	event.go         events: types, authors, positions

@@ -196,6 +196,15 @@ func (r WebhookRules) CheckBase(base string) error {
 	return nil
 }
 
+// FilterOf is the filter of types, nil if they are wrong. It is made before a lock is held.
+func FilterOf(types []string) *EventFilter {
+	f, err := ParseEventFilter(types)
+	if err != nil {
+		return nil
+	}
+	return &f
+}
+
 // AllowAll returns Forbidden unless a reader may read all types of the filter. Unlike in
 // For, a type of * that the reader may not read counts, too: an endpoint gets it.
 func (f EventFilter) AllowAll(allow func(Permission) error) error {

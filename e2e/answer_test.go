@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
 	"parley/provider"
 	"parley/whatsapp/whatsapptest"
@@ -425,7 +424,7 @@ func (n *node) goOn(t *testing.T, ws desk.ID) {
 			t.Fatal(err)
 		}
 		for _, at := range attempts {
-			n.lapse(t, app.Principal{Settings: &desk.Settings{Workspace: desk.Workspace{ID: ws}}}, at.Key)
+			n.lapse(t, desk.Principal{Settings: &desk.Settings{Workspace: desk.Workspace{ID: ws}}}, at.Key)
 		}
 		// A job with a lease is far ahead for one who waits for nothing.
 		if _, err := n.store.TakeAutoReply(t.Context(), ws, 0, 0); err != nil {

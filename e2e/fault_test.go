@@ -201,7 +201,7 @@ func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call 
 // settle repeats the call until it is answered, as a client does, and releases it
 // when its outcome stays unknown, as a person does who has looked what the provider
 // says.
-func (n *node) settle(t *testing.T, p app.Principal, f sendFault, call faultCall) (body []byte, released bool) {
+func (n *node) settle(t *testing.T, p desk.Principal, f sendFault, call faultCall) (body []byte, released bool) {
 	t.Helper()
 	doubtful := time.Time{}
 	for start := time.Now(); time.Since(start) < patience; {
@@ -243,7 +243,7 @@ func (n *node) settle(t *testing.T, p app.Principal, f sendFault, call faultCall
 }
 
 // lapse lets the lease of a key's attempt end, and the sweeper find that.
-func (n *node) lapse(t *testing.T, p app.Principal, key string) {
+func (n *node) lapse(t *testing.T, p desk.Principal, key string) {
 	t.Helper()
 	at, err := n.store.AttemptOfKey(t.Context(), p.Workspace(), key)
 	if err == nil && at != nil {
@@ -263,7 +263,7 @@ func (n *node) lapse(t *testing.T, p app.Principal, key string) {
 
 // wantRows wants one contact, one open conversation and one message of the send; or
 // nothing, when the contact was deleted meanwhile.
-func (n *node) wantRows(t *testing.T, p app.Principal, f sendFault, call faultCall, answer []byte) {
+func (n *node) wantRows(t *testing.T, p desk.Principal, f sendFault, call faultCall, answer []byte) {
 	t.Helper()
 	ctx := t.Context()
 	held := desk.ContactFilter{Held: []desk.Identity{{Kind: desk.KindPhone, Value: call.Number}}}
@@ -317,7 +317,7 @@ type faultCall struct {
 
 const faultEnv = "FAULT_CALL"
 
-func (n *node) send(ctx context.Context, p app.Principal, call faultCall) (app.SendAnswer, error) {
+func (n *node) send(ctx context.Context, p desk.Principal, call faultCall) (app.SendAnswer, error) {
 	if call.Conversation != "" {
 		r := &desk.ReplyRequest{Key: call.Key, Hash: n.app.BodyHash([]byte(call.Number)), Attachment: &desk.SentAttachment{}}
 		r.Conversation, _ = desk.ParseID(call.Conversation)
@@ -409,7 +409,7 @@ func (n *node) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt,
 }
 
 // operator is the command line in a workspace.
-func (n *node) operator(t *testing.T, ws desk.ID) app.Principal {
+func (n *node) operator(t *testing.T, ws desk.ID) desk.Principal {
 	t.Helper()
 	p, err := n.app.Operator(t.Context(), ws)
 	if err != nil {
@@ -446,7 +446,7 @@ func (n *node) workspace(t *testing.T) (ws, channel desk.ID) {
 	return w.ID, at.Channel.ID
 }
 
-func (n *node) principal(t testing.TB, _ desk.ID) app.Principal {
+func (n *node) principal(t testing.TB, _ desk.ID) desk.Principal {
 	p, err := n.authenticate()
 	if err != nil {
 		t.Fatal(err)
@@ -454,10 +454,10 @@ func (n *node) principal(t testing.TB, _ desk.ID) app.Principal {
 	return p
 }
 
-func (n *node) authenticate() (app.Principal, error) {
+func (n *node) authenticate() (desk.Principal, error) {
 	key, err := os.ReadFile(filepath.Join(n.dir, "key"))
 	if err != nil {
-		return app.Principal{}, err
+		return desk.Principal{}, err
 	}
 	return n.app.Authenticate(context.Background(), string(key))
 }
@@ -616,7 +616,7 @@ func (p *brokenProvider) meanwhile(ctx context.Context, d provider.Dispatch) {
 	case "delete":
 		_, err = p.n.app.Write(ctx, principal, &desk.Op{Kind: desk.OpDelete, Find: []desk.Identity{{Kind: desk.KindPhone, Value: d.Number}}})
 	case "unassign":
-		var operator app.Principal
+		var operator desk.Principal
 		operator, err = p.n.app.Operator(ctx, principal.Workspace())
 		for _, m := range principal.Settings.Members() {
 			err = errors.Join(err, p.n.app.RemoveMember(ctx, operator, m.ID))

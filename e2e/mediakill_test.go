@@ -256,7 +256,7 @@ func newMediaDesk(t *testing.T, in deployment) *mediaDesk {
 	return d
 }
 
-func (d *mediaDesk) operator(t *testing.T) app.Principal {
+func (d *mediaDesk) operator(t *testing.T) desk.Principal {
 	t.Helper()
 	p, err := d.app.Operator(t.Context(), d.ws)
 	if err != nil {

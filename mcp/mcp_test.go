@@ -86,7 +86,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-func (h *house) operator() app.Principal {
+func (h *house) operator() desk.Principal {
 	h.t.Helper()
 	p, err := h.app.Operator(h.t.Context(), h.ws)
 	check(h.t, err)

@@ -133,7 +133,7 @@ func (*attemptListCmd) Help() string {
 
 // Run lists the attempts.
 func (c *attemptListCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		phase := desk.Phase("")
 		if c.InDoubt {
 			phase = desk.InDoubt
@@ -217,7 +217,7 @@ func (c *attemptReleaseCmd) Run(ctx context.Context, s *session) error {
 }
 
 func (c *attemptReleaseCmd) releaseMany(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		said := time.Now()
 		n, err := a.ReleaseOld(ctx, p, *c.OlderThan, c.Sent, func(released int) {
 			if time.Since(said) > progressEvery {

@@ -169,7 +169,7 @@ func (*channelAddSandboxCmd) Help() string {
 
 // Run adds the channel.
 func (c *channelAddSandboxCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		added, _, err := a.AddChannel(ctx, p, app.NewChannel{Kind: desk.SandboxChannel, ExternalID: c.ExternalID, Name: c.Name})
 		if err != nil {
 			return err
@@ -258,7 +258,7 @@ func (c *channelAddWhatsAppCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		added, problems, err := a.AddChannel(ctx, p, app.NewChannel{
 			Kind: desk.WhatsAppChannel, ExternalID: c.PhoneNumberID, Name: c.Name, Secrets: secrets,
 			Account: desk.Account{BusinessID: c.WabaID, BaseURL: c.GraphURL, Version: c.GraphVersion, PerSecond: c.PerSecond},
@@ -303,7 +303,7 @@ func (*channelListCmd) Help() string {
 
 // Run lists the channels.
 func (c *channelListCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		var records []channelRecord
 		for _, channel := range p.Settings.Channels() {
 			records = append(records, recordOfChannel(channel))
@@ -352,7 +352,7 @@ func (c *channelEditCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p desk.Principal) error {
 		edit := app.ChannelEdit{Enabled: c.Enabled, Name: c.Name, PerSecond: c.PerSecond, Secrets: secrets, Bindings: map[desk.BindingPlace]desk.Binding{}}
 		for _, b := range c.Bind {
 			edit.Bindings[b.place] = b.what
@@ -387,7 +387,7 @@ func (*channelCheckCmd) Help() string {
 // With --json the problems are answered as well.
 func (c *channelCheckCmd) Run(ctx context.Context, s *session) error {
 	s.webhooks = c.config()
-	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p desk.Principal) error {
 		problems, err := a.CheckChannel(ctx, p, idOf(c.Channel))
 		if err != nil {
 			return err
@@ -428,7 +428,7 @@ func (*channelSyncCmd) Help() string {
 // Run fetches the templates.
 func (c *channelSyncCmd) Run(ctx context.Context, s *session) error {
 	s.webhooks = c.config()
-	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p desk.Principal) error {
 		count, unreadable, err := a.SyncChannel(ctx, p, idOf(c.Channel))
 		if err != nil {
 			return err

@@ -81,7 +81,7 @@ func (*webhookPingCmd) Help() string {
 // Run makes the attempt.
 func (c *webhookPingCmd) Run(ctx context.Context, s *session) error {
 	s.webhooks = c.config()
-	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
 		attempt, err := a.Ping(ctx, p, idOf(c.Webhook))
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func (*webhookReplayCmd) Help() string {
 
 // Run moves the webhook's cursor.
 func (c *webhookReplayCmd) Run(ctx context.Context, s *session) error {
-	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
 		w, err := a.Replay(ctx, p, idOf(c.Webhook), c.Cursor)
 		if err != nil {
 			return err
@@ -144,7 +144,7 @@ func (c *webhookDeliveriesCmd) Validate() error {
 
 // Run lists the deliveries.
 func (c *webhookDeliveriesCmd) Run(ctx context.Context, s *session) error {
-	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
 		q := app.DeliveryQuery{Status: desk.DeliveryStatus(c.Status)}
 		var records []deliveryRecord
 		for more := true; more && c.Limit.page(len(records)) > 0; more = q.Cursor != "" {
@@ -176,7 +176,7 @@ func (*webhookRedeliverCmd) Help() string {
 
 // Run makes the delivery due.
 func (c *webhookRedeliverCmd) Run(ctx context.Context, s *session) error {
-	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
 		d, err := a.Redeliver(ctx, p, idOf(c.Webhook), idOf(c.Delivery))
 		if desk.IsType(err, desk.NotFound) && p.Settings.Webhook(idOf(c.Webhook)) != nil {
 			return fmt.Errorf("the webhook has no delivery %q; %s shows them", c.Delivery, s.command("webhook deliveries %s", c.Webhook))

@@ -169,7 +169,7 @@ func demoLink(ctx context.Context, a *app.App, ws desk.ID) (token string, err er
 
 // reopenDemo reads the file of an earlier run. Without one, or when its key is no
 // longer valid, the principal is the zero one.
-func reopenDemo(ctx context.Context, a *app.App, file string) (p app.Principal, access demoAccess, err error) {
+func reopenDemo(ctx context.Context, a *app.App, file string) (p desk.Principal, access demoAccess, err error) {
 	if access, err = readDemoFile(file); err != nil || access.Key == "" {
 		return p, access, err
 	}
@@ -197,7 +197,7 @@ func readDemoFile(file string) (access demoAccess, err error) {
 
 // makeDemo fills a workspace. Every step finds what an earlier run has left, so a
 // run that was cut short is completed by the next.
-func makeDemo(ctx context.Context, a *app.App) (p app.Principal, access demoAccess, err error) {
+func makeDemo(ctx context.Context, a *app.App) (p desk.Principal, access demoAccess, err error) {
 	ws, err := demoWorkspace(ctx, a)
 	if err != nil {
 		return p, access, err
@@ -228,7 +228,7 @@ func makeDemo(ctx context.Context, a *app.App) (p app.Principal, access demoAcce
 
 // talkDemo adds what an older release's demo lacks: the channel, people with names in
 // other scripts, and the conversations.
-func talkDemo(ctx context.Context, in installation, p app.Principal, access demoAccess) (app.Principal, error) {
+func talkDemo(ctx context.Context, in installation, p desk.Principal, access demoAccess) (desk.Principal, error) {
 	a := in.app
 	channel, err := addDemoChannel(ctx, a, p.Workspace())
 	if err != nil {
@@ -261,7 +261,7 @@ func demoWorkspace(ctx context.Context, a *app.App) (desk.ID, error) {
 	return w.ID, err
 }
 
-func addDemoMembers(ctx context.Context, a *app.App, operator app.Principal) error {
+func addDemoMembers(ctx context.Context, a *app.App, operator desk.Principal) error {
 	there := map[string]bool{}
 	for _, m := range operator.Settings.Members() {
 		there[desk.CanonicalEmail(m.Email)] = true
@@ -279,7 +279,7 @@ func addDemoMembers(ctx context.Context, a *app.App, operator app.Principal) err
 
 // demoFirst returns the contact that holds the first person's phone number now. If none
 // does, it creates one, because the curl lines need it.
-func demoFirst(ctx context.Context, a *app.App, p app.Principal) (desk.ID, error) {
+func demoFirst(ctx context.Context, a *app.App, p desk.Principal) (desk.ID, error) {
 	first := demoPerson(0).Write
 	phone := []desk.Identity{{Kind: desk.KindPhone, Value: first.Phone.Value}}
 	found, _, err := a.Contacts(ctx, p, desk.ContactFilter{Held: phone}, "", 1)

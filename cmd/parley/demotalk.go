@@ -213,7 +213,7 @@ func demoChannelID(ctx context.Context, a *app.App, ws desk.ID) (desk.ID, error)
 // days. Each message has a key of its own, the same in each run, so that none is there
 // twice. One that a run which was cut short has left on its way is left alone: nobody
 // would answer for it soon.
-func holdDemoTalks(ctx context.Context, in installation, p app.Principal, channel desk.ID, edition int) error {
+func holdDemoTalks(ctx context.Context, in installation, p desk.Principal, channel desk.ID, edition int) error {
 	operator, err := in.app.Operator(ctx, p.Workspace())
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func (c *demoClock) pass(d time.Duration) time.Time {
 	return c.at
 }
 
-func holdDemoTalk(ctx context.Context, a *app.App, clock *demoClock, p app.Principal, channel desk.ID, talk demoTalk, onItsWay map[string]bool) (err error) {
+func holdDemoTalk(ctx context.Context, a *app.App, clock *demoClock, p desk.Principal, channel desk.ID, talk demoTalk, onItsWay map[string]bool) (err error) {
 	var c *desk.Conversation
 	phone := demoPerson(talk.person).Write.Phone.Value
 	for i, line := range talk.lines {
@@ -318,7 +318,7 @@ func holdDemoTalk(ctx context.Context, a *app.App, clock *demoClock, p app.Princ
 }
 
 // simulateDemoLine lets a person send a photo, tap a button, or react to the message before.
-func simulateDemoLine(ctx context.Context, a *app.App, p app.Principal, channel desk.ID, m app.Simulated, line demoLine, c *desk.Conversation) (*desk.Conversation, error) {
+func simulateDemoLine(ctx context.Context, a *app.App, p desk.Principal, channel desk.ID, m app.Simulated, line demoLine, c *desk.Conversation) (*desk.Conversation, error) {
 	operator, err := a.Operator(ctx, p.Workspace())
 	if err != nil {
 		return c, err
@@ -342,7 +342,7 @@ func simulateDemoLine(ctx context.Context, a *app.App, p app.Principal, channel 
 }
 
 // newestOf is the newest message of a conversation.
-func newestOf(ctx context.Context, a *app.App, p app.Principal, c *desk.Conversation) (*desk.Message, error) {
+func newestOf(ctx context.Context, a *app.App, p desk.Principal, c *desk.Conversation) (*desk.Message, error) {
 	list, _, err := a.Messages(ctx, p, c.ID, "", 1)
 	if err == nil && len(list) == 0 {
 		err = desk.NoConversation()
@@ -361,7 +361,7 @@ func (t *demoTalk) speaker() desk.Field[desk.Reference] {
 	return demoPerson(t.person).Write.Owner
 }
 
-func answerDemoTalk(ctx context.Context, a *app.App, p app.Principal, c *desk.Conversation, key string, line demoLine, talk demoTalk) error {
+func answerDemoTalk(ctx context.Context, a *app.App, p desk.Principal, c *desk.Conversation, key string, line demoLine, talk demoTalk) error {
 	r := &desk.ReplyRequest{Key: key, Hash: a.BodyHash([]byte(key)), Conversation: c.ID, Text: line.answered, Member: talk.speaker()}
 	for _, title := range line.buttons {
 		r.Buttons = append(r.Buttons, desk.Button{ID: title, Title: title})
@@ -378,7 +378,7 @@ func answerDemoTalk(ctx context.Context, a *app.App, p app.Principal, c *desk.Co
 }
 
 // noteDemoTalk adds a note, unless a run that was cut short has done so.
-func noteDemoTalk(ctx context.Context, a *app.App, p app.Principal, c *desk.Conversation, text string, talk demoTalk) error {
+func noteDemoTalk(ctx context.Context, a *app.App, p desk.Principal, c *desk.Conversation, text string, talk demoTalk) error {
 	list, _, err := a.Notes(ctx, p, c.ID, "", 1)
 	if err != nil || len(list) > 0 {
 		return err

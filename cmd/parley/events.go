@@ -63,7 +63,7 @@ func (c *eventsTailCmd) Validate() error {
 func (c *eventsTailCmd) Run(ctx context.Context, s *session) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		err := c.tail(ctx, s, a, p)
 		if ctx.Err() != nil {
 			return nil
@@ -72,7 +72,7 @@ func (c *eventsTailCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-func (c *eventsTailCmd) tail(ctx context.Context, s *session, a *app.App, p app.Principal) error {
+func (c *eventsTailCmd) tail(ctx context.Context, s *session, a *app.App, p desk.Principal) error {
 	q := app.FeedQuery{Cursor: c.Cursor, Types: c.Types.filter, Limit: desk.MaxLimit}
 	if q.Cursor == "" && !c.NoFollow {
 		q.Cursor = "latest"

@@ -115,7 +115,7 @@ func (*keyCreateCmd) Help() string {
 
 // Run makes the key.
 func (c *keyCreateCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		edit := app.KeyEdit{Name: &c.Name, Permissions: (*string)(&c.Permissions), Expires: (*time.Duration)(c.Expires)}
 		text, k, err := a.CreateKey(ctx, p, edit)
 		if err != nil {
@@ -142,7 +142,7 @@ func (*keyListCmd) Help() string {
 
 // Run lists the keys.
 func (c *keyListCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		uses, err := a.KeyUses(ctx, p)
 		if err != nil {
 			return err
@@ -182,7 +182,7 @@ func (c *keyEditCmd) Validate() error {
 
 // Run changes the key.
 func (c *keyEditCmd) Run(ctx context.Context, s *session) error {
-	return s.onRecord(ctx, c.Key, s.unknownKey, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Key, s.unknownKey, func(a *app.App, p desk.Principal) error {
 		edit := app.KeyEdit{Name: c.Name, Permissions: (*string)(c.Permissions), Expires: (*time.Duration)(c.Expires)}
 		k, err := a.EditKey(ctx, p, idOf(c.Key), edit)
 		if err != nil {
@@ -209,7 +209,7 @@ func (*keyRevokeCmd) Help() string {
 
 // Run revokes the key.
 func (c *keyRevokeCmd) Run(ctx context.Context, s *session) error {
-	return s.onRecord(ctx, c.Key, s.unknownKey, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Key, s.unknownKey, func(a *app.App, p desk.Principal) error {
 		k, err := a.RevokeKey(ctx, p, idOf(c.Key))
 		if err != nil {
 			return err

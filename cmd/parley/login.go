@@ -31,7 +31,7 @@ type loginLinkRecord struct {
 
 // Run makes a link.
 func (c *loginLinkCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		m := p.Settings.ResolveMember(desk.ReferTo(string(c.Member)))
 		if m == nil {
 			return fmt.Errorf("no member of the workspace %s has the e-mail %s; %s shows the members", c.Workspace, c.Member, s.command("member list --workspace %s", c.Workspace))

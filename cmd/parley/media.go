@@ -69,7 +69,7 @@ func (*mediaListCmd) Help() string {
 
 // Run lists the files.
 func (c *mediaListCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		var records []mediaRecord
 		for before := (desk.ID{}); c.Limit.page(len(records)) > 0; {
 			page, err := a.MediaList(ctx, p, c.Failed, before, c.Limit.page(len(records)))

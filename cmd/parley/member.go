@@ -71,7 +71,7 @@ func (*memberAddCmd) Help() string {
 
 // Run adds the member.
 func (c *memberAddCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		m, err := a.AddMember(ctx, p, c.Name, string(c.Email), c.Role)
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func (*memberListCmd) Help() string {
 
 // Run lists the members.
 func (c *memberListCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		var records []memberRecord
 		for _, m := range p.Settings.Members() {
 			records = append(records, recordOfMember(m))
@@ -133,7 +133,7 @@ func (c *memberEditCmd) Validate() error {
 
 // Run changes the member.
 func (c *memberEditCmd) Run(ctx context.Context, s *session) error {
-	return s.onRecord(ctx, c.Member, s.unknownMember, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Member, s.unknownMember, func(a *app.App, p desk.Principal) error {
 		m, err := a.EditMember(ctx, p, idOf(c.Member), app.MemberEdit{Name: c.Name, Email: (*string)(c.Email), Role: c.Role, Available: c.Available})
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func (*memberRemoveCmd) Help() string {
 
 // Run removes the member.
 func (c *memberRemoveCmd) Run(ctx context.Context, s *session) error {
-	return s.onRecord(ctx, c.Member, s.unknownMember, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Member, s.unknownMember, func(a *app.App, p desk.Principal) error {
 		id := idOf(c.Member)
 		if err := a.RemoveMember(ctx, p, id); err != nil {
 			return err

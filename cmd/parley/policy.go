@@ -23,8 +23,8 @@ type policyFlags struct {
 }
 
 // on runs f on the workspace and the channel, the zero id without one.
-func (c *policyFlags) on(ctx context.Context, s *session, f func(a *app.App, p app.Principal, channel desk.ID) error) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+func (c *policyFlags) on(ctx context.Context, s *session, f func(a *app.App, p desk.Principal, channel desk.ID) error) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		channel := desk.ID{}
 		if c.Channel != nil {
 			if channel = idOf(*c.Channel); p.Settings.Channel(channel) == nil {
@@ -137,7 +137,7 @@ func (*policyShowCmd) Help() string {
 
 // Run shows the policy.
 func (c *policyShowCmd) Run(ctx context.Context, s *session) error {
-	return c.on(ctx, s, func(a *app.App, p app.Principal, channel desk.ID) error {
+	return c.on(ctx, s, func(a *app.App, p desk.Principal, channel desk.ID) error {
 		found, err := a.Policy(p, channel)
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func (c *policySetCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return desk.Within("/file", err)
 	}
-	return c.on(ctx, s, func(a *app.App, p app.Principal, channel desk.ID) error {
+	return c.on(ctx, s, func(a *app.App, p desk.Principal, channel desk.ID) error {
 		set, err := a.SetPolicy(ctx, p, channel, in)
 		if err != nil {
 			return desk.Within("/file", err)
@@ -204,7 +204,7 @@ func (*policyClearCmd) Help() string {
 
 // Run removes the policy.
 func (c *policyClearCmd) Run(ctx context.Context, s *session) error {
-	return c.on(ctx, s, func(a *app.App, p app.Principal, channel desk.ID) error {
+	return c.on(ctx, s, func(a *app.App, p desk.Principal, channel desk.ID) error {
 		if err := a.ClearPolicy(ctx, p, channel); err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func (c *sandboxInboundCmd) Run(ctx context.Context, s *session) error {
 			in.File.Type = mime.TypeByExtension(filepath.Ext(c.File))
 		}
 	}
-	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p desk.Principal) error {
 		conversation, m, err := a.Simulate(ctx, p, idOf(c.Channel), in)
 		if err != nil {
 			return err

@@ -380,7 +380,7 @@ func (s *session) on(ctx context.Context, mayMake bool, action func(installation
 }
 
 // inWorkspace runs an operator's action in the workspace that has this id.
-func (s *session) inWorkspace(ctx context.Context, id string, action func(*app.App, app.Principal) error) error {
+func (s *session) inWorkspace(ctx context.Context, id string, action func(*app.App, desk.Principal) error) error {
 	return s.do(ctx, func(a *app.App) error {
 		p, err := a.Operator(ctx, idOf(id))
 		if err != nil {
@@ -392,7 +392,7 @@ func (s *session) inWorkspace(ctx context.Context, id string, action func(*app.A
 
 // onRecord runs an operator's action in the workspace of a member, key, channel or
 // webhook. unknown words the error if there is none.
-func (s *session) onRecord(ctx context.Context, id string, unknown func(error, string) error, action func(*app.App, app.Principal) error) error {
+func (s *session) onRecord(ctx context.Context, id string, unknown func(error, string) error, action func(*app.App, desk.Principal) error) error {
 	return s.do(ctx, func(a *app.App) error {
 		p, err := a.OperatorOf(ctx, idOf(id))
 		if err == nil {

@@ -45,7 +45,7 @@ func (c *templatePutCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p desk.Principal) error {
 		t, err := a.PutTemplate(ctx, p, idOf(c.Channel), source)
 		if err != nil {
 			return err
@@ -107,7 +107,7 @@ func (*templateListCmd) Help() string {
 
 // Run lists the templates.
 func (c *templateListCmd) Run(ctx context.Context, s *session) error {
-	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p desk.Principal) error {
 		library, err := a.TemplatesOf(ctx, p, idOf(c.Channel))
 		if err != nil {
 			return err

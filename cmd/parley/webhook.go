@@ -158,7 +158,7 @@ func (c *webhookAddCmd) Run(ctx context.Context, s *session) error {
 		secret = &text
 	}
 	s.webhooks = c.config()
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		enabled := !c.Disabled
 		w, key, err := a.AddWebhook(ctx, p, desk.WebhookEdit{URL: &c.URL, Types: c.Types.list(), Enabled: &enabled}, secret)
 		if e := desk.AsError(err); err != nil && e.At == "/secret" {
@@ -188,7 +188,7 @@ func (*webhookListCmd) Help() string {
 
 // Run lists the webhooks.
 func (c *webhookListCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		list, err := a.Webhooks(ctx, p)
 		if err != nil {
 			return err
@@ -231,7 +231,7 @@ func (c *webhookEditCmd) Validate() error {
 // Run changes the webhook.
 func (c *webhookEditCmd) Run(ctx context.Context, s *session) error {
 	s.webhooks = c.config()
-	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
 		w, err := a.EditWebhook(ctx, p, idOf(c.Webhook), desk.WebhookEdit{URL: c.URL, Types: c.Types.list(), Enabled: c.Enabled})
 		if err != nil {
 			return err
@@ -252,7 +252,7 @@ func (*webhookRemoveCmd) Help() string {
 
 // Run removes the webhook. It answers with the record as it was.
 func (c *webhookRemoveCmd) Run(ctx context.Context, s *session) error {
-	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
 		w, err := a.Webhook(ctx, p, idOf(c.Webhook))
 		if err == nil {
 			err = a.RemoveWebhook(ctx, p, w.ID)
@@ -287,7 +287,7 @@ func (c *webhookRotateCmd) Validate() error {
 
 // Run replaces the secret.
 func (c *webhookRotateCmd) Run(ctx context.Context, s *session) error {
-	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p app.Principal) error {
+	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
 		w, key, err := a.RotateWebhook(ctx, p, idOf(c.Webhook), int64(c.Overlap/time.Second))
 		if err != nil {
 			return err

@@ -174,7 +174,7 @@ func (c *workspaceEditCmd) Validate() error {
 
 // Run changes the workspace.
 func (c *workspaceEditCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		edit := app.WorkspaceEdit{Name: c.Name, Country: (*string)(c.Country)}
 		if c.ExternalIDs != "" {
 			fixed := c.ExternalIDs == "fixed"
@@ -211,7 +211,7 @@ type handleProblem struct {
 
 // Run lists the problems.
 func (c *workspaceCheckCmd) Run(ctx context.Context, s *session) error {
-	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p app.Principal) error {
+	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		problems, err := a.CheckWorkspace(ctx, p)
 		if err != nil {
 			return err

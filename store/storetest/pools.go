@@ -100,7 +100,7 @@ func limbo(t *testing.T, s store.Store) {
 		inVain = append(inVain, ws)
 	}
 	ws, ada, channel := assigns(1, nil)
-	operator := func() app.Principal {
+	operator := func() desk.Principal {
 		p, err := other.Operator(ctx, ws)
 		must(t, err)
 		return p
