@@ -26,7 +26,10 @@ import (
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
-	"app":  {"desk", "provider", "store"},
+	"app":  {"app/access", "desk", "provider", "store"},
+
+	// The services that app composes.
+	"app/access": {"desk", "store"},
 
 	// What app needs from outside: interfaces, and the records that cross them.
 	"store":    {"desk"},
@@ -42,7 +45,7 @@ var rooms = map[string][]string{
 	"web":                   {"desk"},
 	"work":                  {"app", "desk"},
 	"api":                   {"app", "desk", "provider", "web"},
-	"console":               {"app", "desk", "provider", "web"},
+	"console":               {"app", "app/access", "desk", "provider", "web"},
 	"mcp":                   {"desk"},
 	"config":                {},
 	"logs":                  {},

@@ -121,7 +121,7 @@ func TestNotes(t *testing.T) {
 	}
 
 	// A member writes them in the console, by the same rules.
-	member, err := s.app.Member(t.Context(), s.ws, ada.ID)
+	member, err := s.app.Access.Member(t.Context(), s.ws, ada.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -250,6 +250,23 @@ func (a *App) SetAvailable(ctx context.Context, p desk.Principal, id desk.ID, av
 	return m, err
 }
 
+// Rename changes the member's own name.
+func (a *App) Rename(ctx context.Context, p desk.Principal, name string) (m desk.Member, err error) {
+	if p.Member == nil {
+		return m, desk.Errorf(desk.Forbidden, "only members have names of their own")
+	}
+	edit := MemberEdit{Name: &name}.read()
+	err = a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
+		stored := s.Member(p.Member.ID)
+		if stored == nil {
+			return desk.Change{}, desk.ErrSignedOut
+		}
+		m = *stored
+		return desk.Change{Member: &m}, setMember(s, &m, edit)
+	})
+	return m, err
+}
+
 // A memberEdit is a MemberEdit with its texts read. Those that are wrong come with their
 // errors, which setMember returns.
 type memberEdit struct {

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/app/access"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -46,6 +47,8 @@ type Deps struct {
 
 // An App carries out user actions against a store.
 type App struct {
+	Access *access.Service // how members sign in
+
 	store      store.Store
 	providers  map[desk.ChannelKind]provider.Provider
 	answer     func(*desk.SentMessage) []byte
@@ -84,10 +87,6 @@ type App struct {
 	gauging    gauging
 	clockAhead atomic.Int64  // of the database's clock, in nanoseconds
 	trial      sync.Mutex    // of dry runs of batches
-	hashing    chan struct{} // has room for one who hashes a password
-	hashed     atomic.Int64  // how many hashes were made
-	changes    turns         // of changes of passwords
-	spread     spread        // of the recipes of one e-mail
 	drained    chan struct{} // closed by Drain
 	drain      sync.Once
 	receipts   receipts
@@ -105,7 +104,7 @@ func New(d Deps) *App {
 	a := &App{
 		providers: d.Providers, answer: d.Answer, clock: d.Now, uptime: d.Uptime, newID: d.NewID, random: d.Random,
 		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), maxMedia: cmp.Or(d.MaxMedia, DefaultMaxMedia), mediaPerWorkspace: d.MediaPerWorkspace, keepFree: d.KeepFree, hookRules: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
-		hashing: make(chan struct{}, 1), changes: turns{one: make(chan struct{}, 1), each: map[desk.ID]*turn{}}, drained: make(chan struct{}), stopped: make(chan struct{}),
+		drained: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if a.uptime == nil {
 		a.uptime = monotonic()
@@ -113,6 +112,7 @@ func New(d Deps) *App {
 	a.events = newEventCounts()
 	a.store = wakingStore{d.Store, &a.followers, a.events, &a.delivering}
 	a.cursors, a.eventKey = cursors{a.derive("cursor")}, a.derive("event")
+	a.Access = access.New(access.Deps{Store: a.store, Now: a.now, Uptime: a.uptime, Random: d.Random, Log: d.Log, Derive: a.derive})
 	a.vault = newVault(a.derive("channel secrets"))
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.poster, a.event, a.rules = d.Poster, d.Event, d.Deliveries

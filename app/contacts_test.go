@@ -45,7 +45,7 @@ func TestTryAll_of_large_contacts(t *testing.T) {
 func TestNewestContacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	p, err := w.Access.Member(t.Context(), w.ws, w.ada.ID)
 	must(t, err)
 	var want []desk.ID
 	for i := range 5 {
@@ -80,7 +80,7 @@ func TestNewestContacts(t *testing.T) {
 func TestFindContacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	p, err := w.Access.Member(t.Context(), w.ws, w.ada.ID)
 	must(t, err)
 	external := func(id string) func(*desk.ContactWrite) {
 		return func(cw *desk.ContactWrite) {

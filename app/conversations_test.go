@@ -212,7 +212,7 @@ func TestAssign(t *testing.T) {
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	p, err := w.Access.Member(t.Context(), w.ws, w.ada.ID)
 	must(t, err)
 	c := w.writes(number, "Hi")
 	see := func() *app.Seen {
@@ -258,7 +258,7 @@ func TestSeen_races(t *testing.T) {
 	members := make([]desk.Principal, 2)
 	for i, id := range []desk.ID{w.ada.ID, w.grace.ID} {
 		var err error
-		members[i], err = w.Member(t.Context(), w.ws, id)
+		members[i], err = w.Access.Member(t.Context(), w.ws, id)
 		must(t, err)
 	}
 	for n := range 30 {
@@ -282,7 +282,7 @@ func TestSeen_races(t *testing.T) {
 func TestInboxCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	p, err := w.Access.Member(t.Context(), w.ws, w.ada.ID)
 	must(t, err)
 	first, _ := w.writes(number, "Hi"), w.writes("905321112234", "Hi")
 	_, err = w.Assign(t.Context(), p, first.ID, "ada@example.com", nil)

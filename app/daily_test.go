@@ -14,7 +14,7 @@ import (
 func TestCountDays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	p, err := w.Access.Member(t.Context(), w.ws, w.ada.ID)
 	must(t, err)
 	now := w.clock.now()
 	w.clock.advance(now.Truncate(24 * time.Hour).Add(25 * time.Hour).Sub(now)) // not close to midnight

@@ -4,9 +4,6 @@
 //
 //	app.go            App and what it is built from
 //	principal.go      who is calling: from a key to a principal
-//	access.go         what members sign in with: sessions, links
-//	password.go       passwords: signing in, setting one, the throttle
-//	hashing.go        how passwords are hashed, and whose turn it is
 //	contacts.go       reads and writes of contacts
 //	writer.go         the contact writer: concurrent writes share one flush
 //	people.go         the people in providers' reports, and their contacts
@@ -56,6 +53,9 @@
 //	clock.go          the counter of hours, which a wrong clock does not change
 //	admin.go          workspaces, members and keys, for the command line
 //	cursor.go         cursors: signed places in a list
+//
+// Package access, below it, is how members sign in: a service of its own, which App has as
+// Access.
 //
 // An App's methods are safe for concurrent use, and any number of processes may
 // share a store. An App keeps in memory only the queue of its own writes, principals

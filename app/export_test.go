@@ -6,6 +6,8 @@ import (
 
 	"parley/desk"
 	"parley/provider"
+
+	"golang.org/x/crypto/argon2"
 )
 
 // FailedLooked is failedLooked.
@@ -16,17 +18,11 @@ func InGroups(ctx context.Context, group int, step func(limit int) (int, error))
 	return inGroups(ctx, group, step)
 }
 
-// Hashed is how many hashes of passwords were made.
-func (a *App) Hashed() int64 { return a.hashed.Load() }
-
 // HashOf is the hash of a password with a salt, as an older release stored it.
 func HashOf(password, salt string) string {
-	r := newRecipe([]byte(salt))
-	key, err := r.hash(password)
-	if err != nil {
-		panic(err)
-	}
-	return string(r) + "$" + base64.RawStdEncoding.EncodeToString(key)
+	key := argon2.IDKey([]byte(password), []byte(salt), 2, 19456, 1, 32)
+	text := base64.RawStdEncoding.EncodeToString
+	return "$argon2id$v=19$m=19456,t=2,p=1$" + text([]byte(salt)) + "$" + text(key)
 }
 
 // HoldFollowers adds followers of parley itself to a workspace.

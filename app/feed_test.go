@@ -258,9 +258,9 @@ func TestEventLog(t *testing.T) {
 	ctx, admin := t.Context(), "admin"
 	_, err := w.EditMember(ctx, w.operator(), w.grace.ID, app.MemberEdit{Role: &admin})
 	must(t, err)
-	boss, err := w.Member(ctx, w.ws, w.grace.ID)
+	boss, err := w.Access.Member(ctx, w.ws, w.grace.ID)
 	must(t, err)
-	agent, err := w.Member(ctx, w.ws, w.ada.ID)
+	agent, err := w.Access.Member(ctx, w.ws, w.ada.ID)
 	must(t, err)
 	for _, p := range []desk.Principal{agent, w.caller()} {
 		_, err = w.EventLog(ctx, p, nil, "", 10)

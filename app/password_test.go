@@ -29,7 +29,7 @@ func second(_ desk.Principal, err error) error { return err }
 
 // signsIn tries a password and returns who is signed in.
 func (w *world) signsIn(email, password, from string) (names []string, err error) {
-	list, err := w.SignIn(w.t.Context(), email, password, from)
+	list, err := w.Access.SignIn(w.t.Context(), email, password, from)
 	for _, p := range list {
 		names = append(names, p.Settings.Name+"/"+p.Member.Name)
 	}
@@ -57,11 +57,11 @@ func TestPasswords(t *testing.T) {
 		}
 	}
 	try("ada@example.com", "")
-	refused("/old", second(w.SetPassword(ctx, ada, "", false, password)))
-	refused("/password", second(w.SetPassword(ctx, ada, "", true, "short")))
-	refused("/password", second(w.SetPassword(ctx, ada, "", true, "  ADA@Example.com   ")))
+	refused("/old", second(w.Access.SetPassword(ctx, ada, "", false, password)))
+	refused("/password", second(w.Access.SetPassword(ctx, ada, "", true, "short")))
+	refused("/password", second(w.Access.SetPassword(ctx, ada, "", true, "  ADA@Example.com   ")))
 	w.signIn("a", ada)
-	must2(t)(w.SetPassword(ctx, ada, "", true, password))
+	must2(t)(w.Access.SetPassword(ctx, ada, "", true, password))
 	if got := w.signedIn("a"); got != nil {
 		t.Error("a session outlives the password")
 	}
@@ -75,13 +75,13 @@ func TestPasswords(t *testing.T) {
 	try("ada@example.com", "")
 	try("nobody@example.com", password)
 	try("", "")
-	if _, err := w.SetPassword(ctx, ada, password, false, password2); !desk.IsType(err, desk.Unauthorized) {
+	if _, err := w.Access.SetPassword(ctx, ada, password, false, password2); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("a session from before the password set another: %v", err)
 	}
-	ada, err = w.Member(ctx, ada.Workspace(), ada.Member.ID)
+	ada, err = w.Access.Member(ctx, ada.Workspace(), ada.Member.ID)
 	must(t, err)
-	refused("/old", second(w.SetPassword(ctx, ada, password2, false, password2)))
-	must2(t)(w.SetPassword(ctx, ada, password, false, password2))
+	refused("/old", second(w.Access.SetPassword(ctx, ada, password2, false, password2)))
+	must2(t)(w.Access.SetPassword(ctx, ada, password, false, password2))
 	try("ada@example.com", password)
 	try("ada@example.com", password2, "Acme/Ada Lovelace")
 
@@ -92,14 +92,14 @@ func TestPasswords(t *testing.T) {
 	must(t, err)
 	m, err := w.AddMember(ctx, operator, "Ada Too", "ADA@example.com", "admin")
 	must(t, err)
-	twin, err := w.Member(ctx, other.ID, m.ID)
+	twin, err := w.Access.Member(ctx, other.ID, m.ID)
 	must(t, err)
 	try("ada@example.com", password2, "Acme/Ada Lovelace")
-	must2(t)(w.SetPassword(ctx, twin, "", true, password))
+	must2(t)(w.Access.SetPassword(ctx, twin, "", true, password))
 	try("ada@example.com", password, "Other/Ada Too")
-	twin, err = w.Member(ctx, other.ID, m.ID)
+	twin, err = w.Access.Member(ctx, other.ID, m.ID)
 	must(t, err)
-	must2(t)(w.SetPassword(ctx, twin, "", true, password2))
+	must2(t)(w.Access.SetPassword(ctx, twin, "", true, password2))
 	got, err := w.signsIn("ada@example.com", password2, "192.0.2.1")
 	must(t, err)
 	if slices.Sort(got); !slices.Equal(got, []string{"Acme/Ada Lovelace", "Other/Ada Too"}) {
@@ -114,10 +114,10 @@ func TestPasswords(t *testing.T) {
 	try("ada@example.com", password2, "Other/Ada Too")
 	must(t, w.RemoveMember(ctx, w.operator(), w.ada.ID))
 	try(email, password2)
-	if _, err := w.SetPassword(ctx, ada, "", true, password); !desk.IsType(err, desk.Unauthorized) {
+	if _, err := w.Access.SetPassword(ctx, ada, "", true, password); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("a removed member set a password: %v", err)
 	}
-	if _, err := w.SetPassword(ctx, w.operator(), "", true, password); !desk.IsType(err, desk.Forbidden) {
+	if _, err := w.Access.SetPassword(ctx, w.operator(), "", true, password); !desk.IsType(err, desk.Forbidden) {
 		t.Errorf("the operator set a password: %v", err)
 	}
 }
@@ -128,14 +128,14 @@ func TestSignIn_overtaken(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	ada := w.asMember(w.ada.ID, desk.RoleAgent)
-	must2(t)(w.SetPassword(ctx, ada, "", true, password))
-	list, err := w.SignIn(ctx, "ada@example.com", password, "")
+	must2(t)(w.Access.SetPassword(ctx, ada, "", true, password))
+	list, err := w.Access.SignIn(ctx, "ada@example.com", password, "")
 	must(t, err)
-	ada, err = w.Member(ctx, w.ws, w.ada.ID)
+	ada, err = w.Access.Member(ctx, w.ws, w.ada.ID)
 	must(t, err)
-	must2(t)(w.SetPassword(ctx, ada, password, false, password2))
+	must2(t)(w.Access.SetPassword(ctx, ada, password, false, password2))
 	w.clock.advance(time.Second)
-	if err := w.PutSession(ctx, "a", *w.NewSession(list[0])); !desk.IsType(err, desk.Unauthorized) {
+	if err := w.Access.PutSession(ctx, "a", *w.Access.NewSession(list[0])); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("a session by a password that was replaced: %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestSignInThrottle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ada := w.asMember(w.ada.ID, desk.RoleAgent)
-	must2(t)(w.SetPassword(t.Context(), ada, "", true, password))
+	must2(t)(w.Access.SetPassword(t.Context(), ada, "", true, password))
 	tries := func(n int, email func(int) string, from func(int) string) (allowed, after int) {
 		t.Helper()
 		for i := range n {
@@ -170,9 +170,9 @@ func TestSignInThrottle(t *testing.T) {
 	if _, err := w.signsIn("Ada@Example.com", password, "192.0.2.9"); !desk.IsType(err, desk.RateLimited) {
 		t.Errorf("the right password after too many tries: %v", err)
 	}
-	token, _, err := w.MakeLink(t.Context(), w.operator(), w.ada.ID)
+	token, _, err := w.Access.MakeLink(t.Context(), w.operator(), w.ada.ID)
 	must(t, err)
-	if _, err := w.SpendLink(t.Context(), token); err != nil {
+	if _, err := w.Access.SpendLink(t.Context(), token); err != nil {
 		t.Errorf("a link meanwhile: %v", err)
 	}
 	w.clock.advance(31 * time.Second)
@@ -195,11 +195,11 @@ func TestSignInThrottle(t *testing.T) {
 func TestSignInsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	must2(t)(w.SetPassword(t.Context(), w.asMember(w.ada.ID, desk.RoleAgent), "", true, password))
+	must2(t)(w.Access.SetPassword(t.Context(), w.asMember(w.ada.ID, desk.RoleAgent), "", true, password))
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
-			if _, err := w.SignIn(context.WithoutCancel(t.Context()), "ada@example.com", password, ""); err != nil && !desk.IsType(err, desk.Unavailable) {
+			if _, err := w.Access.SignIn(context.WithoutCancel(t.Context()), "ada@example.com", password, ""); err != nil && !desk.IsType(err, desk.Unavailable) {
 				t.Error(err)
 			}
 		})
@@ -207,7 +207,7 @@ func TestSignInsAtOnce(t *testing.T) {
 	all.Wait()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.SignIn(ended, "grace@example.com", password, ""); err == nil {
+	if _, err := w.Access.SignIn(ended, "grace@example.com", password, ""); err == nil {
 		t.Error("a caller who has left is signed in")
 	}
 }
@@ -228,13 +228,13 @@ func TestHashes(t *testing.T) {
 		must(t, err)
 		m, err := w.AddMember(ctx, operator, "Ada", "ada@many.example", "agent")
 		must(t, err)
-		p, err := w.Member(ctx, ws.ID, m.ID)
+		p, err := w.Access.Member(ctx, ws.ID, m.ID)
 		must(t, err)
-		p, err = w.SetPassword(ctx, p, "", true, password)
+		p, err = w.Access.SetPassword(ctx, p, "", true, password)
 		must(t, err)
 		adas = append(adas, p)
 	}
-	must2(t)(w.SetPassword(ctx, w.asMember(w.grace.ID, desk.RoleAgent), "", true, password))
+	must2(t)(w.Access.SetPassword(ctx, w.asMember(w.grace.ID, desk.RoleAgent), "", true, password))
 	count := func(what string, want int64) {
 		t.Helper()
 		for _, c := range []struct {
@@ -245,9 +245,9 @@ func TestHashes(t *testing.T) {
 			{"a@" + strings.Repeat("中", 1000) + ".com", password, 0}, {"nobody@example.com", strings.Repeat("x", 100_000), 0}, {"grace@example.com", password, 1},
 		} {
 			w.clock.advance(time.Minute)
-			before := w.Hashed()
+			before := w.Access.Hashed()
 			got, err := w.signsIn(c.email, c.password, "192.0.2.1")
-			if n := w.Hashed() - before; n != want || len(got) != c.opens || (err == nil) != (c.opens > 0) {
+			if n := w.Access.Hashed() - before; n != want || len(got) != c.opens || (err == nil) != (c.opens > 0) {
 				t.Errorf("%s: %.30q opens %d members (%v), by %d hashes, want %d by %d", what, c.email, len(got), err, n, c.opens, want)
 			}
 		}
@@ -255,9 +255,9 @@ func TestHashes(t *testing.T) {
 	opens := func(what, password string, members int, want int64) {
 		t.Helper()
 		w.clock.advance(time.Minute)
-		before := w.Hashed()
+		before := w.Access.Hashed()
 		got, err := w.signsIn("ada@many.example", password, "192.0.2.1")
-		if n := w.Hashed() - before; err != nil || len(got) != members || n != want {
+		if n := w.Access.Hashed() - before; err != nil || len(got) != members || n != want {
 			t.Errorf("%s: Ada signs in as %d members (%v), by %d hashes, want %d by %d", what, len(got), err, n, members, want)
 		}
 	}
@@ -295,14 +295,14 @@ func TestPasswordChanges(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	ada := w.asMember(w.ada.ID, desk.RoleAgent)
-	grace, err := w.SetPassword(ctx, w.asMember(w.grace.ID, desk.RoleAgent), "", true, password)
+	grace, err := w.Access.SetPassword(ctx, w.asMember(w.grace.ID, desk.RoleAgent), "", true, password)
 	must(t, err)
-	before := w.Hashed()
+	before := w.Access.Hashed()
 	var all sync.WaitGroup
 	var set, ended, limited atomic.Int64
 	for range 400 {
 		all.Go(func() {
-			_, err := w.SetPassword(context.WithoutCancel(ctx), ada, "", true, password)
+			_, err := w.Access.SetPassword(context.WithoutCancel(ctx), ada, "", true, password)
 			switch {
 			case err == nil:
 				set.Add(1)
@@ -316,20 +316,20 @@ func TestPasswordChanges(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if set.Load() != 1 || ended.Load() == 0 || w.Hashed()-before != 1 {
-		t.Errorf("of 400 changes by one session %d were made, %d came after its end, %d hashes", set.Load(), ended.Load(), w.Hashed()-before)
+	if set.Load() != 1 || ended.Load() == 0 || w.Access.Hashed()-before != 1 {
+		t.Errorf("of 400 changes by one session %d were made, %d came after its end, %d hashes", set.Load(), ended.Load(), w.Access.Hashed()-before)
 	}
 	// With a right session each, of the old password.
-	before = w.Hashed()
+	before = w.Access.Hashed()
 	for range 20 {
-		_, err := w.SetPassword(ctx, grace, "a wrong password!", false, password2)
+		_, err := w.Access.SetPassword(ctx, grace, "a wrong password!", false, password2)
 		if desk.IsType(err, desk.RateLimited) {
 			limited.Add(1)
 		} else if !desk.IsType(err, desk.InvalidRequest) {
 			t.Error(err)
 		}
 	}
-	if n := w.Hashed() - before; n > 5 || limited.Load() < 15 {
+	if n := w.Access.Hashed() - before; n > 5 || limited.Load() < 15 {
 		t.Errorf("20 changes of a member made %d hashes, %d were refused", n, limited.Load())
 	}
 	// Grace's sign-ins count apart.
@@ -337,7 +337,7 @@ func TestPasswordChanges(t *testing.T) {
 		t.Errorf("a sign-in beside too many changes: %v", err)
 	}
 	w.clock.advance(31 * time.Second)
-	must2(t)(w.SetPassword(ctx, grace, password, false, password2))
+	must2(t)(w.Access.SetPassword(ctx, grace, password, false, password2))
 }
 
 // TestLastAdmin: members can't leave their workspace without an admin.

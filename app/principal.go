@@ -50,19 +50,6 @@ func (a *App) OperatorOfAttempt(ctx context.Context, id desk.ID) (desk.Principal
 	return desk.Principal{}, noAttempt()
 }
 
-// Member returns the principal of a member, or Unauthorized if there is no such member.
-// The caller must have checked that it acts for the member, see Session.
-func (a *App) Member(ctx context.Context, ws, id desk.ID) (desk.Principal, error) {
-	s, err := a.store.Settings(ctx, ws)
-	if desk.IsType(err, desk.NotFound) {
-		return desk.Principal{}, desk.ErrSignedOut
-	}
-	if err != nil {
-		return desk.Principal{}, err
-	}
-	return desk.MemberPrincipal(s, id)
-}
-
 // byProvider is the actor for reports of a channel's provider.
 func byProvider(channel desk.ID) desk.Actor { return desk.Actor{Kind: desk.ByProvider, ID: channel} }
 

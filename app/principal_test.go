@@ -91,9 +91,9 @@ func TestMembersAsPrincipals(t *testing.T) {
 	ctx, admin, name := t.Context(), "admin", "Renamed"
 	_, err := w.EditMember(ctx, w.operator(), w.grace.ID, app.MemberEdit{Role: &admin})
 	must(t, err)
-	agent, err := w.Member(ctx, w.ws, w.ada.ID)
+	agent, err := w.Access.Member(ctx, w.ws, w.ada.ID)
 	must(t, err)
-	boss, err := w.Member(ctx, w.ws, w.grace.ID)
+	boss, err := w.Access.Member(ctx, w.ws, w.grace.ID)
 	must(t, err)
 	if agent.Actor != (desk.Actor{Kind: desk.ByMember, ID: w.ada.ID}) || agent.Member.Role != desk.RoleAgent || boss.Member.Role != desk.RoleAdmin {
 		t.Errorf("principals: %+v, %+v", agent.Actor, boss.Actor)
@@ -185,10 +185,10 @@ func TestMembersAsPrincipals(t *testing.T) {
 	if _, err := made(agent, "bob@example.com"); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("a write by a removed member: %v", err)
 	}
-	if _, err := w.Member(ctx, w.ws, w.ada.ID); !desk.IsType(err, desk.Unauthorized) {
+	if _, err := w.Access.Member(ctx, w.ws, w.ada.ID); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("Member of a removed one: %v", err)
 	}
-	if _, err := w.Member(ctx, desk.ID{9}, w.grace.ID); !desk.IsType(err, desk.Unauthorized) {
+	if _, err := w.Access.Member(ctx, desk.ID{9}, w.grace.ID); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("Member of another workspace: %v", err)
 	}
 }

@@ -347,7 +347,7 @@ func TestReply_seen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.opens(number)
-	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	p, err := w.Access.Member(t.Context(), w.ws, w.ada.ID)
 	must(t, err)
 	reply := func(seen *app.Seen) error {
 		r := &desk.ReplyRequest{Key: "k", Conversation: c.ID, Text: "Two left."}
@@ -524,7 +524,7 @@ func TestReply_races(t *testing.T) {
 	members := make([]desk.Principal, 2)
 	for i, id := range []desk.ID{w.ada.ID, w.grace.ID} {
 		var err error
-		members[i], err = w.Member(t.Context(), w.ws, id)
+		members[i], err = w.Access.Member(t.Context(), w.ws, id)
 		must(t, err)
 	}
 	for n := range 30 {

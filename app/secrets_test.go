@@ -453,7 +453,7 @@ func TestAddChannel_address(t *testing.T) {
 	admin := "admin"
 	_, err := w.EditMember(t.Context(), w.operator(), w.ada.ID, app.MemberEdit{Role: &admin})
 	must(t, err)
-	member, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	member, err := w.Access.Member(t.Context(), w.ws, w.ada.ID)
 	must(t, err)
 	add := func(p desk.Principal, number, base string) (desk.ID, error) {
 		n := account(number, metaBusiness)

@@ -609,7 +609,7 @@ func TestSend_through_the_sandbox(t *testing.T) {
 func TestSend_member(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	p, err := w.Access.Member(t.Context(), w.ws, w.ada.ID)
 	must(t, err)
 	sent := w.read(w.sendBy(w.App, p, "by a member"))
 	m, by := w.message(sent), desk.Actor{Kind: desk.ByMember, ID: w.ada.ID}

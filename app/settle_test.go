@@ -695,7 +695,7 @@ func TestAttempts(t *testing.T) {
 func TestFailedAttempts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	p, err := w.Access.Member(t.Context(), w.ws, w.ada.ID)
 	must(t, err)
 	for _, key := range []string{"a", "b", "c"} {
 		w.sent(key)
@@ -747,7 +747,7 @@ func TestFailedAttempts(t *testing.T) {
 func TestAttempts_pages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, err := w.Member(t.Context(), w.ws, w.ada.ID)
+	p, err := w.Access.Member(t.Context(), w.ws, w.ada.ID)
 	must(t, err)
 	for _, key := range []string{"a", "b", "c"} {
 		w.sent(key)

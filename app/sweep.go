@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"parley/app/access"
 	"parley/desk"
 	"parley/store"
 )
@@ -54,7 +55,7 @@ func (a *App) Forget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failed := []error{a.store.ForgetPace(ctx, desk.ID{}, longestThrottle), a.store.DropDrafts(ctx, draftLife)}
+	failed := []error{a.store.ForgetPace(ctx, desk.ID{}, access.LongestThrottle), a.store.DropDrafts(ctx, draftLife)}
 	for _, w := range workspaces {
 		if ctx.Err() != nil {
 			break

@@ -3,12 +3,12 @@ package console
 import (
 	"net/http/httptest"
 	"net/netip"
-	"parley/app"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"parley/app"
 	"parley/desk"
 	"parley/whatsapp/whatsapptest"
 )

@@ -244,7 +244,7 @@ func (b *browser) do(r *http.Request) got {
 		r.Header[name] = values
 	}
 	b.w.server.signedIn = func(c *call) (desk.Principal, error) {
-		return b.w.app.Member(c.r.Context(), b.ws, b.member.ID)
+		return b.w.app.Access.Member(c.r.Context(), b.ws, b.member.ID)
 	}
 	rec := httptest.NewRecorder()
 	b.w.handler.ServeHTTP(rec, r)

@@ -18,7 +18,7 @@ func TestEvents(t *testing.T) {
 	path, id := w.person("34612345679", "Olivia", "")
 	nora.post(path + "/delete").sends("/contacts?done=deleted")
 	name, permissions := "CRM", "contacts:read"
-	boss, err := w.app.Member(context.Background(), w.ws, w.nora.ID)
+	boss, err := w.app.Access.Member(context.Background(), w.ws, w.nora.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func (w *world) serve() string {
 	w.t.Helper()
 	w.server.signedIn = func(c *call) (desk.Principal, error) {
 		id, _ := desk.ParseID(c.r.Header.Get("As"))
-		return w.app.Member(c.r.Context(), w.ws, id)
+		return w.app.Access.Member(c.r.Context(), w.ws, id)
 	}
 	s := httptest.NewServer(w.handler)
 	w.t.Cleanup(s.Close)

@@ -27,7 +27,7 @@ type meData struct {
 
 func (c *call) meData() (meData, error) {
 	m := c.p.Settings.Member(c.p.Actor.ID)
-	has, err := c.s.app.HasPassword(c.r.Context(), c.p)
+	has, err := c.s.app.Access.HasPassword(c.r.Context(), c.p)
 	if err != nil {
 		return meData{}, err
 	}
@@ -159,7 +159,7 @@ func (s *Server) setPassword(c *call) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.app.SetPassword(c.r.Context(), c.p, old, byLink, password)
+	p, err := s.app.Access.SetPassword(c.r.Context(), c.p, old, byLink, password)
 	if err != nil {
 		data, e := c.meData()
 		if e != nil {
@@ -179,7 +179,7 @@ func (s *Server) setPassword(c *call) error {
 }
 
 func (s *Server) signOutEverywhere(c *call) error {
-	if err := s.app.EndSessions(c.r.Context(), c.p, c.p.Actor.ID); err != nil {
+	if err := s.app.Access.EndSessions(c.r.Context(), c.p, c.p.Actor.ID); err != nil {
 		return err
 	}
 	if err := c.end(); err != nil {

@@ -134,7 +134,7 @@ func TestThread_long(t *testing.T) {
 	w := newWorld(t)
 	nora := w.as(w.nora)
 	note := func(c desk.ID, text string) {
-		p, err := w.app.Member(t.Context(), w.ws, w.nora.ID)
+		p, err := w.app.Access.Member(t.Context(), w.ws, w.nora.ID)
 		if err == nil {
 			_, err = w.app.AddNote(t.Context(), p, c, text, desk.Field[desk.Reference]{})
 		}

@@ -214,7 +214,7 @@ func (c *call) policyRefused(channel desk.ID, part string, err error) error {
 	if !changed && !desk.IsType(err, desk.InvalidRequest) {
 		return err
 	}
-	p, readErr := c.s.app.Member(c.r.Context(), c.p.Workspace(), c.p.Actor.ID)
+	p, readErr := c.s.app.Access.Member(c.r.Context(), c.p.Workspace(), c.p.Actor.ID)
 	if readErr != nil {
 		return readErr
 	}

@@ -15,7 +15,7 @@ import (
 func (w *world) sending(m desk.Member, key, number string) error {
 	w.t.Helper()
 	ctx := context.Background()
-	p, err := w.app.Member(ctx, w.ws, m.ID)
+	p, err := w.app.Access.Member(ctx, w.ws, m.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}

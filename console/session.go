@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley/app"
+	"parley/app/access"
 	"parley/desk"
 
 	"github.com/alexedwards/scs/v2"
@@ -32,10 +33,10 @@ const (
 
 // A session is the caller's, as this request knows it.
 type session struct {
-	ctx   context.Context    // scs keeps its values there
-	found *app.MemberSession // as it is stored; nil: there is none
-	begun *app.MemberSession // a new one, to be stored
-	until time.Time          // when it expires, if it was stored now
+	ctx   context.Context       // scs keeps its values there
+	found *access.MemberSession // as it is stored; nil: there is none
+	begun *access.MemberSession // a new one, to be stored
+	until time.Time             // when it expires, if it was stored now
 }
 
 type sessionKey struct{}
@@ -49,7 +50,7 @@ type sessionStore struct {
 
 // FindCtx implements scs.CtxStore.
 func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
-	found, err := s.app.Session(ctx, token)
+	found, err := s.app.Access.Session(ctx, token)
 	if err != nil || found == nil {
 		return nil, false, err
 	}
@@ -74,7 +75,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, 
 	}
 	stored := *v
 	stored.Data, stored.ExpiresAt = data, expires
-	if err := s.app.PutSession(ctx, token, stored); err != nil {
+	if err := s.app.Access.PutSession(ctx, token, stored); err != nil {
 		return err
 	}
 	se.until = time.Now().Add(time.UnixMilli(int64(expires)).Sub(s.now()))
@@ -83,7 +84,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, 
 
 // DeleteCtx implements scs.CtxStore.
 func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
-	return s.app.EndSession(ctx, token)
+	return s.app.Access.EndSession(ctx, token)
 }
 
 // Find implements scs.Store.
@@ -147,7 +148,7 @@ func (s *Server) bySession(c *call) (desk.Principal, error) {
 	if se.found == nil {
 		return desk.Principal{}, errSignedOut
 	}
-	p, err := s.app.Member(se.ctx, se.found.Workspace, se.found.Member)
+	p, err := s.app.Access.Member(se.ctx, se.found.Workspace, se.found.Member)
 	if err != nil || c.w.Begun() {
 		return p, err
 	}
@@ -180,7 +181,7 @@ func (c *call) begin(p desk.Principal, values map[string]string) error {
 	for name, value := range values {
 		c.s.sessions.Put(se.ctx, name, value)
 	}
-	se.begun = c.s.app.NewSession(p)
+	se.begun = c.s.app.Access.NewSession(p)
 	return c.s.store(c, se)
 }
 
@@ -212,7 +213,7 @@ func (c *call) byLink() (bool, error) {
 		return false, err
 	}
 	at, err := strconv.ParseInt(text, 10, 64)
-	return err == nil && c.now.UnixMilli()-at < app.LinkLife.Milliseconds(), nil
+	return err == nil && c.now.UnixMilli()-at < access.LinkLife.Milliseconds(), nil
 }
 
 // others are the members of other workspaces as whom the browser may go on.
@@ -227,7 +228,7 @@ func (c *call) others() (list []desk.Principal, err error) {
 		w, m, _ := strings.Cut(ref, "/")
 		ws, _ := desk.ParseID(w)
 		id, _ := desk.ParseID(m)
-		p, err := c.s.app.Member(c.r.Context(), ws, id)
+		p, err := c.s.app.Access.Member(c.r.Context(), ws, id)
 		if desk.IsType(err, desk.Unauthorized) {
 			continue // removed meanwhile
 		}

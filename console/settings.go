@@ -129,7 +129,7 @@ func (c *call) memberRow(m *desk.Member, seen map[desk.ID]desk.Time) memberRow {
 }
 
 func (s *Server) members(c *call) error {
-	seen, err := s.app.LastSeen(c.r.Context(), c.p)
+	seen, err := s.app.Access.LastSeen(c.r.Context(), c.p)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (c *call) aMember() (*desk.Member, error) {
 }
 
 func (c *call) memberView(m *desk.Member) (view, error) {
-	seen, err := c.s.app.LastSeen(c.r.Context(), c.p)
+	seen, err := c.s.app.Access.LastSeen(c.r.Context(), c.p)
 	return view{Title: m.Name, Data: c.memberRow(m, seen)}, err
 }
 
@@ -216,7 +216,7 @@ func (s *Server) makeLink(c *call) error {
 	if err != nil {
 		return err
 	}
-	token, until, err := s.app.MakeLink(c.r.Context(), c.p, m.ID)
+	token, until, err := s.app.Access.MakeLink(c.r.Context(), c.p, m.ID)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (s *Server) signOutMember(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.app.EndSessions(c.r.Context(), c.p, m.ID); err != nil {
+	if err := s.app.Access.EndSessions(c.r.Context(), c.p, m.ID); err != nil {
 		return err
 	}
 	if m.ID == c.p.Actor.ID {
@@ -253,7 +253,7 @@ func (s *Server) setMemberAvailable(c *call) error {
 }
 
 func (c *call) removal(m *desk.Member) (confirmation, error) {
-	contacts, conversations, err := c.s.app.Held(c.r.Context(), c.p, m.ID)
+	contacts, conversations, err := c.s.app.Access.Held(c.r.Context(), c.p, m.ID)
 	v := confirmation{
 		Heading: "Remove " + m.Name + "?", Action: "/settings/members/" + m.ID.String() + "/remove", Button: "Remove", Back: "/settings/members/" + m.ID.String(),
 		Text: []string{"They are signed out at once, and their password and links end."},

@@ -68,7 +68,7 @@ func TestSettings_roles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, _, err := w.app.MakeLink(t.Context(), operator, m.ID)
+	token, _, err := w.app.Access.MakeLink(t.Context(), operator, m.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

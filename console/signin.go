@@ -82,7 +82,7 @@ func (s *Server) signInPage(c *call) error {
 func (s *Server) signIn(c *call) error {
 	next, email, password := c.form.text("next"), c.form.text("email"), c.form.values.Get("password")
 	c.form.values.Set("password", "") // it is not shown again
-	list, err := s.app.SignIn(c.r.Context(), email, password, s.addressOf(c.r))
+	list, err := s.app.Access.SignIn(c.r.Context(), email, password, s.addressOf(c.r))
 	if err != nil {
 		return c.again("sign-in", view{Title: "Sign in", Data: signInData{Next: s.safe(next)}}, signInError(err))
 	}
@@ -157,7 +157,7 @@ func (s *Server) linkPage(c *call) error {
 	if err != nil {
 		return err
 	}
-	owner, err := s.app.LinkOwner(c.r.Context(), c.r.PathValue("token"))
+	owner, err := s.app.Access.LinkOwner(c.r.Context(), c.r.PathValue("token"))
 	if desk.IsType(err, desk.NotFound) {
 		if signedIn {
 			return c.see("/inbox", "")
@@ -179,7 +179,7 @@ func (c *call) spentLink() error {
 }
 
 func (s *Server) spendLink(c *call) error {
-	p, err := s.app.SpendLink(c.r.Context(), c.r.PathValue("token"))
+	p, err := s.app.Access.SpendLink(c.r.Context(), c.r.PathValue("token"))
 	if desk.IsType(err, desk.NotFound) {
 		if _, signedIn, err := c.known(); err != nil || signedIn {
 			return cmp.Or(err, c.see("/inbox", ""))

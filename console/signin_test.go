@@ -73,7 +73,7 @@ func (v *visitor) post(path string, pairs ...string) got {
 
 func (w *world) link(m desk.Member) string {
 	w.t.Helper()
-	token, _, err := w.app.MakeLink(w.t.Context(), w.operator(), m.ID)
+	token, _, err := w.app.Access.MakeLink(w.t.Context(), w.operator(), m.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -193,9 +193,9 @@ func TestSignIn_choice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for ws, id := range map[desk.ID]desk.ID{w.ws: w.nora.ID, other.ID: m.ID} {
-		p, err := w.app.Member(t.Context(), ws, id)
+		p, err := w.app.Access.Member(t.Context(), ws, id)
 		if err == nil {
-			_, err = w.app.SetPassword(t.Context(), p, "", true, words)
+			_, err = w.app.Access.SetPassword(t.Context(), p, "", true, words)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -267,7 +267,7 @@ func TestSessions_writes(t *testing.T) {
 	v := w.signedIn(w.nora)
 	seen := func() desk.Time {
 		t.Helper()
-		seen, err := w.app.LastSeen(t.Context(), w.operator())
+		seen, err := w.app.Access.LastSeen(t.Context(), w.operator())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +301,7 @@ func TestSignIn_secure(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.handler = handlers.Handler()
-	token, _, err := w.app.MakeLink(t.Context(), w.operator(), w.nora.ID)
+	token, _, err := w.app.Access.MakeLink(t.Context(), w.operator(), w.nora.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,10 +443,10 @@ func TestChoose_ended(t *testing.T) {
 	other, m := w.twice(t)
 	v := w.visitor()
 	v.post("/sign-in", "email", "nora@harbour.example", "password", words).sends("/choose?next=")
-	p, err := w.app.Member(t.Context(), other.ID, m.ID)
+	p, err := w.app.Access.Member(t.Context(), other.ID, m.ID)
 	if err == nil {
 		w.later(time.Hour)
-		err = w.app.EndSessions(t.Context(), p, m.ID)
+		err = w.app.Access.EndSessions(t.Context(), p, m.ID)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -472,9 +472,9 @@ func (w *world) twice(t *testing.T) (other desk.Workspace, m desk.Member) {
 		t.Fatal(err)
 	}
 	for ws, id := range map[desk.ID]desk.ID{w.ws: w.nora.ID, other.ID: m.ID} {
-		p, err := w.app.Member(t.Context(), ws, id)
+		p, err := w.app.Access.Member(t.Context(), ws, id)
 		if err == nil {
-			_, err = w.app.SetPassword(t.Context(), p, "", true, words)
+			_, err = w.app.Access.SetPassword(t.Context(), p, "", true, words)
 		}
 		if err != nil {
 			t.Fatal(err)

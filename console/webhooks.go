@@ -290,7 +290,7 @@ func (s *Server) pingWebhook(c *call) error {
 	if err != nil {
 		return c.webhookRefused(err)
 	}
-	if c.p, err = s.app.Member(c.r.Context(), c.p.Workspace(), c.p.Actor.ID); err != nil { // the ping may have turned it off
+	if c.p, err = s.app.Access.Member(c.r.Context(), c.p.Workspace(), c.p.Actor.ID); err != nil { // the ping may have turned it off
 		return err
 	}
 	page, err := c.webhookView()

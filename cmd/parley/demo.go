@@ -160,7 +160,7 @@ func demoLink(ctx context.Context, a *app.App, ws desk.ID) (token string, err er
 	}
 	for _, m := range operator.Settings.Members() {
 		if m.Role == desk.RoleAdmin {
-			token, _, err = a.MakeLink(ctx, operator, m.ID)
+			token, _, err = a.Access.MakeLink(ctx, operator, m.ID)
 			return token, err
 		}
 	}

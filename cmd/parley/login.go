@@ -36,7 +36,7 @@ func (c *loginLinkCmd) Run(ctx context.Context, s *session) error {
 		if m == nil {
 			return fmt.Errorf("no member of the workspace %s has the e-mail %s; %s shows the members", c.Workspace, c.Member, s.command("member list --workspace %s", c.Workspace))
 		}
-		token, _, err := a.MakeLink(ctx, p, m.ID)
+		token, _, err := a.Access.MakeLink(ctx, p, m.ID)
 		if err != nil {
 			return err
 		}

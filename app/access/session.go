@@ -1,4 +1,4 @@
-package app
+package access
 
 import (
 	"context"
@@ -29,13 +29,13 @@ type MemberSession struct {
 // Session returns a member's session by its token, which must be a hash already. It
 // returns nil if there is none that still holds: it has expired, the member was removed,
 // or the member's sessions were ended.
-func (a *App) Session(ctx context.Context, token string) (*MemberSession, error) {
-	found, settings, err := a.store.Session(ctx, token)
+func (a *Service) Session(ctx context.Context, token string) (*MemberSession, error) {
+	found, settings, err := a.Store.Session(ctx, token)
 	if err != nil || found == nil {
 		return nil, err
 	}
 	s := &MemberSession{Session: *found, stored: true}
-	if s.ExpiresAt <= a.now() || s.void(settings) {
+	if s.ExpiresAt <= a.Now() || s.void(settings) {
 		return nil, nil
 	}
 	return s, nil
@@ -51,19 +51,19 @@ func (s *MemberSession) void(settings *desk.Settings) bool {
 // NewSession returns a session of a member, to be stored by PutSession: which refuses it
 // if the member's sessions were ended since p was read, by which the member proved who it
 // is. Nodes of an older release take one for ended that began before SessionsFrom.
-func (a *App) NewSession(p desk.Principal) *MemberSession {
+func (a *Service) NewSession(p desk.Principal) *MemberSession {
 	from := p.Member.SessionsFrom
-	return &MemberSession{Session: store.Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: max(a.now(), from)}, from: from}
+	return &MemberSession{Session: store.Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: max(a.Now(), from)}, from: from}
 }
 
 // PutSession stores a new session, or what has changed in one that Session returned. It
 // returns Unauthorized if the member was removed, or if the session was ended meanwhile.
-func (a *App) PutSession(ctx context.Context, token string, s MemberSession) error {
-	err := a.store.InTx(ctx, s.Workspace, func(tx store.Tx) error {
+func (a *Service) PutSession(ctx context.Context, token string, s MemberSession) error {
+	err := a.Store.InTx(ctx, s.Workspace, func(tx store.Tx) error {
 		if s.void(tx.Settings()) {
 			return desk.ErrSignedOut
 		}
-		if err := tx.NoteSeen(s.Member, a.now()); err != nil {
+		if err := tx.NoteSeen(s.Member, a.Now()); err != nil {
 			return err
 		}
 		if !s.stored {
@@ -82,12 +82,12 @@ func (a *App) PutSession(ctx context.Context, token string, s MemberSession) err
 }
 
 // EndSession ends a session; without one, it does nothing.
-func (a *App) EndSession(ctx context.Context, token string) error {
-	s, _, err := a.store.Session(ctx, token)
+func (a *Service) EndSession(ctx context.Context, token string) error {
+	s, _, err := a.Store.Session(ctx, token)
 	if err != nil || s == nil {
 		return err
 	}
-	err = a.store.InTx(ctx, s.Workspace, func(tx store.Tx) error { return tx.EndSession(token) })
+	err = a.Store.InTx(ctx, s.Workspace, func(tx store.Tx) error { return tx.EndSession(token) })
 	if desk.IsType(err, desk.NotFound) {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (a *App) EndSession(ctx context.Context, token string) error {
 
 // EndSessions ends all sessions and links of a member: a member's own, or anybody's for
 // an admin.
-func (a *App) EndSessions(ctx context.Context, p desk.Principal, member desk.ID) error {
+func (a *Service) EndSessions(ctx context.Context, p desk.Principal, member desk.ID) error {
 	if err := p.MayManage(p.Settings, member); err != nil {
 		return err
 	}
@@ -105,40 +105,23 @@ func (a *App) EndSessions(ctx context.Context, p desk.Principal, member desk.ID)
 			return desk.Change{}, err
 		}
 		m := *s.Member(member)
-		m.EndSessions(a.now())
+		m.EndSessions(a.Now())
 		return desk.Change{Member: &m}, nil
 	})
 }
 
-// Rename changes the member's own name.
-func (a *App) Rename(ctx context.Context, p desk.Principal, name string) (m desk.Member, err error) {
-	if p.Member == nil {
-		return m, desk.Errorf(desk.Forbidden, "only members have names of their own")
-	}
-	edit := MemberEdit{Name: &name}.read()
-	err = a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
-		stored := s.Member(p.Member.ID)
-		if stored == nil {
-			return desk.Change{}, desk.ErrSignedOut
-		}
-		m = *stored
-		return desk.Change{Member: &m}, setMember(s, &m, edit)
-	})
-	return m, err
-}
-
 // MakeLink makes a sign-in link for a member and returns its token, which is not stored.
 // Admins and the command line may do that. The event of the member names it.
-func (a *App) MakeLink(ctx context.Context, p desk.Principal, member desk.ID) (token string, expires desk.Time, err error) {
+func (a *Service) MakeLink(ctx context.Context, p desk.Principal, member desk.ID) (token string, expires desk.Time, err error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return "", 0, err
 	}
 	random := make([]byte, 32)
-	a.random(random)
+	a.Random(random)
 	token = base64.RawURLEncoding.EncodeToString(random)
-	now := a.now()
+	now := a.Now()
 	expires = now + desk.Time(LinkLife.Milliseconds())
-	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
+	err = a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.Still(tx.Settings(), desk.Administer, now); err != nil {
 			return err
 		}
@@ -162,8 +145,8 @@ var errNoLink = desk.NotFoundf("this link was used already, or has expired")
 
 // LinkOwner returns the member whom a sign-in link is for, or NotFound. The link can
 // still be used.
-func (a *App) LinkOwner(ctx context.Context, token string) (desk.Principal, error) {
-	l, settings, err := a.store.LoginLink(ctx, hashOfLink(token))
+func (a *Service) LinkOwner(ctx context.Context, token string) (desk.Principal, error) {
+	l, settings, err := a.Store.LoginLink(ctx, hashOfLink(token))
 	if err != nil {
 		return desk.Principal{}, err
 	}
@@ -172,16 +155,16 @@ func (a *App) LinkOwner(ctx context.Context, token string) (desk.Principal, erro
 
 // SpendLink returns the member whom a sign-in link is for, once: then, and for an unknown
 // or expired one, it returns NotFound.
-func (a *App) SpendLink(ctx context.Context, token string) (p desk.Principal, err error) {
+func (a *Service) SpendLink(ctx context.Context, token string) (p desk.Principal, err error) {
 	hash := hashOfLink(token)
-	l, _, err := a.store.LoginLink(ctx, hash)
+	l, _, err := a.Store.LoginLink(ctx, hash)
 	if err == nil && l == nil {
 		err = errNoLink
 	}
 	if err != nil {
 		return desk.Principal{}, err
 	}
-	err = a.store.InTx(ctx, l.Workspace, func(tx store.Tx) error {
+	err = a.Store.InTx(ctx, l.Workspace, func(tx store.Tx) error {
 		l, err := tx.TakeLoginLink(hash)
 		if err == nil {
 			p, err = a.owner(l, tx.Settings())
@@ -194,8 +177,8 @@ func (a *App) SpendLink(ctx context.Context, token string) (p desk.Principal, er
 	return p, err
 }
 
-func (a *App) owner(l *store.LoginLink, settings *desk.Settings) (desk.Principal, error) {
-	if l == nil || l.ExpiresAt <= a.now() || settings.Member(l.Member) == nil {
+func (a *Service) owner(l *store.LoginLink, settings *desk.Settings) (desk.Principal, error) {
+	if l == nil || l.ExpiresAt <= a.Now() || settings.Member(l.Member) == nil {
 		return desk.Principal{}, errNoLink
 	}
 	return desk.MemberPrincipal(settings, l.Member)
@@ -203,18 +186,18 @@ func (a *App) owner(l *store.LoginLink, settings *desk.Settings) (desk.Principal
 
 // LastSeen returns when members were last seen, up to an hour late. One who never signed
 // in is not among them.
-func (a *App) LastSeen(ctx context.Context, p desk.Principal) (map[desk.ID]desk.Time, error) {
+func (a *Service) LastSeen(ctx context.Context, p desk.Principal) (map[desk.ID]desk.Time, error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return nil, err
 	}
-	return a.store.LastSeen(ctx, p.Workspace())
+	return a.Store.LastSeen(ctx, p.Workspace())
 }
 
 // Held counts the contacts that a member owns, and the open conversations that the member
 // holds, each up to 100.
-func (a *App) Held(ctx context.Context, p desk.Principal, member desk.ID) (contacts, conversations int, err error) {
+func (a *Service) Held(ctx context.Context, p desk.Principal, member desk.ID) (contacts, conversations int, err error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return 0, 0, err
 	}
-	return a.store.Held(ctx, p.Workspace(), member, 100)
+	return a.Store.Held(ctx, p.Workspace(), member, 100)
 }

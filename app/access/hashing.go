@@ -1,4 +1,4 @@
-package app
+package access
 
 import (
 	"cmp"
@@ -58,17 +58,17 @@ func recipesOf(list []store.MemberAccess) []recipe {
 }
 
 // recipeFor is the recipe of an e-mail with which nobody has a password yet.
-func (a *App) recipeFor(canonical string) recipe {
-	mac := hmac.New(sha256.New, a.derive("password salt"))
+func (a *Service) recipeFor(canonical string) recipe {
+	mac := hmac.New(sha256.New, a.Derive("password salt"))
 	mac.Write([]byte(canonical))
 	return newRecipe(mac.Sum(nil)[:argonSalt])
 }
 
 // recipeOfEmail is the recipe for a new password of a member: that of other members with
 // the e-mail, if they have passwords.
-func (a *App) recipeOfEmail(ctx context.Context, p desk.Principal) (recipe, error) {
+func (a *Service) recipeOfEmail(ctx context.Context, p desk.Principal) (recipe, error) {
 	canonical := desk.ReferTo(p.Member.Email).Email()
-	holders, err := a.store.MembersByEmail(ctx, canonical, maxHolders)
+	holders, err := a.Store.MembersByEmail(ctx, canonical, maxHolders)
 	if err != nil {
 		return "", err
 	}
@@ -96,18 +96,18 @@ type spread struct {
 
 // mostRecipes is how many hashes each sign-in makes. The caller has seen an e-mail with some
 // number of recipes.
-func (a *App) mostRecipes(ctx context.Context, seen int) (int, error) {
+func (a *Service) mostRecipes(ctx context.Context, seen int) (int, error) {
 	a.spread.mu.Lock()
 	defer a.spread.mu.Unlock()
-	if a.spread.most > 0 && a.uptime() < a.spread.until {
+	if a.spread.most > 0 && a.Uptime() < a.spread.until {
 		a.spread.most = max(a.spread.most, seen)
 		return a.spread.most, nil
 	}
-	most, err := a.store.MostRecipes(ctx, 1+base64.RawStdEncoding.EncodedLen(argonKey))
+	most, err := a.Store.MostRecipes(ctx, 1+base64.RawStdEncoding.EncodedLen(argonKey))
 	if err != nil {
 		return 0, err
 	}
-	a.spread.most, a.spread.until = min(max(most, seen, 1), maxSignIns), a.uptime()+spreadLife
+	a.spread.most, a.spread.until = min(max(most, seen, 1), maxSignIns), a.Uptime()+spreadLife
 	return a.spread.most, nil
 }
 
@@ -122,7 +122,7 @@ func readPassword(text string) string {
 
 // hashes hashes a password by each recipe, one at a time, and returns the texts. It returns
 // Unavailable if others take too long.
-func (a *App) hashes(ctx context.Context, password string, recipes []recipe) ([]string, error) {
+func (a *Service) hashes(ctx context.Context, password string, recipes []recipe) ([]string, error) {
 	timer := time.NewTimer(longestHashing)
 	defer timer.Stop()
 	select {

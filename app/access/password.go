@@ -1,4 +1,4 @@
-package app
+package access
 
 import (
 	"context"
@@ -37,8 +37,11 @@ const (
 	emailBuckets               = 4096
 	addressTries, addressEvery = 20, 5 * time.Second
 	addressBuckets             = 65536
-	longestThrottle            = max(emailTries*emailEvery, addressTries*addressEvery)
 )
+
+// LongestThrottle is how far ahead the places of the throttle are taken. After it, they can
+// be forgotten.
+const LongestThrottle = max(emailTries*emailEvery, addressTries*addressEvery)
 
 var errSignIn = desk.Errorf(desk.Unauthorized, "the e-mail or the password is wrong")
 
@@ -46,12 +49,12 @@ var errSignIn = desk.Errorf(desk.Unauthorized, "the e-mail or the password is wr
 // right for. from is the address of the caller. It returns Unauthorized if there is none,
 // whatever the reason; RateLimited after too many tries; and Unavailable if too many sign
 // in at once. It makes as many hashes for any e-mail (docs/adr/0037).
-func (a *App) SignIn(ctx context.Context, email, password, from string) (list []desk.Principal, err error) {
+func (a *Service) SignIn(ctx context.Context, email, password, from string) (list []desk.Principal, err error) {
 	canonical := desk.ReferTo(email).Email()
 	if err := a.throttle(ctx, a.emailBucket("e-mail", canonical), from); err != nil {
 		return nil, err
 	}
-	holders, err := a.store.MembersByEmail(ctx, canonical, maxHolders)
+	holders, err := a.Store.MembersByEmail(ctx, canonical, maxHolders)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +105,7 @@ func (a *App) SignIn(ctx context.Context, email, password, from string) (list []
 
 // gather stores the hashes of members who have just proved their passwords by the recipe
 // that most other members with the e-mail have, so that one hash answers for all of them.
-func (a *App) gather(ctx context.Context, proved, others []store.MemberAccess, recipes []recipe, hashes []string) {
+func (a *Service) gather(ctx context.Context, proved, others []store.MemberAccess, recipes []recipe, hashes []string) {
 	if len(proved) == 0 || len(recipes) < 2 {
 		return
 	}
@@ -118,8 +121,8 @@ func (a *App) gather(ctx context.Context, proved, others []store.MemberAccess, r
 		if recipeOf(h.Password) == recipes[to] {
 			continue
 		}
-		if err := a.store.MovePassword(ctx, h.Workspace, h.ID, h.Password, hashes[to]); err != nil {
-			a.log.WarnContext(ctx, "the hash of a password can not be stored in its new form", "workspace_id", h.Workspace.String(), "member_id", h.ID.String(), "err", err)
+		if err := a.Store.MovePassword(ctx, h.Workspace, h.ID, h.Password, hashes[to]); err != nil {
+			a.Log.WarnContext(ctx, "the hash of a password can not be stored in its new form", "workspace_id", h.Workspace.String(), "member_id", h.ID.String(), "err", err)
 		}
 	}
 }
@@ -127,7 +130,7 @@ func (a *App) gather(ctx context.Context, proved, others []store.MemberAccess, r
 // SetPassword sets the member's own password, and ends the member's sessions. The caller
 // has proved who it is by the old password, or by a link: byLink is set shortly after the
 // member signed in by one. It returns the member as it is now, who may begin a session.
-func (a *App) SetPassword(ctx context.Context, p desk.Principal, old string, byLink bool, password string) (desk.Principal, error) {
+func (a *Service) SetPassword(ctx context.Context, p desk.Principal, old string, byLink bool, password string) (desk.Principal, error) {
 	if p.Member == nil {
 		return p, desk.Errorf(desk.Forbidden, "only members have passwords")
 	}
@@ -150,7 +153,7 @@ func (a *App) SetPassword(ctx context.Context, p desk.Principal, old string, byL
 	}
 	stored := ""
 	if !byLink {
-		if stored, err = a.store.Password(ctx, ws, id); err != nil {
+		if stored, err = a.Store.Password(ctx, ws, id); err != nil {
 			return p, err
 		}
 		if stored == "" {
@@ -184,7 +187,7 @@ func (a *App) SetPassword(ctx context.Context, p desk.Principal, old string, byL
 			return desk.Change{}, desk.ErrSignedOut
 		}
 		m = *stored
-		m.EndSessions(a.now())
+		m.EndSessions(a.Now())
 		changed := m
 		return desk.Change{Member: &changed, Password: hashes[0]}, nil
 	})
@@ -193,27 +196,27 @@ func (a *App) SetPassword(ctx context.Context, p desk.Principal, old string, byL
 }
 
 // HasPassword tells whether the member has a password.
-func (a *App) HasPassword(ctx context.Context, p desk.Principal) (bool, error) {
+func (a *Service) HasPassword(ctx context.Context, p desk.Principal) (bool, error) {
 	if p.Member == nil {
 		return false, nil
 	}
-	hash, err := a.store.Password(ctx, p.Workspace(), p.Member.ID)
+	hash, err := a.Store.Password(ctx, p.Workspace(), p.Member.ID)
 	return hash != "", err
 }
 
 // emailBucket limits the tries with an e-mail, or the changes of a member's password.
-func (a *App) emailBucket(kind, text string) desk.Bucket {
+func (a *Service) emailBucket(kind, text string) desk.Bucket {
 	return desk.Bucket{Name: a.throttled(kind, text, emailBuckets), Interval: emailEvery, Burst: emailTries}
 }
 
 // throttle takes a place in a bucket, and for a try from this address, if it is not "". It
 // returns RateLimited if there is none.
-func (a *App) throttle(ctx context.Context, bucket desk.Bucket, from string) error {
+func (a *Service) throttle(ctx context.Context, bucket desk.Bucket, from string) error {
 	buckets := []desk.Bucket{bucket}
 	if from != "" {
 		buckets = append(buckets, desk.Bucket{Name: a.throttled("address", network(from), addressBuckets), Interval: addressEvery, Burst: addressTries})
 	}
-	wait, ok, err := a.store.Pace(ctx, desk.ID{}, buckets, 0)
+	wait, ok, err := a.Store.Pace(ctx, desk.ID{}, buckets, 0)
 	if err == nil && !ok {
 		e := desk.Errorf(desk.RateLimited, "too many tries")
 		e.RetryAfter = max(1, int(math.Ceil(wait.Seconds())))
@@ -223,8 +226,8 @@ func (a *App) throttle(ctx context.Context, bucket desk.Bucket, from string) err
 }
 
 // throttled is the name of one of n buckets.
-func (a *App) throttled(kind, text string, n uint64) string {
-	mac := hmac.New(sha256.New, a.derive("sign-in throttle", []byte(kind)))
+func (a *Service) throttled(kind, text string, n uint64) string {
+	mac := hmac.New(sha256.New, a.Derive("sign-in throttle", []byte(kind)))
 	mac.Write([]byte(text))
 	return fmt.Sprintf("sign-in %s %d", kind, binary.BigEndian.Uint64(mac.Sum(nil))%n)
 }

@@ -1,0 +1,70 @@
+// Package access is how members get in: sessions, sign-in links, passwords.
+//
+//	access.go    the Service, and members as principals
+//	session.go   sessions and links
+//	password.go  signing in by a password, setting one, the throttle
+//	hashing.go   how passwords are hashed, and whose turn it is
+package access
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"parley/desk"
+	"parley/store"
+)
+
+// Deps are the parts of a Service. All are required.
+type Deps struct {
+	Store  store.Store
+	Now    func() desk.Time     // the clock
+	Uptime func() time.Duration // a monotonic clock
+	Random func([]byte)         // fills with random bytes
+	Log    *slog.Logger
+
+	// Derive returns a key for one purpose, made of the installation's secret key.
+	Derive func(purpose string, parts ...[]byte) []byte
+}
+
+// A Service knows who signs in. Its methods are safe for concurrent use.
+type Service struct {
+	Deps
+	hashing chan struct{} // has room for one who hashes a password
+	hashed  atomic.Int64
+	changes turns  // of changes of passwords
+	spread  spread // of the recipes of one e-mail
+}
+
+// New builds a Service.
+func New(d Deps) *Service {
+	return &Service{Deps: d, hashing: make(chan struct{}, 1), changes: turns{one: make(chan struct{}, 1), each: map[desk.ID]*turn{}}}
+}
+
+// Hashed is how many hashes of passwords this process has made.
+func (a *Service) Hashed() int64 { return a.hashed.Load() }
+
+// Member returns the principal of a member, or Unauthorized if there is no such member.
+// The caller must have checked that it acts for the member, see Session.
+func (a *Service) Member(ctx context.Context, ws, id desk.ID) (desk.Principal, error) {
+	s, err := a.Store.Settings(ctx, ws)
+	if desk.IsType(err, desk.NotFound) {
+		return desk.Principal{}, desk.ErrSignedOut
+	}
+	if err != nil {
+		return desk.Principal{}, err
+	}
+	return desk.MemberPrincipal(s, id)
+}
+
+// updateSettings changes a member, with the events of what really changes.
+func (a *Service) updateSettings(ctx context.Context, ws desk.ID, by desk.Actor, decide func(*desk.Settings) (desk.Change, error)) error {
+	return a.Store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+		change, err := decide(s)
+		if err != nil {
+			return desk.Change{}, err
+		}
+		return change.Against(s, by, a.Now()), nil
+	})
+}
