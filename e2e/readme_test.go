@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"parley/desk"
 )
@@ -42,17 +43,17 @@ func examples(document string) (list []example) {
 	return list
 }
 
-// TestREADME pastes the README's examples beside a running demo, in order and into
-// one shell, as a reader would. Their answers are those that the README shows, up
+// TestTour pastes the examples of docs/tour.md beside a running demo, in order and into
+// one shell, as a reader would. Their answers are those that the tour shows, up
 // to ids, times and cursors; and where it shows an id twice, they have one twice.
-func TestREADME(t *testing.T) {
+func TestTour(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"sh", "sed", "awk", "curl", "python3"} {
 		if _, err := exec.LookPath(tool); err != nil || runtime.GOOS == "windows" {
 			t.Skipf("no %s here", tool)
 		}
 	}
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../docs/tour.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestREADME(t *testing.T) {
 	pasted := script.String()
 	for old, replacement := range map[string]string{`go run ./cmd/parley "$@"`: `command parley "$@"`, "127.0.0.1:8480": address, "8900": freePort(t)} {
 		if !strings.Contains(pasted, old) {
-			t.Fatalf("the README's examples do not hold %s any more", old)
+			t.Fatalf("the tour's examples do not hold %s any more", old)
 		}
 		pasted = strings.ReplaceAll(pasted, old, replacement)
 	}
@@ -114,7 +115,7 @@ func TestREADME(t *testing.T) {
 			continue
 		}
 		if g, w := got.mask(t, printed[i]), want.mask(t, e.prints); g != w {
-			t.Errorf("the README's example\n%sprints\n%s\nwhere the README has\n%s", e.shell, g, w)
+			t.Errorf("the tour's example\n%sprints\n%s\nwhere the tour has\n%s", e.shell, g, w)
 		}
 	}
 	p.stop(t)
@@ -308,6 +309,83 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	}
 	if seen < 50 {
 		t.Errorf("only %d names were found in %v", seen, documents)
+	}
+}
+
+var (
+	mdLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	mdHeading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	mdCode    = regexp.MustCompile("`[^`\n]*`")
+	mdBlock   = regexp.MustCompile("(?m)^    .*$")
+)
+
+// prose is a document without its code.
+func prose(text string) string {
+	return mdCode.ReplaceAllString(mdBlock.ReplaceAllString(fence.ReplaceAllString(text, ""), ""), "")
+}
+
+// anchors are what links into a document can name: its headings in lower case, without
+// punctuation, with hyphens for spaces.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, match := range mdHeading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		var b strings.Builder
+		for _, r := range strings.ToLower(match[1]) {
+			switch {
+			case r == ' ':
+				b.WriteByte('-')
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				b.WriteRune(r)
+			}
+		}
+		found[b.String()] = true
+	}
+	return found
+}
+
+// TestDocumentLinks: each link of a document leads to a file and a heading that exist.
+func TestDocumentLinks(t *testing.T) {
+	t.Parallel()
+	documents, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decisions, err := filepath.Glob("../docs/adr/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents = append(append(documents, decisions...), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md")
+	seen := 0
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range mdLink.FindAllStringSubmatch(prose(string(text)), -1) {
+			path, anchor, _ := strings.Cut(match[1], "#")
+			if strings.Contains(path, "://") {
+				continue
+			}
+			seen++
+			target := document
+			if path != "" {
+				target = filepath.Join(filepath.Dir(document), path)
+			}
+			info, err := os.Stat(target)
+			if err != nil {
+				t.Errorf("%s links to %s, which does not exist", document, match[1])
+				continue
+			}
+			if anchor == "" || info.IsDir() {
+				continue
+			}
+			if there, err := os.ReadFile(target); err != nil || !anchors(string(there))[anchor] {
+				t.Errorf("%s links to %s, where no heading is %s", document, match[1], anchor)
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d links were found in %d documents", seen, len(documents))
 	}
 }
 
