@@ -19,7 +19,7 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 		want            string
 	}{
 		"permission": {narrow, "GET /v1/channels", "", 403,
-			"this key lacks the permission channels:read; an operator adds it with the command parley key edit " + id +
+			"this key lacks the permission channels:read; an admin adds it in the console under Settings, Keys, or an operator with the command parley key edit " + id +
 				" --permissions contacts:read,channels:read,members:read, which replaces the whole list; or use another key"},
 		"byte order mark":   {s.key, "POST /v1/contacts", "\ufeff{}", 400, "the body begins with a byte order mark: send UTF-8 without one"},
 		"value not UTF-8":   {s.key, "POST /v1/contacts", "{\"name\":\"a\xffb\"}", 400, "/name: this is not UTF-8, at byte 10 of the body"},

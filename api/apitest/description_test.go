@@ -70,6 +70,7 @@ func TestDescription(t *testing.T) {
 		{"GET", "/v1/inbox", "conversations:read"},
 		{"GET", "/v1/me", ""},
 		{"POST", "/v1/media", "messages:send"},
+		{"DELETE", "/v1/media/{id}", "messages:send"},
 		{"GET", "/v1/media/{id}", "conversations:read"},
 		{"GET", "/v1/media/{id}/content", "conversations:read"},
 		{"GET", "/v1/members", "members:read"},
