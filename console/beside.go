@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 
@@ -43,7 +44,7 @@ func (c *call) readPerson(t *thread, contact *desk.Contact, conv *desk.Conversat
 		}
 	}
 	add(fact{Label: "Phone", Value: phone(contact.Phone), Tel: contact.Phone})
-	add(fact{Label: "E-mail", Value: contact.Email, Mail: contact.Email})
+	add(fact{Label: "E-mail", Value: contact.Email, Mail: url.PathEscape(contact.Email)})
 	add(fact{Label: "Own id", Value: contact.ExternalID})
 	if contact.Owner != nil {
 		add(fact{Label: "Owner", Value: contact.Owner.Name})

@@ -42,4 +42,9 @@ func TestBeside(t *testing.T) {
 	mei.post(path+"/person?edit=name", "name", "Sofia B", "was.name", "Sofia").sends(path + "?person=open&done=saved")
 	mei.post(path+"/person?edit=phone", "phone", "+34 612 34 56 99", "was.phone", "+34 612 34 56 70").sends(path + "?person=open&done=saved")
 	mei.get(path).want(200, "<bdi>Sofia B</bdi>", "tel:+34612345670", "<bdi>max</bdi>").lacks("34612345699")
+
+	// An address adds nobody to the mail that is begun from it, and a link is seen as it is.
+	hostile := w.writes("+34 612 34 56 71", "Rosa", "Hi")
+	mei.post("/contacts/"+hostile.ContactID.String(), "email", "x?bcc=eve@e.example", "attributes.site", "https://a.example/\u202emoc").sends("/contacts/" + hostile.ContactID.String() + "?done=saved")
+	mei.get("/inbox/"+hostile.ID.String()).want(200, `href="mailto:x%3Fbcc=eve@e.example"`, "<bdi>x?bcc=eve@e.example</bdi>", "<bdi>https://a.example/%E2%80%AEmoc</bdi>")
 }

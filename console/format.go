@@ -232,7 +232,7 @@ func (c *call) attributeFacts(contact *desk.Contact) (list []fact) {
 		if v, ok := values[a.Key]; ok && !a.Archived {
 			f := fact{Label: a.Label, Value: c.attributeText(a, v), Name: attributeName(a.Key)}
 			if a.Type == desk.URLAttribute && (strings.HasPrefix(f.Value, "https://") || strings.HasPrefix(f.Value, "http://")) {
-				f.Site = f.Value
+				f.Site, f.Value = f.Value, undirected(f.Value)
 			}
 			list = append(list, f)
 		}

@@ -58,7 +58,7 @@ type person struct {
 // A fact is a label and a value. In a thread, Edit leads to the form that changes it.
 type fact struct {
 	Label, Value string
-	Mail         string // an e-mail address
+	Mail         string // an e-mail address, escaped: one may have what begins a header in a mailto URL
 	Tel          string // a phone number, with +
 	Site         string // an http or https URL
 	Name         string // of its field
