@@ -336,6 +336,9 @@ func (s *Server) askReleases(c *call) error {
 
 func (s *Server) releaseMany(c *call) error {
 	ids, outcome := chosen(c.form.list("id")), c.form.text("outcome")
+	if len(ids) == 0 {
+		return c.see("/sends?doubt=yes", "")
+	}
 	err := error(desk.Invalidf("choose whether the messages arrived"))
 	if outcome == "sent" || outcome == "not-sent" {
 		var r app.Releases

@@ -191,6 +191,7 @@ func TestSends_release_many(t *testing.T) {
 	ask := "/sends/release?outcome=not-sent&id=" + ids[0] + "&id=" + ids[1] + "&id=" + ids[1] + "&id=nonsense&id=" + w.newID().String()
 	nora.get(ask).want(200, "Settle 2 sends as not sent?", "34 612 33 00 03", "34 612 32 00 03", "They were not sent</button>").lacks(ids[2]).golden("sends/release")
 	nora.post("/sends/release", "outcome", "perhaps", "id", ids[0]).want(422, "Error: ")
+	nora.post("/sends/release", "outcome", "sent", "id", "nonsense").sends("/sends?doubt=yes")
 	nora.post("/sends/release", "outcome", "not-sent", "id", ids[0], "id", ids[1]).sends("/sends?doubt=yes&done=settled")
 	nora.post("/sends/release", "outcome", "not-sent", "id", ids[0]).sends("/sends?doubt=yes&done=settled")
 	nora.get("/sends/release?outcome=sent&id="+ids[2]+"&id="+ids[0]).want(200, "Settle 1 send as sent?")
