@@ -82,6 +82,12 @@ async function sendFiles(form, button, state) {
 		}
 		if (x.status === 401) tell({ kind: "out" });
 		const fresh = await read({ text: () => x.responseText });
+		const spent = () => { // text and quote are with the first one: not with another, nor once more
+			if (item !== first) return;
+			field.value = "";
+			drop(mine + form.dataset.draft);
+			find("[name=reply_to]", form)?.parentNode.remove();
+		};
 		const see = () => {
 			for (const name of ["message", "assignee", "status"]) {
 				const seen = find(`#reply [name=seen_${name}]`, fresh);
@@ -92,15 +98,13 @@ async function sendFiles(form, button, state) {
 			to = x.responseURL;
 			row.remove();
 			see();
-			if (item === first) {
-				field.value = "";
-				drop(mine + form.dataset.draft);
-			}
+			spent();
 			continue;
 		}
 		row.append(make("p", "error", find("#news h2, #summary h2, h1", fresh)?.textContent ?? "It was not sent."));
 		if (find("#reply[data-keep]", fresh)) { // in doubt: no second try
 			item.doubt = true;
+			spent();
 			row.append(Object.assign(make("a", "", "See how it ends"), { href: "/sends?doubt=yes" }));
 			break;
 		}
