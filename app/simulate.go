@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"strings"
 
@@ -49,11 +50,15 @@ func (a *App) Simulate(ctx context.Context, p desk.Principal, channel desk.ID, s
 		return nil, nil, err
 	}
 	in, file, err := a.simulated(ctx, p, c, s)
-	if err != nil {
-		return nil, nil, err
+	var conversation *desk.Conversation
+	if err == nil {
+		conversation, err = a.Receive(ctx, p.Workspace(), c.ID, in)
 	}
-	conversation, err := a.Receive(ctx, p.Workspace(), c.ID, in)
 	if err != nil || conversation == nil {
+		if file != nil && !errors.Is(err, store.ErrCommitLost) {
+			// If this fails, the file goes after a day, as all uploads that are in no message.
+			_ = a.DeleteMedia(context.WithoutCancel(ctx), p, file.ID)
+		}
 		return nil, nil, err
 	}
 	list, err := a.store.MessagesBy(ctx, p.Workspace(), []desk.MessageRef{{Channel: c.ID, ExternalID: in.ExternalID}})
@@ -234,7 +239,8 @@ func (a *App) simulatedReply(ctx context.Context, p desk.Principal, c *desk.Chan
 	return named, nil
 }
 
-// simulatedFile stores the file of a message.
+// simulatedFile stores the file of a message. It may return both the file and why there is no
+// message.
 func (a *App) simulatedFile(ctx context.Context, p desk.Principal, c *desk.Channel, f *SimulatedFile, in *provider.InboundMessage) (m *desk.Media, err error) {
 	in.Media = &provider.InboundMedia{}
 	simulator, _ := a.providers[c.Kind].(provider.Simulator) // as simulates has checked
@@ -252,7 +258,7 @@ func (a *App) simulatedFile(ctx context.Context, p desk.Principal, c *desk.Chann
 		what += ": " + m.Name
 	}
 	if in.Text, err = desk.ParseMessage(strings.TrimSpace("[" + what + "] " + in.Text)); err != nil {
-		return nil, desk.InvalidAt("/text", "%v", err)
+		return m, desk.InvalidAt("/text", "%v", err)
 	}
 	if f.Fault == "" {
 		in.Media.Stored = m.ID

@@ -120,7 +120,7 @@ func TestSimulate_files(t *testing.T) {
 	w.deleteContact(c.ContactID)
 	list, err := w.MediaList(t.Context(), w.operator(), false, desk.ID{}, 100)
 	must(t, err)
-	if len(list) != 1 { // that of the message that was refused
+	if len(list) != 0 { // that of the message that was refused went with it
 		t.Errorf("%d files are left", len(list))
 	}
 }
