@@ -159,12 +159,25 @@ func TestComposer(t *testing.T) {
 	look[bool](b, `{ const files = new DataTransfer(); for (const name of ["one.txt", "two.txt"]) files.items.add(new File([name], name, { type: "text/plain" })); document.querySelector("#f-file").files = files.files;
 		let posts = 0; const send = XMLHttpRequest.prototype.send; XMLHttpRequest.prototype.send = function (data) { if (++posts === 2) this.onload = this.onerror; return send.call(this, data); }; true }`)
 	b.click("#reply .btn.main")
-	b.wait(`document.querySelector("#reply .btn.main").textContent === "Try again"`)
+	b.wait(`document.querySelector("#files .error")?.textContent === "No answer came."`)
 	look[bool](b, "window.before = true")
 	b.click("#reply .btn.main")
 	b.wait(`!window.before && document.readyState === "complete" && document.querySelector("#thread")?.innerText.includes("two.txt")`)
 	if list := thread(); len(list) != len(before)+2 || list[0].Text != "[document: two.txt]" || list[0].ReplyTo != "" || list[1].ReplyTo != asked {
 		t.Errorf("two files became %+v", list[:len(list)-len(before)])
+	}
+
+	// The provider takes none now: the reason is told, and no file is stored once more.
+	refused := writes("+34612550002", 0)
+	ready(refused)
+	look[bool](b, `{ const files = new DataTransfer(); for (const name of ["three.txt", "four.txt"]) files.items.add(new File([name], name, { type: "text/plain" })); document.querySelector("#f-file").files = files.files; true }`)
+	for range 2 {
+		look[bool](b, `document.querySelector("#files .error")?.remove() ?? true`)
+		b.click("#reply .btn.main")
+		b.wait(`document.querySelector("#files .error")?.textContent.includes("Rate limit hit")`)
+	}
+	if list := parley(t, nil, "media", "list", "--workspace", m.workspace, "--data", m.dir).stdout; strings.Count(list, "three.txt") != 1 {
+		t.Errorf("files: %s", list)
 	}
 
 	// The window closes while one types.

@@ -52,13 +52,15 @@ async function sendFiles(form, button, state) {
 	for (const item of queue) {
 		const { file, row } = item, progress = make("progress", "");
 		const data = new FormData(form, button);
-		item.key ??= form.elements.key.value + "-" + ++keys;
-		data.set("key", item.key);
-		if (item !== first) {
-			data.set("reply", ""); // the text is with the first one
-			data.delete("reply_to");
-			data.delete("button");
+		if (!item.key) { // a key stands for what is in the message, whatever the fields have by the next try
+			const head = item === first;
+			Object.assign(item, { key: form.elements.key.value + "-" + ++keys, head, text: head ? field.value : "", quote: head && form.elements.reply_to?.value });
 		}
+		data.set("key", item.key);
+		data.set("reply", item.text); // the text is with the first one
+		data.delete("reply_to");
+		if (item.quote) data.set("reply_to", item.quote);
+		if (!item.head) data.delete("button");
 		if (item !== last) data.delete("close");
 		data.delete("file");
 		if (item.media) data.set("media", item.media); // the server kept it
@@ -71,21 +73,24 @@ async function sendFiles(form, button, state) {
 		let x;
 		try {
 			x = await upload(form.action, data, progress);
-			if (x.status > 501) throw x;
+			if (x.status > 501 && !x.responseText.includes("data-send")) throw x;
 		} catch {
 			lost = true;
 		}
 		progress.remove();
 		if (lost) {
+			item.lost = true;
 			row.append(make("p", "error", "No answer came."));
 			break;
 		}
 		if (x.status === 401) tell({ kind: "out" });
 		const fresh = await read({ text: () => x.responseText });
-		const spent = () => { // text and quote are with the first one: not with another, nor once more
-			if (item !== first) return;
-			field.value = "";
-			drop(mine + form.dataset.draft);
+		const spent = () => { // text and quote do not come again with another one
+			if (!item.head) return;
+			if (field.value === item.text) {
+				field.value = "";
+				drop(mine + form.dataset.draft);
+			}
 			find("[name=reply_to]", form)?.parentNode.remove();
 		};
 		const see = () => {
@@ -101,7 +106,7 @@ async function sendFiles(form, button, state) {
 			spent();
 			continue;
 		}
-		row.append(make("p", "error", find("#news h2, #summary h2, h1", fresh)?.textContent ?? "It was not sent."));
+		row.append(make("p", "error", (find("#news h2, #summary h2", fresh) ?? find("h1", fresh))?.textContent ?? "It was not sent."));
 		if (find("#reply[data-keep]", fresh)) { // in doubt: no second try
 			item.doubt = true;
 			spent();
@@ -109,7 +114,7 @@ async function sendFiles(form, button, state) {
 			break;
 		}
 		item.media = find("#reply-with [name=media]", fresh)?.value;
-		item.key = null;
+		if (x.status < 500 || !item.lost) item.key = null;
 		if (x.status !== 413 && x.status !== 422) { // something has changed: the next try knows it
 			see();
 			break;
