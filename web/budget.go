@@ -37,6 +37,9 @@ const (
 	lookEvery = stillAfter / 4
 	// patience is how long a body waits for memory.
 	patience = 5 * time.Second
+	// maxWaits is how many bodies of one owner wait at a time. Whoever asks looks at all of
+	// them, so with very many the others would wait for that.
+	maxWaits = 1000
 )
 
 var (
@@ -61,11 +64,12 @@ type budget struct {
 	waits  int         // how many wait
 	look   *time.Timer // settles while any wait, because bodies may stop moving
 	owners map[desk.ID]int
-	holds  list.List // of *hold, oldest first
+	queues map[desk.ID]int // how many wait, by owner
+	holds  list.List       // of *hold, oldest first
 }
 
 func newBudget(limit, share int) *budget {
-	return &budget{limit: limit, share: share, owners: map[desk.ID]int{}}
+	return &budget{limit: limit, share: share, owners: map[desk.ID]int{}, queues: map[desk.ID]int{}}
 }
 
 // A hold is the memory of one body in a budget. The budget's mutex protects its fields.
@@ -127,7 +131,7 @@ func (h *hold) try(size int) bool {
 }
 
 // grow waits until the body may take size bytes. It returns Unavailable if there is no
-// memory, or if the body was dropped.
+// memory, if very many of its owner wait already, or if the body was dropped.
 func (h *hold) grow(ctx context.Context, size int) error {
 	b := h.budget
 	b.mu.Lock()
@@ -136,9 +140,16 @@ func (h *hold) grow(ctx context.Context, size int) error {
 		return errGaveWay
 	}
 	ok, granted := h.ask(size), h.granted
+	crowded := !ok && b.queues[h.owner] > maxWaits
+	if crowded {
+		h.stopWaiting()
+	}
 	b.mu.Unlock()
-	if ok {
+	switch {
+	case ok:
 		return nil
+	case crowded:
+		return errNoRoom
 	}
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -259,6 +270,7 @@ func (h *hold) ask(size int) bool {
 		return true
 	}
 	h.phase, h.want, h.granted = waiting, size, make(chan struct{})
+	b.queues[h.owner]++
 	if b.waits++; b.look == nil {
 		b.look = time.AfterFunc(lookEvery, b.lookAgain)
 	}
@@ -275,8 +287,12 @@ func (h *hold) take(size int) {
 }
 
 func (h *hold) stopWaiting() {
+	b := h.budget
 	h.phase = working
-	h.budget.waits--
+	b.waits--
+	if b.queues[h.owner]--; b.queues[h.owner] == 0 {
+		delete(b.queues, h.owner)
+	}
 }
 
 // settle grants memory to those who wait for it, the oldest first. If some still wait,

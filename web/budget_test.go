@@ -44,7 +44,7 @@ func (b body) must(t *testing.T, size int) {
 // empty fails unless a budget has forgotten all bodies.
 func empty(t *testing.T, b *budget) {
 	t.Helper()
-	if b.used != 0 || b.waits != 0 || len(b.owners) != 0 || b.holds.Len() != 0 {
+	if b.used != 0 || b.waits != 0 || len(b.owners) != 0 || len(b.queues) != 0 || b.holds.Len() != 0 {
 		t.Errorf("%d bytes of %d bodies and %d owners are left, %d wait", b.used, b.holds.Len(), len(b.owners), b.waits)
 	}
 }
@@ -237,6 +237,42 @@ func TestLeaver(t *testing.T) {
 		}
 		h.leave()
 		full.leave()
+		empty(t, b)
+	})
+}
+
+// TestManyWait: of one owner only so many bodies wait, because whoever asks looks at all
+// that wait. Another owner waits for none of them.
+func TestManyWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 50)
+		full := read(b, ada, 50)
+		full.must(t, 50)
+		full.work()
+		refused := make(chan time.Duration, maxWaits+1)
+		begun := time.Now()
+		for range maxWaits + 1 {
+			go func() {
+				h := read(b, ada, 20)
+				if err := h.grow(t.Context(), 20); !errors.Is(err, errNoRoom) {
+					t.Error(err)
+				}
+				h.leave()
+				refused <- time.Since(begun)
+			}()
+		}
+		if waited := <-refused; waited != 0 {
+			t.Errorf("one more than may wait is refused after %v", waited)
+		}
+		other := read(b, bob, 20)
+		other.must(t, 20)
+		if waited := <-refused; waited != patience {
+			t.Errorf("the others are refused after %v", waited)
+		}
+		synctest.Wait()
+		full.leave()
+		other.leave()
 		empty(t, b)
 	})
 }
