@@ -164,6 +164,11 @@ func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atO
 	case n.ReceivedAt != 0 && err != nil && !errors.As(err, &unread):
 		return 0, err
 	case err != nil:
+		if errors.Is(err, provider.ErrManyParts) { // nobody knows whom it names
+			if err := tx.EraseCallback(n); err != nil {
+				return 0, err
+			}
+		}
 		unreadable := err // the result is nil by the time this is logged
 		*then = append(*then, func() {
 			a.log.ErrorContext(ctx, "an inbound item can't be read; it is dropped", "channel_id", n.Channel, "inbound_item_id", n.ID, "err", unreadable)

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,7 +47,32 @@ func (*Provider) Signed(at provider.Access, header func(string) string, body []b
 	return VerifySignature(header("X-Hub-Signature-256"), body, at.Secrets.AppSecret, at.Secrets.OldAppSecret)
 }
 
-var errNoCallback = errors.New("whatsapp: the callback is no JSON object")
+var (
+	errNoCallback = errors.New("whatsapp: the callback is no JSON object")
+	errManyParts  = fmt.Errorf("whatsapp: the callback has %w", provider.ErrManyParts)
+)
+
+// maxParts is how many parts a callback has at most: a part of two bytes takes hundreds of
+// bytes of memory once it is read. Meta's largest, of a thousand updates, have some tens of
+// thousands.
+const maxParts = 250_000
+
+// parts is about how many objects, arrays and elements of them a JSON text has.
+func parts(body []byte) (n int) {
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '{', '[', ',':
+			n++
+		case '"':
+			for i++; i < len(body) && body[i] != '"'; i++ {
+				if body[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
+}
 
 // Read returns the updates of a callback, in order. It skips elements that it does not
 // understand or that are malformed, and reads the rest. It returns an error if the body
@@ -55,6 +81,9 @@ func (p *Provider) Read(n desk.InboundItem) ([]provider.Update, *provider.Later,
 	var body struct {
 		Object text            `json:"object"`
 		Entry  json.RawMessage `json:"entry"`
+	}
+	if parts(n.Body) > maxParts {
+		return nil, nil, errManyParts
 	}
 	if !decodeObject(n.Body, &body) {
 		return nil, nil, errNoCallback

@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -665,4 +667,38 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCallbackOfManyParts: a tenant may sign what Meta never sends. What takes very much
+// memory once it is read is not read; a thousand updates with long texts are.
+func TestCallbackOfManyParts(t *testing.T) {
+	t.Parallel()
+	const largest = 4 << 20
+	frame := func(what string) []byte {
+		return []byte(`{"object":"whatsapp_business_account","entry":[],"x":[` + what + `]}`)
+	}
+	for name, body := range map[string][]byte{
+		"objects":  frame(strings.Repeat(`{"a":1},`, largest/8) + "0"),
+		"numbers":  frame(strings.Repeat("1,", largest/2) + "0"),
+		"arrays":   frame(strings.Repeat("[],", largest/3) + "0"),
+		"statuses": []byte(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"statuses":[` + strings.Repeat(`{"id":"a","status":"sent","timestamp":"1790000000"},`, largest/52) + `{}]}}]}]}`),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := newProvider().Read(item(body))
+		if err == nil {
+			newProvider().People(body)
+		}
+		runtime.ReadMemStats(&after)
+		if t.Logf("%s: %d MB", name, (after.TotalAlloc-before.TotalAlloc)>>20); !errors.Is(err, provider.ErrManyParts) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var texts []string
+	for n := range 1000 {
+		texts = append(texts, fmt.Sprintf(`{"from":"905321112233","id":"wamid.%d","timestamp":"1790000000","type":"text","text":{"body":"\"%s\\"}}`, n, strings.Repeat("[{,", 1000)))
+	}
+	if told := read(t, []byte(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"messages":[`+strings.Join(texts, ",")+`]}}]}]}`)); len(told) != 1000 {
+		t.Errorf("%d of 1,000 messages are read", len(told))
+	}
 }
