@@ -40,8 +40,14 @@ func (c *call) known() (desk.Principal, bool, error) {
 // next is the page to which a sign-in leads.
 func (c *call) next(text string) string { return cmp.Or(c.s.safe(text), "/inbox") }
 
+// maxNext is how many bytes a path with its query has at most, to which a sign-in leads.
+const maxNext = 4 << 10
+
 // safe returns a path with its query, if it is that of a page; otherwise "".
 func (s *Server) safe(text string) string {
+	if len(text) > maxNext {
+		return ""
+	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || u.Path != path.Clean(u.Path) || strings.Contains(u.Path, `\`) {
 		return ""
@@ -81,7 +87,10 @@ func (s *Server) signInPage(c *call) error {
 
 func (s *Server) signIn(c *call) error {
 	next, email, password := c.form.text("next"), c.form.text("email"), c.form.values.Get("password")
-	c.form.values.Set("password", "") // it is not shown again
+	c.form.values.Set("password", "")   // it is not shown again
+	if len(email) > desk.MaxReference { // nobody has it: the page need not be as long
+		c.form.values.Set("email", "")
+	}
 	list, err := s.app.Access.SignIn(c.r.Context(), email, password, s.addressOf(c.r))
 	if err != nil {
 		return c.again("sign-in", view{Title: "Sign in", Data: signInData{Next: s.safe(next)}}, signInError(err))

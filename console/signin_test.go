@@ -482,3 +482,16 @@ func (w *world) twice(t *testing.T) (other desk.Workspace, m desk.Member) {
 	}
 	return other, m
 }
+
+// TestSignIn_longTexts: the page of a refused sign-in does not repeat what nobody can have
+// meant: anybody could have many large pages made.
+func TestSignIn_longTexts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	quotes := strings.Repeat(`"`, 100_000)
+	page := w.visitor().post("/sign-in", "email", quotes+"@harbour.example", "password", "x", "next", "/inbox?q="+quotes)
+	if page.want(422, "e-mail or the password is wrong"); len(page.body) > 20_000 {
+		t.Errorf("the page has %d bytes", len(page.body))
+	}
+	w.visitor().post("/sign-in", "email", "nobody@harbour.example", "password", "x", "next", "/inbox?q=a").want(422, "nobody@harbour.example", "/inbox?q=a")
+}
