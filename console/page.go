@@ -50,13 +50,21 @@ type page struct {
 }
 
 // show answers a page.
-func (c *call) show(name string, v view) error { return c.render(http.StatusOK, name, v) }
+func (c *call) show(name string, v view) error {
+	if err := c.takeTurn(); err != nil {
+		return err
+	}
+	return c.render(http.StatusOK, name, v)
+}
 
 // again answers a form that was refused, with what was typed and the errors beside the
 // fields.
 func (c *call) again(name string, v view, err error) error {
 	e := desk.AsError(err)
 	if e.Type == desk.Unauthorized {
+		return err
+	}
+	if err := c.takeTurn(); err != nil {
 		return err
 	}
 	c.w.Explain(e)
@@ -105,8 +113,8 @@ func (c *call) render(status int, name string, v view) error {
 	if len(parts) == 0 || slices.Contains(parts, "title") || slices.Contains(parts, "waiting") {
 		p.Waiting = c.waiting(status)
 	}
-	for _, part := range parts {
-		if t.Lookup("part-"+part) == nil || len(parts) > maxParts {
+	for i, part := range parts {
+		if t.Lookup("part-"+part) == nil || len(parts) > maxParts || slices.Contains(parts[:i], part) {
 			return desk.NotFoundf("this page has no such part")
 		}
 		fmt.Fprintf(&b, "<div id=%q>", part)

@@ -126,6 +126,9 @@ func (c *call) notReplied(err error) error {
 // refusedReply shows the conversation with the reason why a reply was not sent, and with
 // what was typed.
 func (c *call) refusedReply(err error) error {
+	if err := c.takeTurn(); err != nil { // before the thread is read
+		return err
+	}
 	e := *desk.AsError(err)
 	id := c.id("id")
 	switch e.Type {

@@ -129,6 +129,11 @@ func (s *Server) run(rt route, c *call) (err error) {
 			return err
 		}
 	}
+	if rt.needs != "" && !streams[rt.pattern] && !waits[rt.pattern] {
+		if err := c.takeTurn(); err != nil {
+			return err
+		}
+	}
 	if c.r.Method != http.MethodPost && rt.needs != "" && !streams[rt.pattern] {
 		if err := c.w.Reserve(maxPage, c.p.Workspace()); err != nil {
 			return err
@@ -139,6 +144,22 @@ func (s *Server) run(rt route, c *call) (err error) {
 
 // streams are the pages that are sent as they come.
 var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true}
+
+// waits are the forms whose handling waits for a provider or an endpoint. They take their
+// turn only when they have a page to make: otherwise a slow provider would stop all pages.
+var waits = map[string]bool{
+	"POST /inbox/{id}/reply": true, "POST /send": true, "POST /settings/channels/new": true, "POST /settings/channels/{id}": true,
+	"POST /settings/channels/{id}/check": true, "POST /settings/webhooks/{id}/ping": true, "POST /templates/{channel}/fetch": true,
+}
+
+// takeTurn waits until the workspace has few pages under way. How large a page is, is only
+// known once it is made.
+func (c *call) takeTurn() error {
+	if c.p.Settings == nil { // nobody's page is short
+		return nil
+	}
+	return c.w.PageTurn(c.p.Workspace())
+}
 
 // readForm reads the body of a form, and refuses one that another member filled in: the
 // tab is left from another sign-in.

@@ -11,6 +11,9 @@ import (
 // JSON is the content type of records and errors.
 const JSON = "application/json; charset=utf-8"
 
+// scrapes is how many answers of /metrics are made at a time.
+const scrapes = 4
+
 // health adds the routes for monitoring. None of them needs a key.
 func (s *Server) health() {
 	s.Handle("GET /healthz", func(w *Response, r *http.Request) error {
@@ -21,7 +24,11 @@ func (s *Server) health() {
 	}, noBody)
 	metrics := s.metrics.handler()
 	s.Handle("GET /metrics", func(w *Response, r *http.Request) error {
-		// Whole, or who does not read would keep what the answer is made of.
+		// Whole, or who does not read would keep what the answer is made of. A few at a time:
+		// anybody may ask for it, and how large it is is only known once it is made.
+		if err := w.Turn(desk.ID{}, maxTurns/scrapes); err != nil {
+			return err
+		}
 		made := &page{header: w.Header()}
 		metrics.ServeHTTP(made, r)
 		if err := w.ReserveUnchecked(made.body.Len()); err != nil {

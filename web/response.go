@@ -25,6 +25,7 @@ type Response struct {
 	upload  *hold // the turn of a body that is read as it comes
 	turn    int   // as how many writes of turnOf it counts
 	turnOf  desk.ID
+	turnIn  *turns
 	actorID desk.ID
 	role    string // the kind of id in actorID
 	streams *conn  // if the answer is a stream

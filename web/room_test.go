@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"log/slog"
 	"net/http/httptest"
 	"slices"
 	"testing"
@@ -128,6 +129,31 @@ func TestTurns(t *testing.T) {
 		<-time.After(3 * time.Second)
 		if len(order) != 3 || len(s.turns.of) != 0 {
 			t.Errorf("%v had their turn, %d workspaces are left", order, len(s.turns.of))
+		}
+	})
+}
+
+// TestScrapes: anybody may ask for the metrics, so few answers of them are made at a time.
+func TestScrapes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{NewID: func() desk.ID { return desk.ID{} }, Log: slog.New(slog.DiscardHandler)})
+		get := func() int {
+			rec := httptest.NewRecorder()
+			s.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+			return rec.Code
+		}
+		hog := respond(s)
+		if err := hog.Turn(desk.ID{}, maxTurns); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if code := get(); code != 503 || time.Since(begun) != patience {
+			t.Errorf("%d after %v", code, time.Since(begun))
+		}
+		hog.end()
+		if code := get(); code != 200 || len(s.turns.of) != 0 {
+			t.Errorf("%d; %d have turns", code, len(s.turns.of))
 		}
 	})
 }

@@ -45,7 +45,9 @@ type Server struct {
 	large     *budget       // the large ones among these
 	unchecked *budget       // of callers who are not authenticated yet
 	uploads   *budget       // of bodies that are read as they come
-	turns     turns         // of writes
+	turns     turns         // of writes, and of scrapes of /metrics
+	asked     turns         // of assistants' calls
+	pages     turns         // of pages of the console
 	draining  atomic.Bool   // /readyz answers 503
 	stopping  chan struct{} // closed when no more requests are accepted
 }

@@ -98,20 +98,40 @@ func (t *turn) grant() {
 // Turn waits until fewer writes of the workspace are under way, and then counts as so many,
 // until Reply or the end of the answer. It returns Unavailable if too many stay under way.
 func (w *Response) Turn(ws desk.ID, weight int) error {
+	return w.takeTurn(&w.server.turns, ws, weight)
+}
+
+// AssistantTurn is Turn for an assistant's call, whose answer has the size that the protocol
+// and its tools give it. Such calls do not stand behind writes.
+func (w *Response) AssistantTurn(ws desk.ID) error {
+	return w.takeTurn(&w.server.asked, ws, 1)
+}
+
+// pageTurn is as how many writes a page counts: it is made twice, once as texts and once
+// with escapes.
+const pageTurn = 2
+
+// PageTurn is Turn for a page of the console, which may be larger than what was reserved for
+// it. Pages do not stand behind writes.
+func (w *Response) PageTurn(ws desk.ID) error {
+	return w.takeTurn(&w.server.pages, ws, pageTurn)
+}
+
+func (w *Response) takeTurn(l *turns, ws desk.ID, weight int) error {
 	if w.turn > 0 {
 		return nil
 	}
 	weight = min(weight, maxTurns)
-	if err := w.server.turns.take(w.request.Context(), ws, weight); err != nil {
+	if err := l.take(w.request.Context(), ws, weight); err != nil {
 		return err
 	}
-	w.turn, w.turnOf = weight, ws
+	w.turn, w.turnOf, w.turnIn = weight, ws, l
 	return nil
 }
 
 func (w *Response) endTurn() {
 	if w.turn > 0 {
-		w.server.turns.leave(w.turnOf, w.turn)
+		w.turnIn.leave(w.turnOf, w.turn)
 		w.turn = 0
 	}
 }

@@ -1,0 +1,54 @@
+package console
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/desk"
+	"parley/web"
+)
+
+// TestPageTurns: how large a page is, is only known once it is made, so few of a workspace
+// are made at a time; a form that is refused makes one, too. What waits for a provider does
+// not take a turn while it waits, and another workspace has its own turns.
+func TestPageTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	conversation := w.writes("34600000001", "Ana", "hello")
+	const turns = 64
+	held, free := make(chan error), make(chan struct{})
+	w.server.web.Handle("GET /hog", func(r *web.Response, _ *http.Request) error {
+		held <- r.PageTurn(w.ws)
+		<-free
+		return nil
+	}, func(*web.Response, *desk.Error) { t.Error("no turn") })
+	var hogs sync.WaitGroup
+	for range turns {
+		hogs.Go(func() { w.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/hog", nil)) })
+		if err := <-held; err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := w.as(w.nora)
+	b.get("/inbox").want(503)
+	b.post("/settings/members/new", "name", "", "email", "nobody").want(503)
+	b.post("/inbox/"+conversation.ID.String()+"/reply", "reply", "").want(503) // refused, with the thread
+	close(free)
+	hogs.Wait()
+	b.get("/inbox").want(200)
+	b.post("/settings/members/new", "name", "", "email", "nobody").want(422)
+}
+
+// TestPartsTwice: nobody has one page made of the same part many times.
+func TestPartsTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.as(w.nora)
+	b.header.Set("Parley-Part", "list views")
+	b.get("/inbox").want(200)
+	b.header.Set("Parley-Part", strings.Repeat("list ", maxParts))
+	b.get("/inbox").want(404)
+}
