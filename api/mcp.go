@@ -44,6 +44,13 @@ func (s *Server) assistants(do http.Handler, publicURL string) {
 			return desk.Invalidf("send one message at a time: batches are not taken")
 		}
 		o := &outer{w: w, ws: p.Workspace()}
+		if err := w.AssistantTurn(o.ws); err != nil {
+			return err
+		}
+		// A refusal may repeat the call's texts, with escapes.
+		if err := o.reserve(int(repeated / wrapped * float64(len(body)))); err != nil {
+			return err
+		}
 		request := r.Clone(context.WithValue(r.Context(), outerKey{}, o))
 		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		if request.Header.Get("Content-Type") == "" { // as elsewhere, JSON need not be named
@@ -81,6 +88,9 @@ func outerOf(r *http.Request) *outer {
 // wrapped is how many times the size of an answer of the API the answer to an assistant has:
 // it is in there twice, once with escapes.
 const wrapped = 5 / 2.0
+
+// repeated is how many times the size of a call its refusal may have.
+const repeated = 4.0
 
 // reserve takes memory for an answer with one of up to most bytes of the API. An answer with
 // several of them has their sizes, of which the first is much the largest.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"runtime"
 	"slices"
@@ -78,7 +79,7 @@ type call struct {
 	out       []byte       // empty, with capacity for an answer
 	large     *[]byte      // the buffer that room lent
 	outer     *outer       // the assistant's call that it is a part of, if it is
-	turns     bool         // it writes a contact, and answers it
+	turns     bool         // it is a write that counts as one
 	body      []byte       // after it was read
 	unread    error        // why it could not be read; then the request can't be tried twice
 	counted   bool         // whether the key's rate limit has counted it
@@ -98,7 +99,8 @@ func (s *Server) serve(rt route) web.Handler {
 	read := strings.HasPrefix(rt.pattern, http.MethodGet)
 	return func(w *web.Response, r *http.Request) error {
 		out := buffers.Get().(*[]byte)
-		c := &call{r: r, w: w, out: (*out)[:0], outer: outerOf(r), turns: rt.rechecks && !read && rt.pattern != batchRoute}
+		c := &call{r: r, w: w, out: (*out)[:0], outer: outerOf(r)}
+		c.turns = !read && !ownTurns[rt.pattern] && c.outer == nil
 		a, err := s.run(rt, c)
 		w.Release()
 		if err == nil && c.stream != nil {
@@ -223,7 +225,19 @@ func (s *Server) admit(rt route, c *call) (a answer, err error) {
 		}
 		c.reserved = true
 	}
+	if c.turns && c.r.Method == http.MethodDelete { // the others take their turn once the body is read
+		if err = c.w.Turn(c.principal.Workspace(), 1); err != nil {
+			return a, err
+		}
+	}
 	return rt.do(c)
+}
+
+// ownTurns are the writes that do not count as one of those under way: a batch counts as
+// several, and the others, whose answers are short, wait for somebody else.
+var ownTurns = map[string]bool{
+	batchRoute: true, "POST /v1/conversations/outbound": true, "POST /v1/conversations/{id}/messages": true,
+	"POST /v1/media": true, "POST /v1/webhooks/{id}/ping": true,
 }
 
 // count counts a request for the rate limit of its key.
@@ -299,7 +313,11 @@ var largeBodies = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
 // decode reads the body, for any Content-Type, and passes it to read.
 func (c *call) decode(limit int, read func(*decoder) error) error {
-	if c.body == nil && c.unread == nil {
+	switch {
+	case c.body != nil || c.unread != nil:
+	case c.outer != nil: // a part of the assistant's body, which is counted already
+		c.body, c.unread = io.ReadAll(c.r.Body)
+	default:
 		c.body, c.unread = c.w.Body(limit, c.principal.Workspace())
 	}
 	if c.unread != nil {

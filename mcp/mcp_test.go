@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ const origin = "https://parley.example.com"
 type house struct {
 	t       *testing.T
 	app     *app.App
+	web     *web.Server
 	url     string
 	ws      desk.ID
 	key     string // may do everything
@@ -67,7 +69,7 @@ func newHouseWith(t *testing.T, c api.Config) *house {
 	t.Cleanup(listener.Close)
 	w, err := a.CreateWorkspace(t.Context(), "Acme", "US")
 	check(t, err)
-	h := &house{t: t, app: a, url: listener.URL, ws: w.ID}
+	h := &house{t: t, app: a, web: server, url: listener.URL, ws: w.ID}
 	h.key = h.newKey("all")
 	_, err = a.AddMember(t.Context(), h.operator(), "Grace Hopper", "grace@example.com", "agent")
 	check(t, err)
@@ -554,4 +556,47 @@ func TestRateLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRoomForRefusals: a refusal repeats texts of the call, with escapes. It is not made
+// before there is memory for it.
+func TestRoomForRefusals(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	header := http.Header{"Authorization": {"Bearer " + h.key}, "Accept": {"application/json, text/event-stream"}}
+	const length = 400_000
+	long := strings.Repeat("\u0080", length/2) // which is written as \\u0080
+	calls := map[string]string{
+		"a long id":     `{"jsonrpc":"2.0","id":"` + long + `","method":"ping"}`,
+		"a long method": `{"jsonrpc":"2.0","id":1,"method":"` + long + `"}`,
+		"a long tool":   `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + long + `","arguments":{}}}`,
+	}
+	for name, call := range calls {
+		status, answer := h.http(http.MethodPost, "/mcp", header, call)
+		if t.Logf("%s: %d, %d bytes", name, status, len(answer)); len(answer) > 4*len(call) {
+			t.Errorf("%s: %d bytes are answered to %d", name, len(answer), len(call))
+		}
+	}
+	taken, free := make(chan error), make(chan struct{})
+	h.web.Handle("GET /hog", func(w *web.Response, _ *http.Request) error {
+		taken <- w.Reserve(20<<20, h.ws)
+		<-free
+		return nil
+	}, func(*web.Response, *desk.Error) { t.Error("no room") })
+	var hog sync.WaitGroup
+	defer hog.Wait()
+	defer close(free)
+	hog.Go(func() { h.http(http.MethodGet, "/hog", nil, "") })
+	if err := <-taken; err != nil {
+		t.Fatal(err)
+	}
+	var asked sync.WaitGroup
+	for name, call := range calls {
+		asked.Go(func() {
+			if status, answer := h.http(http.MethodPost, "/mcp", header, call); status != http.StatusServiceUnavailable {
+				t.Errorf("%s without memory: %d, %d bytes", name, status, len(answer))
+			}
+		})
+	}
+	asked.Wait()
 }
