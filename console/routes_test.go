@@ -176,7 +176,7 @@ func TestRoutes(t *testing.T) {
 
 // shownElsewhere are the templates that TestRoutes does not get to: parts of others, and
 // pages that other tests show.
-var shownElsewhere = []string{"base", "parts", "composer", "message", "welcome", "choose", "link", "key-made", "member-link", "channel-made", "webhook-made", "delivery"}
+var shownElsewhere = []string{"base", "parts", "composer", "message", "welcome", "choose", "link", "key-made", "member-link", "channel-made", "webhook-made", "delivery", "releases"}
 
 func TestHome(t *testing.T) {
 	t.Parallel()
