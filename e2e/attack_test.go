@@ -252,7 +252,7 @@ func newAttacked(t *testing.T, dir string, flags []string, attack attack) *attac
 	a.server = serveHandles(t, attack.handles, append(append([]string{"--data", dir}, flags...), attack.serve...)...)
 	a.nodes, a.neighbour.nodes = []*server{a.server}, []*server{a.server}
 	a.mallory = a.signsIn("Mallory")
-	for n := range 1 + int(*attackFor/signInEvery)/triesOfMember {
+	for n := range 1 + 4*int(*attackFor/signInEvery)/triesOfMember { // on a slow machine an attack takes longer than attackFor
 		m := a.neighbour.signsIn(fmt.Sprintf("Neighbour%d", n))
 		m.mustPost(t, 303, "/me/password", url.Values{"member": {m.id}, "password": {rightPassword}})
 		a.members = append(a.members, m)

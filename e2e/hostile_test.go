@@ -149,7 +149,7 @@ const isText = `((texts) => {
 	for (const text of texts) if (!all.includes(plain(text))) wrong.push("not shown: " + text);
 	for (const el of document.querySelectorAll("*")) {
 		const bad = el.matches(".evil, iframe, object, embed, base, style, [style], [srcdoc]") || [...el.attributes].some((a) => a.name.startsWith("on"))
-			|| ["href", "src", "action", "formaction"].some((name) => el.hasAttribute(name) && !/^https?:$/.test(new URL(el.getAttribute(name), location).protocol))
+			|| ["href", "src", "action", "formaction"].some((name) => el.hasAttribute(name) && !el.matches("#person a[href^='tel:+'], #person a[href^='mailto:']") && !/^https?:$/.test(new URL(el.getAttribute(name), location).protocol))
 			|| el.matches("script, img, link, form") && new URL(el.src || el.getAttribute("href") || el.getAttribute("action"), location).origin !== location.origin;
 		if (bad) wrong.push("became a part of the page: " + el.outerHTML.slice(0, 200));
 	}

@@ -224,6 +224,7 @@ func leaveReports(t *testing.T, db *sql.DB) {
 	for _, statement := range []string{
 		`INSERT INTO inbound_items (workspace_id, due_at, id, channel_id, body)
 			SELECT workspace_id, 4900000000000, randomblob(16), id, randomblob(100000) FROM channels`,
+		`INSERT INTO erased_messages (workspace_id, hash, erased_at) SELECT workspace_id, randomblob(16), 4900000000000 FROM channels`,
 		`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure)
 			SELECT workspace_id, id, 'x', 4900000000000, 'delivered', randomblob(16), '' FROM channels`,
 		`INSERT INTO callbacks (workspace_id, received_at, id, channel_id, body) SELECT workspace_id, 4900000000000, id, id, randomblob(4 << 20) FROM channels`,

@@ -63,8 +63,8 @@ func TestPlayed(t *testing.T) {
 	}
 
 	// A page that lost its server says so where it can be read.
-	look[bool](b, `{ const el = document.createElement("p"); el.className = "offline"; el.textContent = "Reconnecting."; document.body.prepend(el); true }`)
-	if got := look[string](b, `getComputedStyle(document.querySelector(".offline")).backgroundColor`); got == "rgba(0, 0, 0, 0)" {
+	look[bool](b, `{ const el = document.createElement("p"); el.className = "toast"; el.id = "offline"; el.textContent = "Reconnecting."; document.querySelector("#toasts").prepend(el); true }`)
+	if got := look[string](b, `getComputedStyle(document.querySelector("#offline")).backgroundColor`); got == "rgba(0, 0, 0, 0)" {
 		t.Error("what says that the server is gone has no ground of its own")
 	}
 
