@@ -376,14 +376,18 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 // not, the refused attempt takes its place: a claim that is still being committed is
 // waited for, or fails.
 func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error {
-	at, now := *mine, a.now()
-	at.Refusal = provider.NotSent()
-	at.Settle(desk.Refused, now)
+	now := a.now()
 	return a.store.InTx(ctx, ws, func(tx store.Tx) error {
-		stored, err := tx.Attempt(at.ID)
+		stored, err := tx.Attempt(mine.ID)
 		if err != nil || stored != nil && stored.Phase.Settled() {
 			return err
 		}
+		at := *mine
+		if stored != nil {
+			at = *stored // its person may have been erased meanwhile
+		}
+		at.Refusal = provider.NotSent()
+		at.Settle(desk.Refused, now)
 		if err := tx.PutAttempt(&at); err != nil {
 			return err
 		}

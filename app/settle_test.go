@@ -97,6 +97,28 @@ func TestLost_for_good_after_the_claim(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
+// TestLost_with_its_person: while nobody can tell whether the key is claimed, the person is
+// deleted. The attempt that is refused then holds nothing of the person.
+func TestLost_with_its_person(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	person := w.sent("before").Conversation.ContactID
+	w.store.in(1, answer, func() error {
+		w.store.down.Store(true)
+		w.store.blind.Store(true)
+		return lost()
+	})
+	refused(t, w.send("k").err, desk.Unavailable)
+	claimed := w.holder("k")
+	w.deleteContact(person)
+	w.store.blind.Store(false)
+	w.store.down.Store(false)
+	waitFor(t, "the key to be free", func() bool { return w.holder("k") == nil })
+	if at := w.attempt(claimed.ID); at.Phase != desk.Refused || !at.Erased || at.Plan.Number != "" {
+		t.Errorf("the attempt: %+v", at)
+	}
+}
+
 // TestLost_after_the_provider_took_it: the caller learns that the outcome is unknown,
 // and the process goes on until it is stored.
 func TestLost_after_the_provider_took_it(t *testing.T) {
