@@ -77,7 +77,7 @@ type call struct {
 	w         *web.Response
 	principal desk.Principal
 	out       []byte       // empty, with capacity for an answer
-	large     *[]byte      // the buffer that room lent
+	large     *[]byte      // the buffer that lend took
 	outer     *outer       // the assistant's call that it is a part of, if it is
 	turns     bool         // it is a write that counts as one
 	body      []byte       // after it was read
@@ -118,7 +118,7 @@ func (s *Server) serve(rt route) web.Handler {
 		}
 		switch {
 		case c.large != nil:
-			largeBuffers.Put(c.large)
+			c.giveBack(a.body)
 		case err == nil && cap(a.body) <= maxKept:
 			*out = a.body[:0]
 		}
@@ -155,11 +155,11 @@ func (s *Server) makeRoom(rt route, c *call, a answer, read bool) (answer, error
 	if c.w.Fit(n) || c.w.TryRoom(n, ws) {
 		return a, nil
 	}
-	c.out, c.large = nil, nil
+	c.giveBack(a.body)
 	if err := c.w.Reserve(n, ws); err != nil {
 		return answer{}, err
 	}
-	c.reserved = true
+	c.reserved, c.out = true, c.room(n)
 	a, err := s.run(rt, c)
 	c.w.Release()
 	if err == nil {
@@ -224,6 +224,9 @@ func (s *Server) admit(rt route, c *call) (a answer, err error) {
 			return a, err
 		}
 		c.reserved = true
+		if rt.most > maxKept {
+			c.out = c.lend()
+		}
 	}
 	if c.turns && c.r.Method == http.MethodDelete { // the others take their turn once the body is read
 		if err = c.w.Turn(c.principal.Workspace(), 1); err != nil {
@@ -275,15 +278,35 @@ func (c *call) room(n int) []byte {
 	if n <= maxKept || n > maxLarge {
 		return slices.Grow(c.out, n)
 	}
-	c.large = largeBuffers.Get().(*[]byte)
-	if cap(*c.large) < n {
+	if cap(c.lend()) < n {
 		*c.large = make([]byte, 0, n+n/8) // the next answer is usually about as large
 	}
 	return *c.large
 }
 
+// lend returns an empty buffer of an earlier long answer.
+func (c *call) lend() []byte {
+	if c.large == nil {
+		c.large = largeBuffers.Get().(*[]byte)
+	}
+	return *c.large
+}
+
+// giveBack keeps the buffer that was lent, if one was, for the next long answer: as large
+// as this answer has made it.
+func (c *call) giveBack(body []byte) {
+	if c.large == nil {
+		return
+	}
+	if cap(body) > cap(*c.large) && cap(body) <= maxLarge {
+		*c.large = body[:0]
+	}
+	largeBuffers.Put(c.large)
+	c.out, c.large = nil, nil
+}
+
 // maxLarge is the largest buffer that is kept for the next large answer.
-const maxLarge = 4 << 20
+const maxLarge = 6 << 20
 
 var largeBuffers = sync.Pool{New: func() any { return new([]byte) }}
 

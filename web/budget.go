@@ -111,12 +111,15 @@ func (h *hold) leave() {
 	b := h.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	had := h.size
 	b.set(h, 0)
 	b.holds.Remove(h.place)
 	if b.owners[h.owner] == 0 {
 		delete(b.owners, h.owner)
 	}
-	b.settle()
+	if had > 0 { // else there is nothing for those who wait
+		b.settle()
+	}
 }
 
 // try takes size bytes if they are free now.
@@ -139,17 +142,14 @@ func (h *hold) grow(ctx context.Context, size int) error {
 		b.mu.Unlock()
 		return errGaveWay
 	}
-	ok, granted := h.ask(size), h.granted
-	crowded := !ok && b.queues[h.owner] > maxWaits
-	if crowded {
-		h.stopWaiting()
-	}
-	b.mu.Unlock()
-	switch {
-	case ok:
-		return nil
-	case crowded:
+	if b.queues[h.owner] >= maxWaits { // before they are looked at once more
+		b.mu.Unlock()
 		return errNoRoom
+	}
+	ok, granted := h.ask(size), h.granted
+	b.mu.Unlock()
+	if ok {
+		return nil
 	}
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -274,7 +274,9 @@ func (h *hold) ask(size int) bool {
 	if b.waits++; b.look == nil {
 		b.look = time.AfterFunc(lookEvery, b.lookAgain)
 	}
-	b.settle()
+	if b.queues[h.owner] == 1 { // else it waits behind others, who are looked at soon
+		b.settle()
+	}
 	return h.phase != waiting
 }
 

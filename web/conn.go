@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// maxUnsent is how many bytes the system keeps for a client beyond those on their way.
+const maxUnsent = 128 << 10
+
 // A listener limits the writes of its connections, and knows the open ones.
 type listener struct {
 	net.Listener
@@ -26,6 +29,9 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		limitUnsent(tcp)
 	}
 	accepted := &conn{Conn: c, bound: l.bound, open: l.open}
 	l.open.Store(accepted, nil)

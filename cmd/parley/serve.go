@@ -239,7 +239,7 @@ func lock(storage config.Storage) (unlock func() error, err error) {
 // may be larger.
 const (
 	gcPercent   = 300
-	memoryLimit = 96 << 20
+	memoryLimit = 160 << 20
 
 	gcPercentPostgres   = 800
 	memoryLimitPostgres = 256 << 20

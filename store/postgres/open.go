@@ -65,7 +65,8 @@ type Store struct {
 	pool *pgxpool.Pool
 	key  []byte // of the hashes of erased messages
 
-	files *stored.Files // of content; nil: it is in the database
+	files  *stored.Files // of content; nil: it is in the database
+	chunks chan struct{} // has an element for each chunk of content that is being stored
 
 	shares shares
 
@@ -98,7 +99,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, err)
 	}
-	s := &Store{pool: pool, key: c.Key, shares: shares{most: shareOf(config.MaxConns)}, rules: stored.NewRules(rules, log)}
+	s := &Store{chunks: make(chan struct{}, chunksAtOnce), pool: pool, key: c.Key, shares: shares{most: shareOf(config.MaxConns)}, rules: stored.NewRules(rules, log)}
 	if c.Media != "" {
 		s.files = &stored.Files{Dir: c.Media}
 	}
