@@ -23,7 +23,7 @@ func (s *Server) uploadMedia(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	m, err := s.app.Upload(c.r.Context(), c.principal, q.Get("name"), c.r.Header.Get("Content-Type"), content)
+	m, err := s.app.Upload(c.r.Context(), c.principal, desk.FileHead{Name: q.Get("name"), Type: c.r.Header.Get("Content-Type"), Size: c.r.ContentLength}, content)
 	if err != nil {
 		c.w.Header()["Connection"] = []string{"close"} // the rest of the body was not read
 		return answer{}, err

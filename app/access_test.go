@@ -172,7 +172,7 @@ func TestLoginLinks(t *testing.T) {
 	}
 	spent("spent", first)
 	spent("unknown", "x")
-	w.clock.advance(access.LinkLife)
+	w.clock.advance(desk.LinkLife)
 	spent("expired", other)
 	gone := link(w.operator())
 	must(t, w.RemoveMember(ctx, w.operator(), w.ada.ID))

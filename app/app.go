@@ -33,7 +33,7 @@ type Deps struct {
 	Secret            []byte                         // the installation's secret key, 32 bytes
 	Log               *slog.Logger
 	Bounds            Bounds // of a send; 0 means the default
-	MaxMedia          int64  // the greatest size of a file in bytes; 0: DefaultMaxMedia
+	MaxMedia          int64  // the greatest size of a file in bytes; 0: desk.DefaultMaxMedia
 	MediaPerWorkspace int64  // how many bytes the files of a workspace may have; 0: no limit
 	KeepFree          int64  // how many bytes stay free on the file system that has the files
 
@@ -103,7 +103,7 @@ type App struct {
 func New(d Deps) *App {
 	a := &App{
 		providers: d.Providers, answer: d.Answer, clock: d.Now, uptime: d.Uptime, newID: d.NewID, random: d.Random,
-		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), maxMedia: cmp.Or(d.MaxMedia, DefaultMaxMedia), mediaPerWorkspace: d.MediaPerWorkspace, keepFree: d.KeepFree, hookRules: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
+		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), maxMedia: cmp.Or(d.MaxMedia, desk.DefaultMaxMedia), mediaPerWorkspace: d.MediaPerWorkspace, keepFree: d.KeepFree, hookRules: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
 		drained: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if a.uptime == nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"parley/desk"
 	"parley/provider"
@@ -156,6 +155,3 @@ func (a *App) setTemplateStatus(ctx context.Context, ws, channel desk.ID, news p
 	}
 	return nil // the next fetch brings it
 }
-
-// keepCallback is how long a callback's body is kept.
-const keepCallback = 7 * 24 * time.Hour

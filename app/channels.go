@@ -250,7 +250,7 @@ func (a *App) editAccount(ws desk.ID, c *desk.Channel, edit ChannelEdit) (at pro
 		return at, err
 	}
 	before := at.Secrets
-	if at.Secrets = before.Replaced(edit.Secrets, a.now()+desk.Time(keepCallback.Milliseconds())); at.Secrets != before {
+	if at.Secrets = before.Replaced(edit.Secrets, a.now()+desk.Time(desk.KeepCallback.Milliseconds())); at.Secrets != before {
 		c.Account.Sealed = a.seal(ws, c, at.Secrets)
 	}
 	return at, a.providers[c.Kind].CheckAccount(c, &at.Secrets)
@@ -343,7 +343,7 @@ func (a *App) checkSigns(ctx context.Context, at provider.Access) (problems []pr
 	report := caller.ReportingAdvice(CallbackPath(at.Channel.Kind, id.String()))
 	// The provider verifies the URL when it is entered, and sends nothing until
 	// something happens.
-	if now-max(signs.Asked, at.Channel.CreatedAt, newest) > desk.Time(keepCallback.Milliseconds()) {
+	if now-max(signs.Asked, at.Channel.CreatedAt, newest) > desk.Time(desk.KeepCallback.Milliseconds()) {
 		problems = append(problems, provider.Problem{Text: "no callback has come in the last seven days, so statuses and customers' messages may not arrive: " + report})
 	} else if signs.Asked == 0 && newest == 0 {
 		problems = append(problems, provider.Problem{Text: "no callback has come yet, and the provider has not asked for the callback URL: " + report})

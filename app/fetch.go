@@ -21,9 +21,6 @@ import (
 var fetchWaits = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour}
 
 const (
-	// fetchLife is how long after its message a file is fetched, in milliseconds.
-	fetchLife = desk.Time(7 * 24 * 60 * 60 * 1000)
-
 	// storageWait is the wait after our own storage failed, which counts as no try.
 	storageWait = 30 * time.Second
 
@@ -171,7 +168,7 @@ func (f *fetched) Write(p []byte) (int, error) {
 	if f.size += int64(len(p)); f.size > f.most {
 		return 0, errFetchTooLarge
 	}
-	if err := f.room.take(f.ctx, len(p)); err != nil {
+	if err := f.room.take(f.ctx, int64(len(p))); err != nil {
 		return 0, noRoomFor(err)
 	}
 	if n, err := f.draft.Write(p); err != nil {
@@ -362,7 +359,7 @@ func (a *App) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJob, 
 		default:
 			wait = fetchWaits[min(job.Tries, len(fetchWaits)-1)]
 			next.Tries++
-			if tx.Now()+desk.Time(wait.Milliseconds()) > job.TS+fetchLife {
+			if tx.Now()+desk.Time(wait.Milliseconds()) > job.TS+desk.Time(desk.FetchLife.Milliseconds()) {
 				reason = desk.MediaExpired
 			}
 		}

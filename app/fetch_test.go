@@ -248,7 +248,7 @@ func TestFetchMedia_failures(t *testing.T) {
 		"lost by the provider": {f: func(context.Context, int, func(provider.FetchedMedia) error, io.Writer) (provider.FetchedMedia, error) {
 			return provider.FetchedMedia{}, fmt.Errorf("131052: %w", provider.ErrMediaFailed)
 		}, tries: 1, want: desk.MediaProvider},
-		"told too large": {f: tells(picture, provider.FetchedMedia{Size: app.DefaultMaxMedia + 1}), tries: 1, want: desk.MediaTooLarge},
+		"told too large": {f: tells(picture, provider.FetchedMedia{Size: desk.DefaultMaxMedia + 1}), tries: 1, want: desk.MediaTooLarge},
 		"endless": {f: func(_ context.Context, _ int, _ func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 			for part := make([]byte, 1<<20); ; {
 				if _, err := w.Write(part); err != nil {
@@ -294,7 +294,7 @@ func TestFetchMedia_storage_fails(t *testing.T) {
 	if got := w.fileOf(conversation.ID, "in-1"); got.Status != desk.MediaPending {
 		t.Errorf("it is %+v", got)
 	}
-	_, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
+	_, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	refused(t, err, desk.Unavailable)
 	w.store.full.Store(false)
 	w.again(m)
@@ -413,7 +413,7 @@ func TestUpload_not_stored(t *testing.T) {
 	p := w.caller()
 	_, err := w.RevokeKey(t.Context(), w.operator(), w.keyID)
 	must(t, err)
-	_, err = w.Upload(t.Context(), p, "a.jpg", "", strings.NewReader(picture))
+	_, err = w.Upload(t.Context(), p, desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	refused(t, err, desk.Unauthorized)
 	must(t, w.DropContents(t.Context()))
 	sum := sha256.Sum256([]byte(picture))
@@ -448,7 +448,7 @@ func TestForgetMedia(t *testing.T) {
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
-	m, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
+	m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	must(t, err)
 	at := provider.Access{Workspace: w.ws, Channel: w.operator().Settings.Channel(w.channel)}
 	for i, want := range []string{"image/jpeg a.jpg 14 14 1", "image/jpeg a.jpg 14 14 1", "image/jpeg a.jpg 14 14 2"} {

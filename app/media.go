@@ -13,10 +13,6 @@ import (
 	"parley/store"
 )
 
-// DefaultMaxMedia is the greatest size of a file in bytes, unless the operator says
-// otherwise.
-const DefaultMaxMedia = 100e6
-
 const (
 	// refLife is how long the id is used that a provider gave to a file, in milliseconds;
 	// handOverTime is how long handing a file over may take.
@@ -35,9 +31,10 @@ const (
 func (a *App) MaxMedia() int64 { return a.maxMedia }
 
 // Upload stores a file as it comes. What is claimed of its type counts only for types
-// that its content does not tell. It returns InvalidRequest for an empty file,
+// that its content does not tell. A file that says how large it is, and for which the
+// workspace has no room, is refused before its first byte is read. It returns InvalidRequest for an empty file,
 // PayloadTooLarge, MediaQuota, and the error of content unchanged.
-func (a *App) Upload(ctx context.Context, p desk.Principal, name, claimed string, content io.Reader) (*desk.Media, error) {
+func (a *App) Upload(ctx context.Context, p desk.Principal, head desk.FileHead, content io.Reader) (*desk.Media, error) {
 	leave, err := a.transfers.enter(ctx, p.Workspace())
 	if err != nil {
 		return nil, err
@@ -50,11 +47,11 @@ func (a *App) Upload(ctx context.Context, p desk.Principal, name, claimed string
 	defer in.Drop()
 	room := &hold{a: a, ws: p.Workspace()}
 	defer room.leave()
-	if err := room.take(ctx, 1); err != nil { // before the first byte is read
+	if err := room.take(ctx, max(1, head.Size)); err != nil { // before the first byte is read
 		return nil, err
 	}
 	room.size = 0
-	sniffer := desk.NewSniffer(claimed)
+	sniffer := desk.NewSniffer(head.Type)
 	n, err := io.CopyBuffer(io.MultiWriter(held{ctx, room}, in, sniffer), io.LimitReader(content, a.maxMedia+1), make([]byte, copyBytes))
 	switch {
 	case err != nil:
@@ -64,7 +61,7 @@ func (a *App) Upload(ctx context.Context, p desk.Principal, name, claimed string
 	case n == 0:
 		return nil, desk.Invalidf("the file is empty")
 	}
-	m := &desk.Media{ID: a.newID(), Name: desk.MediaName(name), Status: desk.MediaReady, CreatedAt: a.now()}
+	m := &desk.Media{ID: a.newID(), Name: desk.MediaName(head.Name), Status: desk.MediaReady, CreatedAt: a.now()}
 	if m.SHA256, m.Size, err = in.Keep(ctx, a.mediaPerWorkspace); err != nil {
 		return nil, err
 	}
@@ -93,7 +90,7 @@ type held struct {
 }
 
 func (h held) Write(p []byte) (int, error) {
-	if err := h.room.take(h.ctx, len(p)); err != nil {
+	if err := h.room.take(h.ctx, int64(len(p))); err != nil {
 		return 0, err
 	}
 	return len(p), nil

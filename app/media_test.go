@@ -49,14 +49,14 @@ func TestTransfers(t *testing.T) {
 	end(taken)
 	end(taken) // once is enough
 
-	m, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
+	m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	must(t, err)
 	for range 2 * first {
-		_, err := w.Upload(t.Context(), w.caller(), "", "", io.MultiReader(strings.NewReader("a part"), broken{}))
+		_, err := w.Upload(t.Context(), w.caller(), desk.FileHead{}, io.MultiReader(strings.NewReader("a part"), broken{}))
 		if err == nil {
 			t.Fatal("it is stored")
 		}
-		_, err = w.Upload(t.Context(), w.caller(), "", "", strings.NewReader(""))
+		_, err = w.Upload(t.Context(), w.caller(), desk.FileHead{}, strings.NewReader(""))
 		refused(t, err, desk.InvalidRequest)
 		_, content, err := w.MediaContent(t.Context(), w.operator(), m.ID)
 		must(t, err)
@@ -94,7 +94,7 @@ func TestDeleteMedia(t *testing.T) {
 	w, _ := newCourier(t)
 	c := w.opens(number)
 	upload := func() *desk.Media {
-		m, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
+		m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 		must(t, err)
 		return m
 	}
@@ -158,7 +158,7 @@ func TestDeleteMedia_race(t *testing.T) {
 	replied, deleted := 0, 0
 	for i := range 20 {
 		c := w.opens(number)
-		m, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
+		m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 		must(t, err)
 		start := make(chan struct{})
 		courier.uploading = sync.OnceFunc(func() { close(start) })
@@ -198,7 +198,7 @@ func TestUpload_quota(t *testing.T) {
 	var kept []*desk.Media
 	for i := range 8 {
 		all.Go(func() {
-			m, err := w.Upload(t.Context(), w.caller(), "", "", io.LimitReader(letters('a'+i), 6e6))
+			m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{}, io.LimitReader(letters('a'+i), 6e6))
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -215,11 +215,11 @@ func TestUpload_quota(t *testing.T) {
 		t.Errorf("%d were kept, %+v", n, room)
 	}
 	for i := len(kept); i < 4; i++ { // one after the other, all of it can be had
-		m, err := w.Upload(t.Context(), w.caller(), "", "", io.LimitReader(letters('k'+i), 6e6))
+		m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{}, io.LimitReader(letters('k'+i), 6e6))
 		must(t, err)
 		kept = append(kept, m)
 	}
-	_, err = w.Upload(t.Context(), w.caller(), "", "", io.LimitReader(letters('z'), 6e6))
+	_, err = w.Upload(t.Context(), w.caller(), desk.FileHead{}, io.LimitReader(letters('z'), 6e6))
 	if e := refusalOf(t, err, desk.MediaQuota); e.Details != (desk.UsedMedia{Limit: 25e6, Used: 24e6}) {
 		t.Errorf("%+v", e.Details)
 	}
@@ -230,7 +230,9 @@ func TestUpload_quota(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	must(t, w.DeleteMedia(t.Context(), w.caller(), kept[0].ID))
-	_, err = w.Upload(t.Context(), w.caller(), "", "", io.LimitReader(letters('z'), 6e6))
+	_, err = w.Upload(t.Context(), w.caller(), desk.FileHead{Size: 8e6}, broken{}) // no byte of it is read
+	refused(t, err, desk.MediaQuota)
+	_, err = w.Upload(t.Context(), w.caller(), desk.FileHead{Size: 6e6}, io.LimitReader(letters('z'), 6e6))
 	must(t, err)
 }
 
@@ -253,7 +255,7 @@ func TestUpload_room(t *testing.T) {
 	w.files = app.Deps{KeepFree: 1 << 30}
 	w.start(app.Bounds{})
 	w.store.room = func() (free, total int64, known bool) { return 1<<30 - 1, 100 << 30, true }
-	_, err := w.Upload(t.Context(), w.caller(), "", "", strings.NewReader(picture))
+	_, err := w.Upload(t.Context(), w.caller(), desk.FileHead{}, strings.NewReader(picture))
 	refused(t, err, desk.Unavailable)
 	c, file := w.gets(courier, "waits", has(picture), provider.InboundMedia{})
 	if due, err := w.FetchesDue(t.Context()); err != nil || len(due) != 0 {
@@ -267,7 +269,7 @@ func TestUpload_room(t *testing.T) {
 		func() (free, total int64, known bool) { return 0, 0, false },             // the database has the files
 	} {
 		w.store.room = room
-		_, err = w.Upload(t.Context(), w.caller(), "", "", strings.NewReader(picture))
+		_, err = w.Upload(t.Context(), w.caller(), desk.FileHead{}, strings.NewReader(picture))
 		must(t, err)
 	}
 	if due, err := w.FetchesDue(t.Context()); err != nil || len(due) != 1 {

@@ -241,7 +241,7 @@ func TestReply_fileDeleted(t *testing.T) {
 	t.Parallel()
 	w, courier := newCourier(t)
 	first, second := w.opens(number), w.opens("905321110011")
-	file, err := w.Upload(t.Context(), w.caller(), "a.jpg", "", strings.NewReader(picture))
+	file, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	must(t, err)
 	sent := &desk.SentAttachment{Media: file.ID}
 	attached := func(r *desk.ReplyRequest) { r.Text, r.Attachment = "", sent }

@@ -8,13 +8,6 @@ import (
 	"parley/desk"
 )
 
-// The defaults of how many bytes the files of a workspace may have, and of how many stay
-// free on the file system that has the files.
-const (
-	DefaultMediaPerWorkspace = 20 << 30
-	DefaultKeepFree          = 1 << 30
-)
-
 // roomStep is how many bytes a transfer reserves at a time.
 const roomStep = 8 << 20
 
@@ -54,8 +47,8 @@ type hold struct {
 
 // take counts bytes that came, and reserves room for them. It returns MediaQuota if the
 // workspace has none, and Unavailable if the server has none.
-func (h *hold) take(ctx context.Context, n int) error {
-	if h.size += int64(n); h.size <= h.got {
+func (h *hold) take(ctx context.Context, n int64) error {
+	if h.size += n; h.size <= h.got {
 		return nil
 	}
 	if err := h.a.roomLeft(); err != nil {
@@ -63,7 +56,7 @@ func (h *hold) take(ctx context.Context, n int) error {
 	}
 	limit := h.a.mediaPerWorkspace
 	if limit == 0 {
-		h.got += roomStep // only the server's room is looked at again
+		h.got = h.size + roomStep // only the server's room is looked at again
 		return nil
 	}
 	used, err := h.a.store.MediaUsed(ctx, h.ws)
@@ -71,7 +64,7 @@ func (h *hold) take(ctx context.Context, n int) error {
 		return err
 	}
 	var others int64
-	for _, more := range []int64{roomStep, h.size - h.got} { // near the limit, only what is needed
+	for _, more := range []int64{max(roomStep, h.size-h.got), h.size - h.got} { // near the limit, only what is needed
 		ok := false
 		if others, ok = h.a.reserved.add(h.ws, more, limit-used); ok {
 			h.got += more

@@ -249,7 +249,7 @@ func (a *App) simulatedFile(ctx context.Context, p desk.Principal, c *desk.Chann
 			return nil, desk.InvalidAt("/fault", "%s", desk.AsError(err).Message)
 		}
 	}
-	if m, err = a.Upload(ctx, p, f.Name, f.Type, f.Content); err != nil {
+	if m, err = a.Upload(ctx, p, desk.FileHead{Name: f.Name, Type: f.Type}, f.Content); err != nil {
 		return nil, err
 	}
 	in.Kind, in.Media.MIME, in.Media.Name = m.Kind, m.MIME, m.Name

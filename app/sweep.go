@@ -84,7 +84,7 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 		return err
 	}
 	if err := inGroups(ctx, callbackGroup, func(limit int) (int, error) {
-		return a.store.ForgetCallbacks(ctx, ws, keepCallback, limit)
+		return a.store.ForgetCallbacks(ctx, ws, desk.KeepCallback, limit)
 	}); err != nil {
 		return err
 	}

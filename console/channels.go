@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -100,7 +101,7 @@ func (c *call) channelView(v *desk.Channel) (view, error) {
 		if v.Account.PerSecond != 0 {
 			limit = strconv.Itoa(v.Account.PerSecond)
 		}
-		d.PerSecond = c.form.Field("per_second", "Messages a second", "What WhatsApp allows the number: 80 if this is empty, up to 1,000 once it has raised that.", limit)
+		d.PerSecond = c.form.Field("per_second", "Messages a second", perSecondHint, limit)
 		d.Secrets = c.secretFields("It is set. Leave this empty to keep it.", "It is set. The one before stays valid for messages that are under way.", "It is set. WhatsApp asks for it when you enter the callback URL.")
 	}
 	return view{Title: d.Name, Data: &d}, nil
@@ -141,12 +142,15 @@ func (c *call) secrets() (s provider.Secrets, err error) {
 	return s, nil
 }
 
+// perSecondHint says how many messages a second a number may send.
+var perSecondHint = fmt.Sprintf("What WhatsApp allows the number: %d if this is empty, up to %s once it has raised that.", desk.PerSecond, count(desk.MaxPerSecond))
+
 // perSecond reads the field of that name; 0 if it is empty.
 func (c *call) perSecond() (int, error) {
 	text := c.form.text("per_second")
 	n, err := strconv.Atoi(text)
 	if text != "" && (err != nil || n < 1) {
-		return 0, desk.InvalidAt("/per_second", "give a number from 1 to 1000")
+		return 0, desk.InvalidAt("/per_second", "give a number from 1 to %d", desk.MaxPerSecond)
 	}
 	return n, nil
 }
@@ -273,7 +277,7 @@ func (c *call) newChannelView() view {
 		Secrets: c.secretFields("Of a system user with the permissions whatsapp_business_messaging and whatsapp_business_management; one that never expires.",
 			"Of the Meta app, under App settings, Basic. It proves that callbacks come from WhatsApp.", "Optional. parley makes one if this is empty."),
 		More: []*field{
-			f.Field("per_second", "Messages a second", "What WhatsApp allows the number: 80 if this is empty, up to 1,000 once it has raised that.", ""),
+			f.Field("per_second", "Messages a second", perSecondHint, ""),
 			f.Field("graph_version", "Version of the Graph API", "Empty for the usual one.", ""),
 		},
 	}

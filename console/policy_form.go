@@ -66,7 +66,7 @@ func (c *call) assignFields(p *desk.Policy) policyAssign {
 	out := policyAssign{
 		Seen: seen, Button: "Save assignment", Error: f.errors["members"],
 		Mode: f.Field("mode", "Who gets new conversations", "", string(a.Mode)).Of(assignModes),
-		Max:  f.Field("max_open", "At most this many open conversations each", "From 1 to 1,000. Empty: no limit.", most).As("number"),
+		Max:  f.Field("max_open", "At most this many open conversations each", "From 1 to "+count(desk.MaxOpenEach)+". Empty: no limit.", most).As("number"),
 		Away: f.Field("owner_away", "Who gets a new conversation whose customer has an owner who is away",
 			"If the owner gets it, the customer is sent one of the texts below.", string(cmp.Or(p.OwnerAway, desk.OwnerKeeps))).Of(ownerChoices),
 	}
@@ -178,9 +178,9 @@ func (c *call) replyFields(r *desk.AutoReply) policyReplies {
 	if r == nil {
 		r = &desk.AutoReply{EveryHours: usualEveryHours}
 	}
-	out.Away = f.Field("away", "When you are closed", "Up to 1,024 characters. Empty: nothing is sent.", r.Away)
+	out.Away = f.Field("away", "When you are closed", "Up to "+count(desk.MaxAutoReply)+" characters. Empty: nothing is sent.", r.Away)
 	out.Queued = f.Field("queued", "When you are open, but nobody can take the conversation", "Because everybody is away or has enough, or because conversations are given to nobody. Empty: nothing is sent.", r.Queued)
-	out.Every = f.Field("every_hours", "To one person, at most once in so many hours", "From 1 to 168.", strconv.Itoa(r.EveryHours)).As("number")
+	out.Every = f.Field("every_hours", "To one person, at most once in so many hours", fmt.Sprintf("From 1 to %d.", desk.MaxEveryHours), strconv.Itoa(r.EveryHours)).As("number")
 	out.Holds = f.Box("when_held", "Send the text for closed hours also if somebody holds the conversation", "", r.WhenHeld)
 	return out
 }
@@ -286,8 +286,8 @@ func (c *call) readPart(part string) error {
 var (
 	errNotSaved     = desk.Invalidf("nothing was saved: something is not right yet")
 	errPartChanged  = desk.Errorf(desk.Changed, "somebody has changed this meanwhile, so nothing was saved. The page says what is in force now; saving again replaces that")
-	maxOpenWords    = "Give a whole number from 1 to 1,000, or leave it empty."
-	everyHoursWords = "Give a whole number from 1 to 168."
+	maxOpenWords    = "Give a whole number from 1 to " + count(desk.MaxOpenEach) + ", or leave it empty."
+	everyHoursWords = fmt.Sprintf("Give a whole number from 1 to %d.", desk.MaxEveryHours)
 )
 
 // copyMonday gives the days until Friday the times that were typed for Monday.
@@ -411,7 +411,7 @@ func policyError(e *desk.Error, part string) (name, text string) {
 	case e.At == "/auto_reply/every_hours":
 		return "every_hours", everyHoursWords
 	case strings.HasPrefix(e.At, "/auto_reply/"):
-		return at[1], "Give at most 1,024 characters."
+		return at[1], "Give at most "+count(desk.MaxAutoReply)+" characters."
 	}
 	return "", ""
 }

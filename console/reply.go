@@ -94,7 +94,7 @@ func titles(fields []string) (list []string) {
 func (c *call) replyFile() (m *desk.Media, err error) {
 	switch f := c.form.file; {
 	case f != nil:
-		m, err = c.s.app.Upload(c.r.Context(), c.p, f.Name, f.Type, f.Content)
+		m, err = c.s.app.Upload(c.r.Context(), c.p, desk.FileHead{Name: f.Name, Type: f.Type}, f.Content)
 		err = c.uploaded(err)
 	case c.form.text("media") != "" && !c.form.has("without"):
 		id, _ := desk.ParseID(c.form.text("media"))

@@ -16,13 +16,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// How long a session lasts: without a request, and in all.
-const (
-	idleSession = 7 * 24 * time.Hour
-	longSession = 30 * 24 * time.Hour
-	// touched is by how much a session's expiry moves before it is stored again.
-	touched = time.Hour
-)
+// touched is by how much a session's expiry moves before it is stored again.
+const touched = time.Hour
 
 // What a session holds.
 const (
@@ -69,7 +64,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, 
 	if v == nil {
 		return nil // nobody is signed in
 	}
-	expires := min(desk.TimeOf(s.now().Add(idleSession)), v.BegunAt+desk.Time(longSession.Milliseconds()))
+	expires := min(desk.TimeOf(s.now().Add(desk.SessionIdle)), v.BegunAt+desk.Time(desk.SessionLife.Milliseconds()))
 	if se.begun == nil && bytes.Equal(data, v.Data) && expires-v.ExpiresAt < desk.Time(touched.Milliseconds()) {
 		return nil
 	}
@@ -112,12 +107,12 @@ func (sessionCodec) Encode(_ time.Time, values map[string]any) ([]byte, error) {
 func (sessionCodec) Decode(b []byte) (time.Time, map[string]any, error) {
 	values := map[string]any{}
 	err := json.Unmarshal(b, &values)
-	return time.Now().Add(longSession), values, err
+	return time.Now().Add(desk.SessionLife), values, err
 }
 
 func newSessions(c Config, secure bool) *scs.SessionManager {
 	m := scs.New()
-	m.IdleTimeout, m.Lifetime = idleSession, longSession
+	m.IdleTimeout, m.Lifetime = desk.SessionIdle, desk.SessionLife
 	m.Store, m.Codec, m.HashTokenInStore = sessionStore{c.App, c.Now}, sessionCodec{}, true
 	m.Cookie.Name, m.Cookie.Secure = "parley_"+c.Fingerprint, secure
 	if secure { // then no other host and no page over HTTP can set it
@@ -213,7 +208,7 @@ func (c *call) byLink() (bool, error) {
 		return false, err
 	}
 	at, err := strconv.ParseInt(text, 10, 64)
-	return err == nil && c.now.UnixMilli()-at < access.LinkLife.Milliseconds(), nil
+	return err == nil && c.now.UnixMilli()-at < desk.LinkLife.Milliseconds(), nil
 }
 
 // others are the members of other workspaces as whom the browser may go on.

@@ -107,7 +107,7 @@ func TestSettings_workspace(t *testing.T) {
 	t.Parallel()
 	free := int64(48.2e9)
 	w := newWorldWith(t, func(d *app.Deps) {
-		d.Store, d.MediaPerWorkspace, d.KeepFree = roomy{d.Store, &free}, app.DefaultMediaPerWorkspace, app.DefaultKeepFree
+		d.Store, d.MediaPerWorkspace, d.KeepFree = roomy{d.Store, &free}, desk.DefaultMediaPerWorkspace, desk.DefaultKeepFree
 	})
 	v := w.signedIn(w.nora)
 	v.get("/settings").want(200, `value="Harbour Books"`, `<option value="ES" selected>Spain</option>`).golden("settings/workspace")
@@ -121,7 +121,7 @@ func TestSettings_workspace(t *testing.T) {
 
 	// The room for files.
 	v.get("/settings").want(200, "<dd>0 bytes of 21.5 GB</dd>", "48.2 GB", "With less than 1.1 GB, no file is taken.")
-	if _, err := w.app.Upload(t.Context(), w.operator(), "a.txt", "text/plain", strings.NewReader(strings.Repeat("x", 7_200_000))); err != nil {
+	if _, err := w.app.Upload(t.Context(), w.operator(), desk.FileHead{Name: "a.txt", Type: "text/plain"}, strings.NewReader(strings.Repeat("x", 7_200_000))); err != nil {
 		t.Fatal(err)
 	}
 	free = 200e6

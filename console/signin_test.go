@@ -224,11 +224,11 @@ func TestSessions_end(t *testing.T) {
 		}
 	}
 	v := w.signedIn(w.nora)
-	w.later(idleSession - time.Minute)
+	w.later(desk.SessionIdle - time.Minute)
 	v.get("/inbox").want(200)
-	w.later(idleSession - time.Minute)
+	w.later(desk.SessionIdle - time.Minute)
 	v.get("/inbox").want(200)
-	w.later(idleSession + time.Minute)
+	w.later(desk.SessionIdle + time.Minute)
 	out("idle", v)
 
 	v = w.signedIn(w.nora)

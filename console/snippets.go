@@ -96,7 +96,7 @@ func (c *call) snippetView(v *desk.Snippet) (*snippetPage, view) {
 	} else {
 		d.Shortcut = f.Field("shortcut", "Shortcut", "What your team types after a / to find it, such as hours: 1 to 32 small letters, digits, _ and -, a letter first.", "").Need()
 	}
-	d.Text = f.Field("text", "Text", "Up to 4,096 characters. It can be changed each time before it is sent.", d.Seen).Tall(6).Need()
+	d.Text = f.Field("text", "Text", "Up to "+count(desk.MaxSnippetText)+" characters. It can be changed each time before it is sent.", d.Seen).Tall(6).Need()
 	if f.values != nil {
 		d.Text.Value, d.Seen = f.raw("text"), f.raw("seen")
 	}

@@ -35,6 +35,13 @@ type Channel struct {
 	Status     AccountStatus
 }
 
+// How many messages a second a number sends: unless the operator sets another limit, and at
+// most. The second is what a provider allows after it has raised the first.
+const (
+	PerSecond    = 80
+	MaxPerSecond = 1000
+)
+
 // MaxChannelName is how many characters a channel's name may have (contract §1).
 const MaxChannelName = 100
 

@@ -14,7 +14,8 @@
 //	values.go        the attribute values a contact holds
 //	contact.go       the contact record, and what a write may change
 //	daily.go         messages counted by day
-//	feed.go          how many events a page looks at; why a cursor has expired
+//	access.go        how long links and sessions last
+//	feed.go          how long events stay, how many a page looks at; why a cursor has expired
 //	list.go          pages, filters and positions of lists
 //	op.go            operations: every change of a contact is one; look-ups
 //	book.go          Book.Apply: matching, conflicts, owners; all contact writes use it

@@ -1,5 +1,10 @@
 package desk
 
+import "time"
+
+// KeepCallback is how long the body of a provider's callback is kept.
+const KeepCallback = 7 * 24 * time.Hour
+
 // An InboundItem is one report of a provider on a channel, kept until it is processed.
 type InboundItem struct {
 	Channel    ID

@@ -3,6 +3,7 @@ package desk
 import (
 	"bytes"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -43,6 +44,23 @@ type Media struct {
 	CreatedAt Time
 	ContactID ID // the person who sent it; zero: an upload
 }
+
+// What an operator can set, unless it is set otherwise, in bytes (contract-talk §4).
+const (
+	DefaultMaxMedia          = 100e6    // of a file
+	DefaultMediaPerWorkspace = 20 << 30 // of the files of a workspace
+	DefaultKeepFree          = 1 << 30  // free on the file system that has the files
+)
+
+// A FileHead is what a sender says of a file before its content.
+type FileHead struct {
+	Name string
+	Type string // "": not said
+	Size int64  // in bytes; 0 or less: not said
+}
+
+// FetchLife is how long after its message a file is fetched from the provider.
+const FetchLife = 7 * 24 * time.Hour
 
 // UploadLife is how long an upload is kept that is in no message, in milliseconds.
 const UploadLife = Time(24 * 60 * 60 * 1000)

@@ -56,12 +56,12 @@ type AutoReply struct {
 	WhenHeld   bool   `json:"when_held"`   // away also if somebody holds the conversation
 }
 
-// Limits of a policy.
+// Limits of a policy (contract-talk §5).
 const (
 	maxPolicyMembers  = 200
-	maxMaxOpen        = 1000
-	maxAutoReply      = 1024 // characters
-	maxEveryHours     = 168
+	MaxOpenEach       = 1000 // the greatest max_open
+	MaxAutoReply      = 1024 // characters
+	MaxEveryHours     = 168
 	defaultEveryHours = 12
 )
 
@@ -147,8 +147,8 @@ func (in *AssignInput) parse(member func(Reference) (ID, bool), known bool) (*As
 		return nil, InvalidAt("/assign/members", "name 1 to %d members", maxPolicyMembers)
 	}
 	if n := in.MaxOpen; n != nil {
-		if *n < 1 || *n > maxMaxOpen {
-			return nil, InvalidAt("/assign/max_open", "send a whole number from 1 to %d, or null", maxMaxOpen)
+		if *n < 1 || *n > MaxOpenEach {
+			return nil, InvalidAt("/assign/max_open", "send a whole number from 1 to %d, or null", MaxOpenEach)
 		}
 		a.MaxOpen = int(*n)
 	}
@@ -179,14 +179,14 @@ func (in *AutoReplyInput) parse() (*AutoReply, error) {
 		if t.sent == nil {
 			continue
 		}
-		if n := utf8.RuneCountInString(*t.sent); n > maxAutoReply || Blank(*t.sent) {
-			return nil, InvalidAt(t.at, "give a text of 1 to %d characters, or null for none", maxAutoReply)
+		if n := utf8.RuneCountInString(*t.sent); n > MaxAutoReply || Blank(*t.sent) {
+			return nil, InvalidAt(t.at, "give a text of 1 to %d characters, or null for none", MaxAutoReply)
 		}
 		*t.text = *t.sent
 	}
 	if n := in.EveryHours; n != nil {
-		if *n < 1 || *n > maxEveryHours {
-			return nil, InvalidAt("/auto_reply/every_hours", "send a whole number from 1 to %d", maxEveryHours)
+		if *n < 1 || *n > MaxEveryHours {
+			return nil, InvalidAt("/auto_reply/every_hours", "send a whole number from 1 to %d", MaxEveryHours)
 		}
 		r.EveryHours = int(*n)
 	}

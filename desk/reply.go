@@ -8,7 +8,7 @@ import (
 
 // The limits of a reply, in characters (contract-talk §2).
 const (
-	MaxReply            = 4096
+	MaxReply            = MaxMessage
 	MaxReplyWithButtons = 1024
 	MaxButtons          = 3
 	MaxButtonID         = 256

@@ -248,6 +248,9 @@ const KeyLife = 30*24 + 1
 // of the counter: a day, and the hour that had begun.
 const StatusLife = 24 + 1
 
+// CallTime is how long a call to a provider may take: what comes later is unknown.
+const CallTime = 20 * time.Second
+
 // ErasedLife is how long a message of a deleted person is known as such: what is delivered
 // again meanwhile makes nothing (contract-talk §4).
 const ErasedLife = 30 * 24 * time.Hour

@@ -18,8 +18,8 @@ type Snippet struct {
 const (
 	// MaxSnippets is how many a workspace may have.
 	MaxSnippets = 500
-	// maxSnippetText is how many characters the text of one may have, as of a reply.
-	maxSnippetText = 4096
+	// MaxSnippetText is how many characters the text of one may have, as of a reply.
+	MaxSnippetText = MaxReply
 )
 
 var (
@@ -33,10 +33,10 @@ func NewSnippet(name, text string, at Time) (Snippet, error) {
 		return Snippet{}, InvalidAt("/shortcut", "a shortcut is 1 to 32 characters: a letter a-z, then letters a-z, digits, _ and -")
 	}
 	if Blank(text) {
-		return Snippet{}, InvalidAt("/text", "give a text of 1 to %d characters", maxSnippetText)
+		return Snippet{}, InvalidAt("/text", "give a text of 1 to %d characters", MaxSnippetText)
 	}
-	if n := utf8.RuneCountInString(text); n > maxSnippetText {
-		return Snippet{}, InvalidAt("/text", "a text has at most %d characters, this one has %d", maxSnippetText, n)
+	if n := utf8.RuneCountInString(text); n > MaxSnippetText {
+		return Snippet{}, InvalidAt("/text", "a text has at most %d characters, this one has %d", MaxSnippetText, n)
 	}
 	for _, found := range snippetPlaceholder.FindAllStringSubmatch(text, -1) {
 		if !fillsSnippet(Binding(found[1])) {
@@ -77,7 +77,7 @@ func (s *Snippet) Fill(values map[Binding]HintValue) string {
 	return snippetPlaceholder.ReplaceAllStringFunc(s.Text, func(found string) string {
 		v := values[Binding(found[2:len(found)-2])].Value
 		then := n + utf8.RuneCountInString(v) - utf8.RuneCountInString(found)
-		if v == "" || then > maxSnippetText {
+		if v == "" || then > MaxSnippetText {
 			return found
 		}
 		n = then

@@ -518,7 +518,7 @@ func eraseMedia(t *testing.T, in deployment) {
 	}
 	upload := func(content []byte) desk.ID {
 		t.Helper()
-		m, err := d.app.Upload(t.Context(), p, "a.jpg", "", bytes.NewReader(content))
+		m, err := d.app.Upload(t.Context(), p, desk.FileHead{Name: "a.jpg"}, bytes.NewReader(content))
 		if err != nil {
 			t.Fatal(err)
 		}

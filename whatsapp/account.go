@@ -31,8 +31,8 @@ func (*Provider) CheckAccount(c *desk.Channel, s *provider.Secrets) error {
 			return desk.InvalidAt("/graph_url", "give a URL such as "+defaultBase)
 		}
 	}
-	if n := c.Account.PerSecond; n < 0 || n > mostPerSecond {
-		return desk.InvalidAt("/per_second", "give 1 to 1000")
+	if n := c.Account.PerSecond; n < 0 || n > desk.MaxPerSecond {
+		return desk.InvalidAt("/per_second", "give 1 to %d", desk.MaxPerSecond)
 	}
 	if s != nil && (s.Token == (provider.Secret{}) || s.AppSecret == (provider.Secret{})) {
 		return desk.Invalidf("the access token and the app secret must not be empty")
@@ -51,11 +51,9 @@ func (*Provider) Identities(number, userID string) (list []desk.Identity) {
 	return list
 }
 
-// The provider's limits: a number sends perSecond messages a second, unless the operator
-// sets another limit. One person gets ten messages at once, and then one in six seconds.
+// The provider's limits for one person, who gets ten messages at once, and then one in six
+// seconds. Those of a number are desk.PerSecond and desk.MaxPerSecond.
 const (
-	perSecond     = 80
-	mostPerSecond = 1000
 	pairInterval  = 6 * time.Second
 	pairBurst     = 10
 )
@@ -68,7 +66,7 @@ const codeTooFast = 130429
 func (*Provider) Limits(c *desk.Channel, person func() string) provider.Limits {
 	rate := c.Account.PerSecond
 	if rate == 0 {
-		rate = perSecond
+		rate = desk.PerSecond
 	}
 	channel := c.ID.String()
 	return provider.Limits{

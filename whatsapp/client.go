@@ -21,13 +21,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/desk"
 	"parley/provider"
 )
 
 // The bounds of one request.
 const (
 	connectTimeout = 5 * time.Second
-	callTimeout    = 20 * time.Second
 	maxAnswer      = 1 << 20 // bytes
 )
 
@@ -254,7 +254,7 @@ func (f *failure) Unwrap() error { return f.err }
 
 // do makes a call, once. Its error is a *failure.
 func (p *Provider) do(ctx context.Context, c call) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, desk.CallTime)
 	defer cancel()
 	f := &flight{now: p.now, by: c.by}
 	if !c.by.IsZero() {

@@ -5,18 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"time"
 
 	"parley/desk"
 	"parley/store"
-)
-
-const (
-	// LinkLife is how long a sign-in link can be used.
-	LinkLife = 10 * time.Minute
-	// maxSessions is how many sessions of a member there are; a further one ends the
-	// oldest.
-	maxSessions = 50
 )
 
 // A MemberSession is a member's session in one browser.
@@ -67,7 +58,7 @@ func (a *Service) PutSession(ctx context.Context, token string, s MemberSession)
 			return err
 		}
 		if !s.stored {
-			return tx.BeginSession(token, s.Session, maxSessions)
+			return tx.BeginSession(token, s.Session, desk.MaxSessions)
 		}
 		kept, err := tx.KeepSession(token, s.Session)
 		if err == nil && !kept {
@@ -120,7 +111,7 @@ func (a *Service) MakeLink(ctx context.Context, p desk.Principal, member desk.ID
 	a.Random(random)
 	token = base64.RawURLEncoding.EncodeToString(random)
 	now := a.Now()
-	expires = now + desk.Time(LinkLife.Milliseconds())
+	expires = now + desk.Time(desk.LinkLife.Milliseconds())
 	err = a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.Still(tx.Settings(), desk.Administer, now); err != nil {
 			return err

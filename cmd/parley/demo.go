@@ -57,7 +57,7 @@ type demoAccess struct {
 
 // Run makes the demo, or reopens it, and serves it.
 func (c *demoCmd) Run(ctx context.Context, s *session) error {
-	serve := &serveCmd{Listen: c.Listen, LogLevel: "warn", EventRetention: defaultRetention, roomFlags: roomFlags{app.DefaultMediaPerWorkspace, app.DefaultKeepFree}, webhookFlags: c.webhookFlags, deliverFlags: c.deliverFlags} // what it prints should stay in sight
+	serve := &serveCmd{Listen: c.Listen, LogLevel: "warn", EventRetention: desk.KeepEvents, roomFlags: roomFlags{desk.DefaultMediaPerWorkspace, desk.DefaultKeepFree}, webhookFlags: c.webhookFlags, deliverFlags: c.deliverFlags} // what it prints should stay in sight
 	serve.Allow = slices.Concat(loopback, serve.Allow)
 	var where string // once it has been ready
 	err := s.serve(ctx, serve, func(in installation, base string) error {

@@ -39,6 +39,7 @@ import (
 	"log"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley/desk"
@@ -89,7 +90,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Name("parley"),
 		kong.Description("Customer conversations behind one API.\n\nStart with: parley demo"),
 		kong.Writers(stdout, stderr),
-		kong.Vars{"permissions": desk.JoinPermissions(desk.Permissions), "bindings": joinBindings()},
+		kong.Vars{
+			"permissions": desk.JoinPermissions(desk.Permissions), "bindings": joinBindings(), "keepEvents": fmt.Sprintf("%dh", int(desk.KeepEvents.Hours())),
+			"maxMedia": strconv.Itoa(desk.DefaultMaxMedia), "mediaPerWorkspace": strconv.Itoa(desk.DefaultMediaPerWorkspace), "keepFree": strconv.Itoa(desk.DefaultKeepFree),
+		},
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	)

@@ -44,18 +44,15 @@ func (u *publicURL) UnmarshalText(text []byte) error {
 	return err
 }
 
-// defaultRetention is how long events stay in the feed, if nothing else is said.
-const defaultRetention = 720 * time.Hour
-
 type serveCmd struct {
 	Listen         address       `help:"Where to listen, by default ${default}; port 0 picks a free one." placeholder:"HOST:PORT" default:"127.0.0.1:8480" env:"PARLEY_LISTEN"`
 	PublicURL      publicURL     `help:"The address at which others reach this server." name:"public-url" placeholder:"URL"`
 	TrustedProxy   []prefix      `help:"The networks of proxies whose X-Forwarded-For tells the caller's address, separated by commas, such as 10.1.0.0/16. Only the limit of tries to sign in uses it." name:"trusted-proxy" placeholder:"CIDR"`
 	DrainWait      time.Duration `help:"How long to go on serving after the signal to stop, while /readyz answers 503; by default ${default}." placeholder:"TIME" default:"0s"`
 	RateLimit      int           `help:"How many requests a second each key may make; by default ${default}, which means no limit." placeholder:"N" default:"0"`
-	MaxMedia       int64         `help:"The greatest size of a file in bytes; by default ${default}." name:"max-media" placeholder:"BYTES" default:"100000000"`
+	MaxMedia       int64         `help:"The greatest size of a file in bytes; by default ${default}." name:"max-media" placeholder:"BYTES" default:"${maxMedia}"`
 	KeepMedia      age           `help:"How long the content of files is kept, such as 365d; 0 keeps it for ever; by default ${default}." name:"keep-media" placeholder:"TIME" default:"0"`
-	EventRetention time.Duration `help:"How long events stay in the feed; 0 keeps them for ever; by default ${default}." placeholder:"TIME" default:"720h"`
+	EventRetention time.Duration `help:"How long events stay in the feed; 0 keeps them for ever; by default ${default}." placeholder:"TIME" default:"${keepEvents}"`
 	LogLevel       string        `help:"The lowest level that is logged: ${enum}; by default ${default}." enum:"debug,info,warn,error" placeholder:"LEVEL" default:"info"`
 
 	roomFlags    `embed:""`
@@ -65,8 +62,8 @@ type serveCmd struct {
 
 // roomFlags say how much room files have.
 type roomFlags struct {
-	MediaPerWorkspace int64 `help:"How many bytes the files of a workspace may have; 0 means no limit; by default ${default}, which is 20 GiB." name:"media-per-workspace" placeholder:"BYTES" default:"21474836480"`
-	KeepFree          int64 `help:"How many bytes stay free on the file system that has the files, at most a twentieth of it: with less, no file is stored; by default ${default}, which is 1 GiB." name:"keep-free" placeholder:"BYTES" default:"1073741824"`
+	MediaPerWorkspace int64 `help:"How many bytes the files of a workspace may have; 0 means no limit; by default ${default}, which is 20 GiB." name:"media-per-workspace" placeholder:"BYTES" default:"${mediaPerWorkspace}"`
+	KeepFree          int64 `help:"How many bytes stay free on the file system that has the files, at most a twentieth of it: with less, no file is stored; by default ${default}, which is 1 GiB." name:"keep-free" placeholder:"BYTES" default:"${keepFree}"`
 }
 
 // Help shows examples.

@@ -243,7 +243,7 @@ const (
 // how many stay free on their file system.
 type fileLimits struct{ most, perWorkspace, keepFree int64 }
 
-var defaultFileLimits = fileLimits{app.DefaultMaxMedia, app.DefaultMediaPerWorkspace, app.DefaultKeepFree}
+var defaultFileLimits = fileLimits{desk.DefaultMaxMedia, desk.DefaultMediaPerWorkspace, desk.DefaultKeepFree}
 
 // open opens an installation and migrates it. When there is none, it is made, or, with
 // makesNot, the error wraps fs.ErrNotExist and nothing is left behind.
