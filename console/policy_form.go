@@ -411,7 +411,7 @@ func policyError(e *desk.Error, part string) (name, text string) {
 	case e.At == "/auto_reply/every_hours":
 		return "every_hours", everyHoursWords
 	case strings.HasPrefix(e.At, "/auto_reply/"):
-		return at[1], "Give at most "+count(desk.MaxAutoReply)+" characters."
+		return at[1], "Give at most " + count(desk.MaxAutoReply) + " characters."
 	}
 	return "", ""
 }

@@ -108,7 +108,7 @@ func (s *Server) sends(c *call) error {
 	}
 	if failed {
 		query = "?failed=yes"
-		page.Empty = nothing{"Nothing failed", "A message that could not be sent, or did not arrive, will be here for "+count(desk.KeyLife/24)+" days, with the reason.", "/sends", "See all sends"}
+		page.Empty = nothing{"Nothing failed", "A message that could not be sent, or did not arrive, will be here for " + count(desk.KeyLife/24) + " days, with the reason.", "/sends", "See all sends"}
 		attempts = func(after string) ([]*desk.Attempt, string, error) {
 			return s.app.FailedAttempts(c.r.Context(), c.p, after, pageRows)
 		}

@@ -54,8 +54,8 @@ func (*Provider) Identities(number, userID string) (list []desk.Identity) {
 // The provider's limits for one person, who gets ten messages at once, and then one in six
 // seconds. Those of a number are desk.PerSecond and desk.MaxPerSecond.
 const (
-	pairInterval  = 6 * time.Second
-	pairBurst     = 10
+	pairInterval = 6 * time.Second
+	pairBurst    = 10
 )
 
 // codeTooFast is the provider's own code for a number that sends too fast.
