@@ -395,6 +395,31 @@ func TestRulesNameNoEdge(t *testing.T) {
 	}
 }
 
+// TestDeskHasNoCodes: which codes a provider's errors have, and what they mean, is the
+// provider's: desk says what follows.
+func TestDeskHasNoCodes(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("desk", "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files of desk: %v", err)
+	}
+	codes := regexp.MustCompile(`\.Code\b.*\b[0-9]{3,7}\b|\b1[0-9]{5}\b`)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if code := codes.FindString(line); code != "" {
+				t.Errorf("%s:%d knows %q: ask the Provider of the channel's kind", file, i+1, code)
+			}
+		}
+	}
+}
+
 // Providers own their words, so another one is added without a change to app. Only desk,
 // the provider itself and cmd/parley know a kind of channel.
 func TestAppNamesNoProvider(t *testing.T) {

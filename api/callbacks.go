@@ -31,7 +31,7 @@ func hook(kind desk.ChannelKind, do func(*web.Response, *http.Request, desk.Chan
 
 // failBare answers an error without a body.
 func failBare(w *web.Response, e *desk.Error) {
-	code := status[e.Type]
+	code := web.Status(e.Type)
 	if code >= http.StatusInternalServerError {
 		w.Header().Set("Retry-After", "1")
 	}

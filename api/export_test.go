@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"parley/desk"
+	"parley/web"
 )
 
 // Routes lists the routes and what they need, for the tests that walk them.
@@ -16,7 +17,7 @@ func Routes() map[string]desk.Permission {
 }
 
 // Status is the status of an error type, or 0.
-func Status(t desk.ErrorType) int { return status[t] }
+func Status(t desk.ErrorType) int { return web.Status(t) }
 
 // ErrorAnswer is an error as it is answered.
 func ErrorAnswer(e *desk.Error) (header http.Header, body []byte) {

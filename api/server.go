@@ -316,7 +316,7 @@ func reply(w *web.Response, a answer) { w.Reply(a.status, web.JSON, a.body) }
 func fail(in input) web.Fail {
 	return func(w *web.Response, e *desk.Error) {
 		errorHeaders(w.Header(), e)
-		reply(w, answer{status[e.Type], errorBody(e, in)})
+		reply(w, answer{web.Status(e.Type), errorBody(e, in)})
 	}
 }
 

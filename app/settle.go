@@ -152,7 +152,7 @@ func (a *App) takeEarly(tx store.Tx, m *desk.Message) (events []desk.Event, err 
 			return nil, err
 		}
 	}
-	return events, shutBy(tx, m)
+	return events, a.shutBy(tx, m)
 }
 
 // reach moves a message forward to a reported status, and returns the event of that, if
@@ -360,7 +360,7 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 		if err := tx.FreeKey(at.Key); err != nil {
 			return err
 		}
-		if r.Failure.ClosesWindow() && !at.Erased {
+		if !at.Erased && a.ClosesWindow(tx.Settings(), at.Plan.Channel, r.Failure) {
 			if err := shut(tx, at.Plan.Channel, at.Plan.Contact, at.CreatedAt, desk.ByTheProvider); err != nil {
 				return err
 			}

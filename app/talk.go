@@ -214,9 +214,20 @@ func failedOrNot(tx store.Tx, m *desk.Message) error {
 	return tx.PutConversation(c)
 }
 
+// ClosesWindow tells whether a failure on a channel says that the person can't be answered
+// freely any more.
+func (a *App) ClosesWindow(s *desk.Settings, channel desk.ID, f *desk.Failure) bool {
+	c := s.Channel(channel)
+	if c == nil || f == nil {
+		return false
+	}
+	talker, ok := a.providers[c.Kind].(provider.Talker)
+	return ok && talker.ClosesWindow(f.Code)
+}
+
 // shutBy closes the window if the provider did not deliver a message for that reason.
-func shutBy(tx store.Tx, m *desk.Message) error {
-	if m.Delivery != desk.Failed || !m.Failure.ClosesWindow() {
+func (a *App) shutBy(tx store.Tx, m *desk.Message) error {
+	if m.Delivery != desk.Failed || !a.ClosesWindow(tx.Settings(), m.ChannelID, m.Failure) {
 		return nil
 	}
 	return shut(tx, m.ChannelID, m.ContactID, m.TS, desk.ByTheProvider)

@@ -299,7 +299,7 @@ func (c *call) bubble(t *thread, m *desk.Message) bubble {
 func failureOf(t *thread, m *desk.Message) *failure {
 	f := &failure{Title: sentence(m.Failure.Title), Fix: sentence(m.Failure.Fix)}
 	switch {
-	case m.Failure.ClosesWindow():
+	case t.Closes(m.Failure):
 		f.Title = "The window to answer freely was closed."
 		f.Fix = "It is open for a day after the person wrote. Send a template, or wait until they write again."
 		f.Button = "Send a template"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -419,9 +420,9 @@ func policyError(e *desk.Error, part string) (name, text string) {
 // spanError words what is wrong with the hours of a day.
 func spanError(e *desk.Error) string {
 	switch {
-	case strings.Contains(e.Message, "is not before"):
+	case errors.Is(e, desk.ErrSpanEnds):
 		return "A span must end after it begins. For hours past midnight, end this day at 00:00 and begin the next one at 00:00."
-	case strings.Contains(e.Message, "begins before"):
+	case errors.Is(e, desk.ErrSpanOverlaps):
 		return "Give the spans in order, and so that they do not overlap."
 	}
 	return "Give times such as 09:00."

@@ -189,7 +189,7 @@ func (c *call) readForm(known bool) error {
 var errCrossSite = desk.Errorf(desk.Forbidden, "another site sent this form, so nothing was done")
 
 // errOtherMember is the answer to a form of a tab that is left from another sign-in.
-var errOtherMember = desk.Errorf(desk.ConversationOpen, "you are signed in as somebody else than when this page was opened; nothing was done. Reload the page and try again")
+var errOtherMember = desk.Errorf(desk.OtherMember, "you are signed in as somebody else than when this page was opened; nothing was done. Reload the page and try again")
 
 // policy is the Content-Security-Policy of every page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; form-action 'self'; " +

@@ -18,6 +18,7 @@ type thread struct {
 	Person                    person
 	Channel                   string
 	ChannelID                 desk.ID
+	Closes                    func(*desk.Failure) bool // whether a failure closes the window to answer freely
 	Status                    desk.ConversationStatus
 	Standing                  string // who holds it, in words
 	Holder                    string
@@ -119,6 +120,7 @@ func (c *call) readThread(id desk.ID) (*thread, error) {
 	contact := people[conv.ContactID]
 	t := &thread{
 		ID: id, Query: c.listQuery(), Team: c.p.Settings.Name, Status: conv.Status, ChannelID: conv.ChannelID,
+		Closes: func(f *desk.Failure) bool { return a.ClosesWindow(c.p.Settings, conv.ChannelID, f) },
 		Holder: c.memberName(conv.AssignedMember), Mine: conv.AssignedMember == c.p.Actor.ID, SeenAssignee: conv.AssignedMember.String(),
 		MayChange: c.may(desk.ConversationsWrite), MaySend: c.may(desk.MessagesSend) && contact != nil,
 	}

@@ -1,56 +1,31 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"parley/desk"
+	"parley/web"
 )
 
-// statuses maps the types of errors to the status of a page.
+// statuses are those of pages that differ from the API's: what a person can correct is 422, and
+// what a proxy would try again is not 503.
 var statuses = map[desk.ErrorType]int{
-	desk.Unauthorized:         http.StatusUnauthorized,
-	desk.Forbidden:            http.StatusForbidden,
-	desk.InvalidRequest:       http.StatusUnprocessableEntity,
-	desk.TooManyOperations:    http.StatusUnprocessableEntity,
-	desk.NotFound:             http.StatusNotFound,
-	desk.MethodNotAllowed:     http.StatusMethodNotAllowed,
-	desk.IdentityConflict:     http.StatusConflict,
-	desk.TypeConflict:         http.StatusConflict,
-	desk.InvalidAttributes:    http.StatusUnprocessableEntity,
-	desk.PayloadTooLarge:      http.StatusRequestEntityTooLarge,
-	desk.RateLimited:          http.StatusTooManyRequests,
-	desk.Unavailable:          http.StatusServiceUnavailable,
-	desk.Internal:             http.StatusInternalServerError,
-	desk.ConversationOpen:     http.StatusConflict,
-	desk.OptInRequired:        http.StatusUnprocessableEntity,
-	desk.RecipientOptedOut:    http.StatusUnprocessableEntity,
-	desk.AmbiguousChannel:     http.StatusUnprocessableEntity,
-	desk.ChannelNotUsable:     http.StatusUnprocessableEntity,
-	desk.RecipientUnreachable: http.StatusUnprocessableEntity,
-	desk.TemplateNotSendable:  http.StatusUnprocessableEntity,
-	desk.InvalidVariables:     http.StatusUnprocessableEntity,
-	desk.IdempotencyKeyReused: http.StatusConflict,
-	desk.ProviderRejected:     http.StatusUnprocessableEntity,
-	desk.ProviderUnavailable:  http.StatusServiceUnavailable,
-	desk.SendInProgress:       http.StatusConflict,
-	desk.SendOutcomeUnknown:   http.StatusConflict,
-	desk.CursorExpired:        http.StatusNotFound,
-	desk.WebhookExists:        http.StatusConflict,
-	desk.EndpointOff:          http.StatusConflict,
-	desk.Changed:              http.StatusConflict,
-	desk.WindowClosed:         http.StatusUnprocessableEntity,
-	desk.ConversationNotOpen:  http.StatusConflict,
-	desk.MediaUnavailable:     http.StatusConflict,
-	desk.MediaNotSendable:     http.StatusUnprocessableEntity,
-	desk.MediaInUse:           http.StatusConflict,
-	desk.MediaQuota:           http.StatusRequestEntityTooLarge,
-	desk.AttemptSettled:       http.StatusConflict,
+	desk.InvalidRequest:      http.StatusUnprocessableEntity,
+	desk.TooManyOperations:   http.StatusUnprocessableEntity,
+	desk.AmbiguousChannel:    http.StatusUnprocessableEntity,
+	desk.ProviderUnavailable: http.StatusServiceUnavailable,
+	desk.SendInProgress:      http.StatusConflict,
+	desk.SendOutcomeUnknown:  http.StatusConflict,
+	desk.CursorExpired:       http.StatusNotFound,
+	desk.Changed:             http.StatusConflict,
+	desk.OtherMember:         http.StatusConflict,
 }
 
-func statusOf(e *desk.Error) int { return statuses[e.Type] }
+func statusOf(e *desk.Error) int { return cmp.Or(statuses[e.Type], web.Status(e.Type)) }
 
 // headings are the titles of the error page.
 var headings = map[int]string{

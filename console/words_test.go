@@ -28,7 +28,7 @@ func TestWords(t *testing.T) {
 		check("advice", advices[kind])
 	}
 	for _, e := range append(slices.Clone(desk.ErrorTypes), desk.Changed) {
-		if statuses[e] == 0 {
+		if statusOf(desk.Errorf(e, "")) == 0 {
 			t.Errorf("no status for %s", e)
 		}
 		check("message", messages[e]+" "+more[e])

@@ -66,9 +66,14 @@ const (
 	MediaQuota          ErrorType = "media_quota"        // the workspace has as many bytes of files as it may
 )
 
-// Changed refuses what a member decided by an old state of a conversation. Its details
-// are the conversation as it is. It is none of the wire's types: no API request can get it.
-const Changed ErrorType = "changed"
+// Types that only pages of the console get.
+const (
+	// Changed refuses what a member decided by an old state of a conversation. Its details
+	// are the conversation as it is.
+	Changed ErrorType = "changed"
+	// OtherMember refuses the form of a page that was opened by somebody else.
+	OtherMember ErrorType = "other_member"
+)
 
 // ErrorTypes lists every error type of the wire, so that a test can check that the edges handle all
 // of them.

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -107,6 +108,12 @@ func (in *HoursInput) parse() (*Hours, error) {
 	return h, nil
 }
 
+// What can be wrong with the hours of a day, beside their form.
+var (
+	ErrSpanEnds     = errors.New("a span ends before it begins")
+	ErrSpanOverlaps = errors.New("a span overlaps the one before it")
+)
+
 // parseSpans reads the hours of a day.
 func parseSpans(at string, list [][]string) ([]Span, error) {
 	if len(list) > maxSpans {
@@ -131,10 +138,14 @@ func parseSpans(at string, list [][]string) ([]Span, error) {
 			s[j] = m
 		}
 		if s[0] >= s[1] {
-			return nil, InvalidAt(at, "%s is not before %s; for hours past midnight, end one day at 24:00 and begin the next at 00:00", s[0], s[1])
+			e := InvalidAt(at, "%s is not before %s; for hours past midnight, end one day at 24:00 and begin the next at 00:00", s[0], s[1])
+			e.Err = ErrSpanEnds
+			return nil, e
 		}
 		if i > 0 && s[0] < spans[i-1][1] {
-			return nil, InvalidAt(at, "it begins before the span before it has ended: give them in order, and apart")
+			e := InvalidAt(at, "it begins before the span before it has ended: give them in order, and apart")
+			e.Err = ErrSpanOverlaps
+			return nil, e
 		}
 		spans = append(spans, s)
 	}

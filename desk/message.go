@@ -33,10 +33,6 @@ type Failure struct {
 	Title, Fix string
 }
 
-// ClosesWindow tells whether the provider says that the person can't be answered freely
-// any more.
-func (f *Failure) ClosesWindow() bool { return f != nil && (f.Code == 131047 || f.Code == 470) }
-
 // A Message is one bubble of a conversation (spec, Message).
 type Message struct {
 	ID             ID

@@ -33,6 +33,10 @@ type Talker interface {
 
 	// MarkRead tells the provider that a message was read.
 	MarkRead(ctx context.Context, at Access, externalID string) error
+
+	// ClosesWindow tells whether a failure with this code says that the person can't be
+	// answered freely any more.
+	ClosesWindow(code int) bool
 }
 
 // A FetchedMedia is what a provider tells of a file.

@@ -87,6 +87,9 @@ func (s *Sandbox) Upload(_ context.Context, _ provider.Access, _, _ string, size
 	return "sandbox." + s.c.NewID().String(), err
 }
 
+// ClosesWindow tells whether a failure closes the window; see provider.Talker.
+func (*Sandbox) ClosesWindow(code int) bool { return code == windowClosed.Code }
+
 // MarkRead does nothing, because no customer waits to see it; see app.Talker.
 func (*Sandbox) MarkRead(context.Context, provider.Access, string) error { return nil }
 

@@ -7,6 +7,7 @@
 //	conn.go     a connection that ends when a client stops reading
 //	unsent_unix.go   how much the system keeps of an answer that nobody reads
 //	unsent_other.go  the same, where that can't be limited
+//	status.go   the status of each type of error
 //	body.go     reading a body
 //	room.go     the memory of a large answer, which is taken before it is made
 //	turn.go     how many calls of a workspace are under way

@@ -188,11 +188,17 @@ func (p *Provider) Send(ctx context.Context, d provider.Dispatch) (provider.Rece
 // file, or can't use it: everything else in such a message is correct.
 var staleMedia = map[int]bool{100: true, 131009: true, codeNoDownload: true, 131053: true}
 
+// windowClosed are codes that mean that the person wrote too long ago.
+var windowClosed = map[int]bool{131047: true, 470: true}
+
+// ClosesWindow tells whether a failure closes the window; see provider.Talker.
+func (*Provider) ClosesWindow(code int) bool { return windowClosed[code] }
+
 // free changes the refusal of a message that is no template. e may be nil.
 func free(r *desk.Refusal, e *graphError, file bool) {
 	switch {
 	case e == nil:
-	case r.Failure.ClosesWindow():
+	case r.Failure != nil && windowClosed[r.Failure.Code]:
 		r.Type = desk.WindowClosed
 		r.Message = "WhatsApp takes only templates for this person, whose last message is too long ago, and nothing was sent: send a template"
 	case file && staleMedia[e.code] && r.Account == nil:
