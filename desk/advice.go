@@ -38,17 +38,8 @@ const (
 	AllowAddress  // of a webhook: the operator may
 	EnableWebhook // the webhook's id
 
-	endOfAdvice
+	EndOfAdvice // none: each edge has words for all before it
 )
-
-// AdviceKinds lists every kind but NoAdvice, so that a test can check that the edges
-// have words for each.
-func AdviceKinds() (list []AdviceKind) {
-	for k := NoAdvice + 1; k < endOfAdvice; k++ {
-		list = append(list, k)
-	}
-	return list
-}
 
 // Advice is a kind of advice with its argument, or several, one a line.
 type Advice struct {

@@ -272,10 +272,8 @@ func (e *graphError) failure() *desk.Failure {
 	return &f
 }
 
-// Failure explains an error code. title and details are the provider's texts. They are
+// failureOf explains an error code. title and details are the provider's texts. They are
 // shown only if they contain no number that could be a person's.
-func Failure(code int, title, details string) desk.Failure { return failureOf(code, 0, title, details) }
-
 func failureOf(code, subcode int, title, details string) desk.Failure {
 	details = presentable(details)
 	m, listed := meaningOf(code, subcode)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"parley/desk"
 )
 
 // Pause has the provider wait in another way between two pages.
@@ -32,6 +34,9 @@ func MayHaveToken(api, address string) bool {
 	u, err2 := url.Parse(address)
 	return err == nil && err2 == nil && mayHaveToken(a, u)
 }
+
+// Failure explains an error code without a subcode.
+func Failure(code int, title, details string) desk.Failure { return failureOf(code, 0, title, details) }
 
 // Codes lists the error codes that have a meaning of their own.
 func Codes() (codes []int) {
