@@ -83,10 +83,13 @@ var deskImports = []string{"github.com/nyaruka/phonenumbers", "golang.org/x/text
 
 // testOnly must not be linked into the program, by whatever way round.
 var testOnly = []string{
+	"github.com/chromedp/cdproto",
+	"github.com/chromedp/chromedp",
 	"github.com/getkin/kin-openapi",
 	"github.com/pb33f/libopenapi",
 	"github.com/pb33f/libopenapi-validator",
 	"github.com/rogpeppe/go-internal/testscript",
+	"github.com/santhosh-tekuri/jsonschema",
 	"net/http/httptest",
 	"parley/api/apitest",
 	"parley/e2e",
