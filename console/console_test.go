@@ -303,26 +303,59 @@ func (g got) sends(to string) got {
 
 var assetPath = regexp.MustCompile(`/static/[0-9a-f]+/`)
 
-// golden compares the page with a file under testdata.
+// golden compares what is the page's own with a file under testdata: its title, the tag of
+// its body, its toast, and its main part.
 func (g got) golden(name string) got {
 	g.t.Helper()
+	g.same(name, shownOf(g.body))
+	return g
+}
+
+// goldenWhole compares all of the page, with the layout around its main part.
+func (g got) goldenWhole(name string) got {
+	g.t.Helper()
+	g.same(name, g.body)
+	return g
+}
+
+var shownParts = regexp.MustCompile(`(?s)<title.*?</title>|<body.*?>|<div id="toasts".*?</div>|<main.*</main>`)
+
+// shownOf is a page without its layout; a part of a page is itself.
+func shownOf(page string) string {
+	if !strings.HasPrefix(page, "<!doctype") {
+		return page
+	}
+	return strings.Join(shownParts.FindAllString(page, -1), "\n") + "\n"
+}
+
+// same compares a text with a file under testdata.
+func (g got) same(name, text string) {
+	g.t.Helper()
 	file := filepath.Join("testdata", name+".html")
-	body := assetPath.ReplaceAllString(g.body, "/static/HASH/")
+	text = assetPath.ReplaceAllString(text, "/static/HASH/")
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			g.t.Fatal(err)
 		}
-		if err := os.WriteFile(file, []byte(body), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			g.t.Fatal(err)
 		}
-		return g
+		return
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
 		g.t.Fatalf("%v; go test ./console -update makes it", err)
 	}
-	if body != string(want) {
-		g.t.Errorf("%s differs from the page:\n%s", file, body)
+	if text != string(want) {
+		g.t.Errorf("%s differs from the page:\n%s", file, text)
 	}
-	return g
+}
+
+// TestLayout: what is around the main part of all pages: for an admin, and for an agent,
+// who has no settings. TestSignIn_byLink has that for somebody who is not signed in.
+func TestLayout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.as(w.nora).get("/contacts").want(200).goldenWhole("layout/admin")
+	w.as(w.mei).get("/contacts").want(200).goldenWhole("layout/agent")
 }
