@@ -7,11 +7,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"io/fs"
-	"net/http"
-	"strings"
-
-	"parley/desk"
-	"parley/web"
 
 	"github.com/tdewolff/minify/v2"
 	"github.com/tdewolff/minify/v2/css"
@@ -81,21 +76,3 @@ func zip(body []byte) []byte {
 
 // Path is the URL of a file.
 func (a *assets) Path(name string) string { return a.path + name }
-
-func (s *Server) asset(w *web.Response, r *http.Request) error {
-	guard(w.Header())
-	name := r.PathValue("name")
-	body, ok := s.files.bodies[name]
-	if !ok {
-		return desk.NotFoundf("no such file")
-	}
-	h := w.Header()
-	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	h.Set("Vary", "Accept-Encoding")
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		h.Set("Content-Encoding", "gzip")
-		body = s.files.zipped[name]
-	}
-	w.Reply(http.StatusOK, assetTypes[name], body)
-	return nil
-}

@@ -8,19 +8,6 @@ import (
 	"parley/desk"
 )
 
-// otherConversations is how many conversations of a person are listed beside one.
-const otherConversations = 10
-
-// A talkBefore is the end of the person's last conversation before the one that is shown.
-type talkBefore struct {
-	Href, Label string
-	At          moment
-	Lines       []lineBefore
-}
-
-// A lineBefore is a message of it.
-type lineBefore struct{ Author, Text string }
-
 // linesBefore is how many messages of it are shown, and lineText how many characters of
 // each.
 const (

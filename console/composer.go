@@ -10,26 +10,6 @@ import (
 	"parley/desk"
 )
 
-// A composer is the form that answers a conversation, or why it can't be answered now.
-type composer struct {
-	Key     string
-	Text    string
-	Titles  []choice // of the buttons
-	More    bool     // whether the fields of buttons and file are shown
-	Quote   *quote
-	File    *keptFile
-	Doubt   bool   // whether the message was sent is unknown: no second one
-	Blocked string // why nothing can be sent on the channel
-	Shut    string // why no reply can be sent, but a template can
-	Window  *windowBar
-	Focus   bool
-	Unread  int
-	Reads   bool // whether what is seen counts as read
-	Saved   savedReplies
-
-	Customer customerForm
-}
-
 // A quote is a message that a reply answers.
 type quote struct {
 	ID   desk.ID

@@ -318,3 +318,6 @@ func (s *Server) deleteContact(c *call) error {
 	}
 	return c.see("/contacts", "deleted")
 }
+
+// otherConversations is how many conversations of a person are listed beside one.
+const otherConversations = 10

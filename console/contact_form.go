@@ -156,9 +156,6 @@ func handle(w *desk.ContactWrite, typed, kind string, parse func(kind, typed str
 	return f, err
 }
 
-// attributeName is the name of an attribute's field, as errors name its place.
-func attributeName(key string) string { return "attributes." + key }
-
 // shortDatetime and longDatetime are the forms in which browsers send a time.
 const (
 	shortDatetime = "2006-01-02T15:04"
@@ -255,17 +252,6 @@ func (c *call) attributeInput(a *desk.Attribute, value any) string {
 		return lines([]string{v})
 	}
 	return ""
-}
-
-// attributesOf are a contact's values by key, with numbers as they are stored.
-func attributesOf(contact *desk.Contact) map[string]any {
-	var values map[string]any
-	decoder := json.NewDecoder(strings.NewReader(contact.Attributes.JSON()))
-	decoder.UseNumber()
-	if decoder.Decode(&values) != nil {
-		return nil // stored values are JSON
-	}
-	return values
 }
 
 // readable is a field's text as people read it.

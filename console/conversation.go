@@ -89,13 +89,6 @@ func (c *call) goOn(id desk.ID, done string) error {
 	return c.see(path+with(c.listQuery(), "of", id.String()), done)
 }
 
-// statusWords are the words for what a change of the status does.
-var statusWords = map[desk.ConversationStatus]struct{ done, anyway string }{
-	desk.StatusOpen:     {"opened", "Open it anyway"},
-	desk.StatusClosed:   {"closed", "Close anyway"},
-	desk.StatusArchived: {"archived", "Archive anyway"},
-}
-
 // backTo shows the conversation again, in the same view.
 func (c *call) backTo(id desk.ID, done string) error {
 	return c.see("/inbox/"+id.String()+c.listQuery(), done)

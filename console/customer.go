@@ -7,14 +7,6 @@ import (
 	"parley/desk"
 )
 
-// customerForm is what the form has that writes as the customer.
-type customerForm struct {
-	Open, More bool
-	Text       string
-	Taps, To   []choice
-	Reactions  []choice
-}
-
 // mostQuoted is how many messages are offered for the customer to answer.
 const mostQuoted = 10
 

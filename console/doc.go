@@ -3,8 +3,10 @@
 // themselves and adds keys.
 //
 //	routes.go        the list of pages and actions, with the permission on the line
-//	server.go        Server: one request from its session to its handler
+//	server.go        Server, and a call: one request for a page
+//	serve.go         building the Server; a request from its session to its handler
 //	page.go          the one render
+//	view.go          what a template gets
 //	problem.go       the one error exit
 //	session.go       sessions: the cookie, when one is stored again
 //	signin.go        signing in and out
@@ -25,10 +27,12 @@
 //	snippets.go      the saved replies
 //	webhooks.go      webhooks: adding them, their state, changing them
 //	deliveries.go    deliveries to webhooks
-//	live.go          the stream that tells the script what has changed
+//	stream.go        the stream that tells the script what has changed
+//	live.go          what streams of one workspace share: one follower of the feed
 //	home.go          /: the inbox, or what to run first
 //	inbox.go         the inbox: its views and the list of conversations
 //	thread.go        a conversation as its page shows it
+//	thread_page.go   reading it
 //	conversation.go  who holds a conversation, its status
 //	beside.go        the person beside a conversation: links, changing one field, the end of the conversation before
 //	message.go       the messages of a conversation, as bubbles, and the notes between them

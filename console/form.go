@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"io"
 	"maps"
 	"net/url"
 	"slices"
@@ -155,3 +156,11 @@ func (d *field) Of(choices []choice) *field {
 
 // idOf is the id of a field's element.
 func idOf(name string) string { return "f-" + strings.ReplaceAll(name, ".", "-") }
+
+// A sentFile is the file of a form, read as it comes.
+type sentFile struct {
+	Name, Type string // as the browser tells them
+	Content    io.Reader
+}
+
+type hiddenField struct{ Name, Value string }

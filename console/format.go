@@ -1,22 +1,26 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // a server may have no list of time zones
-	"unicode"
 
-	"parley/desk"
+	_ "time/tzdata"
+	"unicode"
 
 	"github.com/nyaruka/phonenumbers"
 	"golang.org/x/text/language"
 	"golang.org/x/text/language/display"
 	"golang.org/x/text/unicode/norm"
+
+	"parley/desk"
 )
+
+// a server may have no list of time zones
 
 // funcs are what templates call.
 var funcs = template.FuncMap{
@@ -276,4 +280,38 @@ func languageName(code string) string {
 		return code
 	}
 	return display.English.Tags().Name(tag) + " (" + code + ")"
+}
+
+// A fact is a label and a value. In a thread, Edit leads to the form that changes it.
+type fact struct {
+	Label, Value string
+	Mail         string // an e-mail address, escaped: one may have what begins a header in a mailto URL
+	Tel          string // a phone number, with +
+	Site         string // an http or https URL
+	Name         string // of its field
+	Edit         string
+}
+
+// beginning is a text of at most so many characters.
+func beginning(text string, most int) string {
+	if len(text) > most {
+		if list := []rune(text); len(list) > most {
+			return string(list[:most]) + "…"
+		}
+	}
+	return text
+}
+
+// attributeName is the name of an attribute's field, as errors name its place.
+func attributeName(key string) string { return "attributes." + key }
+
+// attributesOf are a contact's values by key, with numbers as they are stored.
+func attributesOf(contact *desk.Contact) map[string]any {
+	var values map[string]any
+	decoder := json.NewDecoder(strings.NewReader(contact.Attributes.JSON()))
+	decoder.UseNumber()
+	if decoder.Decode(&values) != nil {
+		return nil // stored values are JSON
+	}
+	return values
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 
 	"parley/desk"
@@ -133,24 +132,6 @@ func (s *Server) look(c *call) error {
 		c.remember(name, value)
 	}
 	return c.see("/me", "saved")
-}
-
-// enterSends tells whether Enter sends a reply, and Shift+Enter begins a line.
-func enterSends(r *http.Request) bool {
-	c, err := r.Cookie("enter")
-	return err == nil && c.Value == "on"
-}
-
-// keysOn tells whether keyboard shortcuts are on.
-func keysOn(r *http.Request) bool {
-	c, err := r.Cookie("keys")
-	return err != nil || c.Value != "off"
-}
-
-// soundOn tells whether the browser rings when somebody writes.
-func soundOn(r *http.Request) bool {
-	c, err := r.Cookie("sound")
-	return err == nil && c.Value == "on"
 }
 
 func (s *Server) setPassword(c *call) error {

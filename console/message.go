@@ -10,12 +10,6 @@ import (
 	"parley/desk"
 )
 
-// A dayOfMessages are the messages and notes of one day.
-type dayOfMessages struct {
-	ID, Label string
-	Messages  []bubble
-}
-
 // A bubble is one message; or a note, or a line about a reaction to a message of another
 // page.
 type bubble struct {
@@ -56,12 +50,6 @@ type quotation struct {
 
 // A reaction is an emoji on a message.
 type reaction struct{ Emoji, By string }
-
-// A latest is what a page says of the newest message.
-type latest struct {
-	Ours bool
-	Text string
-}
 
 // A place is a location that somebody sent.
 type place struct{ Name, Address, Coordinates, Href string }
@@ -247,16 +235,6 @@ func (c *call) reactionLine(t *thread, m *desk.Message) string {
 
 func (c *call) quote(t *thread, m *desk.Message, href string) quotation {
 	return quotation{Author: c.authorOf(t, m), Text: beginning(glimpse(m.Text), excerptLength), Href: href}
-}
-
-// beginning is a text of at most so many characters.
-func beginning(text string, most int) string {
-	if len(text) > most {
-		if list := []rune(text); len(list) > most {
-			return string(list[:most]) + "…"
-		}
-	}
-	return text
 }
 
 func (c *call) noteOf(t *thread, n *desk.Note) bubble {

@@ -18,16 +18,6 @@ type notePage struct {
 	May    bool
 }
 
-// notesPath is the page of a conversation's notes.
-func notesPath(conversation desk.ID, query string) string {
-	return "/inbox/" + conversation.String() + "/notes" + query
-}
-
-// notePath is where a note is deleted.
-func notePath(conversation, id desk.ID, query string) string {
-	return "/inbox/" + conversation.String() + "/notes/" + id.String() + "/delete" + query
-}
-
 func (s *Server) notes(c *call) error {
 	v, err := c.readNotes()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -19,35 +20,6 @@ import (
 // maxPage is the memory that is taken before a page is made. The few that have more wait for
 // it once they are made.
 const maxPage = 512 << 10
-
-// A view is what a handler shows.
-type view struct {
-	Title string // of the window and, on most pages, the heading
-	Data  any
-	Form  *form
-
-	Live bool // the title is renewed with the page's own parts
-}
-
-// A page is what a template gets: the view, and what surrounds it.
-type page struct {
-	view
-	Me        *desk.Member // nil on open pages
-	Admin     bool
-	Team      string // the workspace's name
-	Section   string // the part of the navigation that the page belongs to
-	Sub       string // the part of the settings that it belongs to
-	From      string // where in the feed its stream goes on
-	At        string // where its parts are; "": at its own URL
-	Theme     string // "", light or dark
-	Keys      bool   // whether keyboard shortcuts are on
-	Sound     bool   // whether the script rings when somebody writes
-	Enter     bool   // whether Enter sends a reply
-	Waiting   string // in how many of the member's own conversations somebody waits; "" for none
-	Toast     string // what was just done
-	ToastLink string // to what it was done; "" if the page shows it
-	Files     *assets
-}
 
 // show answers a page.
 func (c *call) show(name string, v view) error {
@@ -224,4 +196,28 @@ func theme(r *http.Request) string {
 		return c.Value
 	}
 	return ""
+}
+
+// enterSends tells whether Enter sends a reply, and Shift+Enter begins a line.
+func enterSends(r *http.Request) bool {
+	c, err := r.Cookie("enter")
+	return err == nil && c.Value == "on"
+}
+
+// keysOn tells whether keyboard shortcuts are on.
+func keysOn(r *http.Request) bool {
+	c, err := r.Cookie("keys")
+	return err != nil || c.Value != "off"
+}
+
+// soundOn tells whether the browser rings when somebody writes.
+func soundOn(r *http.Request) bool {
+	c, err := r.Cookie("sound")
+	return err == nil && c.Value == "on"
+}
+
+func errorHeaders(h http.Header, e *desk.Error) {
+	if e.Type == desk.Unavailable || e.Type == desk.RateLimited {
+		h.Set("Retry-After", strconv.Itoa(max(e.RetryAfter, 1)))
+	}
 }

@@ -427,3 +427,80 @@ func spanError(e *desk.Error) string {
 	}
 	return "Give times such as 09:00."
 }
+
+// A policyPage is the reply policy of the workspace, or of a channel.
+type policyPage struct {
+	Path     string
+	Tabs     []tab
+	Channel  string // its name; "" for the workspace
+	Own      bool   // the channel has a policy of its own
+	Nothing  bool   // neither has a policy
+	Assign   policyAssign
+	Hours    policyHours
+	Dates    policyDates
+	Replies  policyReplies
+	Standing []string // what is in force, in words
+}
+
+// A policyAssign is the part that assigns conversations.
+type policyAssign struct {
+	Now, Seen, Button string
+	Mode, Max, Away   *field
+	Members           []policyMember
+	Error             string
+}
+
+// A policyMember is a line of the members who get conversations, in their order.
+type policyMember struct {
+	ID          desk.ID
+	Name        string
+	Listed      bool
+	Away        bool
+	First, Last bool // of those who are listed
+}
+
+// A policyHours is the part with the hours of a week.
+type policyHours struct {
+	Now, Seen, Button string
+	Mode, Zone        *field
+	Zones             []string
+	Days              []policyDay
+}
+
+// A policyDay is a day of the week.
+type policyDay struct {
+	Name, Key, Error string
+	Spans            []spanFields
+	More             []spanFields // further ones
+	Open             bool         // some of those further ones are used
+}
+
+// spanFields are the two times of a span.
+type spanFields struct{ Name, From, To string }
+
+// A policyDates is the part with the dates that have hours of their own.
+type policyDates struct {
+	On    bool // there are hours at all
+	Rows  []policyDate
+	More  int // dates that are not shown
+	All   string
+	Date  *field
+	Spans []spanFields
+	Error string
+}
+
+// A policyDate is a date with hours of its own.
+type policyDate struct{ Date, Shown, Open string }
+
+// A policyReplies is the part with the texts that are sent by themselves.
+type policyReplies struct {
+	Now, Seen, Button          string
+	Away, Queued, Every, Holds *field
+}
+
+func policyPath(channel desk.ID) string {
+	if channel.IsZero() {
+		return "/settings/policy"
+	}
+	return "/settings/policy/" + channel.String()
+}

@@ -3,7 +3,7 @@ package console
 import (
 	"bytes"
 	"net/http"
-	"strconv"
+	"net/url"
 
 	"parley/desk"
 	"parley/web"
@@ -54,12 +54,6 @@ func admins(settings *desk.Settings) (names []string) {
 	return names
 }
 
-func errorHeaders(h http.Header, e *desk.Error) {
-	if e.Type == desk.Unavailable || e.Type == desk.RateLimited {
-		h.Set("Retry-After", strconv.Itoa(max(e.RetryAfter, 1)))
-	}
-}
-
 // fail shows an error of a request for which there is no call: its handler has panicked.
 func (s *Server) fail(w *web.Response, e *desk.Error) {
 	guard(w.Header())
@@ -75,4 +69,13 @@ func (s *Server) fail(w *web.Response, e *desk.Error) {
 		return
 	}
 	w.Reply(v.Status, "text/html; charset=utf-8", b.Bytes())
+}
+
+// toSignIn sends the browser to the sign-in page, and back afterwards.
+func (c *call) toSignIn() error {
+	path := "/sign-in"
+	if c.r.Method == http.MethodGet && c.r.URL.Path != "/" {
+		path += "?next=" + url.QueryEscape(c.r.URL.RequestURI())
+	}
+	return c.see(path, "")
 }

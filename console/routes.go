@@ -1,6 +1,11 @@
 package console
 
-import "parley/desk"
+import (
+	"net/http"
+	"strings"
+
+	"parley/desk"
+)
 
 // A route is one page or action. A route without a permission is open to anybody.
 type route struct {
@@ -135,3 +140,24 @@ func (s *Server) routes() []route {
 
 // withFile are the actions whose form may have a file.
 var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}/customer": true}
+
+// streams are the pages that are sent as they come.
+var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true}
+
+// waits are the forms whose handling waits for a provider or an endpoint. They take their
+// turn only when they have a page to make: otherwise a slow provider would stop all pages.
+var waits = map[string]bool{
+	"POST /inbox/{id}/reply": true, "POST /send": true, "POST /settings/channels/new": true, "POST /settings/channels/{id}": true,
+	"POST /settings/channels/{id}/check": true, "POST /settings/webhooks/{id}/ping": true, "POST /templates/{channel}/fetch": true,
+}
+
+// pagesAfterSignIn is a mux that knows the pages to which a sign-in may lead.
+func pagesAfterSignIn(routes []route) *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, rt := range routes {
+		if rt.needs != "" && strings.HasPrefix(rt.pattern, "GET /") && rt.pattern != "GET /live" && rt.pattern != "GET /choose" {
+			mux.Handle(rt.pattern, http.NotFoundHandler())
+		}
+	}
+	return mux
+}

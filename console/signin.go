@@ -63,17 +63,6 @@ func (s *Server) safe(text string) string {
 	return to
 }
 
-// pagesAfterSignIn is a mux that knows the pages to which a sign-in may lead.
-func pagesAfterSignIn(routes []route) *http.ServeMux {
-	mux := http.NewServeMux()
-	for _, rt := range routes {
-		if rt.needs != "" && strings.HasPrefix(rt.pattern, "GET /") && rt.pattern != "GET /live" && rt.pattern != "GET /choose" {
-			mux.Handle(rt.pattern, http.NotFoundHandler())
-		}
-	}
-	return mux
-}
-
 func (s *Server) signInPage(c *call) error {
 	_, signedIn, err := c.known()
 	if err != nil {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/url"
 	"slices"
 
 	"parley/desk"
@@ -56,16 +55,6 @@ type person struct {
 	Shut    string        // the thread without
 }
 
-// A fact is a label and a value. In a thread, Edit leads to the form that changes it.
-type fact struct {
-	Label, Value string
-	Mail         string // an e-mail address, escaped: one may have what begins a header in a mailto URL
-	Tel          string // a phone number, with +
-	Site         string // an http or https URL
-	Name         string // of its field
-	Edit         string
-}
-
 // A conversationLink is a conversation in a list beside something else.
 type conversationLink struct {
 	Href, Label string
@@ -88,16 +77,6 @@ type news struct {
 	Sends          bool // a message
 }
 
-type hiddenField struct{ Name, Value string }
-
-func (s *Server) conversation(c *call) error {
-	t, err := c.readThread(c.id("id"))
-	if err != nil {
-		return err
-	}
-	return c.show("conversation", t.view())
-}
-
 // EditQuery is the query of the form of the field that is changed beside the thread.
 func (t *thread) EditQuery() string {
 	return with(with(t.Query, "person", "open"), "edit", t.Person.Edit.Name)
@@ -105,49 +84,6 @@ func (t *thread) EditQuery() string {
 
 func (t *thread) view() view {
 	return view{Title: t.Person.Name, Live: true, Data: t}
-}
-
-func (c *call) readThread(id desk.ID) (*thread, error) {
-	ctx, a := c.r.Context(), c.s.app
-	conv, err := a.Conversation(ctx, c.p, id)
-	if err != nil {
-		return nil, err
-	}
-	people, err := a.ContactsByID(ctx, c.p, []desk.ID{conv.ContactID})
-	if err != nil {
-		return nil, err
-	}
-	contact := people[conv.ContactID]
-	t := &thread{
-		ID: id, Query: c.listQuery(), Team: c.p.Settings.Name, Status: conv.Status, ChannelID: conv.ChannelID,
-		Closes: func(f *desk.Failure) bool { return a.ClosesWindow(c.p.Settings, conv.ChannelID, f) },
-		Holder: c.memberName(conv.AssignedMember), Mine: conv.AssignedMember == c.p.Actor.ID, SeenAssignee: conv.AssignedMember.String(),
-		MayChange: c.may(desk.ConversationsWrite), MaySend: c.may(desk.MessagesSend) && contact != nil,
-	}
-	t.Path, t.Back, t.Standing = "/inbox/"+id.String()+t.Query, "/inbox"+t.Query+rowMark(id), standing(conv, t.Holder)
-	t.Notes = notesPath(id, t.Query)
-	t.Send = "/send?" + url.Values{"contact": {conv.ContactID.String()}, "channel": {conv.ChannelID.String()}, "conversation": {id.String()}, "list": {t.Query}}.Encode()
-	if t.List, err = c.listing(id); err != nil {
-		return nil, err
-	}
-	t.Next = nextOf(t.List.Rows)
-	t.Person = person{ID: conv.ContactID, Known: contact != nil, Name: nameOf(contact)}
-	if c.onlyParts("views", "list", "title") { // another conversation has changed
-		return t, nil
-	}
-	if err := c.readPerson(t, contact, conv); err != nil {
-		return nil, err
-	}
-	if err := c.readMessages(t); err != nil {
-		return nil, err
-	}
-	for _, m := range c.p.Settings.Members() {
-		t.Members = append(t.Members, memberChoice{m.ID, m.Name, m.ID == conv.AssignedMember, m.Away})
-	}
-	if v := c.p.Settings.Channel(conv.ChannelID); v != nil {
-		t.Channel = channelName(c.p.Settings, v, false)
-	}
-	return t, c.readComposer(t, conv)
 }
 
 // standing says who holds a conversation, or that it has ended.
@@ -176,4 +112,64 @@ func nextOf(rows []conversationRow) string {
 		return rows[at-1].ID.String()
 	}
 	return ""
+}
+
+// notesPath is the page of a conversation's notes.
+func notesPath(conversation desk.ID, query string) string {
+	return "/inbox/" + conversation.String() + "/notes" + query
+}
+
+// notePath is where a note is deleted.
+func notePath(conversation, id desk.ID, query string) string {
+	return "/inbox/" + conversation.String() + "/notes/" + id.String() + "/delete" + query
+}
+
+// A composer is the form that answers a conversation, or why it can't be answered now.
+type composer struct {
+	Key     string
+	Text    string
+	Titles  []choice // of the buttons
+	More    bool     // whether the fields of buttons and file are shown
+	Quote   *quote
+	File    *keptFile
+	Doubt   bool   // whether the message was sent is unknown: no second one
+	Blocked string // why nothing can be sent on the channel
+	Shut    string // why no reply can be sent, but a template can
+	Window  *windowBar
+	Focus   bool
+	Unread  int
+	Reads   bool // whether what is seen counts as read
+	Saved   savedReplies
+
+	Customer customerForm
+}
+
+// A talkBefore is the end of the person's last conversation before the one that is shown.
+type talkBefore struct {
+	Href, Label string
+	At          moment
+	Lines       []lineBefore
+}
+
+// A dayOfMessages are the messages and notes of one day.
+type dayOfMessages struct {
+	ID, Label string
+	Messages  []bubble
+}
+
+// A latest is what a page says of the newest message.
+type latest struct {
+	Ours bool
+	Text string
+}
+
+// A lineBefore is a message of it.
+type lineBefore struct{ Author, Text string }
+
+// customerForm is what the form has that writes as the customer.
+type customerForm struct {
+	Open, More bool
+	Text       string
+	Taps, To   []choice
+	Reactions  []choice
 }

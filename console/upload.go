@@ -23,12 +23,6 @@ const (
 	heard = 4
 )
 
-// A sentFile is the file of a form, read as it comes.
-type sentFile struct {
-	Name, Type string // as the browser tells them
-	Content    io.Reader
-}
-
 func isMultipart(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "multipart/form-data"

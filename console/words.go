@@ -214,3 +214,16 @@ func sentence(s string) string {
 	}
 	return s
 }
+
+// statusWords are the words for what a change of the status does.
+var statusWords = map[desk.ConversationStatus]struct{ done, anyway string }{
+	desk.StatusOpen:     {"opened", "Open it anyway"},
+	desk.StatusClosed:   {"closed", "Close anyway"},
+	desk.StatusArchived: {"archived", "Archive anyway"},
+}
+
+// errCrossSite is the answer to a form of another site.
+var errCrossSite = desk.Errorf(desk.Forbidden, "another site sent this form, so nothing was done")
+
+// errOtherMember is the answer to a form of a tab that is left from another sign-in.
+var errOtherMember = desk.Errorf(desk.OtherMember, "you are signed in as somebody else than when this page was opened; nothing was done. Reload the page and try again")

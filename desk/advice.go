@@ -47,26 +47,6 @@ type Advice struct {
 	Arg  string
 }
 
-// Advise adds advice to a new error.
-func (e *Error) Advise(kind AdviceKind, args ...string) *Error {
-	e.Advice = Advice{Kind: kind, Arg: strings.Join(args, "\n")}
-	return e
-}
-
-// Worded returns the error as one line of text: the place as an edge shows it, the
-// message, and the edge's words for the advice. Each "%s" in words stands for an
-// argument.
-func (e *Error) Worded(place string, words map[AdviceKind]string) string {
-	text := e.Message
-	if place != "" {
-		text = place + ": " + text
-	}
-	if advice := e.Advice.Worded(words); advice != "" {
-		text += "; " + advice
-	}
-	return text
-}
-
 // Worded returns an edge's words for the advice, "" for none.
 func (a Advice) Worded(words map[AdviceKind]string) string {
 	text := words[a.Kind]

@@ -322,3 +322,28 @@ func ownerID(m *Member) ID {
 	}
 	return m.ID
 }
+
+// UserIDs are a provider's ids of the contacts.
+func UserIDs(contacts []*Contact) (values []string) {
+	for _, c := range contacts {
+		for _, i := range c.Further {
+			if i.OfProvider() {
+				values = append(values, i.Value)
+			}
+		}
+	}
+	return values
+}
+
+// ProviderHandles are the claims by which a provider may name the contacts. With them,
+// everything that a provider reported of the contacts is found and erased.
+func ProviderHandles(contacts []*Contact) (values []string) {
+	for _, c := range contacts {
+		for _, claim := range c.Claims() {
+			if claim.Kind == KindPhone || claim.Kind == KindWhatsAppUser {
+				values = append(values, claim.Value)
+			}
+		}
+	}
+	return values
+}

@@ -174,9 +174,6 @@ type ConversationFilter struct {
 	Looked int
 }
 
-// MostLooked is how many conversations are looked at for one page.
-func (f ConversationFilter) MostLooked() int { return cmp.Or(f.Looked, MaxLooked) }
-
 // MaxCount is where counts of conversations end.
 const MaxCount = 100
 

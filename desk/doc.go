@@ -6,6 +6,7 @@
 //	blank.go         whether anything is seen of a text
 //	normal.go        the normal forms of e-mails, ids, names and handles
 //	phone.go         how a phone number is read
+//	digits.go        digits, and how many a number has
 //	canonical.go     the canonical form of each kind of handle, used for matching
 //	variants.go      numbers that have two spellings in three countries
 //	decimal.go       exact numbers
@@ -31,7 +32,8 @@
 //	note.go          notes of the team on a conversation
 //	author.go        who wrote an outbound message or a note
 //	conversation.go  conversations: statuses, lists, what is unread, who waits
-//	message.go       messages: kinds, authors, delivery statuses
+//	message.go       messages: authors, delivery statuses
+//	kind.go          the kinds of messages
 //	window.go        until when a person can be answered freely
 //	media.go         files: kinds, names, which can be sent
 //	sniff.go         the type of a file, by its content
@@ -45,7 +47,8 @@
 //	pace.go          buckets: how many messages a time
 //	lease.go         leases: until when one process may work on something
 //	consent.go       stop and start words
-//	workspace.go     workspaces, members, API keys and permissions
+//	settings.go      the whole configuration of a workspace
+//	workspace.go     workspaces, members, permissions
 //	reference.go     how callers name a member
 //	principal.go     who is calling, and what they may do
 //	password.go      which passwords members may have
@@ -53,7 +56,7 @@
 //	event.go         events: types, authors, positions
 //	webhook.go       webhooks: endpoints of a workspace that get its events
 //	delivery.go      deliveries to webhooks: schedules, failing endpoints, when to give up
-//	key.go           the text of an API key
+//	key.go           API keys: the record, the text
 //	error.go         the one error type
 //	id.go            ids of records
 //	time.go          moments

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // An ErrorType is the stable machine name of a refusal, the "type" of an error
@@ -204,4 +205,24 @@ func AsError(err error) *Error {
 func IsType(err error, t ErrorType) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Type == t
+}
+
+// Advise adds advice to a new error.
+func (e *Error) Advise(kind AdviceKind, args ...string) *Error {
+	e.Advice = Advice{Kind: kind, Arg: strings.Join(args, "\n")}
+	return e
+}
+
+// Worded returns the error as one line of text: the place as an edge shows it, the
+// message, and the edge's words for the advice. Each "%s" in words stands for an
+// argument.
+func (e *Error) Worded(place string, words map[AdviceKind]string) string {
+	text := e.Message
+	if place != "" {
+		text = place + ": " + text
+	}
+	if advice := e.Advice.Worded(words); advice != "" {
+		text += "; " + advice
+	}
+	return text
 }

@@ -194,27 +194,48 @@ func FurtherText(list []Identity) string {
 // OfProvider tells whether the identity is a provider's own id of a person.
 func (i Identity) OfProvider() bool { return i.Kind == KindWhatsAppUser }
 
-// UserIDs are a provider's ids of the contacts.
-func UserIDs(contacts []*Contact) (values []string) {
-	for _, c := range contacts {
-		for _, i := range c.Further {
-			if i.OfProvider() {
-				values = append(values, i.Value)
-			}
+// ParseIdentity returns an identity in its normal form (contract §3): an e-mail in its
+// canonical form, a phone or chat account as digits, any other kind as text of 1 to 255
+// characters. A phone is read in country, see ParsePhone.
+func ParseIdentity(kind, value, country string) (Identity, error) {
+	var err error
+	switch kind {
+	case KindEmail:
+		if value, err = ParseEmail(value); err != nil {
+			return Identity{}, err
 		}
+		return EmailIdentity(value), nil
+	case KindPhone:
+		digits, err := readPhone(value, country)
+		if err != nil {
+			return Identity{}, err
+		}
+		i := Identity{Kind: kind, Value: dropTrunk(digits)}
+		if i.Value != digits {
+			i.Spelling = digits
+		}
+		return i, nil
+	case KindWhatsApp:
+		value, err = parseAccount(value)
+	case KindExternalID:
+		value, err = ParseExternalID(value)
+	default:
+		value, err = parseText(value, "an identity's value", 1, MaxHandle)
 	}
-	return values
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{Kind: kind, Value: value}, nil
 }
 
-// ProviderHandles are the claims by which a provider may name the contacts. With them,
-// everything that a provider reported of the contacts is found and erased.
-func ProviderHandles(contacts []*Contact) (values []string) {
-	for _, c := range contacts {
-		for _, claim := range c.Claims() {
-			if claim.Kind == KindPhone || claim.Kind == KindWhatsAppUser {
-				values = append(values, claim.Value)
-			}
-		}
+// EmailIdentity is the identity of an e-mail as it was sent.
+func EmailIdentity(email string) Identity {
+	if isLowerASCII(email) {
+		return Identity{Kind: KindEmail, Value: email}
 	}
-	return values
+	i := Identity{Kind: KindEmail, Value: CanonicalEmail(email)}
+	if lower := strings.ToLower(email); lower != i.Value {
+		i.Spelling = lower
+	}
+	return i
 }

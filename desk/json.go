@@ -76,3 +76,7 @@ func quoteJSON(s string) string {
 	}
 	return `"` + s + `"`
 }
+
+// recordRoom is the size of a record's JSON without its texts: at least that of the
+// field names, ids and times.
+const recordRoom = 512

@@ -94,3 +94,20 @@ func keyChecksum(s string) string {
 	}
 	return string(b[:])
 }
+
+// An APIKey is the record of a credential. Only a hash of the secret is stored.
+type APIKey struct {
+	ID          ID
+	PublicID    string // the part of the key that identifies it
+	Name        string
+	Permissions []Permission
+	SecretHash  [32]byte
+	CreatedAt   Time
+	ExpiresAt   Time // 0: never
+	RevokedAt   Time // 0: not revoked
+}
+
+// Valid tells whether the key may be used at now.
+func (k *APIKey) Valid(now Time) bool {
+	return k.RevokedAt == 0 && (k.ExpiresAt == 0 || now < k.ExpiresAt)
+}

@@ -74,10 +74,6 @@ func (p ContactPlace) After(other ContactPlace) bool {
 // Place is the contact's position.
 func (c *Contact) Place() ContactPlace { return ContactPlace{c.UpdatedAt, c.ID} }
 
-// recordRoom is the size of a record's JSON without its texts: at least that of the
-// field names, ids and times.
-const recordRoom = 512
-
 // ListBytes is the contact's size in a page: about the length of its JSON, and never
 // less. Values that were read but are not shown count too.
 func (c *Contact) ListBytes() int {
@@ -157,3 +153,6 @@ func (w *Webhook) ListBytes() int {
 
 // ListBytes is the member's size in a page.
 func (m *Member) ListBytes() int { return recordRoom + jsonBytes(m.Name) + jsonBytes(m.Email) }
+
+// MostLooked is how many conversations are looked at for one page.
+func (f ConversationFilter) MostLooked() int { return cmp.Or(f.Looked, MaxLooked) }

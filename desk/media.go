@@ -199,3 +199,14 @@ func (m *Media) Unavailable() error {
 
 // mediaRetry is after how many seconds to ask for a pending file again.
 const mediaRetry = 5
+
+// UnavailableMedia is the detail of a file that is not there: pending, failed or deleted,
+// and why it failed.
+type UnavailableMedia struct{ Status, Reason string }
+
+// UnsendableMedia is the detail of a file that the provider does not take: because of its
+// type, size or caption.
+type UnsendableMedia struct {
+	Reason, MIME string
+	Size, Max    int64 // in bytes; Max 0: no size of that type is taken
+}

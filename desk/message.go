@@ -56,44 +56,12 @@ type Message struct {
 	Content        *Content // what its kind has besides the text; nil: nothing
 }
 
-// A MessageKind says what a message is (contract-talk §1).
-type MessageKind string
-
-// The kinds of messages.
-const (
-	KindText        MessageKind = "text"
-	KindImage       MessageKind = "image"
-	KindVideo       MessageKind = "video"
-	KindAudio       MessageKind = "audio"
-	KindDocument    MessageKind = "document"
-	KindSticker     MessageKind = "sticker"
-	KindLocation    MessageKind = "location"
-	KindContacts    MessageKind = "contacts"
-	KindButtons     MessageKind = "buttons"
-	KindChoice      MessageKind = "choice" // a tap on a button or a row of a list
-	KindOrder       MessageKind = "order"
-	KindReaction    MessageKind = "reaction"
-	KindTemplate    MessageKind = "template"
-	KindUnsupported MessageKind = "unsupported" // the rest
-)
-
 // A Content is what a message has besides its text: one of the fields is set.
 type Content struct {
 	Buttons  []Button  `json:"buttons,omitzero"`
 	Choice   *Button   `json:"choice,omitzero"`
 	Location *Location `json:"location,omitzero"`
 	Reaction *Reaction `json:"reaction,omitzero"`
-}
-
-// UnavailableMedia is the detail of a file that is not there: pending, failed or deleted,
-// and why it failed.
-type UnavailableMedia struct{ Status, Reason string }
-
-// UnsendableMedia is the detail of a file that the provider does not take: because of its
-// type, size or caption.
-type UnsendableMedia struct {
-	Reason, MIME string
-	Size, Max    int64 // in bytes; Max 0: no size of that type is taken
 }
 
 // A Button can be tapped by the person.

@@ -20,52 +20,6 @@ const (
 // The errors of this file are fragments that follow a JSON pointer and a colon. None
 // repeats the value, because they are logged and logs contain no personal data.
 
-// ParseIdentity returns an identity in its normal form (contract §3): an e-mail in its
-// canonical form, a phone or chat account as digits, any other kind as text of 1 to 255
-// characters. A phone is read in country, see ParsePhone.
-func ParseIdentity(kind, value, country string) (Identity, error) {
-	var err error
-	switch kind {
-	case KindEmail:
-		if value, err = ParseEmail(value); err != nil {
-			return Identity{}, err
-		}
-		return EmailIdentity(value), nil
-	case KindPhone:
-		digits, err := readPhone(value, country)
-		if err != nil {
-			return Identity{}, err
-		}
-		i := Identity{Kind: kind, Value: dropTrunk(digits)}
-		if i.Value != digits {
-			i.Spelling = digits
-		}
-		return i, nil
-	case KindWhatsApp:
-		value, err = parseAccount(value)
-	case KindExternalID:
-		value, err = ParseExternalID(value)
-	default:
-		value, err = parseText(value, "an identity's value", 1, MaxHandle)
-	}
-	if err != nil {
-		return Identity{}, err
-	}
-	return Identity{Kind: kind, Value: value}, nil
-}
-
-// EmailIdentity is the identity of an e-mail as it was sent.
-func EmailIdentity(email string) Identity {
-	if isLowerASCII(email) {
-		return Identity{Kind: KindEmail, Value: email}
-	}
-	i := Identity{Kind: KindEmail, Value: CanonicalEmail(email)}
-	if lower := strings.ToLower(email); lower != i.Value {
-		i.Spelling = lower
-	}
-	return i
-}
-
 // ParseKind accepts the name of an identity's kind, [a-z][a-z0-9_]{0,31}.
 func ParseKind(s string) error {
 	if !isWord(s, 32) {

@@ -123,13 +123,6 @@ func international(digits string) (string, error) {
 	return digits, nil
 }
 
-func checkDigits(digits string) error {
-	if n := len(digits); n < MinPhoneDigits || n > MaxPhoneDigits {
-		return digitsError(n)
-	}
-	return nil
-}
-
 func digitsError(n int) error {
 	return fmt.Errorf("a phone number has %d to %d digits, this one has %d", MinPhoneDigits, MaxPhoneDigits, n)
 }
@@ -142,18 +135,6 @@ func parseAccount(s string) (string, error) {
 		return "", errors.New("a chat account holds digits, nothing else")
 	}
 	return international(s)
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-// isDigits tells whether s holds nothing but digits; the empty string does.
-func isDigits(s string) bool {
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // pickReading returns the first of readings that is a valid number, otherwise the first
@@ -172,10 +153,6 @@ func pickReading(readings []string) (string, error) {
 func isValidPhone(digits string) bool {
 	n, err := phonenumbers.Parse("+"+digits, "")
 	return err == nil && phonenumbers.IsValidNumber(n) && fullDigits(n) == digits
-}
-
-func fullDigits(n *phonenumbers.PhoneNumber) string {
-	return strings.TrimPrefix(phonenumbers.Format(n, phonenumbers.E164), "+")
 }
 
 // A territory is the data for reading a number in a country that the phone library does

@@ -69,9 +69,6 @@ func (c *Contact) Address() string {
 	return ""
 }
 
-// MarketingCategory is the category of templates from which a person can opt out.
-const MarketingCategory = "MARKETING"
-
 // A Plan has everything that is needed after the provider has accepted the message. It
 // is stored before the first byte is sent, so that any process that learns of the
 // acceptance, even after a restart, can finish the send.

@@ -6,32 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// A Part is a part of a template with variables.
-type Part string
-
-// The parts that hold variables: the title and the message.
-const (
-	PartHeader Part = "header"
-	PartBody   Part = "body"
-)
-
-// A Variable is a placeholder in a template that each send fills. If it occurs twice in
-// a part it is one variable; the same key in title and message is two.
-type Variable struct {
-	Part Part
-	Key  string // in the template's spelling, without the braces
-}
-
-// Address is the name by which callers fill the variable (spec, Variable addresses).
-func (v Variable) Address() string {
-	if v.Part == PartHeader {
-		return "header." + v.Key
-	}
-	return v.Key
-}
-
-func (v Variable) isNumber() bool { return strings.Trim(v.Key, "0123456789") == "" }
-
 // How many characters (code points) a filled title and a filled message may have. The
 // provider counts the filled text, not its parts.
 const (

@@ -11,9 +11,6 @@ import (
 	"time"
 )
 
-// maxUnsent is how many bytes the system keeps for a client beyond those on their way.
-const maxUnsent = 128 << 10
-
 // A listener limits the writes of its connections, and knows the open ones.
 type listener struct {
 	net.Listener

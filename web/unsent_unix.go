@@ -20,3 +20,6 @@ func limitUnsent(c *net.TCPConn) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent)
 	})
 }
+
+// maxUnsent is how many bytes the system keeps for a client beyond those on their way.
+const maxUnsent = 128 << 10

@@ -76,10 +76,6 @@ const (
 	putChunkQuery = `INSERT INTO media_chunks (workspace_id, chunks, n, bytes) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
 )
 
-// chunksAtOnce is how many chunks of a node are stored at a time. Every commit of others
-// waits until the database has written what came before it.
-const chunksAtOnce = 2
-
 // flush stores a chunk. Until the content is kept, the draft's row says that it may be
 // deleted.
 func (d *draft) flush() error {

@@ -165,3 +165,7 @@ func (s *Store) seeRules(p *pipe) {
 		return err
 	}, rulesQuery)
 }
+
+// chunksAtOnce is how many chunks of a node are stored at a time. Every commit of others
+// waits until the database has written what came before it.
+const chunksAtOnce = 2
