@@ -13,6 +13,7 @@ import (
 
 	"parley/desk"
 	"parley/provider"
+	"parley/store"
 )
 
 // checkHandle refuses a channel if another channel has the same external id.
@@ -272,7 +273,7 @@ func checkPlace(channel desk.ID, l *desk.Library, place desk.BindingPlace) error
 // noteAccountStatus stores a report on a channel's account, and tells whether the
 // status changed. A ByCall status without Blocked means that a call succeeded.
 func (a *App) noteAccountStatus(ctx context.Context, ws, channel desk.ID, news desk.AccountStatus) (changed bool, err error) {
-	err = a.updateSettings(ctx, ws, byProvider(channel), func(s *desk.Settings) (desk.Change, error) {
+	err = store.UpdateSettings(ctx, a.store, ws, byProvider(channel), a.now, func(s *desk.Settings) (desk.Change, error) {
 		edited := *s.Channel(channel)
 		if edited.Status, changed = edited.Status.Next(news); !changed {
 			return desk.Change{}, nil

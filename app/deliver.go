@@ -317,7 +317,7 @@ func (a *App) post(ctx context.Context, ws desk.ID, hook *desk.Webhook, id strin
 // unless its URL was changed meanwhile.
 func (a *App) disableWebhook(ctx context.Context, ref store.WebhookRef, why disabling) error {
 	disabled := false
-	err := a.updateSettings(ctx, ref.Workspace, desk.Actor{Kind: desk.BySystem}, func(s *desk.Settings) (desk.Change, error) {
+	err := store.UpdateSettings(ctx, a.store, ref.Workspace, desk.Actor{Kind: desk.BySystem}, a.now, func(s *desk.Settings) (desk.Change, error) {
 		w := s.Webhook(ref.ID)
 		if disabled = w != nil && w.Enabled && w.URL == why.url; !disabled {
 			return desk.Change{}, nil

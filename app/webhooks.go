@@ -84,7 +84,7 @@ func (a *App) changedWebhook(ctx context.Context, s *desk.Settings, w *desk.Webh
 // changeWebhooks changes the webhooks of the principal's workspace. decide gets the
 // principal as the transaction sees it.
 func (a *App) changeWebhooks(ctx context.Context, p desk.Principal, decide func(desk.Principal) (desk.Change, error)) error {
-	return a.update(ctx, p, desk.WebhooksWrite, func(s *desk.Settings) (desk.Change, error) {
+	return store.UpdateSettingsAs(ctx, a.store, p, desk.WebhooksWrite, a.now, func(s *desk.Settings) (desk.Change, error) {
 		return decide(p.In(s))
 	})
 }
