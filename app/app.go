@@ -3,18 +3,17 @@ package app
 import (
 	"cmp"
 	"context"
-	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/sha256"
-	"fmt"
 	"log/slog"
 	"net/netip"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"parley/app/access"
+	"parley/app/cursors"
+	"parley/app/vault"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -64,14 +63,14 @@ type App struct {
 	rules      desk.DeliveryRules
 	delivering delivering
 	writer     *writer
-	cursors    cursors
+	cursors    cursors.Sealer
 	eventKey   []byte // signs ids of events
 	followers  followers
 	events     *eventCounts
 	maxMedia   int64
 	transfers  transfers
 	fetching   fetching
-	vault      cipher.AEAD // of secrets
+	vault      *vault.Vault // of secrets
 	hookRules  desk.WebhookRules
 	known      known
 	uses       keyUses
@@ -111,9 +110,9 @@ func New(d Deps) *App {
 	}
 	a.events = newEventCounts()
 	a.store = wakingStore{d.Store, &a.followers, a.events, &a.delivering}
-	a.cursors, a.eventKey = cursors{a.derive("cursor")}, a.derive("event")
+	a.cursors, a.eventKey = cursors.NewSealer(a.derive("cursor")), a.derive("event")
 	a.Access = access.New(access.Deps{Store: a.store, Now: a.now, Uptime: a.uptime, Random: d.Random, Log: d.Log, Derive: a.derive})
-	a.vault = newVault(a.derive("channel secrets"))
+	a.vault = vault.New(a.derive("channel secrets"), d.Random)
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.poster, a.event, a.rules = d.Poster, d.Event, d.Deliveries
 	a.delivering.init()
@@ -122,13 +121,6 @@ func New(d Deps) *App {
 	}
 	a.inboundDue.changed, a.stale.changed = make(chan struct{}, 1), make(chan struct{}, 1)
 	return a
-}
-
-// caught turns a panic into an error. It is deferred.
-func caught(doing string, err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%s: panic: %v\n%s", doing, p, debug.Stack())
-	}
 }
 
 // derive returns a key for one purpose.

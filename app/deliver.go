@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 )
@@ -101,7 +102,7 @@ func (d *delivering) init() {
 }
 
 // note has Deliver look for endpoints now.
-func (d *delivering) note() { wakeOne(d.noted) }
+func (d *delivering) note() { steps.Wake(d.noted) }
 
 func (d *delivering) count(result string) {
 	d.mu.Lock()
@@ -244,7 +245,7 @@ var errSlow = errors.New("the database is too slow to deliver what it has")
 // was read just now.
 func (a *App) deliverOne(ctx context.Context, ref store.WebhookRef, hook *desk.Webhook, d *desk.WebhookDelivery, event *desk.FeedEvent, page *FeedPage, readAt time.Time, probe bool) (r *attempted) {
 	r = &attempted{delivery: d}
-	defer caught("attempt of a webhook", &r.err)
+	defer steps.Caught("attempt of a webhook", &r.err)
 	for n := 0; page == nil || time.Since(readAt) > freshOf(event.Type); n++ {
 		if n == slowReads {
 			r.err = errSlow

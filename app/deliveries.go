@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"parley/app/cursors"
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 )
@@ -75,10 +77,10 @@ func (a *App) Deliveries(ctx context.Context, p desk.Principal, id desk.ID, q De
 		}
 		f.Event = &place
 	}
-	list := cursorList{ws, "deliveries", fmt.Sprintf("%s %q %q", id, q.Status, q.EventID)}
+	list := cursors.List{Workspace: ws, Name: "deliveries", Filter: fmt.Sprintf("%s %q %q", id, q.Status, q.EventID)}
 	var after *desk.ID
 	if q.Cursor != "" {
-		place, err := a.cursors.open(list, q.Cursor)
+		place, err := a.cursors.Open(list, q.Cursor)
 		if err != nil {
 			return nil, "", err
 		}
@@ -104,7 +106,7 @@ func (a *App) Deliveries(ctx context.Context, p desk.Principal, id desk.ID, q De
 	if next == nil {
 		return found, "", nil
 	}
-	return found, a.cursors.seal(list, next[:]), nil
+	return found, a.cursors.Seal(list, next[:]), nil
 }
 
 // Delivery returns a delivery of a webhook, and the body that an attempt would send now,
@@ -296,7 +298,7 @@ func (a *App) forgetDeliveries(ctx context.Context, ws desk.ID) error {
 				return a.store.ForgetDeliveries(ctx, ws, id, before, desk.MaxDeliveries, limit)
 			}
 		}
-		if err := inGroups(ctx, sweepGroup, forget); err != nil {
+		if err := steps.InGroups(ctx, steps.Group, forget); err != nil {
 			return err
 		}
 	}
@@ -311,7 +313,7 @@ func (a *App) forgetRemoved(ctx context.Context, ref store.WebhookRef) func(limi
 // dropDeliveries deletes the deliveries of a webhook that was removed. What it leaves is
 // deleted with what is old.
 func (a *App) dropDeliveries(ctx context.Context, ref store.WebhookRef) {
-	if err := inGroups(ctx, sweepGroup, a.forgetRemoved(ctx, ref)); err != nil {
+	if err := steps.InGroups(ctx, steps.Group, a.forgetRemoved(ctx, ref)); err != nil {
 		a.log.WarnContext(ctx, "the deliveries of a removed webhook are left", "workspace_id", ref.Workspace, "webhook_id", ref.ID, "err", err)
 	}
 }

@@ -52,10 +52,10 @@
 //	daily.go          messages counted by day, from the feed
 //	clock.go          the counter of hours, which a wrong clock does not change
 //	admin.go          workspaces, members and keys, for the command line
-//	cursor.go         cursors: signed places in a list
 //
 // Package access, below it, is how members sign in: a service of its own, which App has as
-// Access.
+// Access. The other packages below are what several services need: cursors (signed places
+// in lists), vault (encrypts secrets), and steps (what work in the background shares).
 //
 // An App's methods are safe for concurrent use, and any number of processes may
 // share a store. An App keeps in memory only the queue of its own writes, principals

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 )
@@ -81,7 +82,7 @@ func (e *endpoint) quitting() bool {
 	}
 }
 
-func (e *endpoint) wake() { wakeOne(e.woken) }
+func (e *endpoint) wake() { steps.Wake(e.woken) }
 
 // serve is the loop of an endpoint: it begins attempts and stores their results, until
 // ctx ends or the endpoint is to be left. Then the attempts under way end.

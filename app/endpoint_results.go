@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 )
@@ -246,7 +247,7 @@ func (e *endpoint) tellFailing(ctx context.Context, s *desk.WebhookState, result
 
 // forgetDeliveriesAfter is how many new deliveries bring about a step that deletes old
 // ones.
-const forgetDeliveriesAfter = sweepGroup / 2
+const forgetDeliveriesAfter = steps.Group / 2
 
 // forget deletes old deliveries once enough have been added.
 func (e *endpoint) forget(ctx context.Context) error {
@@ -254,6 +255,6 @@ func (e *endpoint) forget(ctx context.Context) error {
 		return nil
 	}
 	e.added = 0
-	_, err := e.app.store.ForgetDeliveries(ctx, e.ref.Workspace, e.ref.ID, e.app.now()-desk.Time(desk.KeepDelivery.Milliseconds()), desk.MaxDeliveries, sweepGroup)
+	_, err := e.app.store.ForgetDeliveries(ctx, e.ref.Workspace, e.ref.ID, e.app.now()-desk.Time(desk.KeepDelivery.Milliseconds()), desk.MaxDeliveries, steps.Group)
 	return err
 }

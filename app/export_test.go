@@ -13,11 +13,6 @@ import (
 // FailedLooked is failedLooked.
 const FailedLooked = failedLooked
 
-// InGroups is inGroups.
-func InGroups(ctx context.Context, group int, step func(limit int) (int, error)) error {
-	return inGroups(ctx, group, step)
-}
-
 // HashOf is the hash of a password with a salt, as an older release stored it.
 func HashOf(password, salt string) string {
 	key := argon2.IDKey([]byte(password), []byte(salt), 2, 19456, 1, 32)

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/app/cursors"
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 )
@@ -93,9 +95,9 @@ func (a *App) EventLog(ctx context.Context, p desk.Principal, types []desk.Event
 	if types == nil {
 		types = desk.EventTypes
 	}
-	list, before := cursorList{p.Workspace(), "event log", fmt.Sprintf("%q", types)}, int64(0)
+	list, before := cursors.List{Workspace: p.Workspace(), Name: "event log", Filter: fmt.Sprintf("%q", types)}, int64(0)
 	if cursor != "" {
-		place, err := a.cursors.open(list, cursor)
+		place, err := a.cursors.Open(list, cursor)
 		if err != nil {
 			return l, err
 		}
@@ -110,7 +112,7 @@ func (a *App) EventLog(ctx context.Context, p desk.Principal, types []desk.Event
 	}
 	l = EventLog{Settings: p.Settings, Events: events}
 	if next > 0 {
-		l.Next = a.cursors.seal(list, binary.BigEndian.AppendUint64(nil, uint64(next)))
+		l.Next = a.cursors.Seal(list, binary.BigEndian.AppendUint64(nil, uint64(next)))
 	}
 	return l, nil
 }
@@ -278,16 +280,9 @@ func (f *followers) wakeLocked(ws desk.ID, away bool) {
 	if of := f.of[ws]; of != nil {
 		for woken, own := range of.woken {
 			if !away || !own {
-				wakeOne(woken)
+				steps.Wake(woken)
 			}
 		}
-	}
-}
-
-func wakeOne(woken chan struct{}) {
-	select {
-	case woken <- struct{}{}:
-	default: // it has been woken already
 	}
 }
 
@@ -357,7 +352,7 @@ func (a *App) Follow(ctx context.Context, p desk.Principal, q FeedQuery) (*Follo
 	if err := a.followers.add(p.Workspace(), p.Actor.ID, f.woken); err != nil {
 		return nil, nil, err
 	}
-	wakeOne(f.woken) // something may have come before it was added
+	steps.Wake(f.woken) // something may have come before it was added
 	return f, page, nil
 }
 
@@ -509,7 +504,7 @@ func (a *App) ForgetEvents(ctx context.Context, age time.Duration) error {
 	expired := desk.Expired{Before: now - desk.Time(age.Milliseconds()), Now: now}
 	var failed []error
 	for _, w := range workspaces {
-		failed = append(failed, inGroups(ctx, sweepGroup, func(limit int) (int, error) { // the next workspace does not wait for this one
+		failed = append(failed, steps.InGroups(ctx, steps.Group, func(limit int) (int, error) { // the next workspace does not wait for this one
 			return a.store.DropEvents(ctx, w.ID, expired, limit)
 		}))
 	}

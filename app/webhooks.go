@@ -237,7 +237,7 @@ func (a *App) sealWebhook(ws, id desk.ID, secrets []webhookSecret) []byte {
 	if err != nil {
 		panic(err) // bytes and numbers can always be made into JSON
 	}
-	return a.encrypt(plain, webhookSealedFor(ws, id))
+	return a.vault.Encrypt(plain, webhookSealedFor(ws, id))
 }
 
 // webhookSealedFor is what the secrets are bound to. No channel's secrets are bound to
@@ -246,7 +246,7 @@ func webhookSealedFor(ws, id desk.ID) []byte { return slices.Concat([]byte("webh
 
 // openWebhook decrypts the secrets of a webhook, newest first.
 func (a *App) openWebhook(ws desk.ID, w *desk.Webhook) (secrets []webhookSecret, err error) {
-	plain, err := a.decrypt(w.Sealed, webhookSealedFor(ws, w.ID))
+	plain, err := a.vault.Decrypt(w.Sealed, webhookSealedFor(ws, w.ID))
 	if err != nil || json.Unmarshal(plain, &secrets) != nil || len(secrets) == 0 {
 		return nil, errors.New("the secrets of webhook " + w.ID.String() + " don't open: its row was changed, or encrypted with another secret key")
 	}
