@@ -36,7 +36,7 @@ type NewChannel struct {
 // OwnAddresses tells whether members may name an address for a provider's API: where the
 // operator has opened some addresses to webhooks. Connects to it are guarded as those to
 // webhooks are (desk.Account.Guarded).
-func (a *App) OwnAddresses() bool { return a.hookRules.PlainHTTP }
+func (a *App) OwnAddresses() bool { return a.addresses.PlainHTTP }
 
 // AddChannel adds a channel, subscribes to callbacks, and fetches the templates. First
 // it asks the provider whether the channel can be used. If not, it returns
@@ -55,7 +55,7 @@ func (a *App) AddChannel(ctx context.Context, p desk.Principal, n NewChannel) (a
 		}
 	}
 	if c.Account.BaseOf == desk.SetByTenant {
-		if err := a.hookRules.CheckBase(n.Account.BaseURL); err != nil {
+		if err := a.addresses.CheckBase(n.Account.BaseURL); err != nil {
 			return at, nil, err
 		}
 	}

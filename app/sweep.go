@@ -90,7 +90,7 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 	}); err != nil {
 		return err
 	}
-	if err := a.forgetDeliveries(ctx, ws); err != nil {
+	if err := a.Deliver.Forget(ctx, ws); err != nil {
 		return err
 	}
 	if err := a.forgetUploads(ctx, ws); err != nil {
