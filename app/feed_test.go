@@ -99,6 +99,10 @@ func TestFollow_wakes(t *testing.T) {
 	}
 	w.edit()
 	first := next()
+	w.edit() // the wake of its beginning is used up
+	if second := next(); second <= first {
+		t.Errorf("%s after %s", second, first)
+	}
 	other := w.node(w.file, app.Bounds{})
 	name := "Of another process"
 	_, err = other.EditWorkspace(t.Context(), w.operator(), app.WorkspaceEdit{Name: &name})

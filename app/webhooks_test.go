@@ -2,9 +2,13 @@ package app_test
 
 import (
 	"bytes"
+	"context"
+	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"parley/app"
@@ -36,6 +40,48 @@ func (w *world) signing(id desk.ID, at desk.Time) []string {
 		list = append(list, string(k))
 	}
 	return list
+}
+
+// A notingStore notes how often it is asked which webhooks there are.
+type notingStore struct {
+	store.Store
+	asked atomic.Int64
+}
+
+func (s *notingStore) EnabledWebhooks(context.Context) ([]store.WebhookRef, error) {
+	s.asked.Add(1)
+	return nil, nil
+}
+
+func (s *notingStore) UpdateSettings(_ context.Context, _ desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
+	_, err := decide(&desk.Settings{})
+	return err
+}
+
+// TestWebhook_noted: as soon as a webhook has changed, the process looks which it may
+// serve, and it does not do so for other changes.
+func TestWebhook_noted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := new(notingStore)
+		clock := new(clock)
+		a := app.New(app.Deps{Store: s, Now: clock.now, NewID: clock.newID, Random: clock.random, Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler)})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			a.Deliver.Run(ctx)
+		}()
+		for n, change := range []desk.Change{{}, {Webhook: &desk.Webhook{}}, {}, {RemoveWebhook: &desk.Webhook{}}} {
+			must(t, a.Feed.Store.UpdateSettings(ctx, desk.ID{1}, func(*desk.Settings) (desk.Change, error) { return change, nil }))
+			synctest.Wait()
+			if want := 1 + int64(n+1)/2; s.asked.Load() != want {
+				t.Errorf("after change %d it has looked %d times, want %d", n, s.asked.Load(), want)
+			}
+		}
+		stop()
+		<-ended
+	})
 }
 
 // TestWebhookSecrets_overlap: the newest two sign, the one before for the time given.
