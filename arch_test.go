@@ -26,10 +26,16 @@ import (
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
-	"app":  {"app/access", "desk", "provider", "store"},
+	"app":  {"app/access", "app/cursors", "app/daily", "app/deliver", "app/feed", "app/steps", "app/vault", "desk", "provider", "store"},
 
-	// The services that app composes.
-	"app/access": {"desk", "store"},
+	// The services that app composes, and what several of them need.
+	"app/access":  {"desk", "store"},
+	"app/daily":   {"desk", "store"},
+	"app/deliver": {"app/cursors", "app/feed", "app/steps", "app/vault", "desk", "provider", "store"},
+	"app/feed":    {"app/cursors", "app/steps", "desk", "store"},
+	"app/cursors": {"desk"},
+	"app/steps":   {},
+	"app/vault":   {},
 
 	// What app needs from outside: interfaces, and the records that cross them.
 	"store":    {"desk"},
@@ -44,14 +50,14 @@ var rooms = map[string][]string{
 	"poster":                {"desk"},
 	"web":                   {"desk"},
 	"work":                  {"app", "desk"},
-	"api":                   {"app", "desk", "provider", "web"},
-	"console":               {"app", "app/access", "desk", "provider", "web"},
+	"api":                   {"app", "app/deliver", "app/feed", "desk", "provider", "web"},
+	"console":               {"app", "app/access", "app/daily", "app/deliver", "app/feed", "desk", "provider", "web"},
 	"mcp":                   {"desk"},
 	"config":                {},
 	"logs":                  {},
 
 	// The one place that knows everybody.
-	"cmd/parley": {"api", "app", "config", "console", "desk", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
+	"cmd/parley": {"api", "app", "app/deliver", "app/feed", "config", "console", "desk", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
 
 	// What only tests link.
 	"store/postgres/pgtest":                        {},
@@ -67,6 +73,10 @@ var rooms = map[string][]string{
 var never = map[string][]string{
 	"desk":           {"crypto/rand", "database/sql", "html/template", "log", "math/rand", "net/http", "os"},
 	"app":            {"database/sql", "html/template", "net/http", "os"},
+	"app/access":     {"database/sql", "html/template", "net/http", "os"},
+	"app/daily":      {"database/sql", "html/template", "net/http", "os"},
+	"app/deliver":    {"database/sql", "html/template", "net/http", "os"},
+	"app/feed":       {"database/sql", "html/template", "net/http", "os"},
 	"store/sqlite":   {"html/template", "net/http"},
 	"store/postgres": {"html/template", "net/http"},
 	"whatsapp":       {"database/sql", "html/template"},
@@ -372,7 +382,7 @@ func watchSources(t *testing.T) {
 func TestRulesNameNoEdge(t *testing.T) {
 	t.Parallel()
 	edges := regexp.MustCompile(`(GET|PUT|POST|PATCH|DELETE) /|parley [a-z]|--[a-z]|^/[a-z_/]+(:| is )`)
-	for _, room := range []string{"desk", "app", "whatsapp", "sandbox"} {
+	for _, room := range []string{"desk", "app", "app/access", "app/daily", "app/deliver", "app/feed", "whatsapp", "sandbox"} {
 		files, err := filepath.Glob(filepath.Join(room, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -428,9 +438,11 @@ func TestDeskHasNoCodes(t *testing.T) {
 func TestAppNamesNoProvider(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("app", "*.go"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files of app: %v", err)
+	services, servicesErr := filepath.Glob(filepath.Join("app", "*", "*.go"))
+	if err != nil || servicesErr != nil || len(files) == 0 || len(services) == 0 {
+		t.Fatalf("no files of app and its services: %v, %v", err, servicesErr)
 	}
+	files = append(files, services...)
 	names := regexp.MustCompile(`(?i)whatsapp|sandbox|waba|hub[._-]|\bmeta\b|\bgraph\b`)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {

@@ -3,7 +3,7 @@
 //	desk                   the rules, pure: values in, a verdict out
 //	store                  what app needs of a database
 //	provider               what app needs of a channel's provider
-//	app                    one method per user action
+//	app                    one method per user action; below it, services with state of their own
 //	store/sqlite           the Store on one SQLite file
 //	store/postgres         the Store on one PostgreSQL database
 //	store/internal/stored  what both stores do in Go, not in SQL

@@ -4,14 +4,14 @@ import (
 	"net/http"
 	"strconv"
 
-	"parley/app"
+	"parley/app/deliver"
 	"parley/desk"
 )
 
 // Delivery is the JSON of a delivery, which commands print too.
-func Delivery(d *app.WebhookDelivery) []byte { return appendDelivery(nil, *d) }
+func Delivery(d *deliver.Delivery) []byte { return appendDelivery(nil, *d) }
 
-func appendDelivery(b []byte, d app.WebhookDelivery) []byte {
+func appendDelivery(b []byte, d deliver.Delivery) []byte {
 	b = appendID(append(b, `{"id":`...), d.ID)
 	b = desk.AppendJSONString(append(b, `,"event_id":`...), d.EventID)
 	b = desk.AppendJSONString(append(b, `,"type":`...), string(d.Type))
@@ -43,7 +43,7 @@ func appendAttempt(b []byte, a desk.WebhookAttempt) []byte {
 }
 
 func (s *Server) pingWebhook(c *call) (answer, error) {
-	attempt, err := s.app.Ping(c.r.Context(), c.principal, c.id())
+	attempt, err := s.app.Deliver.Ping(c.r.Context(), c.principal, c.id())
 	if err != nil {
 		return answer{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Server) replayWebhook(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	changed, err := s.app.Replay(c.r.Context(), c.principal, w.ID, cursor)
+	changed, err := s.app.Deliver.Replay(c.r.Context(), c.principal, w.ID, cursor)
 	if err != nil {
 		return answer{}, err
 	}
@@ -75,7 +75,7 @@ func (s *Server) listDeliveries(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	f := app.DeliveryQuery{EventID: q.Get("event_id"), Cursor: page.cursor, Limit: page.limit}
+	f := deliver.Query{EventID: q.Get("event_id"), Cursor: page.cursor, Limit: page.limit}
 	if q.Has("event_id") && f.EventID == "" {
 		return answer{}, desk.InvalidAt("/event_id", "it is empty; send the id of an event")
 	}
@@ -84,7 +84,7 @@ func (s *Server) listDeliveries(c *call) (answer, error) {
 			return answer{}, err
 		}
 	}
-	list, next, err := s.app.Deliveries(c.r.Context(), c.principal, w.ID, f)
+	list, next, err := s.app.Deliver.Deliveries(c.r.Context(), c.principal, w.ID, f)
 	if err != nil {
 		return answer{}, err
 	}
@@ -93,7 +93,7 @@ func (s *Server) listDeliveries(c *call) (answer, error) {
 
 func (s *Server) redeliver(c *call) (answer, error) {
 	delivery, _ := desk.ParseID(c.r.PathValue("delivery_id"))
-	d, err := s.app.Redeliver(c.r.Context(), c.principal, c.id(), delivery)
+	d, err := s.app.Deliver.Redeliver(c.r.Context(), c.principal, c.id(), delivery)
 	if err != nil {
 		return answer{}, err
 	}

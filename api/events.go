@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 )
 
@@ -51,7 +51,7 @@ func (s *Server) listEvents(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	f := app.FeedQuery{Cursor: q.Get("cursor"), Limit: desk.DefaultLimit}
+	f := feed.Query{Cursor: q.Get("cursor"), Limit: desk.DefaultLimit}
 	if q.Has("cursor") && f.Cursor == "" {
 		return answer{}, desk.InvalidAt("/cursor", "it is empty; leave it out to begin with the oldest event")
 	}
@@ -78,7 +78,7 @@ func (s *Server) listEvents(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, appendEventPage(c.out, s.app, page)}, nil
+	return answer{http.StatusOK, appendEventPage(c.out, s.app.Feed, page)}, nil
 }
 
 // accepts tells whether a header Accept names a media type.
@@ -106,7 +106,7 @@ func number(text string, least, most int, at string) (int, error) {
 
 // eventPage reads a page, and waits for its first event. While it waits, it has no memory
 // reserved, and reads no records.
-func (s *Server) eventPage(c *call, q app.FeedQuery, wait time.Duration) (*app.FeedPage, error) {
+func (s *Server) eventPage(c *call, q feed.Query, wait time.Duration) (*feed.Page, error) {
 	if wait > 0 && c.from == "" {
 		if err := s.awaitEvents(c, q, wait); err != nil {
 			return nil, err
@@ -121,14 +121,14 @@ func (s *Server) eventPage(c *call, q app.FeedQuery, wait time.Duration) (*app.F
 		}
 		c.reserved = true
 	}
-	return s.app.Feed(c.r.Context(), c.principal, q)
+	return s.app.Feed.Page(c.r.Context(), c.principal, q)
 }
 
 // awaitEvents waits until a page has an event, and notes where the page begins.
-func (s *Server) awaitEvents(c *call, q app.FeedQuery, wait time.Duration) error {
+func (s *Server) awaitEvents(c *call, q feed.Query, wait time.Duration) error {
 	ctx := c.r.Context()
 	q.Bare = true
-	f, page, err := s.app.Follow(ctx, c.principal, q)
+	f, page, err := s.app.Feed.Follow(ctx, c.principal, q)
 	if err != nil {
 		return err
 	}
@@ -142,11 +142,11 @@ func (s *Server) awaitEvents(c *call, q app.FeedQuery, wait time.Duration) error
 	if page, err = f.Await(ctx, wait); err != nil {
 		return err
 	}
-	c.from = s.app.EventID(c.principal.Workspace(), page.Start)
+	c.from = s.app.Feed.EventID(c.principal.Workspace(), page.Start)
 	return nil
 }
 
-func appendEventPage(b []byte, a *app.App, page *app.FeedPage) []byte {
+func appendEventPage(b []byte, f *feed.Service, page *feed.Page) []byte {
 	b = append(b, `{"data":[`...)
 	for i := range page.Events {
 		if i > 0 {
@@ -154,14 +154,14 @@ func appendEventPage(b []byte, a *app.App, page *app.FeedPage) []byte {
 		}
 		b = appendEvent(b, page, &page.Events[i])
 	}
-	b = desk.AppendJSONString(append(b, `],"cursor":`...), a.Cursor(page))
+	b = desk.AppendJSONString(append(b, `],"cursor":`...), f.Cursor(page))
 	return append(strconv.AppendBool(append(b, `,"more":`...), page.More), '}')
 }
 
 // Event is the JSON of an event, which webhooks get too.
-func Event(page *app.FeedPage, e *desk.FeedEvent) []byte { return appendEvent(nil, page, e) }
+func Event(page *feed.Page, e *desk.FeedEvent) []byte { return appendEvent(nil, page, e) }
 
-func appendEvent(b []byte, page *app.FeedPage, e *desk.FeedEvent) []byte {
+func appendEvent(b []byte, page *feed.Page, e *desk.FeedEvent) []byte {
 	s := page.Settings
 	b = append(append(b, `{"id":"`...), e.ID...)
 	b = append(append(b, `","type":"`...), e.Type...)
@@ -216,7 +216,7 @@ func ActorName(s *desk.Settings, a desk.Actor) string {
 
 // appendEventData appends the record of an event as it is in its own list, null if it is
 // gone.
-func appendEventData(b []byte, page *app.FeedPage, e *desk.FeedEvent) []byte {
+func appendEventData(b []byte, page *feed.Page, e *desk.FeedEvent) []byte {
 	s := page.Settings
 	switch e.Type.Kind() {
 	case "contact":
@@ -285,12 +285,12 @@ const eventStream = "text/event-stream"
 const idle = 15 * time.Second
 
 // streamEvents answers with a stream of events.
-func (s *Server) streamEvents(c *call, q app.FeedQuery) (answer, error) {
+func (s *Server) streamEvents(c *call, q feed.Query) (answer, error) {
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		q.Cursor = last
 	}
 	q.Limit = desk.MaxLimit
-	f, page, err := s.app.Follow(c.r.Context(), c.principal, q)
+	f, page, err := s.app.Feed.Follow(c.r.Context(), c.principal, q)
 	if err != nil {
 		return answer{}, err
 	}
@@ -307,14 +307,14 @@ func (s *Server) streamEvents(c *call, q app.FeedQuery) (answer, error) {
 }
 
 // stream sends events until the client leaves, the key is refused or the server stops.
-func (s *Server) stream(c *call, f *app.Follower, page *app.FeedPage) error {
+func (s *Server) stream(c *call, f *feed.Follower, page *feed.Page) error {
 	ctx, ws := c.r.Context(), c.principal.Workspace()
 	if err := c.w.Stream(eventStream); err != nil || c.r.Method == http.MethodHead {
 		return nil // the client has left
 	}
 	// The first block is the place where the stream begins: a client that is cut off
 	// before the first event goes on from there.
-	cursor := s.app.EventID(ws, page.Start)
+	cursor := s.app.Feed.EventID(ws, page.Start)
 	head := appendCursorBlock([]byte("retry: 2000\n\n"), cursor)
 	for {
 		b := s.appendEvents(head, page)
@@ -345,7 +345,7 @@ func (s *Server) stream(c *call, f *app.Follower, page *app.FeedPage) error {
 		if len(page.Events) > 0 {
 			continue
 		}
-		if next := s.app.Cursor(page); next != cursor {
+		if next := s.app.Feed.Cursor(page); next != cursor {
 			cursor, head = next, appendCursorBlock(nil, next)
 		} else {
 			head = []byte(":\n\n")
@@ -354,7 +354,7 @@ func (s *Server) stream(c *call, f *app.Follower, page *app.FeedPage) error {
 }
 
 // appendEvents appends the events of a page as a stream has them.
-func (s *Server) appendEvents(b []byte, page *app.FeedPage) []byte {
+func (s *Server) appendEvents(b []byte, page *feed.Page) []byte {
 	for i := range page.Events {
 		e := &page.Events[i]
 		b = append(append(append(b, "id: "...), e.ID...), "\ndata: "...)

@@ -177,7 +177,7 @@ func TestFeedExpires(t *testing.T) {
 	oldest := s.events("?limit=1")
 	newest := s.events("?cursor=latest").Cursor
 	s.clock.Add(time.Hour.Milliseconds())
-	if err := s.app.ForgetEvents(t.Context(), time.Minute); err != nil {
+	if err := s.app.Feed.Forget(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	r := s.do("GET /v1/events?cursor="+oldest.Cursor, "")
@@ -199,9 +199,9 @@ func TestFeedExpires(t *testing.T) {
 		t.Errorf("after all have expired: %+v", page)
 	}
 	// The number is taken, but by another event.
-	place, _ := s.app.EventPlace(s.ws, newest)
+	place, _ := s.app.Feed.EventPlace(s.ws, newest)
 	for _, p := range []desk.EventPlace{{Seq: place.Seq, Tag: place.Tag ^ 1}, {Seq: place.Seq + 1, Tag: 1}, {Seq: place.Seq + 9, Tag: 1}} {
-		r := s.do("GET /v1/events?cursor="+s.app.EventID(s.ws, p), "")
+		r := s.do("GET /v1/events?cursor="+s.app.Feed.EventID(s.ws, p), "")
 		if r.status != 410 || !strings.Contains(string(r.body), `"reason":"history"`) {
 			t.Errorf("%v: %d %s", p, r.status, r.body)
 		}
@@ -485,7 +485,7 @@ func TestStreamEnds_slow_reader(t *testing.T) {
 	if _, err := s.app.RevokeKey(t.Context(), s.operator(s.ws), p.Key.ID); err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "the stream to end", func() bool { return s.app.Followers() == 0 })
+	waitUntil(t, "the stream to end", func() bool { return s.app.Feed.Followers() == 0 })
 }
 
 // TestDrain: when the server stops, waiting reads answer and streams end within a
@@ -516,7 +516,7 @@ func TestDrain(t *testing.T) {
 		_ = answer.Body.Close()
 		waiting <- answer.StatusCode
 	}()
-	waitUntil(t, "three followers", func() bool { return s.app.Followers() == 3 })
+	waitUntil(t, "three followers", func() bool { return s.app.Feed.Followers() == 3 })
 	if took := stop(); took > 5*time.Second { // 1 s, on a machine with nothing else to do
 		t.Errorf("the server stopped after %v", took)
 	}
@@ -540,7 +540,7 @@ func TestStuckStream(t *testing.T) {
 		for n := range 20 { // until the buffers of the connection are full
 			s.want(200, "POST /v1/contacts", fmt.Sprintf(`{"external_id":"x","name":"%d","note":"%s"}`, n, note))
 		}
-		return s.app.Followers() == 1
+		return s.app.Feed.Followers() == 1
 	})
 	if metrics := s.send("GET", "/metrics", nil, "").body; !strings.Contains(string(metrics), `parley_http_body_bytes{caller="authenticated"} 0`) {
 		t.Errorf("%s", metrics)

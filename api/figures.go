@@ -50,14 +50,14 @@ func (f figures) Collect(to chan<- prometheus.Metric) {
 	put(sendsTotal, prometheus.CounterValue, float64(sends.Refused), "refused")
 	put(sendsTotal, prometheus.CounterValue, float64(sends.Unavailable), "unavailable")
 	put(sendsTotal, prometheus.CounterValue, float64(sends.InDoubt), "in_doubt")
-	for t, n := range f.app.EventsStored() {
+	for t, n := range f.app.Feed.Stored() {
 		put(eventsTotal, prometheus.CounterValue, float64(n), string(t))
 	}
-	put(eventStreams, prometheus.GaugeValue, float64(f.app.Followers()))
-	for result, n := range f.app.WebhookAttempts() {
+	put(eventStreams, prometheus.GaugeValue, float64(f.app.Feed.Followers()))
+	for result, n := range f.app.Deliver.Tries() {
 		put(hookAttempts, prometheus.CounterValue, float64(n), cmp.Or(result, "delivered"))
 	}
-	put(hookLag, prometheus.GaugeValue, f.app.WebhookLag().Seconds())
+	put(hookLag, prometheus.GaugeValue, f.app.Deliver.Lag().Seconds())
 	fetches := f.app.FetchCounts()
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Ready), "ready")
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Again), "again")

@@ -5,17 +5,18 @@ import (
 	"net/http"
 	"strconv"
 
-	"parley/app"
+	"parley/app/deliver"
+	"parley/app/feed"
 	"parley/desk"
 	"parley/provider"
 )
 
-func appendWebhook(b []byte, w *app.Webhook) []byte {
+func appendWebhook(b []byte, w *feed.Webhook) []byte {
 	return append(appendWebhookFields(b, w), '}')
 }
 
 // Webhook is the JSON of a webhook, with its secret unless that is empty.
-func Webhook(w *app.Webhook, secret provider.Secret) []byte {
+func Webhook(w *feed.Webhook, secret provider.Secret) []byte {
 	b := appendWebhookFields(nil, w)
 	if secret != (provider.Secret{}) {
 		b = desk.AppendJSONString(append(b, `,"secret":`...), secret.Reveal())
@@ -23,7 +24,7 @@ func Webhook(w *app.Webhook, secret provider.Secret) []byte {
 	return append(b, '}')
 }
 
-func appendWebhookFields(b []byte, w *app.Webhook) []byte {
+func appendWebhookFields(b []byte, w *feed.Webhook) []byte {
 	b = appendID(append(b, `{"id":`...), w.ID)
 	b = desk.AppendJSONString(append(b, `,"url":`...), w.URL)
 	b = appendArray(append(b, `,"types":`...), w.Types, desk.AppendJSONString)
@@ -41,20 +42,20 @@ func appendWebhookFields(b []byte, w *app.Webhook) []byte {
 }
 
 // withSecret answers with a webhook and its secret, which no other answer shows.
-func withSecret(c *call, status int, w *app.Webhook, secret provider.Secret) answer {
+func withSecret(c *call, status int, w *feed.Webhook, secret provider.Secret) answer {
 	return answer{status, append(append(append(c.out, `{"data":`...), Webhook(w, secret)...), '}')}
 }
 
 func (s *Server) listWebhooks(c *call) (answer, error) {
-	list, err := s.app.Webhooks(c.r.Context(), c.principal)
+	list, err := s.app.Deliver.Webhooks(c.r.Context(), c.principal)
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, listOf(c.out, list, func(b []byte, w app.Webhook) []byte { return appendWebhook(b, &w) }, "")}, nil
+	return answer{http.StatusOK, listOf(c.out, list, func(b []byte, w feed.Webhook) []byte { return appendWebhook(b, &w) }, "")}, nil
 }
 
 func (s *Server) getWebhook(c *call) (answer, error) {
-	w, err := s.app.Webhook(c.r.Context(), c.principal, c.id())
+	w, err := s.app.Deliver.Webhook(c.r.Context(), c.principal, c.id())
 	if err != nil {
 		return answer{}, err
 	}
@@ -70,7 +71,7 @@ func (s *Server) addWebhook(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	w, made, err := s.app.AddWebhook(c.r.Context(), c.principal, edit, secret)
+	w, made, err := s.app.Deliver.AddWebhook(c.r.Context(), c.principal, edit, secret)
 	if err != nil {
 		return answer{}, err
 	}
@@ -96,7 +97,7 @@ func (s *Server) patchWebhook(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	w, err := s.app.EditWebhook(c.r.Context(), c.principal, stored.ID, edit)
+	w, err := s.app.Deliver.EditWebhook(c.r.Context(), c.principal, stored.ID, edit)
 	if err != nil {
 		return answer{}, err
 	}
@@ -104,7 +105,7 @@ func (s *Server) patchWebhook(c *call) (answer, error) {
 }
 
 func (s *Server) deleteWebhook(c *call) (answer, error) {
-	if err := s.app.RemoveWebhook(c.r.Context(), c.principal, c.id()); err != nil {
+	if err := s.app.Deliver.RemoveWebhook(c.r.Context(), c.principal, c.id()); err != nil {
 		return answer{}, err
 	}
 	return answer{status: http.StatusNoContent}, nil
@@ -128,7 +129,7 @@ func (s *Server) rotateWebhook(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	w, made, err := s.app.RotateWebhook(c.r.Context(), c.principal, stored.ID, overlap)
+	w, made, err := s.app.Deliver.RotateWebhook(c.r.Context(), c.principal, stored.ID, overlap)
 	if err != nil {
 		return answer{}, err
 	}
@@ -142,7 +143,7 @@ func (c *call) webhookEdit(secret **string) (edit desk.WebhookEdit, err error) {
 	known := []string{"url", "types", "enabled"}
 	var types []string // that the webhook then has, as far as the body says
 	if secret != nil {
-		known, types = append(known, "secret"), app.AllTypes
+		known, types = append(known, "secret"), deliver.AllTypes
 	}
 	var wrong error
 	err = c.decode(maxBody, func(d *decoder) error {

@@ -10,6 +10,7 @@ import (
 
 	"parley/app"
 	"parley/app/access"
+	"parley/app/feed"
 	"parley/desk"
 	"parley/store"
 )
@@ -147,7 +148,7 @@ func TestLoginLinks(t *testing.T) {
 	if first == other || len(first) != 43 {
 		t.Errorf("links: %s, %s", first, other)
 	}
-	page, err := w.Feed(ctx, w.operator(), app.FeedQuery{Cursor: "oldest", Limit: 200})
+	page, err := w.Feed.Page(ctx, w.operator(), feed.Query{Cursor: "oldest", Limit: 200})
 	must(t, err)
 	made := page.Events[len(page.Events)-2]
 	if made.Type != desk.MemberUpdated || made.Subject != w.ada.ID || made.Actor != boss.Actor || !slices.Equal(made.Changed, []string{"link"}) {

@@ -24,7 +24,7 @@ func (a *App) accountAnswered(ctx context.Context, ws desk.ID, channel *desk.Cha
 		return
 	}
 	changed := false
-	err := a.updateSettings(ctx, ws, byProvider(channel.ID), func(s *desk.Settings) (desk.Change, error) {
+	err := store.UpdateSettings(ctx, a.store, ws, byProvider(channel.ID), a.now, func(s *desk.Settings) (desk.Change, error) {
 		edited := *s.Channel(channel.ID)
 		if changed = edited.Status == channel.Status; !changed {
 			return desk.Change{}, nil

@@ -231,7 +231,7 @@ func (a *App) EditMember(ctx context.Context, p desk.Principal, id desk.ID, edit
 // NotFound. Members may say it of themselves, whatever their role.
 func (a *App) SetAvailable(ctx context.Context, p desk.Principal, id desk.ID, available bool) (m desk.Member, err error) {
 	own := p.Member != nil && p.Member.ID == id
-	err = a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
+	err = store.UpdateSettings(ctx, a.store, p.Workspace(), p.Actor, a.now, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(id)
 		switch {
 		case own && stored == nil:
@@ -256,7 +256,7 @@ func (a *App) Rename(ctx context.Context, p desk.Principal, name string) (m desk
 		return m, desk.Errorf(desk.Forbidden, "only members have names of their own")
 	}
 	edit := MemberEdit{Name: &name}.read()
-	err = a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
+	err = store.UpdateSettings(ctx, a.store, p.Workspace(), p.Actor, a.now, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(p.Member.ID)
 		if stored == nil {
 			return desk.Change{}, desk.ErrSignedOut

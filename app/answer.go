@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -149,7 +150,7 @@ var errSilent = errors.New("a person replied meanwhile, or the customer opted ou
 // whether one was. It is an ordinary reply, whose key is made of the message that it
 // answers: whichever process sends it again gets the first one's answer.
 func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err error) {
-	defer caught("automatic reply", &err)
+	defer steps.Caught("automatic reply", &err)
 	lease := a.bounds.AutoReply
 	job, err := a.store.TakeAutoReply(ctx, ws, lease, longestAutoReply)
 	if err != nil || job == nil {

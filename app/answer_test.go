@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -531,7 +532,7 @@ func TestAssignWaiting(t *testing.T) {
 			w.assignsAll()
 			var got []desk.ID
 			load := map[desk.ID]int{}
-			page, err := w.Feed(t.Context(), w.operator(), app.FeedQuery{Cursor: "oldest", Limit: 2000})
+			page, err := w.Feed.Page(t.Context(), w.operator(), feed.Query{Cursor: "oldest", Limit: 2000})
 			must(t, err)
 			for _, e := range page.Events {
 				if e.Type == desk.ConversationUpdated && slices.Contains(e.Changed, "assigned_via") && e.Actor.Kind == desk.BySystem {

@@ -3,18 +3,20 @@ package app
 import (
 	"cmp"
 	"context"
-	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/sha256"
-	"fmt"
 	"log/slog"
 	"net/netip"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"parley/app/access"
+	"parley/app/cursors"
+	"parley/app/daily"
+	"parley/app/deliver"
+	"parley/app/feed"
+	"parley/app/vault"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -40,14 +42,17 @@ type Deps struct {
 	AddressRefused func(netip.Addr) bool // addresses to which no webhook may go; nil: none
 	PlainHTTP      bool                  // webhooks may go to http URLs, too
 
-	Poster     Poster
-	Event      func(*FeedPage, *desk.FeedEvent) []byte // renders an event
-	Deliveries desk.DeliveryRules                      // zero: the default
+	Poster     deliver.Poster
+	Event      func(*feed.Page, *desk.FeedEvent) []byte // renders an event
+	Deliveries desk.DeliveryRules                       // zero: the default
 }
 
 // An App carries out user actions against a store.
 type App struct {
-	Access *access.Service // how members sign in
+	Access  *access.Service  // how members sign in
+	Feed    *feed.Service    // the feed of events
+	Deliver *deliver.Service // webhooks
+	Daily   *daily.Service   // messages counted by day
 
 	store      store.Store
 	providers  map[desk.ChannelKind]provider.Provider
@@ -59,20 +64,13 @@ type App struct {
 	secret     []byte
 	log        *slog.Logger
 	bounds     Bounds
-	poster     Poster
-	event      func(*FeedPage, *desk.FeedEvent) []byte
-	rules      desk.DeliveryRules
-	delivering delivering
 	writer     *writer
-	cursors    cursors
-	eventKey   []byte // signs ids of events
-	followers  followers
-	events     *eventCounts
+	cursors    cursors.Sealer
 	maxMedia   int64
 	transfers  transfers
 	fetching   fetching
-	vault      cipher.AEAD // of secrets
-	hookRules  desk.WebhookRules
+	vault      *vault.Vault      // of secrets
+	addresses  desk.WebhookRules // to which requests may go
 	known      known
 	uses       keyUses
 	libraries  libraries
@@ -80,7 +78,6 @@ type App struct {
 	claims     claims
 	inboundDue inboundDue
 	readings   readings
-	counted    counted
 	stale      stale
 	hourglass  hourglass
 	sends      sendCounts
@@ -103,32 +100,27 @@ type App struct {
 func New(d Deps) *App {
 	a := &App{
 		providers: d.Providers, answer: d.Answer, clock: d.Now, uptime: d.Uptime, newID: d.NewID, random: d.Random,
-		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), maxMedia: cmp.Or(d.MaxMedia, desk.DefaultMaxMedia), mediaPerWorkspace: d.MediaPerWorkspace, keepFree: d.KeepFree, hookRules: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
+		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), maxMedia: cmp.Or(d.MaxMedia, desk.DefaultMaxMedia), mediaPerWorkspace: d.MediaPerWorkspace, keepFree: d.KeepFree, addresses: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
 		drained: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if a.uptime == nil {
 		a.uptime = monotonic()
 	}
-	a.events = newEventCounts()
-	a.store = wakingStore{d.Store, &a.followers, a.events, &a.delivering}
-	a.cursors, a.eventKey = cursors{a.derive("cursor")}, a.derive("event")
+	a.cursors, a.vault = cursors.NewSealer(a.derive("cursor")), vault.New(a.derive("channel secrets"), d.Random)
+	a.Feed = feed.New(feed.Deps{
+		Store: d.Store, Now: a.now, Cursors: a.cursors, Key: a.derive("event"), Drained: a.drained,
+		Library: a.library, WebhookChanged: func() { a.Deliver.Note() },
+	})
+	a.store = a.Feed.Store
 	a.Access = access.New(access.Deps{Store: a.store, Now: a.now, Uptime: a.uptime, Random: d.Random, Log: d.Log, Derive: a.derive})
-	a.vault = newVault(a.derive("channel secrets"))
+	a.Deliver = deliver.New(deliver.Deps{
+		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Vault: a.vault, Clock: d.Now, Uptime: a.uptime, NewID: d.NewID, Random: d.Random,
+		Drained: a.drained, Log: d.Log, Poster: d.Poster, Event: d.Event, Rules: d.Deliveries, WebhookRules: a.addresses,
+	})
+	a.Daily = daily.New(a.store, a.now)
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
-	a.poster, a.event, a.rules = d.Poster, d.Event, d.Deliveries
-	a.delivering.init()
-	if a.rules.Schedule == nil {
-		a.rules = desk.DefaultDeliveryRules()
-	}
 	a.inboundDue.changed, a.stale.changed = make(chan struct{}, 1), make(chan struct{}, 1)
 	return a
-}
-
-// caught turns a panic into an error. It is deferred.
-func caught(doing string, err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%s: panic: %v\n%s", doing, p, debug.Stack())
-	}
 }
 
 // derive returns a key for one purpose.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"parley/app/cursors"
 	"parley/desk"
 )
 
@@ -15,9 +16,9 @@ func (a *App) Attempts(ctx context.Context, p desk.Principal, phase desk.Phase, 
 	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, "", err
 	}
-	list, before := cursorList{p.Workspace(), "attempts", string(phase)}, (*desk.ID)(nil)
+	list, before := cursors.List{Workspace: p.Workspace(), Name: "attempts", Filter: string(phase)}, (*desk.ID)(nil)
 	if cursor != "" {
-		place, err := a.cursors.open(list, cursor)
+		place, err := a.cursors.Open(list, cursor)
 		if err != nil {
 			return nil, "", err
 		}
@@ -27,7 +28,7 @@ func (a *App) Attempts(ctx context.Context, p desk.Principal, phase desk.Phase, 
 	if err != nil || next == nil {
 		return found, "", err
 	}
-	return found, a.cursors.seal(list, next[:]), nil
+	return found, a.cursors.Seal(list, next[:]), nil
 }
 
 // How many attempts a page of failed ones looks at, and how many it reads at a time.
@@ -44,9 +45,9 @@ func (a *App) FailedAttempts(ctx context.Context, p desk.Principal, cursor strin
 	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, "", err
 	}
-	of, before := cursorList{p.Workspace(), "attempts", "failed"}, (*desk.ID)(nil)
+	of, before := cursors.List{Workspace: p.Workspace(), Name: "attempts", Filter: "failed"}, (*desk.ID)(nil)
 	if cursor != "" {
-		place, err := a.cursors.open(of, cursor)
+		place, err := a.cursors.Open(of, cursor)
 		if err != nil {
 			return nil, "", err
 		}
@@ -63,7 +64,7 @@ func (a *App) FailedAttempts(ctx context.Context, p desk.Principal, cursor strin
 		}
 		for _, at := range page {
 			if len(list) == limit {
-				return list, a.cursors.seal(of, before[:]), nil
+				return list, a.cursors.Seal(of, before[:]), nil
 			}
 			if before = &at.ID; at.Failed(sent[at.ID]) {
 				list = append(list, at)
@@ -74,7 +75,7 @@ func (a *App) FailedAttempts(ctx context.Context, p desk.Principal, cursor strin
 		}
 		looked += len(page)
 	}
-	return list, a.cursors.seal(of, before[:]), nil
+	return list, a.cursors.Seal(of, before[:]), nil
 }
 
 // MessagesSent returns the messages of up to a page of attempts, by the attempt's id. An

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // PutAttribute creates an attribute or updates its definition; created tells
@@ -13,7 +14,7 @@ func (a *App) PutAttribute(ctx context.Context, p desk.Principal, in desk.Attrib
 	if err := in.Check(); err != nil { // before a lock is held
 		return attribute, false, err
 	}
-	err = a.update(ctx, p, desk.AttributesWrite, func(s *desk.Settings) (desk.Change, error) {
+	err = store.UpdateSettingsAs(ctx, a.store, p, desk.AttributesWrite, a.now, func(s *desk.Settings) (desk.Change, error) {
 		next := 0
 		for _, other := range s.Attributes {
 			next = max(next, other.Position+1)
@@ -33,7 +34,7 @@ func (a *App) PutAttribute(ctx context.Context, p desk.Principal, in desk.Attrib
 // ArchiveAttribute archives an attribute, or restores it; either may be repeated.
 // It returns NotFound for an unknown key.
 func (a *App) ArchiveAttribute(ctx context.Context, p desk.Principal, key string, archived bool) (attribute desk.Attribute, err error) {
-	err = a.update(ctx, p, desk.AttributesWrite, func(s *desk.Settings) (desk.Change, error) {
+	err = store.UpdateSettingsAs(ctx, a.store, p, desk.AttributesWrite, a.now, func(s *desk.Settings) (desk.Change, error) {
 		existing := s.Attributes[key]
 		if existing == nil {
 			return desk.Change{}, desk.NotFoundf("no attribute of this workspace has this key").Advise(desk.ListAttributes)
@@ -64,7 +65,7 @@ func (a *App) OrderAttributes(ctx context.Context, p desk.Principal, keys []stri
 		if existing := p.Settings.Attributes[key]; existing != nil && existing.Position == places[i] {
 			continue
 		}
-		if err := a.update(ctx, p, desk.AttributesWrite, func(s *desk.Settings) (desk.Change, error) {
+		if err := store.UpdateSettingsAs(ctx, a.store, p, desk.AttributesWrite, a.now, func(s *desk.Settings) (desk.Change, error) {
 			existing := s.Attributes[key]
 			if existing == nil {
 				return desk.Change{}, desk.NotFoundf("no attribute of this workspace has this key").Advise(desk.ListAttributes)
@@ -77,14 +78,4 @@ func (a *App) OrderAttributes(ctx context.Context, p desk.Principal, keys []stri
 		}
 	}
 	return nil
-}
-
-// update edits the principal's workspace. It checks the principal inside the transaction.
-func (a *App) update(ctx context.Context, p desk.Principal, needs desk.Permission, decide func(*desk.Settings) (desk.Change, error)) error {
-	return a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
-		if err := p.Still(s, needs, a.now()); err != nil {
-			return desk.Change{}, err
-		}
-		return decide(s)
-	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"parley/desk"
 	"parley/provider"
+	"parley/store"
 )
 
 // checkHandle refuses a channel if another channel has the same external id.
@@ -35,7 +36,7 @@ type NewChannel struct {
 // OwnAddresses tells whether members may name an address for a provider's API: where the
 // operator has opened some addresses to webhooks. Connects to it are guarded as those to
 // webhooks are (desk.Account.Guarded).
-func (a *App) OwnAddresses() bool { return a.hookRules.PlainHTTP }
+func (a *App) OwnAddresses() bool { return a.addresses.PlainHTTP }
 
 // AddChannel adds a channel, subscribes to callbacks, and fetches the templates. First
 // it asks the provider whether the channel can be used. If not, it returns
@@ -54,7 +55,7 @@ func (a *App) AddChannel(ctx context.Context, p desk.Principal, n NewChannel) (a
 		}
 	}
 	if c.Account.BaseOf == desk.SetByTenant {
-		if err := a.hookRules.CheckBase(n.Account.BaseURL); err != nil {
+		if err := a.addresses.CheckBase(n.Account.BaseURL); err != nil {
 			return at, nil, err
 		}
 	}
@@ -272,7 +273,7 @@ func checkPlace(channel desk.ID, l *desk.Library, place desk.BindingPlace) error
 // noteAccountStatus stores a report on a channel's account, and tells whether the
 // status changed. A ByCall status without Blocked means that a call succeeded.
 func (a *App) noteAccountStatus(ctx context.Context, ws, channel desk.ID, news desk.AccountStatus) (changed bool, err error) {
-	err = a.updateSettings(ctx, ws, byProvider(channel), func(s *desk.Settings) (desk.Change, error) {
+	err = store.UpdateSettings(ctx, a.store, ws, byProvider(channel), a.now, func(s *desk.Settings) (desk.Change, error) {
 		edited := *s.Channel(channel)
 		if edited.Status, changed = edited.Status.Next(news); !changed {
 			return desk.Change{}, nil

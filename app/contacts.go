@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"parley/app/cursors"
 	"parley/desk"
 )
 
@@ -134,10 +135,10 @@ func (a *App) ContactsByID(ctx context.Context, p desk.Principal, ids []desk.ID)
 // "" if there is none. It returns InvalidRequest for a cursor of another workspace or
 // other filters.
 func (a *App) Contacts(ctx context.Context, p desk.Principal, f desk.ContactFilter, cursor string, limit int) ([]*desk.Contact, string, error) {
-	list := cursorList{p.Workspace(), "contacts", fmt.Sprintf("%q %s %d", f.Held, f.Owner, f.UpdatedSince)}
+	list := cursors.List{Workspace: p.Workspace(), Name: "contacts", Filter: fmt.Sprintf("%q %s %d", f.Held, f.Owner, f.UpdatedSince)}
 	after := desk.ContactPlace{UpdatedAt: f.UpdatedSince - 1, ID: lastID}
 	if cursor != "" {
-		place, err := a.cursors.open(list, cursor)
+		place, err := a.cursors.Open(list, cursor)
 		if err != nil {
 			return nil, "", err
 		}
@@ -153,17 +154,17 @@ func (a *App) Contacts(ctx context.Context, p desk.Principal, f desk.ContactFilt
 		return contacts, "", err
 	}
 	place := binary.BigEndian.AppendUint64(nil, uint64(next.UpdatedAt))
-	return contacts, a.cursors.seal(list, append(place, next.ID[:]...)), nil
+	return contacts, a.cursors.Seal(list, append(place, next.ID[:]...)), nil
 }
 
 // NewestContacts returns a page of the contacts of an owner, or (zero) of all, newest
 // change first, and the cursor of the next page, "" if there is none. It returns
 // InvalidRequest for a cursor of another workspace or owner.
 func (a *App) NewestContacts(ctx context.Context, p desk.Principal, owner desk.ID, cursor string, limit int) ([]*desk.Contact, string, error) {
-	list := cursorList{p.Workspace(), "newest contacts", owner.String()}
+	list := cursors.List{Workspace: p.Workspace(), Name: "newest contacts", Filter: owner.String()}
 	var before *desk.ContactPlace
 	if cursor != "" {
-		place, err := a.cursors.open(list, cursor)
+		place, err := a.cursors.Open(list, cursor)
 		if err != nil {
 			return nil, "", err
 		}
@@ -173,7 +174,7 @@ func (a *App) NewestContacts(ctx context.Context, p desk.Principal, owner desk.I
 	if err != nil || next == nil {
 		return contacts, "", err
 	}
-	return contacts, a.cursors.seal(list, append(binary.BigEndian.AppendUint64(nil, uint64(next.UpdatedAt)), next.ID[:]...)), nil
+	return contacts, a.cursors.Seal(list, append(binary.BigEndian.AppendUint64(nil, uint64(next.UpdatedAt)), next.ID[:]...)), nil
 }
 
 // FindContacts returns the contacts that hold a text as an e-mail, as a phone number in any

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"parley/app/cursors"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -26,7 +27,7 @@ func (a *App) Conversations(ctx context.Context, p desk.Principal, f desk.Conver
 }
 
 func (a *App) filtered(ctx context.Context, p desk.Principal, name string, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
-	list := cursorList{p.Workspace(), name, fmt.Sprintf("%q %s %v %s %s", f.Status, f.Assignee, f.Unassigned, f.Channel, f.Contact) + fmt.Sprint(f.ActiveSince, f.Unread, f.Waiting, f.Longest)}
+	list := cursors.List{Workspace: p.Workspace(), Name: name, Filter: fmt.Sprintf("%q %s %v %s %s", f.Status, f.Assignee, f.Unassigned, f.Channel, f.Contact) + fmt.Sprint(f.ActiveSince, f.Unread, f.Waiting, f.Longest)}
 	if p.Actor.Kind == desk.ByMember {
 		f.Looked = desk.MaxMemberLooked
 	}
@@ -42,14 +43,14 @@ func (a *App) ContactConversations(ctx context.Context, p desk.Principal, contac
 	if _, _, err := a.store.Contact(ctx, p.Workspace(), contact); err != nil {
 		return nil, "", err
 	}
-	list := cursorList{p.Workspace(), "contact conversations", fmt.Sprintf("%s %q", contact, status)}
+	list := cursors.List{Workspace: p.Workspace(), Name: "contact conversations", Filter: fmt.Sprintf("%s %q", contact, status)}
 	return a.conversations(ctx, list, desk.ConversationFilter{Contact: contact, Status: status}, cursor, limit)
 }
 
-func (a *App) conversations(ctx context.Context, list cursorList, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
+func (a *App) conversations(ctx context.Context, list cursors.List, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
 	var after *desk.ConversationPlace
 	if cursor != "" {
-		place, err := a.cursors.open(list, cursor)
+		place, err := a.cursors.Open(list, cursor)
 		if err != nil {
 			return nil, "", err
 		}
@@ -59,13 +60,13 @@ func (a *App) conversations(ctx context.Context, list cursorList, f desk.Convers
 			ID:            desk.ID(place[16:]),
 		}
 	}
-	page, next, err := a.store.Conversations(ctx, list.workspace, f, after, limit)
+	page, next, err := a.store.Conversations(ctx, list.Workspace, f, after, limit)
 	if err != nil || next == nil {
 		return page, "", err
 	}
 	place := binary.BigEndian.AppendUint64(nil, uint64(next.LastMessageAt))
 	place = binary.BigEndian.AppendUint64(place, uint64(next.CreatedAt))
-	return page, a.cursors.seal(list, append(place, next.ID[:]...)), nil
+	return page, a.cursors.Seal(list, append(place, next.ID[:]...)), nil
 }
 
 // InboxCounts counts the open conversations of a channel, or of all (zero), each up to
@@ -129,16 +130,16 @@ func (a *App) Messages(ctx context.Context, p desk.Principal, conversation desk.
 	if err != nil || next == nil {
 		return page, "", err
 	}
-	return page, a.cursors.seal(messageList(p, conversation), append(binary.BigEndian.AppendUint64(nil, uint64(next.TS)), next.ID[:]...)), nil
+	return page, a.cursors.Seal(messageList(p, conversation), append(binary.BigEndian.AppendUint64(nil, uint64(next.TS)), next.ID[:]...)), nil
 }
 
-func messageList(p desk.Principal, conversation desk.ID) cursorList {
-	return cursorList{p.Workspace(), "messages", conversation.String()}
+func messageList(p desk.Principal, conversation desk.ID) cursors.List {
+	return cursors.List{Workspace: p.Workspace(), Name: "messages", Filter: conversation.String()}
 }
 
 // messagePlace is the position of a cursor in a list of messages.
 func (a *App) messagePlace(p desk.Principal, conversation desk.ID, cursor string) (desk.MessagePlace, error) {
-	place, err := a.cursors.open(messageList(p, conversation), cursor)
+	place, err := a.cursors.Open(messageList(p, conversation), cursor)
 	if err != nil {
 		return desk.MessagePlace{}, err
 	}

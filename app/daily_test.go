@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/app"
+	"parley/app/daily"
 	"parley/desk"
 )
 
@@ -22,17 +23,17 @@ func TestCountDays(t *testing.T) {
 	count := func() {
 		t.Helper()
 		w.clock.advance(time.Minute) // the lease of the last count ends
-		must(t, w.CountDays(t.Context()))
-		must(t, w.node(w.file, app.Bounds{}).CountDays(t.Context()))
+		must(t, w.Daily.Count(t.Context()))
+		must(t, w.node(w.file, app.Bounds{}).Daily.Count(t.Context()))
 	}
-	read := func(days int) app.Daily {
+	read := func(days int) daily.Report {
 		t.Helper()
-		d, err := w.Daily(t.Context(), p, days)
+		d, err := w.Daily.Last(t.Context(), p, days)
 		must(t, err)
 		return d
 	}
 	count()
-	if d := read(30); len(d.Days) != 30 || d.Sends != (app.Funnel{}) || d.Reasons != nil || d.Templates != nil {
+	if d := read(30); len(d.Days) != 30 || d.Sends != (daily.Funnel{}) || d.Reasons != nil || d.Templates != nil {
 		t.Errorf("of nothing: %+v", d)
 	}
 	w.writes(number, "Hi")
@@ -47,17 +48,17 @@ func TestCountDays(t *testing.T) {
 	w.takeIn()
 	count()
 	d := read(2)
-	want := app.Funnel{Sent: 3, Delivered: 2, Read: 1, Failed: 1}
-	if d.Days[0] != (app.DayOfMessages{Day: desk.DayTime(today), Received: 1, Sent: 3}) || d.Days[1] != (app.DayOfMessages{Day: desk.DayTime(today + 1)}) || d.Sends != want {
+	want := daily.Funnel{Sent: 3, Delivered: 2, Read: 1, Failed: 1}
+	if d.Days[0] != (daily.DayOfMessages{Day: desk.DayTime(today), Received: 1, Sent: 3}) || d.Days[1] != (daily.DayOfMessages{Day: desk.DayTime(today + 1)}) || d.Sends != want {
 		t.Errorf("%+v", d)
 	}
 	if fmt.Sprint(d.Reasons) != "[{131026 Undeliverable 1}]" {
 		t.Errorf("reasons %v", d.Reasons)
 	}
-	if len(d.Templates) != 1 || d.Templates[0] != (app.TemplateUse{Channel: w.channel, Name: "hello", Language: "en", Funnel: want}) {
+	if len(d.Templates) != 1 || d.Templates[0] != (daily.TemplateUse{Channel: w.channel, Name: "hello", Language: "en", Funnel: want}) {
 		t.Errorf("templates %+v", d.Templates)
 	}
-	if d := read(1); d.Sends != (app.Funnel{}) {
+	if d := read(1); d.Sends != (daily.Funnel{}) {
 		t.Errorf("today: %+v", d)
 	}
 	w.clock.advance((desk.KeepDays + 2) * 24 * time.Hour)
@@ -67,6 +68,6 @@ func TestCountDays(t *testing.T) {
 	}
 	key := w.caller()
 	key.Key.Permissions = nil
-	_, err = w.Daily(t.Context(), key, 1)
+	_, err = w.Daily.Last(t.Context(), key, 1)
 	refused(t, err, desk.Forbidden)
 }

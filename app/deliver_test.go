@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"parley/app"
+	"parley/app/deliver"
+	"parley/app/feed"
 	"parley/desk"
 	"parley/store"
 )
@@ -15,7 +17,7 @@ import (
 // webhook adds a webhook, which gets nothing of what was before.
 func (w *world) webhook(url string, types ...string) desk.ID {
 	w.t.Helper()
-	added, _, err := w.AddWebhook(w.t.Context(), w.operator(), desk.WebhookEdit{URL: &url, Types: &types}, nil)
+	added, _, err := w.Deliver.AddWebhook(w.t.Context(), w.operator(), desk.WebhookEdit{URL: &url, Types: &types}, nil)
 	must(w.t, err)
 	return added.ID
 }
@@ -55,7 +57,7 @@ func TestDeliver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("https://a.example/in", "contact.*")
-	w.receiver.plays(func(posted) app.Posted { time.Sleep(time.Millisecond); return app.Posted{StatusCode: 204} })
+	w.receiver.plays(func(posted) deliver.Posted { time.Sleep(time.Millisecond); return deliver.Posted{StatusCode: 204} })
 	stop := w.deliver(w.App)
 	const contacts = 300
 	for n := range contacts {
@@ -88,12 +90,12 @@ func TestDeliver_retries(t *testing.T) {
 	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{5 * time.Second, time.Minute, 3 * time.Hour}, GiveUp: 72 * time.Hour})
 	hook := w.webhook("https://a.example/in", "contact.created")
 	poison := ""
-	w.receiver.plays(func(p posted) app.Posted {
+	w.receiver.plays(func(p posted) deliver.Posted {
 		if p.Data == "poison@example.com" {
 			poison = p.Post.ID
 			return refusesWith(500, "no")
 		}
-		return app.Posted{StatusCode: 200}
+		return deliver.Posted{StatusCode: 200}
 	})
 	w.deliver(w.App)
 	w.put(mailed("poison@example.com"))
@@ -148,7 +150,7 @@ func TestDeliver_failing(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{time.Second, time.Second, time.Second}, GiveUp: 2 * time.Hour})
 	hook := w.webhook("https://a.example/in", "contact.created")
-	w.receiver.plays(func(posted) app.Posted { return refusesWith(500, "") })
+	w.receiver.plays(func(posted) deliver.Posted { return refusesWith(500, "") })
 	w.deliver(w.App)
 	for n := range 30 {
 		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
@@ -179,11 +181,11 @@ func TestDeliver_holds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("https://a.example/in", "contact.created")
-	w.receiver.plays(func(p posted) app.Posted {
+	w.receiver.plays(func(p posted) deliver.Posted {
 		if p.Data == "0@example.com" && p.n == 1 {
-			return app.Posted{StatusCode: 429, Error: "status", RetryAfter: 30 * time.Minute}
+			return deliver.Posted{StatusCode: 429, Error: "status", RetryAfter: 30 * time.Minute}
 		}
-		return app.Posted{StatusCode: 200}
+		return deliver.Posted{StatusCode: 200}
 	})
 	w.deliver(w.App)
 	w.put(mailed("0@example.com"))
@@ -204,7 +206,7 @@ func TestDeliver_nodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("https://a.example/in", "contact.created")
-	w.receiver.plays(func(posted) app.Posted { time.Sleep(time.Millisecond); return app.Posted{StatusCode: 200} })
+	w.receiver.plays(func(posted) deliver.Posted { time.Sleep(time.Millisecond); return deliver.Posted{StatusCode: 200} })
 	second := &faultyStore{Store: w.file}
 	b := w.node(second, app.Bounds{})
 	stopA := w.deliver(w.App)
@@ -226,7 +228,7 @@ func TestDeliver_nodes(t *testing.T) {
 	}
 	// The second node loses its database amid attempts.
 	release := make(chan struct{})
-	w.receiver.plays(func(posted) app.Posted { <-release; return app.Posted{StatusCode: 200} })
+	w.receiver.plays(func(posted) deliver.Posted { <-release; return deliver.Posted{StatusCode: 200} })
 	write(20)
 	waitFor(t, "eight attempts", func() bool { return len(w.receiver.got()) == 108 })
 	second.down.Store(true)
@@ -254,7 +256,7 @@ func TestDeliver_erasure(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("https://a.example/in", "contact.created")
 	release := make(chan struct{})
-	w.receiver.plays(func(p posted) app.Posted {
+	w.receiver.plays(func(p posted) deliver.Posted {
 		if p.n == 2 {
 			<-release
 		}
@@ -296,7 +298,7 @@ func TestDeliver_expired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("https://a.example/in", "contact.created", "webhook.updated")
-	w.receiver.plays(func(posted) app.Posted { return refusesWith(500, "") })
+	w.receiver.plays(func(posted) deliver.Posted { return refusesWith(500, "") })
 	w.put(mailed("0@example.com"))
 	w.put(mailed("1@example.com"))
 	stop := w.deliver(w.App)
@@ -305,7 +307,7 @@ func TestDeliver_expired(t *testing.T) {
 	w.put(mailed("2@example.com"))
 	w.put(mailed("3@example.com"))
 	w.clock.advance(time.Hour)
-	must(t, w.ForgetEvents(t.Context(), time.Minute))
+	must(t, w.Feed.Forget(t.Context(), time.Minute))
 	w.receiver.plays(nil)
 	w.deliver(w.App)
 	w.put(mailed("4@example.com"))
@@ -355,23 +357,23 @@ func TestDeliver_moved(t *testing.T) {
 	gone, next := "https://gone.example/in", "https://next.example/in"
 	hook := w.webhook(gone, "contact.created")
 	release := make(chan struct{})
-	w.receiver.plays(func(p posted) app.Posted {
+	w.receiver.plays(func(p posted) deliver.Posted {
 		if p.URL == next {
-			return app.Posted{StatusCode: 200}
+			return deliver.Posted{StatusCode: 200}
 		}
 		<-release
-		return app.Posted{StatusCode: 410, Error: desk.AttemptGone}
+		return deliver.Posted{StatusCode: 410, Error: desk.AttemptGone}
 	})
 	w.deliver(w.App)
 	w.put(mailed("0@example.com"))
 	waitFor(t, "the attempt", func() bool { return len(w.receiver.got(gone)) == 1 })
 	pinged := make(chan error, 1)
 	go func() {
-		_, err := w.Ping(t.Context(), w.operator(), hook)
+		_, err := w.Deliver.Ping(t.Context(), w.operator(), hook)
 		pinged <- err
 	}()
 	waitFor(t, "the ping", func() bool { return len(w.receiver.got(gone)) == 2 })
-	_, err := w.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{URL: &next})
+	_, err := w.Deliver.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{URL: &next})
 	must(t, err)
 	close(release)
 	must(t, <-pinged)
@@ -391,12 +393,12 @@ func TestDeliver_enabled_anew(t *testing.T) {
 	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{time.Second, time.Second}, GiveUp: 2 * time.Hour})
 	hook := w.webhook("https://a.example/in", "contact.created")
 	release := make(chan struct{})
-	w.receiver.plays(func(p posted) app.Posted {
+	w.receiver.plays(func(p posted) deliver.Posted {
 		if p.n == 2 {
 			<-release
 		}
 		if p.n == 3 {
-			return app.Posted{StatusCode: 200}
+			return deliver.Posted{StatusCode: 200}
 		}
 		return refusesWith(500, "")
 	})
@@ -407,7 +409,7 @@ func TestDeliver_enabled_anew(t *testing.T) {
 	waitFor(t, "the second attempt", func() bool { return len(w.receiver.got()) == 2 })
 	other := w.node(w.file, app.Bounds{}) // of which the first node does not hear at once
 	for _, enabled := range []bool{false, true} {
-		_, err := other.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{Enabled: &enabled})
+		_, err := other.Deliver.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{Enabled: &enabled})
 		must(t, err)
 	}
 	close(release)
@@ -425,7 +427,7 @@ func TestDeliver_asked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("https://a.example/in", "contact.created")
-	w.receiver.plays(func(posted) app.Posted { return refusesWith(500, "") })
+	w.receiver.plays(func(posted) deliver.Posted { return refusesWith(500, "") })
 	w.deliver(w.App)
 	for n := range 12 {
 		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
@@ -439,31 +441,31 @@ func TestDeliver_asked(t *testing.T) {
 		return len(d.Attempts)
 	}
 	before := tries()
-	d, err := w.Redeliver(t.Context(), w.operator(), hook, last.ID)
+	d, err := w.Deliver.Redeliver(t.Context(), w.operator(), hook, last.ID)
 	must(t, err)
 	if d.Next == 0 {
 		t.Error("a redelivery is not planned")
 	}
 	waitFor(t, "the redelivery", func() bool { return tries() == before+1 })
 	w.receiver.plays(nil)
-	if a, err := w.Ping(t.Context(), w.operator(), hook); err != nil || a.Error != "" {
+	if a, err := w.Deliver.Ping(t.Context(), w.operator(), hook); err != nil || a.Error != "" {
 		t.Fatalf("ping: %+v, %v", a, err)
 	}
 	w.settled(hook, 12)
-	_, err = w.Replay(t.Context(), w.operator(), hook, "oldest")
+	_, err = w.Deliver.Replay(t.Context(), w.operator(), hook, "oldest")
 	must(t, err)
 	w.settled(hook, 24)
-	_, err = w.Replay(t.Context(), w.operator(), hook, "evt_1")
+	_, err = w.Deliver.Replay(t.Context(), w.operator(), hook, "evt_1")
 	refused(t, err, desk.InvalidRequest)
-	w.receiver.plays(func(posted) app.Posted { return app.Posted{StatusCode: 410, Error: desk.AttemptGone} })
+	w.receiver.plays(func(posted) deliver.Posted { return deliver.Posted{StatusCode: 410, Error: desk.AttemptGone} })
 	w.put(mailed("last@example.com"))
 	waitFor(t, "the webhook to be disabled", func() bool {
 		found := w.operator().Settings.Webhook(hook)
 		return !found.Enabled && found.DisabledReason == desk.DisabledGone
 	})
-	_, err = w.Redeliver(t.Context(), w.operator(), hook, last.ID)
+	_, err = w.Deliver.Redeliver(t.Context(), w.operator(), hook, last.ID)
 	refused(t, err, desk.EndpointOff)
-	must(t, w.RemoveWebhook(t.Context(), w.operator(), hook))
+	must(t, w.Deliver.RemoveWebhook(t.Context(), w.operator(), hook))
 	if left := w.deliveries(hook); len(left) != 0 {
 		t.Errorf("%d deliveries are left", len(left))
 	}
@@ -475,7 +477,7 @@ func TestDeliver_swept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	removed, other := w.webhook("https://a.example/in", "contact.created"), w.webhook("https://b.example/in", "contact.created")
-	w.receiver.plays(func(p posted) app.Posted { return refusesWith(500, "no") })
+	w.receiver.plays(func(p posted) deliver.Posted { return refusesWith(500, "no") })
 	stop := w.deliver(w.App)
 	for n := range 5 {
 		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
@@ -483,7 +485,7 @@ func TestDeliver_swept(t *testing.T) {
 	waitFor(t, "attempts", func() bool { return len(w.deliveries(removed)) == 5 && len(w.deliveries(other)) == 5 })
 	stop()
 	w.store.keeps.Store(true)
-	must(t, w.RemoveWebhook(t.Context(), w.operator(), removed))
+	must(t, w.Deliver.RemoveWebhook(t.Context(), w.operator(), removed))
 	if n := len(w.deliveries(removed)); n != 5 || len(w.log.find("are left")) != 1 {
 		t.Fatalf("%d deliveries, %q", n, w.log.find("are left"))
 	}
@@ -512,7 +514,7 @@ func TestDeliver_gives_up(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("https://a.example/in", "contact.created")
 	start := w.latest()
-	w.receiver.plays(func(posted) app.Posted { return refusesWith(500, "") })
+	w.receiver.plays(func(posted) deliver.Posted { return refusesWith(500, "") })
 	w.deliver(w.App)
 	const before = 12
 	for n := range before {
@@ -528,7 +530,7 @@ func TestDeliver_gives_up(t *testing.T) {
 		t.Helper()
 		types, err := desk.ParseEventFilter([]string{"webhook.*"})
 		must(t, err)
-		page, err := w.Feed(t.Context(), w.caller(), app.FeedQuery{Cursor: start, Limit: 50, Types: types})
+		page, err := w.Feed.Page(t.Context(), w.caller(), feed.Query{Cursor: start, Limit: 50, Types: types})
 		must(t, err)
 		return page.Events
 	}
@@ -552,16 +554,16 @@ func TestDeliver_gives_up(t *testing.T) {
 	tries, cursor := len(w.receiver.got()), w.state(hook).Cursor
 	w.put(mailed("expires@example.com"))
 	w.clock.advance(2 * time.Hour)
-	must(t, w.ForgetEvents(t.Context(), time.Hour))
+	must(t, w.Feed.Forget(t.Context(), time.Hour))
 	w.put(mailed("stays@example.com"))
 	w.clock.advance(10 * time.Minute)
-	must(t, w.LookForEvents(t.Context()))
+	must(t, w.Feed.Look(t.Context()))
 	if n := len(w.receiver.got()); n != tries || w.state(hook).Cursor != cursor {
 		t.Errorf("%d attempts at a disabled endpoint, the cursor is at %v, not %v", n-tries, w.state(hook).Cursor, cursor)
 	}
 	w.receiver.plays(nil)
 	yes := true
-	_, err := w.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{Enabled: &yes})
+	_, err := w.Deliver.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{Enabled: &yes})
 	must(t, err)
 	waitFor(t, "what is left, and that it has nothing else", func() bool {
 		for _, d := range w.deliveries(hook) {
@@ -598,7 +600,7 @@ func TestDeliver_gives_up(t *testing.T) {
 // oldest is the place before the oldest event of the feed.
 func (w *world) oldest() desk.EventPlace {
 	w.t.Helper()
-	page, err := w.Feed(w.t.Context(), w.caller(), app.FeedQuery{Limit: 1})
+	page, err := w.Feed.Page(w.t.Context(), w.caller(), feed.Query{Limit: 1})
 	must(w.t, err)
 	return page.Oldest
 }
@@ -611,10 +613,10 @@ func TestDeliver_lag(t *testing.T) {
 	hook := w.webhook("https://a.example/in", "contact.created")
 	w.put(mailed("0@example.com"))
 	w.clock.advance(time.Hour)
-	w.receiver.plays(func(posted) app.Posted { return refusesWith(500, "") })
+	w.receiver.plays(func(posted) deliver.Posted { return refusesWith(500, "") })
 	late := func(a *app.App) {
 		t.Helper()
-		waitFor(t, "the lag of an hour", func() bool { return a.WebhookLag() >= time.Hour })
+		waitFor(t, "the lag of an hour", func() bool { return a.Deliver.Lag() >= time.Hour })
 	}
 	stop := w.deliver(w.App)
 	late(w.App)
@@ -626,5 +628,5 @@ func TestDeliver_lag(t *testing.T) {
 	w.receiver.plays(nil)
 	w.clock.advance(10 * time.Minute)
 	w.settled(hook, 1)
-	waitFor(t, "no lag", func() bool { return b.WebhookLag() == 0 })
+	waitFor(t, "no lag", func() bool { return b.Deliver.Lag() == 0 })
 }

@@ -39,23 +39,15 @@
 //	sweep.go          finds attempts whose process died; deletes what has expired
 //	sync.go           which template libraries are fetched again
 //	callbacks.go      callbacks of providers, from the request to their effects
-//	waking_store.go   the Store that counts events, and wakes those who wait for them
 //	key_uses.go       when keys were last used
-//	webhooks.go       webhooks, their secrets
-//	deliver.go        deliveries to webhooks: who makes them, and single attempts
-//	endpoint.go       the loop of an endpoint: what it reads, and which attempts begin
-//	endpoint_results.go  what came of attempts, and storing it
-//	deliveries.go     what callers do with deliveries: list, repeat, replay
-//	ping.go           a ping of an endpoint, and its limits
-//	feed.go           the feed of events, and those who wait for its next ones
-//	feed_page.go      a page of the feed, with the records that its events are about
-//	daily.go          messages counted by day, from the feed
 //	clock.go          the counter of hours, which a wrong clock does not change
 //	admin.go          workspaces, members and keys, for the command line
-//	cursor.go         cursors: signed places in a list
 //
-// Package access, below it, is how members sign in: a service of its own, which App has as
-// Access.
+// Below it are services of their own, each with its state, which App has as fields: access
+// (how members sign in), feed (the feed of events), deliver (webhooks and their
+// deliveries), and daily (messages counted by day). Cursors (signed places in lists), vault
+// (encrypts secrets), and steps (what work in the background shares) are what several
+// services need.
 //
 // An App's methods are safe for concurrent use, and any number of processes may
 // share a store. An App keeps in memory only the queue of its own writes, principals

@@ -13,34 +13,11 @@ import (
 // FailedLooked is failedLooked.
 const FailedLooked = failedLooked
 
-// InGroups is inGroups.
-func InGroups(ctx context.Context, group int, step func(limit int) (int, error)) error {
-	return inGroups(ctx, group, step)
-}
-
 // HashOf is the hash of a password with a salt, as an older release stored it.
 func HashOf(password, salt string) string {
 	key := argon2.IDKey([]byte(password), []byte(salt), 2, 19456, 1, 32)
 	text := base64.RawStdEncoding.EncodeToString
 	return "$argon2id$v=19$m=19456,t=2,p=1$" + text([]byte(salt)) + "$" + text(key)
-}
-
-// HoldFollowers adds followers of parley itself to a workspace.
-func (a *App) HoldFollowers(ws desk.ID, n int) {
-	for range n {
-		_ = a.followers.add(ws, desk.ID{}, make(chan struct{}, 1))
-	}
-}
-
-// AddFollower adds a follower of somebody to a workspace, until leave is called.
-func (a *App) AddFollower(ws, by desk.ID) (leave func(), err error) {
-	woken := make(chan struct{}, 1)
-	return func() { a.followers.remove(ws, by, woken) }, a.followers.add(ws, by, woken)
-}
-
-// WebhookSecrets are what signs the deliveries of a webhook at now.
-func (a *App) WebhookSecrets(ws desk.ID, w *desk.Webhook, now desk.Time) ([][]byte, error) {
-	return a.webhookSecrets(ws, w, now)
 }
 
 // HandOver gives a file to the provider of a channel.

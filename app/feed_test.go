@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 	"parley/provider"
 )
@@ -29,19 +30,19 @@ func TestEventID(t *testing.T) {
 		if i == 0 {
 			place = desk.EventPlace{}
 		}
-		id := w.EventID(w.ws, place)
+		id := w.Feed.EventID(w.ws, place)
 		if len(id) != 36 || !strings.HasPrefix(id, "evt_") || strings.Trim(id[4:], "0123456789abcdefghijklmnopqrstuv") != "" {
 			t.Fatalf("%q", id)
 		}
 		if place.Seq > 0 {
-			if before := w.EventID(w.ws, desk.EventPlace{Seq: place.Seq - 1, Tag: r.Int64N(1 << 48)}); before >= id {
+			if before := w.Feed.EventID(w.ws, desk.EventPlace{Seq: place.Seq - 1, Tag: r.Int64N(1 << 48)}); before >= id {
 				t.Errorf("the id of %d is not before that of %d", place.Seq-1, place.Seq)
 			}
 		}
-		if got, ok := w.EventPlace(w.ws, id); !ok || got != place {
+		if got, ok := w.Feed.EventPlace(w.ws, id); !ok || got != place {
 			t.Errorf("%s: %v %v, want %v", id, got, ok, place)
 		}
-		if _, ok := w.EventPlace(other.ws, id); ok {
+		if _, ok := w.Feed.EventPlace(other.ws, id); ok {
 			t.Errorf("%s is an id of another workspace", id)
 		}
 		last = id
@@ -49,12 +50,12 @@ func TestEventID(t *testing.T) {
 	for range 1000 {
 		b := []byte(last)
 		b[r.IntN(len(b))] ^= 1 << r.IntN(8)
-		if _, ok := w.EventPlace(w.ws, string(b)); ok {
+		if _, ok := w.Feed.EventPlace(w.ws, string(b)); ok {
 			t.Errorf("%q is taken for an id", b)
 		}
 	}
 	for _, text := range []string{"", "evt_", last[4:], last + "0", last[:35], strings.ToUpper(last), last[:20] + "\n" + last[20:], " " + last, "evt_" + strings.Repeat("0", 32)} {
-		if _, ok := w.EventPlace(w.ws, text); ok {
+		if _, ok := w.Feed.EventPlace(w.ws, text); ok {
 			t.Errorf("%q is taken for an id", text)
 		}
 	}
@@ -63,9 +64,9 @@ func TestEventID(t *testing.T) {
 // latest is the newest place of the feed.
 func (w *world) latest() string {
 	w.t.Helper()
-	page, err := w.Feed(w.t.Context(), w.caller(), app.FeedQuery{Cursor: "latest", Limit: 1})
+	page, err := w.Feed.Page(w.t.Context(), w.caller(), feed.Query{Cursor: "latest", Limit: 1})
 	must(w.t, err)
-	return w.Cursor(page)
+	return w.Feed.Cursor(page)
 }
 
 // edit makes an event.
@@ -81,7 +82,7 @@ func (w *world) edit() {
 func TestFollow_wakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	f, page, err := w.Follow(t.Context(), w.caller(), app.FeedQuery{Cursor: "latest", Limit: 10})
+	f, page, err := w.Feed.Follow(t.Context(), w.caller(), feed.Query{Cursor: "latest", Limit: 10})
 	must(t, err)
 	defer f.Close()
 	if len(page.Events) != 0 {
@@ -98,15 +99,19 @@ func TestFollow_wakes(t *testing.T) {
 	}
 	w.edit()
 	first := next()
+	w.edit() // the wake of its beginning is used up
+	if second := next(); second <= first {
+		t.Errorf("%s after %s", second, first)
+	}
 	other := w.node(w.file, app.Bounds{})
 	name := "Of another process"
 	_, err = other.EditWorkspace(t.Context(), w.operator(), app.WorkspaceEdit{Name: &name})
 	must(t, err)
-	must(t, w.LookForEvents(t.Context()))
+	must(t, w.Feed.Look(t.Context()))
 	if second := next(); second <= first {
 		t.Errorf("%s after %s", second, first)
 	}
-	if page, err := f.Next(t.Context(), time.Millisecond); err != nil || len(page.Events) != 0 || w.Cursor(page) != w.latest() {
+	if page, err := f.Next(t.Context(), time.Millisecond); err != nil || len(page.Events) != 0 || w.Feed.Cursor(page) != w.latest() {
 		t.Errorf("%+v %v", page, err)
 	}
 	// Commits beside followers that come and go.
@@ -119,13 +124,13 @@ func TestFollow_wakes(t *testing.T) {
 		}
 	}()
 	for range 200 {
-		f, _, err := w.Follow(t.Context(), w.caller(), app.FeedQuery{Cursor: "latest", Limit: 10})
+		f, _, err := w.Feed.Follow(t.Context(), w.caller(), feed.Query{Cursor: "latest", Limit: 10})
 		must(t, err)
 		f.Close()
 	}
 	stop.Store(true)
 	<-done
-	if n := w.Followers(); n != 1 {
+	if n := w.Feed.Followers(); n != 1 {
 		t.Errorf("%d followers are left", n)
 	}
 }
@@ -137,7 +142,7 @@ func TestFollow_again(t *testing.T) {
 	start := w.latest()
 	w.edit()
 	w.edit()
-	f, page, err := w.Follow(t.Context(), w.caller(), app.FeedQuery{Cursor: start, Limit: 1})
+	f, page, err := w.Feed.Follow(t.Context(), w.caller(), feed.Query{Cursor: start, Limit: 1})
 	must(t, err)
 	defer f.Close()
 	again, err := f.Again(t.Context())
@@ -152,7 +157,7 @@ func TestFollow_again(t *testing.T) {
 	}
 }
 
-func ids(page *app.FeedPage) (list []string) {
+func ids(page *feed.Page) (list []string) {
 	for _, e := range page.Events {
 		list = append(list, e.ID)
 	}
@@ -163,8 +168,10 @@ func ids(page *app.FeedPage) (list []string) {
 func TestFollow_beside_webhooks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.HoldFollowers(w.ws, 2000)
-	f, _, err := w.Follow(t.Context(), w.caller(), app.FeedQuery{Cursor: "latest", Limit: 10})
+	for range 2000 {
+		w.Feed.Watch(w.ws, make(chan struct{}, 1))
+	}
+	f, _, err := w.Feed.Follow(t.Context(), w.caller(), feed.Query{Cursor: "latest", Limit: 10})
 	must(t, err)
 	f.Close()
 }
@@ -176,19 +183,19 @@ func TestForgetEvents_wrong_clock(t *testing.T) {
 	w := newWorld(t)
 	w.edit()
 	kept := func() int {
-		page, err := w.Feed(t.Context(), w.caller(), app.FeedQuery{Limit: 200})
+		page, err := w.Feed.Page(t.Context(), w.caller(), feed.Query{Limit: 200})
 		must(t, err)
 		return len(page.Events)
 	}
 	before := kept()
 	w.clock.advance(time.Hour)
 	w.store.ahead.Store(-time.Hour.Milliseconds())
-	must(t, w.ForgetEvents(t.Context(), time.Minute))
+	must(t, w.Feed.Forget(t.Context(), time.Minute))
 	if n := kept(); n != before {
 		t.Errorf("%d events are left of %d", n, before)
 	}
 	w.store.ahead.Store(0)
-	must(t, w.ForgetEvents(t.Context(), time.Minute))
+	must(t, w.Feed.Forget(t.Context(), time.Minute))
 	if n := kept(); n != 0 {
 		t.Errorf("%d old events are left", n)
 	}
@@ -198,9 +205,9 @@ func TestForgetEvents_wrong_clock(t *testing.T) {
 func TestFollow_ends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	follow := func() *app.Follower {
+	follow := func() *feed.Follower {
 		t.Helper()
-		f, _, err := w.Follow(t.Context(), w.caller(), app.FeedQuery{Cursor: "latest", Limit: 10})
+		f, _, err := w.Feed.Follow(t.Context(), w.caller(), feed.Query{Cursor: "latest", Limit: 10})
 		must(t, err)
 		_, err = f.Next(t.Context(), time.Millisecond)
 		must(t, err)
@@ -209,7 +216,7 @@ func TestFollow_ends(t *testing.T) {
 	f := follow()
 	defer f.Close()
 	w.store.away.Store(true)
-	if err := w.LookForEvents(t.Context()); err == nil {
+	if err := w.Feed.Look(t.Context()); err == nil {
 		t.Error("the database is not away")
 	}
 	_, err := f.Next(t.Context(), time.Minute)
@@ -239,7 +246,7 @@ func TestEvents_early_statuses(t *testing.T) {
 		w.takeIn()
 	}, takes))
 	w.sent("k")
-	page, err := w.Feed(t.Context(), w.caller(), app.FeedQuery{Cursor: start, Limit: 50})
+	page, err := w.Feed.Page(t.Context(), w.caller(), feed.Query{Cursor: start, Limit: 50})
 	must(t, err)
 	var got []string
 	for _, e := range page.Events {
@@ -263,7 +270,7 @@ func TestEventLog(t *testing.T) {
 	agent, err := w.Access.Member(ctx, w.ws, w.ada.ID)
 	must(t, err)
 	for _, p := range []desk.Principal{agent, w.caller()} {
-		_, err = w.EventLog(ctx, p, nil, "", 10)
+		_, err = w.Feed.Log(ctx, p, nil, "", 10)
 		refused(t, err, desk.Forbidden)
 	}
 	w.put(phoned(number))
@@ -273,13 +280,13 @@ func TestEventLog(t *testing.T) {
 	read := func(types []desk.EventType, limit int) (list []desk.FeedEvent) {
 		t.Helper()
 		for cursor := ""; ; {
-			l, err := w.EventLog(ctx, boss, types, cursor, limit)
+			l, err := w.Feed.Log(ctx, boss, types, cursor, limit)
 			must(t, err)
 			list = append(list, l.Events...)
 			if cursor = l.Next; cursor == "" {
 				return list
 			}
-			_, err = w.EventLog(ctx, boss, []desk.EventType{desk.KeyCreated}, cursor, limit)
+			_, err = w.Feed.Log(ctx, boss, []desk.EventType{desk.KeyCreated}, cursor, limit)
 			refused(t, err, desk.InvalidRequest)
 		}
 	}
@@ -289,54 +296,5 @@ func TestEventLog(t *testing.T) {
 	}
 	if len(settings) >= len(everything) || settings[0].ID != everything[0].ID || !strings.HasPrefix(settings[0].ID, "evt_") || settings[1].Type != desk.MemberUpdated {
 		t.Errorf("of settings: %+v", settings)
-	}
-}
-
-// TestFollowersShare: one workspace has at most half of a process's followers, all have
-// 1,024 together, and parley's own count for neither.
-func TestFollowersShare(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	const ofKey, half = 16, 512
-	keys := 0
-	// fill adds followers of new keys until one is refused.
-	fill := func(ws desk.ID) (leave []func(), refused error) {
-		for {
-			keys++
-			for range ofKey {
-				one, err := w.AddFollower(ws, desk.ID{1, byte(keys >> 8), byte(keys)})
-				if err != nil {
-					return leave, err
-				}
-				leave = append(leave, one)
-			}
-		}
-	}
-	refused := func(err error, kind desk.ErrorType) bool {
-		e := desk.AsError(err)
-		return e.Type == kind && e.RetryAfter == 5
-	}
-	ada, bob, cem := desk.ID{1}, desk.ID{2}, desk.ID{3}
-	w.HoldFollowers(ada, 3)
-	first, err := fill(ada)
-	if len(first) != half || !refused(err, desk.RateLimited) {
-		t.Errorf("a workspace has %d: %v", len(first), err)
-	}
-	second, err := fill(bob)
-	if len(second) != half || !refused(err, desk.RateLimited) {
-		t.Errorf("another has %d: %v", len(second), err)
-	}
-	if third, err := fill(cem); len(third) != 0 || !refused(err, desk.Unavailable) {
-		t.Errorf("a third has %d: %v", len(third), err)
-	}
-	first[0]()
-	if third, err := fill(cem); len(third) != 1 || !refused(err, desk.Unavailable) {
-		t.Errorf("after one has left, a third has %d: %v", len(third), err)
-	}
-	for _, leave := range slices.Concat(first[1:], second) {
-		leave()
-	}
-	if again, _ := fill(ada); len(again) != half {
-		t.Errorf("after all have left, a workspace has %d", len(again))
 	}
 }

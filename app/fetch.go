@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -188,7 +189,7 @@ func noRoomFor(err error) error {
 
 // fetch gets the content from the provider, and checks what the provider told of it.
 func (a *App) fetch(ctx context.Context, ws desk.ID, job *store.MediaJob) (content *fetched, err error) {
-	defer caught("provider", &err)
+	defer steps.Caught("provider", &err)
 	settings, err := a.store.Settings(ctx, ws)
 	if err != nil {
 		return nil, &storageError{err}

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"parley/app"
+	"parley/app/deliver"
+	"parley/app/feed"
 	"parley/desk"
 )
 
 // rendered is an event as the tests' receiver gets it.
-func rendered(page *app.FeedPage, e *desk.FeedEvent) []byte {
+func rendered(page *feed.Page, e *desk.FeedEvent) []byte {
 	_, contact := e.Of()
 	told := toldEvent{ID: e.ID, Type: string(e.Type), Subject: e.Subject.String(), Changed: e.Changed}
 	if c := page.Contacts[contact]; c != nil {
@@ -36,18 +38,18 @@ type receiver struct {
 	posts   []posted
 	flying  int
 	most    int // attempts at once
-	answers func(posted) app.Posted
+	answers func(posted) deliver.Posted
 }
 
 // posted is an attempt that reached the receiver.
 type posted struct {
-	app.Post
+	deliver.Post
 	toldEvent
 	ctx context.Context //nolint:containedctx // of the attempt
 	n   int             // how often the event has come to this URL, with this time
 }
 
-func (r *receiver) Post(ctx context.Context, p app.Post) app.Posted {
+func (r *receiver) Post(ctx context.Context, p deliver.Post) deliver.Posted {
 	got := posted{Post: p, ctx: ctx, n: 1}
 	if err := json.Unmarshal(p.Body, &got.toldEvent); err != nil {
 		panic(err)
@@ -63,7 +65,7 @@ func (r *receiver) Post(ctx context.Context, p app.Post) app.Posted {
 	r.most = max(r.most, r.flying)
 	answers := r.answers
 	r.mu.Unlock()
-	result := app.Posted{StatusCode: 200, Took: time.Millisecond}
+	result := deliver.Posted{StatusCode: 200, Took: time.Millisecond}
 	if answers != nil {
 		result = answers(got)
 	}
@@ -73,7 +75,7 @@ func (r *receiver) Post(ctx context.Context, p app.Post) app.Posted {
 	return result
 }
 
-func (r *receiver) plays(answers func(posted) app.Posted) {
+func (r *receiver) plays(answers func(posted) deliver.Posted) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answers = answers
@@ -86,8 +88,8 @@ func (r *receiver) got(urls ...string) []posted {
 	return slices.DeleteFunc(slices.Clone(r.posts), func(p posted) bool { return len(urls) > 0 && !slices.Contains(urls, p.URL) })
 }
 
-func refusesWith(code int, response string) app.Posted {
-	return app.Posted{StatusCode: code, Error: "status", Response: response, Took: time.Millisecond}
+func refusesWith(code int, response string) deliver.Posted {
+	return deliver.Posted{StatusCode: code, Error: "status", Response: response, Took: time.Millisecond}
 }
 
 // deliver runs the deliveries of an App until the returned function, which waits. As in a
@@ -95,12 +97,12 @@ func refusesWith(code int, response string) app.Posted {
 func (w *world) deliver(a *app.App) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { a.Deliver(ctx) })
+	running.Go(func() { a.Deliver.Run(ctx) })
 	running.Go(func() {
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			_ = a.LookForEvents(ctx) // it wakes all if the store is cut off
+			_ = a.Feed.Look(ctx) // it wakes all if the store is cut off
 			select {
 			case <-tick.C:
 			case <-ctx.Done():

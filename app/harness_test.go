@@ -150,7 +150,7 @@ func (w *world) start(b app.Bounds) {
 			w.running = true
 			go func() {
 				defer close(ended)
-				work.Run(ctx, a, 0, 0, slog.New(w.log))
+				work.Run(ctx, work.Of(a), 0, 0, slog.New(w.log))
 				a.Close()
 			}()
 		}

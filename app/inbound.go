@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -141,7 +142,7 @@ func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []desk.InboundItem
 // A panic while reading it becomes an error; otherwise it would end the process at
 // every try.
 func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atOnce int, then *afterwards) (taken int, err error) {
-	defer caught("inbound item", &err)
+	defer steps.Caught("inbound item", &err)
 	channel := tx.Settings().Channel(n.Channel)
 	if channel == nil {
 		return 0, nil // channels are never removed
@@ -299,7 +300,7 @@ func (a *App) readCallbacks(ctx context.Context, ws desk.ID, list []desk.Inbound
 
 // read reads a callback's body. If a bug makes it panic, the body stays unread.
 func (a *App) read(channel *desk.Channel, n desk.InboundItem) (one *reading, err error) {
-	defer caught("inbound item", &err)
+	defer steps.Caught("inbound item", &err)
 	one = &reading{}
 	if n.Body != nil { // otherwise it was deleted
 		one.told, _, one.err = a.providers[channel.Kind].Read(n)
@@ -380,7 +381,7 @@ func (a *App) takeUpdate(ctx context.Context, tx store.Tx, own *desk.Channel, h 
 			err = &partError{err}
 		}
 	}()
-	defer caught("inbound item", &err)
+	defer steps.Caught("inbound item", &err)
 	channel := a.concerned(tx.Settings(), own, h)
 	if channel == nil {
 		return false, nil // a number that this workspace has not connected

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -239,7 +240,7 @@ func (t *transfers) leave(ws desk.ID) {
 // has it, and returns the provider's id of it. Its errors are those of Send, and
 // Unavailable.
 func (a *App) handOver(ctx context.Context, at provider.Access, talker provider.Talker, m *desk.Media) (ref string, err error) {
-	defer caught("provider", &err)
+	defer steps.Caught("provider", &err)
 	ref, since, err := a.store.MediaRef(ctx, at.Workspace, m.ID, at.Channel.ID)
 	if now := a.now(); err != nil || ref != "" && since <= now && since > now-refLife {
 		return ref, err
@@ -298,12 +299,12 @@ func (a *App) DeleteMedia(ctx context.Context, p desk.Principal, id desk.ID) err
 
 // DropContents deletes content that no file has any more.
 func (a *App) DropContents(ctx context.Context) error {
-	return inGroups(ctx, mediaGroup, func(limit int) (int, error) { return a.store.DropContents(ctx, limit) })
+	return steps.InGroups(ctx, mediaGroup, func(limit int) (int, error) { return a.store.DropContents(ctx, limit) })
 }
 
 // forgetUploads deletes old uploads of a workspace that are in no message.
 func (a *App) forgetUploads(ctx context.Context, ws desk.ID) error {
-	return inGroups(ctx, mediaGroup, func(limit int) (n int, err error) {
+	return steps.InGroups(ctx, mediaGroup, func(limit int) (n int, err error) {
 		err = a.store.InTx(ctx, ws, func(tx store.Tx) error {
 			// A clock that is far ahead must not delete young ones.
 			n, err = tx.DropUploads(min(tx.Now(), a.now())-desk.UploadLife, limit)
@@ -326,7 +327,7 @@ func (a *App) ForgetMedia(ctx context.Context, age time.Duration) error {
 	}
 	var failed []error
 	for _, w := range workspaces {
-		err := inGroups(ctx, mediaGroup, func(limit int) (int, error) { return a.forgetMedia(ctx, w.ID, age, limit) })
+		err := steps.InGroups(ctx, mediaGroup, func(limit int) (int, error) { return a.forgetMedia(ctx, w.ID, age, limit) })
 		failed = append(failed, err) // the next workspace does not wait for this one
 	}
 	return errors.Join(failed...)

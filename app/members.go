@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 
+	"parley/app/cursors"
 	"parley/desk"
 )
 
@@ -12,10 +13,10 @@ import (
 // the next one, "" when there is none. It returns InvalidRequest for a cursor
 // that was not given out for this list.
 func (a *App) Members(p desk.Principal, cursor string, limit int) ([]*desk.Member, string, error) {
-	list := cursorList{workspace: p.Workspace(), name: "members"}
+	list := cursors.List{Workspace: p.Workspace(), Name: "members"}
 	all := p.Settings.Members()
 	if cursor != "" {
-		place, err := a.cursors.open(list, cursor)
+		place, err := a.cursors.Open(list, cursor)
 		if err != nil {
 			return nil, "", err
 		}
@@ -37,5 +38,5 @@ func (a *App) Members(p desk.Principal, cursor string, limit int) ([]*desk.Membe
 		return all, "", nil
 	}
 	last := all[n-1]
-	return all[:n], a.cursors.seal(list, append(last.ID[:], last.Name...)), nil
+	return all[:n], a.cursors.Seal(list, append(last.ID[:], last.Name...)), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"parley/app/cursors"
 	"parley/desk"
 	"parley/store"
 )
@@ -18,10 +19,10 @@ func (a *App) Notes(ctx context.Context, p desk.Principal, conversation desk.ID,
 	if _, err := a.store.Conversation(ctx, p.Workspace(), conversation); err != nil {
 		return nil, "", err
 	}
-	list := cursorList{p.Workspace(), "notes", conversation.String()}
+	list := cursors.List{Workspace: p.Workspace(), Name: "notes", Filter: conversation.String()}
 	var before *desk.ID
 	if cursor != "" {
-		place, err := a.cursors.open(list, cursor)
+		place, err := a.cursors.Open(list, cursor)
 		if err != nil {
 			return nil, "", err
 		}
@@ -31,7 +32,7 @@ func (a *App) Notes(ctx context.Context, p desk.Principal, conversation desk.ID,
 	if err != nil || next == nil {
 		return page, "", err
 	}
-	return page, a.cursors.seal(list, next[:]), nil
+	return page, a.cursors.Seal(list, next[:]), nil
 }
 
 // Note returns a note, or NotFound.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 )
 
@@ -65,7 +66,7 @@ func TestPasswords(t *testing.T) {
 	if got := w.signedIn("a"); got != nil {
 		t.Error("a session outlives the password")
 	}
-	page, err := w.Feed(ctx, w.operator(), app.FeedQuery{Cursor: "oldest", Limit: 200})
+	page, err := w.Feed.Page(ctx, w.operator(), feed.Query{Cursor: "oldest", Limit: 200})
 	must(t, err)
 	if e := page.Events[len(page.Events)-1]; e.Type != desk.MemberUpdated || e.Actor != ada.Actor || !slices.Equal(e.Changed, []string{"password"}) {
 		t.Errorf("the event: %+v", e)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 	"parley/provider"
 )
@@ -167,9 +167,9 @@ func TestRecipient_events(t *testing.T) {
 	start := w.latest()
 	expect := func(act string, want ...string) {
 		t.Helper()
-		page, err := w.Feed(t.Context(), w.caller(), app.FeedQuery{Cursor: start, Limit: 50})
+		page, err := w.Feed.Page(t.Context(), w.caller(), feed.Query{Cursor: start, Limit: 50})
 		must(t, err)
-		start = w.Cursor(page)
+		start = w.Feed.Cursor(page)
 		var got []string
 		for _, e := range page.Events {
 			got = append(got, string(e.Type))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/app"
+	"parley/app/deliver"
 	"parley/desk"
 )
 
@@ -19,22 +20,22 @@ func TestPing_pace(t *testing.T) {
 	hook, other := w.webhook("https://a.example/in", "contact.created"), w.webhook("https://b.example/in", "contact.created")
 	nodes := []*app.App{w.App, w.node(w.file, app.Bounds{})}
 	for n := range 10 {
-		_, err := nodes[n%2].Ping(t.Context(), w.operator(), hook)
+		_, err := nodes[n%2].Deliver.Ping(t.Context(), w.operator(), hook)
 		must(t, err)
 	}
 	for range 100 {
 		for _, node := range nodes {
-			_, err := node.Ping(t.Context(), w.operator(), hook)
+			_, err := node.Deliver.Ping(t.Context(), w.operator(), hook)
 			if e := refusalOf(t, err, desk.RateLimited); e.RetryAfter < 1 || e.RetryAfter > 6 {
 				t.Fatalf("Retry-After: %d", e.RetryAfter)
 			}
 		}
 	}
-	_, err := w.Ping(t.Context(), w.operator(), other)
+	_, err := w.Deliver.Ping(t.Context(), w.operator(), other)
 	must(t, err)
 	w.clock.advance(6 * time.Second)
 	w.clock.up.Add(int64(6 * time.Second))
-	_, err = w.Ping(t.Context(), w.operator(), hook)
+	_, err = w.Deliver.Ping(t.Context(), w.operator(), hook)
 	must(t, err)
 	if got := len(w.receiver.got()); got != 12 {
 		t.Errorf("%d requests", got)
@@ -48,7 +49,7 @@ func TestPing_places(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("https://a.example/in", "contact.created")
 	release := make(chan struct{})
-	w.receiver.plays(func(posted) app.Posted { <-release; return app.Posted{StatusCode: 200} })
+	w.receiver.plays(func(posted) deliver.Posted { <-release; return deliver.Posted{StatusCode: 200} })
 	var paced atomic.Int64
 	w.store.pace = func(buckets []desk.Bucket, most time.Duration) (time.Duration, bool, error) {
 		defer paced.Add(1)
@@ -61,14 +62,14 @@ func TestPing_places(t *testing.T) {
 	waitFor(t, "eight deliveries", func() bool { return len(w.receiver.got()) == 8 })
 	pinged := make(chan error, 10)
 	ping := func() {
-		_, err := w.Ping(t.Context(), w.operator(), hook)
+		_, err := w.Deliver.Ping(t.Context(), w.operator(), hook)
 		pinged <- err
 	}
 	for range 8 {
 		go ping()
 	}
 	waitFor(t, "eight pings that wait", func() bool { return paced.Load() == 8 })
-	_, err := w.Ping(t.Context(), w.operator(), hook)
+	_, err := w.Deliver.Ping(t.Context(), w.operator(), hook)
 	refused(t, err, desk.RateLimited)
 	if got := w.receiver.got(); len(got) != 8 {
 		t.Fatalf("%d requests at once", len(got))
@@ -91,24 +92,24 @@ func TestPing_caller(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("https://a.example/in", "contact.created")
-	w.receiver.plays(func(p posted) app.Posted {
+	w.receiver.plays(func(p posted) deliver.Posted {
 		<-p.ctx.Done()
-		return app.Posted{Error: "timeout"}
+		return deliver.Posted{Error: "timeout"}
 	})
-	before := w.WebhookAttempts()
+	before := w.Deliver.Tries()
 	for range 10 {
 		ctx, leave := context.WithCancel(t.Context())
 		n := len(w.receiver.got())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := w.Ping(ctx, w.operator(), hook)
+			_, err := w.Deliver.Ping(ctx, w.operator(), hook)
 			ended <- err
 		}()
 		waitFor(t, "the request", func() bool { return len(w.receiver.got()) > n })
 		leave()
 		refused(t, <-ended, desk.Unavailable)
 	}
-	if after := w.WebhookAttempts(); after["timeout"] != before["timeout"] {
+	if after := w.Deliver.Tries(); after["timeout"] != before["timeout"] {
 		t.Errorf("%v are counted", after)
 	}
 }
@@ -119,8 +120,10 @@ func TestPing_machine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("https://a.example/in", "contact.created")
-	w.receiver.plays(func(posted) app.Posted { return app.Posted{Error: "connect", Err: errors.New("too many open files")} })
-	_, err := w.Ping(t.Context(), w.operator(), hook)
+	w.receiver.plays(func(posted) deliver.Posted {
+		return deliver.Posted{Error: "connect", Err: errors.New("too many open files")}
+	})
+	_, err := w.Deliver.Ping(t.Context(), w.operator(), hook)
 	refused(t, err, desk.Unavailable)
 	w.deliver(w.App)
 	w.put(mailed("0@example.com"))

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // Policy returns the reply policy in force on a channel, or, with the zero id, the
@@ -33,7 +34,7 @@ func (a *App) SetPolicy(ctx context.Context, p desk.Principal, channel desk.ID, 
 // workspace, has of its own, nil for none. edit may run again.
 func (a *App) EditPolicy(ctx context.Context, p desk.Principal, channel desk.ID, edit func(own *desk.Policy) (desk.PolicyInput, error)) (*desk.Policy, error) {
 	var set *desk.Policy
-	err := a.update(ctx, p, desk.PolicyWrite, func(s *desk.Settings) (desk.Change, error) {
+	err := store.UpdateSettingsAs(ctx, a.store, p, desk.PolicyWrite, a.now, func(s *desk.Settings) (desk.Change, error) {
 		if err := knownChannel(s, channel); err != nil {
 			return desk.Change{}, err
 		}
@@ -58,7 +59,7 @@ func (a *App) EditPolicy(ctx context.Context, p desk.Principal, channel desk.ID,
 // ClearPolicy removes the reply policy that a channel has of its own, or, with the zero
 // id, the workspace's. It returns NotFound for an unknown channel.
 func (a *App) ClearPolicy(ctx context.Context, p desk.Principal, channel desk.ID) error {
-	return a.update(ctx, p, desk.PolicyWrite, func(s *desk.Settings) (desk.Change, error) {
+	return store.UpdateSettingsAs(ctx, a.store, p, desk.PolicyWrite, a.now, func(s *desk.Settings) (desk.Change, error) {
 		return desk.Change{RemovePolicy: s.OwnPolicy(channel)}, knownChannel(s, channel)
 	})
 }

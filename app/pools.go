@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 )
@@ -97,7 +98,7 @@ func (p *pools) wasVain(v vainLook) {
 // assignSome assigns waiting conversations of a workspace, those who have waited longest
 // first, and tells whether there may be more.
 func (a *App) assignSome(ctx context.Context, ws desk.ID) (more bool, err error) {
-	defer caught("waiting conversations", &err)
+	defer steps.Caught("waiting conversations", &err)
 	pool := a.pools.look(ws)
 	now, _, err := a.store.Clock(ctx)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // Operator returns the principal of the command line in a workspace, or NotFound. It
@@ -137,21 +138,10 @@ func (a *App) configure(ctx context.Context, p desk.Principal, decide func(*desk
 	if err := p.Allow(desk.Administer); err != nil {
 		return err
 	}
-	return a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
+	return store.UpdateSettings(ctx, a.store, p.Workspace(), p.Actor, a.now, func(s *desk.Settings) (desk.Change, error) {
 		if err := p.Still(s, desk.Administer, 0); err != nil { // no key comes here
 			return desk.Change{}, err
 		}
 		return decide(s)
-	})
-}
-
-// updateSettings changes a workspace, with the events of what really changes.
-func (a *App) updateSettings(ctx context.Context, ws desk.ID, by desk.Actor, decide func(*desk.Settings) (desk.Change, error)) error {
-	return a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
-		change, err := decide(s)
-		if err != nil {
-			return desk.Change{}, err
-		}
-		return change.Against(s, by, a.now()), nil
 	})
 }

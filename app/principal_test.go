@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 )
 
@@ -110,7 +111,7 @@ func TestMembersAsPrincipals(t *testing.T) {
 	}
 	person, err := made(agent, "ann@example.com")
 	must(t, err)
-	page, err := w.Feed(ctx, boss, app.FeedQuery{Cursor: "oldest", Limit: 200})
+	page, err := w.Feed.Page(ctx, boss, feed.Query{Cursor: "oldest", Limit: 200})
 	must(t, err)
 	if last := page.Events[len(page.Events)-1]; last.Type != desk.ContactCreated || last.Actor != agent.Actor {
 		t.Errorf("the last event: %+v", last)

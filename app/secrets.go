@@ -3,8 +3,6 @@ package app
 import (
 	"bytes"
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -30,18 +28,6 @@ type sealedSecrets struct {
 	VerifyToken  string `json:"verify_token"`
 }
 
-// newVault returns what encrypts with a key of 32 bytes.
-func newVault(key []byte) cipher.AEAD {
-	block, err := aes.NewCipher(key)
-	if err == nil {
-		var aead cipher.AEAD
-		if aead, err = cipher.NewGCM(block); err == nil {
-			return aead
-		}
-	}
-	panic(err) // a key of 32 bytes always makes one
-}
-
 // seal encrypts a channel's secrets. After a change of anything that sealedFor uses,
 // they must be sealed again.
 func (a *App) seal(ws desk.ID, c *desk.Channel, s provider.Secrets) []byte {
@@ -53,22 +39,7 @@ func (a *App) seal(ws desk.ID, c *desk.Channel, s provider.Secrets) []byte {
 }
 
 func (a *App) sealText(ws desk.ID, c *desk.Channel, plain []byte) []byte {
-	return append([]byte(sealedForm), a.encrypt(plain, sealedFor(ws, c))...)
-}
-
-// encrypt returns a text that only decrypt can read, with the same bytes as bound.
-func (a *App) encrypt(plain, bound []byte) []byte {
-	nonce := make([]byte, a.vault.NonceSize())
-	a.random(nonce)
-	return a.vault.Seal(nonce, nonce, plain, bound)
-}
-
-func (a *App) decrypt(sealed, bound []byte) ([]byte, error) {
-	size := a.vault.NonceSize()
-	if len(sealed) < size {
-		return nil, errors.New("they are cut short")
-	}
-	return a.vault.Open(nil, sealed[:size], sealed[size:], bound)
+	return append([]byte(sealedForm), a.vault.Encrypt(plain, sealedFor(ws, c))...)
 }
 
 // sealedForm begins everything that is bound to more than its channel's id. What the
@@ -113,7 +84,7 @@ func (a *App) open(ws desk.ID, c *desk.Channel, anywhere bool) (plain []byte, er
 	} else if anywhere || c.Account.BaseURL == "" {
 		bound = slices.Concat(ws[:], c.ID[:])
 	}
-	if plain, err = a.decrypt(sealed, bound); err != nil {
+	if plain, err = a.vault.Decrypt(sealed, bound); err != nil {
 		return nil, &sealedError{c, err}
 	}
 	return plain, nil

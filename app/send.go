@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -302,7 +303,7 @@ func doneOr(stored *desk.Attempt, err error) (SendAnswer, error) {
 
 // callProvider sends, unless it is too late. After a panic the outcome is unknown.
 func (a *App) callProvider(ctx context.Context, d *outgoing) (r provider.Receipt, err error) {
-	defer caught("provider", &err)
+	defer steps.Caught("provider", &err)
 	// If this process was stopped for long, others may have given up on the attempt. It
 	// must not send.
 	if a.clock().After(d.By) {

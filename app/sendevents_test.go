@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 )
 
@@ -14,7 +14,7 @@ import (
 // known of the attempt.
 func (w *world) sendEvents(cursor string) (list []string) {
 	w.t.Helper()
-	page, err := w.Feed(w.t.Context(), w.operator(), app.FeedQuery{Cursor: cursor, Limit: 100})
+	page, err := w.Feed.Page(w.t.Context(), w.operator(), feed.Query{Cursor: cursor, Limit: 100})
 	must(w.t, err)
 	for _, e := range page.Events {
 		line := string(e.Type)

@@ -5,20 +5,18 @@ import (
 	"errors"
 
 	"parley/app/access"
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 )
 
-// sweepGroup is how many records one step of the background work processes.
-const sweepGroup = 500
-
-// callbackGroup is the same for callbacks, which may be long.
+// callbackGroup is how many callbacks, which may be long, one step processes.
 const callbackGroup = 50
 
 // Sweep marks attempts as in doubt if their process must have died. It never sends.
 func (a *App) Sweep(ctx context.Context) error {
 	margin := desk.Time(a.bounds.Margin.Milliseconds())
-	lapsed, err := a.store.Lapsed(ctx, a.bounds.lease(), margin, sweepGroup)
+	lapsed, err := a.store.Lapsed(ctx, a.bounds.lease(), margin, steps.Group)
 	if err != nil {
 		return err
 	}
@@ -67,28 +65,18 @@ func (a *App) Forget(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// inGroups calls step until it processes less than a whole group or fails, or ctx ends.
-func inGroups(ctx context.Context, group int, step func(limit int) (n int, err error)) error {
-	for ctx.Err() == nil {
-		if n, err := step(group); err != nil || n < group {
-			return err
-		}
-	}
-	return nil
-}
-
 func (a *App) forget(ctx context.Context, ws desk.ID) error {
-	if err := inGroups(ctx, sweepGroup, func(limit int) (int, error) {
+	if err := steps.InGroups(ctx, steps.Group, func(limit int) (int, error) {
 		return a.store.ForgetAttempts(ctx, ws, desk.KeyLife, limit)
 	}); err != nil {
 		return err
 	}
-	if err := inGroups(ctx, callbackGroup, func(limit int) (int, error) {
+	if err := steps.InGroups(ctx, callbackGroup, func(limit int) (int, error) {
 		return a.store.ForgetCallbacks(ctx, ws, desk.KeepCallback, limit)
 	}); err != nil {
 		return err
 	}
-	if err := inGroups(ctx, sweepGroup, func(limit int) (int, error) {
+	if err := steps.InGroups(ctx, steps.Group, func(limit int) (int, error) {
 		return a.store.ForgetErased(ctx, ws, desk.ErasedLife, limit)
 	}); err != nil {
 		return err
@@ -102,7 +90,7 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 	}); err != nil {
 		return err
 	}
-	if err := a.forgetDeliveries(ctx, ws); err != nil {
+	if err := a.Deliver.Forget(ctx, ws); err != nil {
 		return err
 	}
 	if err := a.forgetUploads(ctx, ws); err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -335,7 +336,7 @@ func (a *App) sendReceipt(ctx context.Context, ws desk.ID, channel *desk.Channel
 }
 
 func (a *App) tellRead(ctx context.Context, talker provider.Talker, at provider.Access, externalID string) (err error) {
-	defer caught("provider", &err)
+	defer steps.Caught("provider", &err)
 	ctx, cancel := context.WithTimeout(ctx, a.bounds.Provider)
 	defer cancel()
 	if err = talker.MarkRead(ctx, at, externalID); err != nil {

@@ -184,7 +184,7 @@ var errMoved = desk.Errorf(desk.Unavailable, "the templates have changed while t
 // replaceLibrary replaces the stored templates of a channel, if the library still has
 // the given version.
 func (a *App) replaceLibrary(ctx context.Context, ws, channel desk.ID, version int64, stored, list []desk.TemplateSource) error {
-	return a.updateSettings(ctx, ws, byProvider(channel), func(s *desk.Settings) (desk.Change, error) {
+	return store.UpdateSettings(ctx, a.store, ws, byProvider(channel), a.now, func(s *desk.Settings) (desk.Change, error) {
 		if s.Channel(channel).Library != version {
 			return desk.Change{}, errMoved
 		}

@@ -2,35 +2,86 @@ package app_test
 
 import (
 	"bytes"
+	"context"
+	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"parley/app"
+	"parley/app/deliver"
+	"parley/app/feed"
 	"parley/desk"
 	"parley/store"
 )
 
 // addWebhook adds a webhook and returns its secret.
-func (w *world) addWebhook(url string) (app.Webhook, []byte) {
+func (w *world) addWebhook(url string) (feed.Webhook, []byte) {
 	w.t.Helper()
-	added, text, err := w.AddWebhook(w.t.Context(), w.caller(), desk.WebhookEdit{URL: &url}, nil)
+	added, text, err := w.Deliver.AddWebhook(w.t.Context(), w.caller(), desk.WebhookEdit{URL: &url}, nil)
 	must(w.t, err)
 	secret, err := desk.ParseWebhookSecret(text.Reveal())
 	must(w.t, err)
 	return added, secret
 }
 
-// signing are the secrets that sign a webhook's deliveries at a time.
+// signing are the secrets that sign what is sent to a webhook at a time, which has come.
 func (w *world) signing(id desk.ID, at desk.Time) []string {
 	w.t.Helper()
-	keys, err := w.WebhookSecrets(w.ws, w.caller().Settings.Webhook(id), at)
+	w.clock.advance(time.Duration(at-desk.TimeOf(w.clock.atServer())) * time.Millisecond)
+	_, err := w.Deliver.Ping(w.t.Context(), w.caller(), id)
 	must(w.t, err)
+	posts := w.receiver.got()
 	var list []string
-	for _, k := range keys {
+	for _, k := range posts[len(posts)-1].Secrets {
 		list = append(list, string(k))
 	}
 	return list
+}
+
+// A notingStore notes how often it is asked which webhooks there are.
+type notingStore struct {
+	store.Store
+	asked atomic.Int64
+}
+
+func (s *notingStore) EnabledWebhooks(context.Context) ([]store.WebhookRef, error) {
+	s.asked.Add(1)
+	return nil, nil
+}
+
+func (s *notingStore) UpdateSettings(_ context.Context, _ desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
+	_, err := decide(&desk.Settings{})
+	return err
+}
+
+// TestWebhook_noted: as soon as a webhook has changed, the process looks which it may
+// serve, and it does not do so for other changes.
+func TestWebhook_noted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := new(notingStore)
+		clock := new(clock)
+		a := app.New(app.Deps{Store: s, Now: clock.now, NewID: clock.newID, Random: clock.random, Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler)})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			a.Deliver.Run(ctx)
+		}()
+		for n, change := range []desk.Change{{}, {Webhook: &desk.Webhook{}}, {}, {RemoveWebhook: &desk.Webhook{}}} {
+			must(t, a.Feed.Store.UpdateSettings(ctx, desk.ID{1}, func(*desk.Settings) (desk.Change, error) { return change, nil }))
+			synctest.Wait()
+			if want := 1 + int64(n+1)/2; s.asked.Load() != want {
+				t.Errorf("after change %d it has looked %d times, want %d", n, s.asked.Load(), want)
+			}
+		}
+		stop()
+		<-ended
+	})
 }
 
 // TestWebhookSecrets_overlap: the newest two sign, the one before for the time given.
@@ -40,7 +91,7 @@ func TestWebhookSecrets_overlap(t *testing.T) {
 	added, first := w.addWebhook("https://a.example")
 	rotate := func(overlap int64) (secret string, from desk.Time) {
 		t.Helper()
-		rotated, text, err := w.RotateWebhook(t.Context(), w.caller(), added.ID, overlap)
+		rotated, text, err := w.Deliver.RotateWebhook(t.Context(), w.caller(), added.ID, overlap)
 		must(t, err)
 		key, err := desk.ParseWebhookSecret(text.Reveal())
 		must(t, err)
@@ -66,51 +117,17 @@ func TestWebhookSecrets_overlap(t *testing.T) {
 	fourth, at := rotate(0)
 	check(at, fourth)
 	for _, overlap := range []int64{-1, desk.MaxOverlap + 1, 1 << 62} {
-		_, _, err := w.RotateWebhook(t.Context(), w.caller(), added.ID, overlap)
+		_, _, err := w.Deliver.RotateWebhook(t.Context(), w.caller(), added.ID, overlap)
 		refused(t, err, desk.InvalidRequest)
 	}
 	check(at, fourth)
 }
 
-// TestWebhookSecrets_are_bound: they open in their own webhook, of their own workspace,
-// and nowhere else; the database does not show them.
-func TestWebhookSecrets_are_bound(t *testing.T) {
+// TestWebhookSecrets_hidden: the database does not show them.
+func TestWebhookSecrets_hidden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	added, secret := w.addWebhook("https://a.example")
-	w.addWebhook("https://b.example")
-	own := *w.caller().Settings.Webhook(added.ID)
-	opens := func(a *app.App, ws desk.ID, changed desk.Webhook) bool {
-		t.Helper()
-		keys, err := a.WebhookSecrets(ws, &changed, own.UpdatedAt)
-		if err != nil && !strings.Contains(err.Error(), changed.ID.String()) {
-			t.Errorf("the error does not say which: %v", err)
-		}
-		return err == nil && len(keys) > 0
-	}
-	if !opens(w.App, w.ws, own) {
-		t.Fatal("they don't open at all")
-	}
-	other := own
-	other.ID[15]++
-	if opens(w.App, w.ws, other) {
-		t.Error("they open in another webhook")
-	}
-	if opens(w.App, w.another().ws, own) {
-		t.Error("they open in another workspace")
-	}
-	for name, sealed := range map[string][]byte{"missing": nil, "cut short": own.Sealed[:5], "cut": own.Sealed[:len(own.Sealed)-1],
-		"changed": append(bytes.Clone(own.Sealed[:20]), append([]byte{own.Sealed[20] ^ 1}, own.Sealed[21:]...)...)} {
-		changed := own
-		changed.Sealed = sealed
-		if opens(w.App, w.ws, changed) {
-			t.Errorf("they open though they are %s", name)
-		}
-	}
-	w.secret = bytes.Repeat([]byte{8}, 32)
-	if opens(w.node(w.store, app.Bounds{}), w.ws, own) {
-		t.Error("they open with another installation's key")
-	}
+	_, secret := w.addWebhook("https://a.example")
 	var stored []byte
 	for _, file := range []string{w.path, w.path + "-wal"} {
 		content, err := os.ReadFile(file)
@@ -128,12 +145,12 @@ func TestWebhookEnabledAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	added, _ := w.addWebhook("https://a.example")
-	cursor, _ := w.EventPlace(w.ws, added.Cursor)
+	cursor, _ := w.Feed.EventPlace(w.ws, added.Cursor)
 	failing := desk.WebhookState{Cursor: cursor, FailingSince: added.CreatedAt, Failures: 12, Probes: 2, HeldUntil: added.CreatedAt}
 	must(t, w.store.InTx(t.Context(), w.ws, func(tx store.Tx) error { return tx.PutWebhookState(added.ID, failing) }))
-	set := func(enabled bool) app.Webhook {
+	set := func(enabled bool) feed.Webhook {
 		t.Helper()
-		changed, err := w.EditWebhook(t.Context(), w.caller(), added.ID, desk.WebhookEdit{Enabled: &enabled})
+		changed, err := w.Deliver.EditWebhook(t.Context(), w.caller(), added.ID, desk.WebhookEdit{Enabled: &enabled})
 		must(t, err)
 		return changed
 	}
@@ -161,26 +178,26 @@ func TestWebhookOfARevokedKey(t *testing.T) {
 	before := w.caller()
 	added, _ := w.addWebhook("https://a.example")
 	url, keys := "https://k.example", []string{"key.*"}
-	narrow, _, err := w.AddWebhook(t.Context(), before, desk.WebhookEdit{URL: &url, Types: &keys}, nil)
+	narrow, _, err := w.Deliver.AddWebhook(t.Context(), before, desk.WebhookEdit{URL: &url, Types: &keys}, nil)
 	must(t, err)
 	only := "webhooks:write,webhooks:read,events:read"
 	_, err = w.EditKey(t.Context(), w.operator(), w.keyID, app.KeyEdit{Permissions: &only})
 	must(t, err)
 	url = "https://b.example"
-	_, err = w.EditWebhook(t.Context(), before, narrow.ID, desk.WebhookEdit{Types: &app.AllTypes})
+	_, err = w.Deliver.EditWebhook(t.Context(), before, narrow.ID, desk.WebhookEdit{Types: &deliver.AllTypes})
 	refused(t, err, desk.Forbidden)
-	_, err = w.EditWebhook(t.Context(), before, narrow.ID, desk.WebhookEdit{Types: &keys})
+	_, err = w.Deliver.EditWebhook(t.Context(), before, narrow.ID, desk.WebhookEdit{Types: &keys})
 	must(t, err)
-	_, _, err = w.AddWebhook(t.Context(), before, desk.WebhookEdit{URL: &url}, nil)
+	_, _, err = w.Deliver.AddWebhook(t.Context(), before, desk.WebhookEdit{URL: &url}, nil)
 	refused(t, err, desk.Forbidden)
-	_, err = w.EditWebhook(t.Context(), before, added.ID, desk.WebhookEdit{URL: &url})
+	_, err = w.Deliver.EditWebhook(t.Context(), before, added.ID, desk.WebhookEdit{URL: &url})
 	refused(t, err, desk.Forbidden)
-	_, _, err = w.RotateWebhook(t.Context(), before, added.ID, 0)
+	_, _, err = w.Deliver.RotateWebhook(t.Context(), before, added.ID, 0)
 	refused(t, err, desk.Forbidden)
 	_, err = w.RevokeKey(t.Context(), w.operator(), w.keyID)
 	must(t, err)
-	refused(t, w.RemoveWebhook(t.Context(), before, added.ID), desk.Unauthorized)
-	list, err := w.Webhooks(t.Context(), w.operator())
+	refused(t, w.Deliver.RemoveWebhook(t.Context(), before, added.ID), desk.Unauthorized)
+	list, err := w.Deliver.Webhooks(t.Context(), w.operator())
 	must(t, err)
 	if len(list) != 2 || list[0].URL != "https://a.example" || list[0].UpdatedAt != added.UpdatedAt {
 		t.Errorf("webhooks = %+v", list)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 )
@@ -202,7 +203,7 @@ func (w *writer) try(ws desk.ID, group []*request) (done int, err error) {
 			done = len(group)
 		}
 	}()
-	defer caught("contact flush", &err) // otherwise the lane would be blocked forever
+	defer steps.Caught("contact flush", &err) // otherwise the lane would be blocked forever
 	ops := group[0].ops
 	if len(group) > 1 {
 		ops = nil

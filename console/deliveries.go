@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"parley/app"
+	"parley/app/deliver"
 	"parley/desk"
 )
 
@@ -62,7 +62,7 @@ func (c *call) attemptRow(a desk.WebhookAttempt) attemptRow {
 	return row
 }
 
-func (c *call) deliveryRow(webhook desk.ID, d *app.WebhookDelivery) deliveryRow {
+func (c *call) deliveryRow(webhook desk.ID, d *deliver.Delivery) deliveryRow {
 	row := deliveryRow{
 		ID: d.ID, Href: "/settings/webhooks/" + webhook.String() + "/deliveries/" + d.ID.String(), Type: typesOf([]string{string(d.Type)}),
 		At: c.when(d.CreatedAt), Attempts: len(d.Attempts), Next: c.when(d.Next), Pending: d.Status == desk.DeliveryPending,
@@ -103,7 +103,7 @@ func (c *call) deliveryView() (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	d, body, err := c.s.app.Delivery(c.r.Context(), c.p, w.ID, c.id("delivery"))
+	d, body, err := c.s.app.Deliver.Delivery(c.r.Context(), c.p, w.ID, c.id("delivery"))
 	if err != nil {
 		return view{}, err
 	}
@@ -119,7 +119,7 @@ func (c *call) deliveryView() (view, error) {
 }
 
 func (s *Server) redeliver(c *call) error {
-	if _, err := s.app.Redeliver(c.r.Context(), c.p, c.id("id"), c.id("delivery")); err != nil {
+	if _, err := s.app.Deliver.Redeliver(c.r.Context(), c.p, c.id("id"), c.id("delivery")); err != nil {
 		page, readErr := c.deliveryView()
 		if readErr != nil {
 			return err

@@ -104,10 +104,10 @@ func (s *Server) events(c *call) error {
 		page.Empty = nothing{"Nothing of this kind here", "The log goes back as far as events are kept.", "/settings/events", "See everything"}
 	}
 	after := c.query("after")
-	log, err := s.app.EventLog(c.r.Context(), c.p, types, after, pageRows)
+	log, err := s.app.Feed.Log(c.r.Context(), c.p, types, after, pageRows)
 	if desk.IsType(err, desk.InvalidRequest) { // a place in another list
 		after = ""
-		log, err = s.app.EventLog(c.r.Context(), c.p, types, "", pageRows)
+		log, err = s.app.Feed.Log(c.r.Context(), c.p, types, "", pageRows)
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 )
 
@@ -156,7 +157,7 @@ func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
 		return err
 	}
 	h.mu.Lock()
-	h.before = l.app.Cursor(page)
+	h.before = l.app.Feed.Cursor(page)
 	h.mu.Unlock()
 	go func() {
 		defer close(h.ended)
@@ -174,7 +175,7 @@ func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
 				}
 				f.Close()
 				f, page = next, at
-				h.skip(l.app.Cursor(at))
+				h.skip(l.app.Feed.Cursor(at))
 			} else {
 				h.add(page)
 			}
@@ -188,8 +189,8 @@ func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
 }
 
 // latest follows the feed from its end.
-func (l *hubs) latest(ctx context.Context, p desk.Principal) (*app.Follower, *app.FeedPage, error) {
-	return l.app.Follow(ctx, p, app.FeedQuery{Cursor: "latest", Limit: desk.MaxLimit, Bare: true})
+func (l *hubs) latest(ctx context.Context, p desk.Principal) (*feed.Follower, *feed.Page, error) {
+	return l.app.Feed.Follow(ctx, p, feed.Query{Cursor: "latest", Limit: desk.MaxLimit, Bare: true})
 }
 
 // over tells whether a hub is no longer needed.
@@ -231,7 +232,7 @@ func (h *hub) end() string {
 }
 
 // add adds the events of a page.
-func (h *hub) add(page *app.FeedPage) {
+func (h *hub) add(page *feed.Page) {
 	if len(page.Events) == 0 {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 	"parley/store"
 )
@@ -143,7 +144,7 @@ func TestLiveBehind(t *testing.T) {
 	t.Parallel()
 	h := &hub{woken: make(chan struct{}), before: "evt_000000"}
 	all := func(desk.Permission) bool { return true }
-	page := &app.FeedPage{EventPage: &store.EventPage{}}
+	page := &feed.Page{EventPage: &store.EventPage{}}
 	for i := range 100 {
 		page.Events = append(page.Events, desk.FeedEvent{Event: desk.Event{Type: desk.ContactUpdated, Subject: desk.ID{15: byte(i)}}})
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"parley/app"
+	"parley/app/daily"
 	"parley/desk"
 )
 
@@ -98,7 +99,7 @@ func (s *Server) overview(c *call) error {
 	if c.onlyParts("team") {
 		return c.show("overview", view{Title: "Overview", Data: page})
 	}
-	d, err := s.app.Daily(c.r.Context(), c.p, days)
+	d, err := s.app.Daily.Last(c.r.Context(), c.p, days)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (s *Server) overview(c *call) error {
 	return c.show("overview", view{Title: "Overview", Data: page})
 }
 
-func messagesChart(d app.Daily) *chart {
+func messagesChart(d daily.Report) *chart {
 	days := make([]dayCount, len(d.Days))
 	var in, out int64
 	for i, v := range d.Days {
@@ -132,10 +133,10 @@ func messagesChart(d app.Daily) *chart {
 	return columnsOf("days", "Messages by day", sentences(count(int(in))+" received", count(int(out))+" sent"), days)
 }
 
-func funnelChart(f app.Funnel) *chart {
+func funnelChart(f daily.Funnel) *chart {
 	n := func(v int64) string { return count(int(v)) }
 	c := barsOf("funnel", "Templates sent", sentences(n(f.Sent)+" sent", n(f.Delivered)+" delivered", n(f.Read)+" read", n(f.Failed)+" failed"), f.Sent, []string{"Reached", "Messages", "Share"})
-	if f == (app.Funnel{}) {
+	if f == (daily.Funnel{}) {
 		return c
 	}
 	for _, v := range []struct {
@@ -148,7 +149,7 @@ func funnelChart(f app.Funnel) *chart {
 	return c
 }
 
-func reasonsChart(list []app.FailureCount) *chart {
+func reasonsChart(list []daily.FailureCount) *chart {
 	total, most := int64(0), int64(0)
 	for _, r := range list {
 		total, most = total+r.N, max(most, r.N)
@@ -170,7 +171,7 @@ func reasonsChart(list []app.FailureCount) *chart {
 
 // templatesChart shows how many of each template's messages were read, with the provider's
 // rating.
-func (c *call) templatesChart(uses []app.TemplateUse) (*chart, error) {
+func (c *call) templatesChart(uses []daily.TemplateUse) (*chart, error) {
 	p := barsOf("templates", "Templates that are read", sentences(several(len(uses), "template")+" used"), 100, []string{"Template", "Quality", "Sent", "Read", "Share"})
 	libraries := map[desk.ID]*desk.Library{}
 	for i, u := range uses {

@@ -54,7 +54,7 @@ func (w *world) records() map[string]string {
 		w.t.Fatal(err)
 	}
 	url := "https://secret.example/hook"
-	hook, _, err := w.app.AddWebhook(ctx, w.operator(), desk.WebhookEdit{URL: &url}, nil)
+	hook, _, err := w.app.Deliver.AddWebhook(ctx, w.operator(), desk.WebhookEdit{URL: &url}, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

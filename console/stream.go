@@ -23,7 +23,7 @@ func (s *Server) live(c *call) error {
 	if cursor == "" {
 		cursor = c.query("cursor")
 	}
-	if _, ok := s.app.EventPlace(ws, cursor); !ok && cursor != "" {
+	if _, ok := s.app.Feed.EventPlace(ws, cursor); !ok && cursor != "" {
 		cursor = "?" // before all
 	}
 	s.stream(c, h, cursor)

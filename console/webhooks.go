@@ -5,7 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"parley/app"
+	"parley/app/deliver"
+	"parley/app/feed"
 	"parley/desk"
 	"parley/provider"
 )
@@ -21,7 +22,7 @@ type webhookRow struct {
 }
 
 // webhookState says in words whether a webhook works.
-func (c *call) webhookState(w *app.Webhook) (state pill, text string) {
+func (c *call) webhookState(w *feed.Webhook) (state pill, text string) {
 	switch {
 	case w.Enabled && w.FailingSince == 0:
 		return pill{"Works", "good"}, "Events are delivered as they happen."
@@ -36,8 +37,8 @@ func (c *call) webhookState(w *app.Webhook) (state pill, text string) {
 }
 
 // lag says how far a webhook is behind.
-func (c *call) lag(w *app.Webhook) (string, error) {
-	since, lost, err := c.s.app.Behind(c.r.Context(), c.p, w)
+func (c *call) lag(w *feed.Webhook) (string, error) {
+	since, lost, err := c.s.app.Deliver.Behind(c.r.Context(), c.p, w)
 	switch {
 	case err != nil:
 		return "", err
@@ -49,7 +50,7 @@ func (c *call) lag(w *app.Webhook) (string, error) {
 	return "Since " + c.when(since).Text, nil
 }
 
-func (c *call) webhookRow(w *app.Webhook) (row webhookRow, err error) {
+func (c *call) webhookRow(w *feed.Webhook) (row webhookRow, err error) {
 	row = webhookRow{ID: w.ID, URL: w.URL, Types: typesOf(w.Types)}
 	row.State, row.Text = c.webhookState(w)
 	row.Lag, err = c.lag(w)
@@ -81,7 +82,7 @@ var kindWords = map[string]string{
 func changeWord(change string) string { return strings.ReplaceAll(change, "_", " ") }
 
 func (s *Server) webhooks(c *call) error {
-	list, err := s.app.Webhooks(c.r.Context(), c.p)
+	list, err := s.app.Deliver.Webhooks(c.r.Context(), c.p)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (c *call) webhookForm(path, url string, types []string) webhookForm {
 func (c *call) webhookEdit() (edit desk.WebhookEdit, err error) {
 	url, types := c.form.text("url"), c.form.list("types")
 	if slices.Contains(types, "*") {
-		types = app.AllTypes
+		types = deliver.AllTypes
 	}
 	// A kind stands for its types.
 	types = slices.DeleteFunc(slices.Clone(types), func(t string) bool {
@@ -145,7 +146,7 @@ func (c *call) webhookEdit() (edit desk.WebhookEdit, err error) {
 }
 
 func (s *Server) newWebhook(c *call) error {
-	return c.show("webhook-new", view{Title: "New webhook", Data: c.webhookForm("/settings/webhooks/new", "", app.AllTypes)})
+	return c.show("webhook-new", view{Title: "New webhook", Data: c.webhookForm("/settings/webhooks/new", "", deliver.AllTypes)})
 }
 
 // A madeSecret is the page of a secret that is shown once.
@@ -156,10 +157,10 @@ type madeSecret struct {
 
 func (s *Server) addWebhook(c *call) error {
 	edit, err := c.webhookEdit()
-	var w app.Webhook
+	var w feed.Webhook
 	var secret provider.Secret
 	if err == nil {
-		w, secret, err = s.app.AddWebhook(c.r.Context(), c.p, edit, nil)
+		w, secret, err = s.app.Deliver.AddWebhook(c.r.Context(), c.p, edit, nil)
 	}
 	if err != nil {
 		e := webhookError(err)
@@ -201,7 +202,7 @@ func (s *Server) webhook(c *call) error {
 }
 
 func (c *call) webhookView() (view, error) {
-	w, err := c.s.app.Webhook(c.r.Context(), c.p, c.id("id"))
+	w, err := c.s.app.Deliver.Webhook(c.r.Context(), c.p, c.id("id"))
 	if err != nil {
 		return view{}, err
 	}
@@ -210,7 +211,7 @@ func (c *call) webhookView() (view, error) {
 		return view{}, err
 	}
 	d.Form = c.webhookForm(d.Path, w.URL, w.Types)
-	q, query := app.DeliveryQuery{Status: desk.DeliveryStatus(c.query("status")), Cursor: c.query("after"), Limit: deliveryRows}, ""
+	q, query := deliver.Query{Status: desk.DeliveryStatus(c.query("status")), Cursor: c.query("after"), Limit: deliveryRows}, ""
 	for _, v := range []struct {
 		status desk.DeliveryStatus
 		label  string
@@ -227,10 +228,10 @@ func (c *call) webhookView() (view, error) {
 	if query == "" {
 		q.Status, d.Views[0].Here = "", true
 	}
-	list, next, err := c.s.app.Deliveries(c.r.Context(), c.p, w.ID, q)
+	list, next, err := c.s.app.Deliver.Deliveries(c.r.Context(), c.p, w.ID, q)
 	if desk.IsType(err, desk.InvalidRequest) { // a place in another list
 		q.Cursor = ""
-		list, next, err = c.s.app.Deliveries(c.r.Context(), c.p, w.ID, q)
+		list, next, err = c.s.app.Deliver.Deliveries(c.r.Context(), c.p, w.ID, q)
 	}
 	if err != nil {
 		return view{}, err
@@ -261,7 +262,7 @@ func (c *call) webhookRefused(err error) error {
 func (s *Server) editWebhook(c *call) error {
 	edit, err := c.webhookEdit()
 	if err == nil {
-		_, err = s.app.EditWebhook(c.r.Context(), c.p, c.id("id"), edit)
+		_, err = s.app.Deliver.EditWebhook(c.r.Context(), c.p, c.id("id"), edit)
 	}
 	if err != nil {
 		return c.webhookRefused(err)
@@ -278,7 +279,7 @@ func (s *Server) enableWebhook(c *call) error {
 	if on {
 		done = "turned-on"
 	}
-	if _, err := s.app.EditWebhook(c.r.Context(), c.p, c.id("id"), desk.WebhookEdit{Enabled: &on}); err != nil {
+	if _, err := s.app.Deliver.EditWebhook(c.r.Context(), c.p, c.id("id"), desk.WebhookEdit{Enabled: &on}); err != nil {
 		return c.webhookRefused(err)
 	}
 	return c.toWebhook(done)
@@ -286,7 +287,7 @@ func (s *Server) enableWebhook(c *call) error {
 
 // pingWebhook makes one attempt now, and shows what came of it.
 func (s *Server) pingWebhook(c *call) error {
-	attempt, err := s.app.Ping(c.r.Context(), c.p, c.id("id"))
+	attempt, err := s.app.Deliver.Ping(c.r.Context(), c.p, c.id("id"))
 	if err != nil {
 		return c.webhookRefused(err)
 	}
@@ -341,7 +342,7 @@ func (s *Server) rotateWebhook(c *call) error {
 	if err != nil {
 		seconds = -1
 	}
-	_, secret, err := s.app.RotateWebhook(c.r.Context(), c.p, w.ID, seconds)
+	_, secret, err := s.app.Deliver.RotateWebhook(c.r.Context(), c.p, w.ID, seconds)
 	if err != nil {
 		return c.again("webhook-rotate", c.rotationView(w), err)
 	}
@@ -376,7 +377,7 @@ func (s *Server) replayWebhook(c *call) error {
 	if cursor != "oldest" && cursor != "latest" {
 		cursor = c.form.text("cursor")
 	}
-	if _, err := s.app.Replay(c.r.Context(), c.p, w.ID, cursor); err != nil {
+	if _, err := s.app.Deliver.Replay(c.r.Context(), c.p, w.ID, cursor); err != nil {
 		e := *desk.AsError(err)
 		if e.At == "/cursor" {
 			e.Message = "this workspace has no event with this id"
@@ -404,7 +405,7 @@ func (s *Server) askWebhookRemoval(c *call) error {
 func (s *Server) removeWebhook(c *call) error {
 	w, err := c.aWebhook()
 	if err == nil {
-		err = s.app.RemoveWebhook(c.r.Context(), c.p, w.ID)
+		err = s.app.Deliver.RemoveWebhook(c.r.Context(), c.p, w.ID)
 	}
 	if err != nil {
 		return err

@@ -8,26 +8,27 @@ import (
 	"testing"
 	"time"
 
-	"parley/app"
+	"parley/app/deliver"
+	"parley/app/feed"
 	"parley/desk"
 )
 
 // A receiver answers what webhooks send to it.
 type receiver struct {
 	mu     sync.Mutex
-	answer app.Posted
-	got    []app.Post
+	answer deliver.Posted
+	got    []deliver.Post
 }
 
-// Post implements app.Poster.
-func (r *receiver) Post(_ context.Context, p app.Post) app.Posted {
+// Post implements deliver.Poster.
+func (r *receiver) Post(_ context.Context, p deliver.Post) deliver.Posted {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.got = append(r.got, p)
 	return r.answer
 }
 
-func (r *receiver) answers(p app.Posted) {
+func (r *receiver) answers(p deliver.Posted) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = p
@@ -63,7 +64,7 @@ func TestWebhooks(t *testing.T) {
 
 	// A ping, and a receiver that answers with what it likes.
 	v.post(path+"/ping").want(200, "The ping:", "Taken")
-	w.receiver.answers(app.Posted{StatusCode: 500, Error: "status", Response: "<script>alert(1)</script>", Took: 12 * time.Millisecond})
+	w.receiver.answers(deliver.Posted{StatusCode: 500, Error: "status", Response: "<script>alert(1)</script>", Took: 12 * time.Millisecond})
 	v.post(path+"/ping").want(200, "It answered with an error (500), in 12 ms.", "&lt;script&gt;").lacks("<script>alert").golden("webhooks/pinged")
 
 	// A new secret, shown once.
@@ -95,9 +96,9 @@ func TestWebhooks_deliveries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	v := w.signedIn(w.nora)
-	w.receiver.answers(app.Posted{StatusCode: 503, Error: "status", Response: "busy <b>", Took: 7 * time.Millisecond})
+	w.receiver.answers(deliver.Posted{StatusCode: 503, Error: "status", Response: "busy <b>", Took: 7 * time.Millisecond})
 	url, types := "https://crm.example/in", []string{"message.received"}
-	hook, _, err := w.app.AddWebhook(t.Context(), w.operator(), desk.WebhookEdit{URL: &url, Types: &types}, nil)
+	hook, _, err := w.app.Deliver.AddWebhook(t.Context(), w.operator(), desk.WebhookEdit{URL: &url, Types: &types}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestWebhooks_deliveries(t *testing.T) {
 	delivering := make(chan struct{})
 	go func() {
 		defer close(delivering)
-		w.app.Deliver(ctx)
+		w.app.Deliver.Run(ctx)
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -125,7 +126,7 @@ func TestWebhooks_deliveries(t *testing.T) {
 	v.get(path+"?status=nonsense").want(200, "Messages: received")
 	at := regexp.MustCompile(path + `/deliveries/[0-9a-f-]{36}`).FindString(g.body)
 	v.get(at).want(200, "busy &lt;b&gt;", "message.received", "Hello", "next attempt").lacks("busy <b>")
-	w.receiver.answers(app.Posted{StatusCode: 204})
+	w.receiver.answers(deliver.Posted{StatusCode: 204})
 	v.post(at).sends(at + "?done=redelivering")
 	for end := time.Now().Add(30 * time.Second); !strings.Contains(v.get(at).body, "Taken (204)"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -133,7 +134,7 @@ func TestWebhooks_deliveries(t *testing.T) {
 		}
 	}
 	v.get(path+"?status=delivered").want(200, "Messages: received", "Works")
-	if _, err := w.app.EditWebhook(t.Context(), w.operator(), hook.ID, desk.WebhookEdit{Enabled: new(bool)}); err != nil {
+	if _, err := w.app.Deliver.EditWebhook(t.Context(), w.operator(), hook.ID, desk.WebhookEdit{Enabled: new(bool)}); err != nil {
 		t.Fatal(err)
 	}
 	v.post(at).want(409, "Enable it first")
@@ -145,7 +146,7 @@ func TestWebhooks_deliveries(t *testing.T) {
 func TestWebhooks_states(t *testing.T) {
 	t.Parallel()
 	c := &call{now: time.Now(), zone: time.UTC}
-	for want, w := range map[string]app.Webhook{
+	for want, w := range map[string]feed.Webhook{
 		"Works":      {Webhook: desk.Webhook{Enabled: true}},
 		"Failing":    {Webhook: desk.Webhook{Enabled: true}, FailingSince: 1},
 		"Turned off": {Webhook: desk.Webhook{DisabledReason: desk.DisabledByOwner}},

@@ -362,7 +362,7 @@ func openNode(t testing.TB, dir string, f sendFault) *node {
 	ran := make(chan struct{})
 	go func() {
 		defer close(ran)
-		work.Run(ctx, n.app, 0, 0, slog.New(slog.DiscardHandler))
+		work.Run(ctx, work.Of(n.app), 0, 0, slog.New(slog.DiscardHandler))
 		n.app.Close()
 	}()
 	t.Cleanup(func() {
@@ -706,7 +706,7 @@ func faultMain(text string) int {
 		if n.fault.how == "stop" {
 			<-ctx.Done() // or it might be stopped in the middle of a transaction, which stops everybody
 		}
-		work.Run(ctx, n.app, 0, 0, slog.New(slog.DiscardHandler))
+		work.Run(ctx, work.Of(n.app), 0, 0, slog.New(slog.DiscardHandler))
 		n.app.Close()
 	}()
 	p, err := n.authenticate()

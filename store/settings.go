@@ -96,3 +96,26 @@ const (
 
 // A ChannelRef identifies a channel and its workspace.
 type ChannelRef struct{ Workspace, ID desk.ID }
+
+// UpdateSettings changes a workspace, with the events of what really changes, by an actor
+// and a clock. It has the errors of Settings.UpdateSettings.
+func UpdateSettings(ctx context.Context, all Settings, ws desk.ID, by desk.Actor, now func() desk.Time, decide func(*desk.Settings) (desk.Change, error)) error {
+	return all.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
+		change, err := decide(s)
+		if err != nil {
+			return desk.Change{}, err
+		}
+		return change.Against(s, by, now()), nil
+	})
+}
+
+// UpdateSettingsAs is UpdateSettings in a principal's workspace. It checks inside the
+// transaction that the principal has a permission.
+func UpdateSettingsAs(ctx context.Context, all Settings, p desk.Principal, needs desk.Permission, now func() desk.Time, decide func(*desk.Settings) (desk.Change, error)) error {
+	return UpdateSettings(ctx, all, p.Workspace(), p.Actor, now, func(s *desk.Settings) (desk.Change, error) {
+		if err := p.Still(s, needs, now()); err != nil {
+			return desk.Change{}, err
+		}
+		return decide(s)
+	})
+}

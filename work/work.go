@@ -6,11 +6,23 @@ import (
 	"sync"
 	"time"
 
+	"parley/app"
 	"parley/desk"
 )
 
-// An App has the steps of the schedules; app.App implements it. Each method does one
-// step and may run at the same time as the others.
+// Parts have the steps of the schedules. Each method does one step and may run at the same
+// time as the others.
+type Parts struct {
+	App
+	Feed    Feed
+	Deliver Deliver
+	Daily   Daily
+}
+
+// Of are the parts of an App.
+func Of(a *app.App) Parts { return Parts{a, a.Feed, a.Deliver, a.Daily} }
+
+// An App has the steps of app.App.
 type App interface {
 	// InboundDue returns the workspaces with due inbound items, and how long to wait
 	// before asking again. InboundNoted has an element if there is more before that
@@ -32,7 +44,6 @@ type App interface {
 	ForgetAlone(ctx context.Context) error
 	StoreKeyUses(ctx context.Context) error
 	LookAtClock(ctx context.Context) error
-	CountDays(ctx context.Context) error
 
 	// FetchMedia fetches the files of inbound messages until ctx ends. DropContents deletes
 	// content that no file has any more, and ForgetMedia the content of files of an age.
@@ -44,14 +55,26 @@ type App interface {
 	// somebody to be there, both until ctx ends.
 	SendAutoReplies(ctx context.Context)
 	AssignWaiting(ctx context.Context)
+}
 
-	// Deliver delivers events to webhooks until ctx ends.
-	Deliver(ctx context.Context)
+// A Feed is the feed of events.
+type Feed interface {
+	// Look wakes those who wait for events that another process has stored. Forget drops
+	// events of an age from the feed.
+	Look(ctx context.Context) error
+	Forget(ctx context.Context, age time.Duration) error
+}
 
-	// LookForEvents wakes those who wait for events that another process has stored.
-	// ForgetEvents drops events of an age from the feed.
-	LookForEvents(ctx context.Context) error
-	ForgetEvents(ctx context.Context, age time.Duration) error
+// Deliver is webhooks.
+type Deliver interface {
+	// Run delivers events to webhooks until ctx ends.
+	Run(ctx context.Context)
+}
+
+// Daily is messages by day.
+type Daily interface {
+	// Count counts the new ones.
+	Count(ctx context.Context) error
 }
 
 // How often each step runs.
@@ -74,8 +97,8 @@ const (
 // Run runs all schedules until the context ends, and returns when no step is under way;
 // steps are short. It never sends. keepEvents is how long events stay in the feed, and
 // keepMedia how long the content of files stays; 0: for ever.
-func Run(ctx context.Context, a App, keepEvents, keepMedia time.Duration, log *slog.Logger) {
-	r := runner{a, log}
+func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log *slog.Logger) {
+	r := runner{a.App, log}
 	var all sync.WaitGroup
 	all.Go(func() { r.inbound(ctx) })
 	all.Go(func() { r.every(ctx, lookEvery, "look for inbound items", a.LookForInbound, nil) })
@@ -87,17 +110,17 @@ func Run(ctx context.Context, a App, keepEvents, keepMedia time.Duration, log *s
 		defer stop()
 		r.attempt(last, "store uses of keys", a.StoreKeyUses)
 	})
-	all.Go(func() { r.every(ctx, countEvery, "count messages by day", a.CountDays, nil) })
+	all.Go(func() { r.every(ctx, countEvery, "count messages by day", a.Daily.Count, nil) })
 	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.LookAtClock, nil) })
 	all.Go(func() { r.every(ctx, syncEvery, "fetch templates", a.SyncStale, a.TemplatesNoted()) })
-	all.Go(func() { a.Deliver(ctx) })
+	all.Go(func() { a.Deliver.Run(ctx) })
 	all.Go(func() { a.FetchMedia(ctx) })
 	all.Go(func() { a.SendAutoReplies(ctx) })
 	all.Go(func() { a.AssignWaiting(ctx) })
 	all.Go(func() { r.every(ctx, dropsEvery, "drop content of files", a.DropContents, nil) })
-	all.Go(func() { r.every(ctx, eventsEvery, "look for events", a.LookForEvents, nil) })
+	all.Go(func() { r.every(ctx, eventsEvery, "look for events", a.Feed.Look, nil) })
 	if keepEvents > 0 {
-		forget := func(ctx context.Context) error { return a.ForgetEvents(ctx, keepEvents) }
+		forget := func(ctx context.Context) error { return a.Feed.Forget(ctx, keepEvents) }
 		all.Go(func() { r.every(ctx, dropEvery(keepEvents), "forget events", forget, nil) })
 	}
 	if keepMedia > 0 {

@@ -11,12 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley/app"
 	"parley/desk"
 	"parley/work"
 )
-
-var _ work.App = (*app.App)(nil)
 
 // A fake is an App whose inbound items take some time each, by its bubble's clock.
 type fake struct {
@@ -66,7 +63,23 @@ func (f *fake) SendAutoReplies(ctx context.Context) { <-ctx.Done() }
 
 func (f *fake) AssignWaiting(ctx context.Context) { <-ctx.Done() }
 
-func (f *fake) Deliver(ctx context.Context) { <-ctx.Done() }
+// parts are a fake as an App and its services.
+func (f *fake) parts() work.Parts {
+	return work.Parts{App: f, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}}
+}
+
+type fakeFeed struct{ *fake }
+
+func (f fakeFeed) Look(context.Context) error                  { return f.did("events") }
+func (f fakeFeed) Forget(context.Context, time.Duration) error { return f.did("forget events") }
+
+type fakeDeliver struct{}
+
+func (fakeDeliver) Run(ctx context.Context) { <-ctx.Done() }
+
+type fakeDaily struct{ *fake }
+
+func (f fakeDaily) Count(context.Context) error { return f.did("count") }
 
 func (f *fake) TakeInbound(_ context.Context, ws desk.ID) error {
 	f.mu.Lock()
@@ -100,16 +113,11 @@ func (f *fake) LookForInbound(context.Context) error { return f.did("look") }
 func (f *fake) SyncStale(context.Context) error      { return f.did("sync") }
 func (f *fake) Sweep(context.Context) error          { return f.did("sweep") }
 func (f *fake) ForgetAlone(context.Context) error    { return f.did("forget") }
-func (f *fake) CountDays(context.Context) error      { return f.did("count") }
 func (f *fake) StoreKeyUses(context.Context) error   { return f.did("uses") }
 func (f *fake) LookAtClock(context.Context) error    { return f.did("clock") }
-func (f *fake) LookForEvents(context.Context) error  { return f.did("events") }
 func (f *fake) DropContents(context.Context) error   { return f.did("drop") }
 func (f *fake) ForgetMedia(context.Context, time.Duration) error {
 	return f.did("forget media")
-}
-func (f *fake) ForgetEvents(context.Context, time.Duration) error {
-	return f.did("forget events")
 }
 
 // during runs the schedules for a time, and returns how long they took to stop.
@@ -117,7 +125,7 @@ func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {
 	ctx, stop := context.WithTimeout(context.Background(), d)
 	defer stop()
 	began := time.Now()
-	work.Run(ctx, f, time.Hour, time.Hour, log)
+	work.Run(ctx, f.parts(), time.Hour, time.Hour, log)
 	return time.Since(began) - d
 }
 

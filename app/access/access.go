@@ -57,14 +57,3 @@ func (a *Service) Member(ctx context.Context, ws, id desk.ID) (desk.Principal, e
 	}
 	return desk.MemberPrincipal(s, id)
 }
-
-// updateSettings changes a member, with the events of what really changes.
-func (a *Service) updateSettings(ctx context.Context, ws desk.ID, by desk.Actor, decide func(*desk.Settings) (desk.Change, error)) error {
-	return a.Store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
-		change, err := decide(s)
-		if err != nil {
-			return desk.Change{}, err
-		}
-		return change.Against(s, by, a.Now()), nil
-	})
-}

@@ -181,7 +181,7 @@ func (a *Service) SetPassword(ctx context.Context, p desk.Principal, old string,
 		return p, err
 	}
 	var m desk.Member
-	err = a.updateSettings(ctx, ws, p.Actor, func(s *desk.Settings) (desk.Change, error) {
+	err = store.UpdateSettings(ctx, a.Store, ws, p.Actor, a.Now, func(s *desk.Settings) (desk.Change, error) {
 		stored := s.Member(id)
 		if stored == nil || stored.SessionsFrom != p.Member.SessionsFrom { // signed out while the hash was made
 			return desk.Change{}, desk.ErrSignedOut

@@ -91,7 +91,7 @@ func (a *Service) EndSessions(ctx context.Context, p desk.Principal, member desk
 	if err := p.MayManage(p.Settings, member); err != nil {
 		return err
 	}
-	return a.updateSettings(ctx, p.Workspace(), p.Actor, func(s *desk.Settings) (desk.Change, error) {
+	return store.UpdateSettings(ctx, a.Store, p.Workspace(), p.Actor, a.Now, func(s *desk.Settings) (desk.Change, error) {
 		if err := p.MayManage(s, member); err != nil {
 			return desk.Change{}, err
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"parley/app"
+	"parley/app/deliver"
 	"parley/desk"
 	"parley/poster"
 )
@@ -43,6 +43,6 @@ func (f *deliverFlags) rules() desk.DeliveryRules {
 type appPoster struct{ *poster.Poster }
 
 // Post makes one attempt.
-func (p appPoster) Post(ctx context.Context, r app.Post) app.Posted {
-	return app.Posted(p.Poster.Post(ctx, poster.Request(r)))
+func (p appPoster) Post(ctx context.Context, r deliver.Post) deliver.Posted {
+	return deliver.Posted(p.Poster.Post(ctx, poster.Request(r)))
 }

@@ -8,6 +8,7 @@ import (
 
 	"parley/api"
 	"parley/app"
+	"parley/app/deliver"
 	"parley/desk"
 )
 
@@ -52,10 +53,10 @@ func (a attemptOf) explained() string {
 }
 
 // A deliveryRecord is a delivery as the API shows it.
-type deliveryRecord struct{ app.WebhookDelivery }
+type deliveryRecord struct{ deliver.Delivery }
 
 // MarshalJSON is the API's record.
-func (r deliveryRecord) MarshalJSON() ([]byte, error) { return api.Delivery(&r.WebhookDelivery), nil }
+func (r deliveryRecord) MarshalJSON() ([]byte, error) { return api.Delivery(&r.Delivery), nil }
 
 // last is what came of the newest attempt.
 func (r *deliveryRecord) last() string {
@@ -82,7 +83,7 @@ func (*webhookPingCmd) Help() string {
 func (c *webhookPingCmd) Run(ctx context.Context, s *session) error {
 	s.webhooks = c.config()
 	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
-		attempt, err := a.Ping(ctx, p, idOf(c.Webhook))
+		attempt, err := a.Deliver.Ping(ctx, p, idOf(c.Webhook))
 		if err != nil {
 			return err
 		}
@@ -110,7 +111,7 @@ func (*webhookReplayCmd) Help() string {
 // Run moves the webhook's cursor.
 func (c *webhookReplayCmd) Run(ctx context.Context, s *session) error {
 	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
-		w, err := a.Replay(ctx, p, idOf(c.Webhook), c.Cursor)
+		w, err := a.Deliver.Replay(ctx, p, idOf(c.Webhook), c.Cursor)
 		if err != nil {
 			return err
 		}
@@ -145,11 +146,11 @@ func (c *webhookDeliveriesCmd) Validate() error {
 // Run lists the deliveries.
 func (c *webhookDeliveriesCmd) Run(ctx context.Context, s *session) error {
 	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
-		q := app.DeliveryQuery{Status: desk.DeliveryStatus(c.Status)}
+		q := deliver.Query{Status: desk.DeliveryStatus(c.Status)}
 		var records []deliveryRecord
 		for more := true; more && c.Limit.page(len(records)) > 0; more = q.Cursor != "" {
 			q.Limit = c.Limit.page(len(records))
-			list, next, err := a.Deliveries(ctx, p, idOf(c.Webhook), q)
+			list, next, err := a.Deliver.Deliveries(ctx, p, idOf(c.Webhook), q)
 			if err != nil {
 				return err
 			}
@@ -177,7 +178,7 @@ func (*webhookRedeliverCmd) Help() string {
 // Run makes the delivery due.
 func (c *webhookRedeliverCmd) Run(ctx context.Context, s *session) error {
 	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
-		d, err := a.Redeliver(ctx, p, idOf(c.Webhook), idOf(c.Delivery))
+		d, err := a.Deliver.Redeliver(ctx, p, idOf(c.Webhook), idOf(c.Delivery))
 		if desk.IsType(err, desk.NotFound) && p.Settings.Webhook(idOf(c.Webhook)) != nil {
 			return fmt.Errorf("the webhook has no delivery %q; %s shows them", c.Delivery, s.command("webhook deliveries %s", c.Webhook))
 		}

@@ -11,6 +11,7 @@ import (
 
 	"parley/api"
 	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 )
 
@@ -73,21 +74,21 @@ func (c *eventsTailCmd) Run(ctx context.Context, s *session) error {
 }
 
 func (c *eventsTailCmd) tail(ctx context.Context, s *session, a *app.App, p desk.Principal) error {
-	q := app.FeedQuery{Cursor: c.Cursor, Types: c.Types.filter, Limit: desk.MaxLimit}
+	q := feed.Query{Cursor: c.Cursor, Types: c.Types.filter, Limit: desk.MaxLimit}
 	if q.Cursor == "" && !c.NoFollow {
 		q.Cursor = "latest"
 	}
 	for c.NoFollow {
-		page, err := a.Feed(ctx, p, q)
+		page, err := a.Feed.Page(ctx, p, q)
 		if err == nil {
 			err = s.printEvents(page)
 		}
 		if err != nil || !page.More {
 			return err
 		}
-		q.Cursor = a.Cursor(page)
+		q.Cursor = a.Feed.Cursor(page)
 	}
-	f, page, err := a.Follow(ctx, p, q)
+	f, page, err := a.Feed.Follow(ctx, p, q)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func look(ctx context.Context, a *app.App) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		_ = a.LookForEvents(ctx)
+		_ = a.Feed.Look(ctx)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -117,7 +118,7 @@ func look(ctx context.Context, a *app.App) {
 	}
 }
 
-func (s *session) printEvents(page *app.FeedPage) error {
+func (s *session) printEvents(page *feed.Page) error {
 	for i := range page.Events {
 		e := &page.Events[i]
 		line := string(api.Event(page, e))
@@ -132,7 +133,7 @@ func (s *session) printEvents(page *app.FeedPage) error {
 }
 
 // eventLine is an event for people.
-func eventLine(page *app.FeedPage, e *desk.FeedEvent) string {
+func eventLine(page *feed.Page, e *desk.FeedEvent) string {
 	subject := e.Key
 	if subject == "" {
 		subject = e.Subject.String()

@@ -203,7 +203,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	})
 	group.Go(func() error { return in.store.Run(background) })
 	group.Go(func() error {
-		work.Run(background, in.app, c.EventRetention, time.Duration(c.KeepMedia), log)
+		work.Run(background, work.Of(in.app), c.EventRetention, time.Duration(c.KeepMedia), log)
 		in.app.Close()
 		return nil
 	})

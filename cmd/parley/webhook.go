@@ -11,6 +11,7 @@ import (
 
 	"parley/api"
 	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 	"parley/poster"
 	"parley/provider"
@@ -103,7 +104,7 @@ func (t *eventTypes) list() *[]string {
 
 // A webhookRecord is a webhook as the API shows it.
 type webhookRecord struct {
-	app.Webhook
+	feed.Webhook
 	secret provider.Secret
 }
 
@@ -160,7 +161,7 @@ func (c *webhookAddCmd) Run(ctx context.Context, s *session) error {
 	s.webhooks = c.config()
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		enabled := !c.Disabled
-		w, key, err := a.AddWebhook(ctx, p, desk.WebhookEdit{URL: &c.URL, Types: c.Types.list(), Enabled: &enabled}, secret)
+		w, key, err := a.Deliver.AddWebhook(ctx, p, desk.WebhookEdit{URL: &c.URL, Types: c.Types.list(), Enabled: &enabled}, secret)
 		if e := desk.AsError(err); err != nil && e.At == "/secret" {
 			e.At = "/secret_env" // as this command calls it
 		}
@@ -189,7 +190,7 @@ func (*webhookListCmd) Help() string {
 // Run lists the webhooks.
 func (c *webhookListCmd) Run(ctx context.Context, s *session) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
-		list, err := a.Webhooks(ctx, p)
+		list, err := a.Deliver.Webhooks(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -232,7 +233,7 @@ func (c *webhookEditCmd) Validate() error {
 func (c *webhookEditCmd) Run(ctx context.Context, s *session) error {
 	s.webhooks = c.config()
 	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
-		w, err := a.EditWebhook(ctx, p, idOf(c.Webhook), desk.WebhookEdit{URL: c.URL, Types: c.Types.list(), Enabled: c.Enabled})
+		w, err := a.Deliver.EditWebhook(ctx, p, idOf(c.Webhook), desk.WebhookEdit{URL: c.URL, Types: c.Types.list(), Enabled: c.Enabled})
 		if err != nil {
 			return err
 		}
@@ -253,9 +254,9 @@ func (*webhookRemoveCmd) Help() string {
 // Run removes the webhook. It answers with the record as it was.
 func (c *webhookRemoveCmd) Run(ctx context.Context, s *session) error {
 	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
-		w, err := a.Webhook(ctx, p, idOf(c.Webhook))
+		w, err := a.Deliver.Webhook(ctx, p, idOf(c.Webhook))
 		if err == nil {
-			err = a.RemoveWebhook(ctx, p, w.ID)
+			err = a.Deliver.RemoveWebhook(ctx, p, w.ID)
 		}
 		if err != nil {
 			return err
@@ -288,7 +289,7 @@ func (c *webhookRotateCmd) Validate() error {
 // Run replaces the secret.
 func (c *webhookRotateCmd) Run(ctx context.Context, s *session) error {
 	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
-		w, key, err := a.RotateWebhook(ctx, p, idOf(c.Webhook), int64(c.Overlap/time.Second))
+		w, key, err := a.Deliver.RotateWebhook(ctx, p, idOf(c.Webhook), int64(c.Overlap/time.Second))
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,5 @@
-package app
+// Package daily is messages counted by day, from the feed of events.
+package daily
 
 import (
 	"cmp"
@@ -14,30 +15,37 @@ import (
 	"parley/store"
 )
 
-// The events that are counted by day.
-var dailyEvents = map[desk.EventType]desk.DailyKind{
+// kinds are those of the events that are counted by day.
+var kinds = map[desk.EventType]desk.DailyKind{
 	desk.MessageReceived: desk.DailyReceived, desk.MessageSent: desk.DailySent, desk.MessageDelivered: desk.DailyDelivered,
 	desk.MessageRead: desk.DailyRead, desk.MessageFailed: desk.DailyFailed,
 }
 
 const (
-	// dailyGroup is how many events one step counts.
-	dailyGroup = 2000
-	// dailyLease is for how long one process counts the events of a workspace, in
+	// group is how many events one step counts.
+	group = 2000
+	// leaseFor is for how long one process counts the events of a workspace, in
 	// milliseconds. That two never count the same is ensured by Tx.CountDays.
-	dailyLease = desk.Time(10_000)
+	leaseFor = desk.Time(10_000)
 )
 
-// counted is how far the events of each workspace are counted, so that nothing is read or
-// written for a workspace without new ones.
-type counted struct {
+// A Service counts messages. Its methods are safe for concurrent use.
+type Service struct {
+	store store.Store
+	now   func() desk.Time // the clock
+
+	// upTo is how far the events of each workspace are counted, so that nothing is read or
+	// written for a workspace without new ones.
 	mu   sync.Mutex
 	upTo map[desk.ID]int64
 }
 
-// CountDays counts the new events of all workspaces by day. It follows the feed, so that
+// New builds a Service.
+func New(s store.Store, now func() desk.Time) *Service { return &Service{store: s, now: now} }
+
+// Count counts the new events of all workspaces by day. It follows the feed, so that
 // counting costs the writes nothing.
-func (a *App) CountDays(ctx context.Context) error {
+func (a *Service) Count(ctx context.Context) error {
 	workspaces, err := a.store.Workspaces(ctx)
 	if err != nil {
 		return err
@@ -50,19 +58,19 @@ func (a *App) CountDays(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.counted.mu.Lock()
-	defer a.counted.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	upTo := make(map[desk.ID]int64, len(heads)) // without those that were deleted
 	var failed []error
 	for ws, head := range heads {
-		upTo[ws] = a.counted.upTo[ws]
+		upTo[ws] = a.upTo[ws]
 		if upTo[ws] == head.Event || ctx.Err() != nil {
 			continue
 		}
 		place, err := a.store.DailyPlace(ctx, ws)
 		done := err == nil && place.Seq == head.Event // another process has counted them
 		if err == nil && !done {
-			if done, err = a.store.Lease(ctx, ws, "daily", dailyLease); done {
+			if done, err = a.store.Lease(ctx, ws, "daily", leaseFor); done {
 				err = a.countDays(ctx, ws, place)
 			}
 		}
@@ -73,19 +81,19 @@ func (a *App) CountDays(ctx context.Context) error {
 			upTo[ws] = head.Event
 		}
 	}
-	a.counted.upTo = upTo
+	a.upTo = upTo
 	return errors.Join(failed...)
 }
 
 // countDays counts the events of a workspace after a place, up to the newest.
-func (a *App) countDays(ctx context.Context, ws desk.ID, place desk.EventPlace) (err error) {
+func (a *Service) countDays(ctx context.Context, ws desk.ID, place desk.EventPlace) (err error) {
 	for more := true; more && err == nil && ctx.Err() == nil; {
-		q := store.EventQuery{From: store.FromPlace, After: place, Limit: dailyGroup}
+		q := store.EventQuery{From: store.FromPlace, After: place, Limit: group}
 		if place.Seq == 0 {
 			q.From = store.FromOldest
 		}
 		var page *store.EventPage
-		if page, err = a.dailyPage(ctx, ws, q); err != nil {
+		if page, err = a.read(ctx, ws, q); err != nil {
 			return err
 		}
 		from := place
@@ -98,10 +106,10 @@ func (a *App) countDays(ctx context.Context, ws desk.ID, place desk.EventPlace) 
 	return err
 }
 
-// dailyPage reads a page of the feed. If events have expired before they were counted, it
+// read reads a page of the feed. If events have expired before they were counted, it
 // goes on with the oldest.
-func (a *App) dailyPage(ctx context.Context, ws desk.ID, q store.EventQuery) (*store.EventPage, error) {
-	types := slices.Sorted(maps.Keys(dailyEvents))
+func (a *Service) read(ctx context.Context, ws desk.ID, q store.EventQuery) (*store.EventPage, error) {
+	types := slices.Sorted(maps.Keys(kinds))
 	which := func(*desk.Settings) ([]desk.EventType, error) { return types, nil }
 	page, err := a.store.Events(ctx, ws, q, which)
 	if err == nil && page.Expired != "" {
@@ -135,7 +143,7 @@ func countsOf(page *store.EventPage) (list []desk.DailyCount) {
 	}
 	for i := range page.Events {
 		e := &page.Events[i]
-		day, kind, key := desk.DayOf(e.TS), dailyEvents[e.Type], ""
+		day, kind, key := desk.DayOf(e.TS), kinds[e.Type], ""
 		m := page.Messages[e.Subject]
 		if m != nil && kind != desk.DailyReceived {
 			key = m.TemplateKey()
@@ -152,9 +160,9 @@ func countsOf(page *store.EventPage) (list []desk.DailyCount) {
 	return list
 }
 
-// A Daily is what the last days were like. Messages count on the day on which they were
+// A Report is what the last days were like. Messages count on the day on which they were
 // sent.
-type Daily struct {
+type Report struct {
 	Days      []DayOfMessages // all of them, the oldest first
 	Sends     Funnel
 	Reasons   []FailureCount // the most frequent first
@@ -184,8 +192,8 @@ type TemplateUse struct {
 	Funnel
 }
 
-// Daily returns what the last days were like, with today.
-func (a *App) Daily(ctx context.Context, p desk.Principal, days int) (d Daily, err error) {
+// Last returns what the last days were like, with today.
+func (a *Service) Last(ctx context.Context, p desk.Principal, days int) (d Report, err error) {
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return d, err
 	}

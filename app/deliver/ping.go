@@ -1,16 +1,17 @@
-package app
+package deliver
 
 import (
 	"context"
 	"math"
 	"time"
 
+	"parley/app/feed"
 	"parley/desk"
 	"parley/store"
 )
 
-// WebhookPing is the type of the event that a ping sends. No feed has it.
-const WebhookPing desk.EventType = "webhook.ping"
+// PingType is the type of the event that a ping sends. No feed has it.
+const PingType desk.EventType = "webhook.ping"
 
 // How often an endpoint may be pinged, on all nodes together: ten times, and then once more
 // for each tenth of a minute.
@@ -23,37 +24,6 @@ const (
 // and to all: as long as one of them takes.
 const pingWait = 15 * time.Second
 
-// requests are those of this process to one endpoint, of deliveries and of pings. They are
-// forgotten when nobody makes any.
-type requests struct {
-	places chan struct{} // has an element for each that is under way
-	users  int
-	pings  int           // under way, or waiting for that
-	until  time.Duration // no ping is allowed before, by the monotonic clock
-}
-
-// maxIdleRequests is how many endpoints are remembered because they were pinged too often.
-const maxIdleRequests = 1000
-
-// useRequests returns the requests to an endpoint, which leaveRequests must follow. The
-// caller holds the lock.
-func (d *delivering) useRequests(ref store.WebhookRef) *requests {
-	r := d.requests[ref]
-	if r == nil {
-		r = &requests{places: make(chan struct{}, desk.MaxInFlight)}
-		d.requests[ref] = r
-	}
-	r.users++
-	return r
-}
-
-func (d *delivering) leaveRequests(ref store.WebhookRef) {
-	r := d.requests[ref]
-	if r.users--; r.users == 0 && (r.until == 0 || len(d.requests) > maxIdleRequests) {
-		delete(d.requests, ref)
-	}
-}
-
 func pingedTooOften(wait time.Duration, format string, args ...any) error {
 	e := desk.Errorf(desk.RateLimited, format, args...)
 	e.RetryAfter = max(1, int(math.Ceil(wait.Seconds())))
@@ -62,17 +32,16 @@ func pingedTooOften(wait time.Duration, format string, args ...any) error {
 
 // pingPlace waits for a place among the requests to an endpoint, and returns what gives it
 // back. It returns RateLimited or Unavailable if there is none.
-func (a *App) pingPlace(ctx context.Context, ref store.WebhookRef) (end func(), err error) {
-	d := &a.delivering
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r := d.useRequests(ref)
-	if left := r.until - a.uptime(); left > 0 && left <= pingBurst*pingEvery {
-		d.leaveRequests(ref)
+func (a *Service) pingPlace(ctx context.Context, ref store.WebhookRef) (end func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.useRequests(ref)
+	if left := r.until - a.Uptime(); left > 0 && left <= pingBurst*pingEvery {
+		a.leaveRequests(ref)
 		return nil, pingedTooOften(left, "this webhook was pinged %d times in a minute: wait a little", pingBurst)
 	}
 	if r.pings >= desk.MaxInFlight {
-		d.leaveRequests(ref)
+		a.leaveRequests(ref)
 		return nil, pingedTooOften(time.Second, "%d pings of this webhook are under way", r.pings)
 	}
 	r.pings++
@@ -81,31 +50,31 @@ func (a *App) pingPlace(ctx context.Context, ref store.WebhookRef) (end func(), 
 		for _, places := range taken {
 			<-places
 		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		r.pings--
-		d.leaveRequests(ref)
+		a.leaveRequests(ref)
 	}
-	d.mu.Unlock()
-	defer d.mu.Lock()
+	a.mu.Unlock()
+	defer a.mu.Lock()
 	defer func() {
 		if err != nil {
 			leave()
 		}
 	}()
-	wait, ok, err := a.store.Pace(ctx, ref.Workspace, []desk.Bucket{{Name: "ping " + ref.ID.String(), Interval: pingEvery, Burst: pingBurst}}, 0)
+	wait, ok, err := a.Store.Pace(ctx, ref.Workspace, []desk.Bucket{{Name: "ping " + ref.ID.String(), Interval: pingEvery, Burst: pingBurst}}, 0)
 	switch {
 	case err != nil:
 		return nil, err
 	case !ok:
-		d.mu.Lock()
-		r.until = a.uptime() + wait
-		d.mu.Unlock()
+		a.mu.Lock()
+		r.until = a.Uptime() + wait
+		a.mu.Unlock()
 		return nil, pingedTooOften(wait, "this webhook was pinged %d times in a minute: wait a little", pingBurst)
 	}
 	patience := time.NewTimer(pingWait)
 	defer patience.Stop()
-	for _, places := range []chan struct{}{r.places, d.posts} {
+	for _, places := range []chan struct{}{r.places, a.posts} {
 		select {
 		case places <- struct{}{}:
 			taken = append(taken, places)
@@ -120,10 +89,10 @@ func (a *App) pingPlace(ctx context.Context, ref store.WebhookRef) (end func(), 
 	return leave, nil
 }
 
-// Ping makes one attempt now, even if the webhook is disabled, and returns what came of
+// Ping makes one try now, even if the webhook is disabled, and returns what came of
 // it. It counts among the requests under way, and ends when its caller leaves. It returns
 // NotFound, Forbidden, RateLimited, and Unavailable.
-func (a *App) Ping(ctx context.Context, p desk.Principal, id desk.ID) (desk.WebhookAttempt, error) {
+func (a *Service) Ping(ctx context.Context, p desk.Principal, id desk.ID) (desk.WebhookAttempt, error) {
 	w, err := directed(p, id)
 	if err != nil {
 		return desk.WebhookAttempt{}, err
@@ -138,23 +107,23 @@ func (a *App) Ping(ctx context.Context, p desk.Principal, id desk.ID) (desk.Webh
 	if err != nil {
 		return desk.WebhookAttempt{}, err
 	}
-	event := desk.FeedEvent{ID: "ping_" + a.newID().String(), Event: desk.Event{Type: WebhookPing, Subject: id, Actor: p.Actor, At: a.now()}}
-	page := &FeedPage{EventPage: &store.EventPage{Settings: p.Settings}, Webhooks: map[desk.ID]*Webhook{id: &shown}}
-	r, err := a.post(ctx, ws, w, event.ID, a.event(page, &event))
+	event := desk.FeedEvent{ID: "ping_" + a.NewID().String(), Event: desk.Event{Type: PingType, Subject: id, Actor: p.Actor, At: a.now()}}
+	page := &feed.Page{EventPage: &store.EventPage{Settings: p.Settings}, Webhooks: map[desk.ID]*feed.Webhook{id: &shown}}
+	r, err := a.post(ctx, ws, w, event.ID, a.Event(page, &event))
 	if err != nil {
 		return desk.WebhookAttempt{}, err
 	}
-	// What follows from it is not the caller's: the attempt was made.
+	// What follows from it is not the caller's: the try was made.
 	ctx = context.WithoutCancel(ctx)
 	if err := a.pinged(ctx, store.WebhookRef{Workspace: ws, ID: id}, w.URL, &r); err != nil {
-		a.log.WarnContext(ctx, "what a ping showed is not stored", "workspace_id", ws, "webhook_id", id, "err", err)
+		a.Log.WarnContext(ctx, "what a ping showed is not stored", "workspace_id", ws, "webhook_id", id, "err", err)
 	}
 	return r.WebhookAttempt, nil
 }
 
 // pinged stores what follows from a ping to a URL.
-func (a *App) pinged(ctx context.Context, ref store.WebhookRef, url string, r *desk.WebhookResult) error {
-	states, err := a.store.WebhookStates(ctx, ref.Workspace)
+func (a *Service) pinged(ctx context.Context, ref store.WebhookRef, url string, r *desk.WebhookResult) error {
+	states, err := a.Store.WebhookStates(ctx, ref.Workspace)
 	if err != nil {
 		return err
 	}
@@ -166,7 +135,7 @@ func (a *App) pinged(ctx context.Context, ref store.WebhookRef, url string, r *d
 	if state == before {
 		return nil
 	}
-	err = a.store.InTx(ctx, ref.Workspace, func(tx store.Tx) error {
+	err = a.Store.InTx(ctx, ref.Workspace, func(tx store.Tx) error {
 		if err := tx.CallHolder(taskOf(ref.ID)); err != nil {
 			return err
 		}
@@ -182,7 +151,7 @@ func (a *App) pinged(ctx context.Context, ref store.WebhookRef, url string, r *d
 		return tx.PutWebhookState(ref.ID, state)
 	})
 	if err == nil {
-		a.delivering.note()
+		a.Note()
 	}
 	return err
 }

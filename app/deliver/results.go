@@ -1,4 +1,4 @@
-package app
+package deliver
 
 import (
 	"bytes"
@@ -8,38 +8,22 @@ import (
 	"slices"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 )
 
-// A disabling is why a webhook is to be disabled. It concerns one URL: the owner may have
-// changed it while the attempt was under way.
-type disabling struct {
-	reason desk.DisabledReason // "": it is not to be disabled
-	url    string
-}
-
-// An attempted is an attempt that has ended.
-type attempted struct {
-	delivery *desk.WebhookDelivery
-	url      string // to which it went
-	result   desk.WebhookResult
-	expired  bool  // the event is gone
-	dropped  bool  // the delivery is, by a replay
-	err      error // it did not begin
-}
-
-// ended takes in the result of an attempt, for what begins next. store stores it.
-func (e *endpoint) ended(ctx context.Context, r *attempted) {
-	a, d := e.app, r.delivery
+// ended takes in the result of a try, for what begins next. store stores it.
+func (e *endpoint) ended(ctx context.Context, r *outcome) {
+	a, d := e.service, r.delivery
 	d.Trying = false
 	e.inFlight--
 	if errors.Is(r.err, errNotOurs) {
-		e.hook = nil
+		e.webhook = nil
 	}
 	if r.err != nil { // the database can't be read, or the webhook has changed
 		if d.DueAt = a.now() + desk.Time(idleStep.Milliseconds()); !errors.Is(r.err, errNotOurs) {
-			a.log.WarnContext(ctx, "an attempt did not begin; it will be tried again", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", r.err)
+			a.Log.WarnContext(ctx, "an attempt did not begin; it will be tried again", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", r.err)
 		}
 		return
 	}
@@ -61,12 +45,12 @@ func (e *endpoint) ended(ctx context.Context, r *attempted) {
 }
 
 // take applies a result. recovered is called if all pending deliveries become due.
-func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *attempted, recovered func(desk.Time)) {
+func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *outcome, recovered func(desk.Time)) {
 	if r.expired {
-		d.Expire(e.app.now())
+		d.Expire(e.service.now())
 		return
 	}
-	verdict := e.app.rules.Attempted(s, d, &r.result)
+	verdict := e.service.Rules.Attempted(s, d, &r.result)
 	if verdict.Recovered {
 		recovered(r.result.At + r.result.Took)
 	}
@@ -78,10 +62,10 @@ func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *attemp
 // store stores what has ended and what has begun, with the cursor, unless this process
 // no longer has the lease.
 func (e *endpoint) store(ctx context.Context) error {
-	a := e.app
+	a := e.service
 	if e.disable.reason == "" && !e.mixed {
-		hold := store.DeliveryHold{WebhookRef: e.ref, Task: taskOf(e.ref.ID), Holder: a.delivering.holder, Calls: e.calls, Settings: e.version}
-		if stored, err := a.store.StoreDeliveries(ctx, hold, e.state, e.changed); err != nil {
+		hold := store.DeliveryHold{WebhookRef: e.ref, Task: taskOf(e.ref.ID), Holder: a.holder, Calls: e.calls, Settings: e.version}
+		if stored, err := a.Store.StoreDeliveries(ctx, hold, e.state, e.changed); err != nil {
 			return err
 		} else if stored {
 			e.isStored(ctx, &e.state)
@@ -111,18 +95,18 @@ var errLost = errors.New("the database has lost commits")
 // and applies the results to that. If another has changed it meanwhile (a replay, an edit,
 // a ping), the cursor stays as the other set it, and all is loaded anew.
 func (e *endpoint) reconcile(ctx context.Context) error {
-	a, id := e.app, e.ref.ID
+	a, id := e.service, e.ref.ID
 	var state desk.WebhookState
 	var version int64
 	var ours, changed bool
-	err := a.store.InTx(ctx, e.ref.Workspace, func(tx store.Tx) error {
+	err := a.Store.InTx(ctx, e.ref.Workspace, func(tx store.Tx) error {
 		e.disable = disabling{} // what is stored decides
-		calls, held, err := tx.Leased(taskOf(id), a.delivering.holder)
+		calls, held, err := tx.Leased(taskOf(id), a.holder)
 		if err != nil {
 			return err
 		}
-		hook := tx.Settings().Webhook(id)
-		if ours = held && hook != nil; !ours {
+		webhook := tx.Settings().Webhook(id)
+		if ours = held && webhook != nil; !ours {
 			return nil
 		}
 		e.call(calls)
@@ -130,7 +114,7 @@ func (e *endpoint) reconcile(ctx context.Context) error {
 			return err
 		}
 		version = tx.Settings().Version
-		changed = calls != e.calls || e.hook == nil || hook.UpdatedAt != e.hook.UpdatedAt
+		changed = calls != e.calls || e.webhook == nil || webhook.UpdatedAt != e.webhook.UpdatedAt
 		moved := changed && state.Cursor != e.stored
 		passed := calls >= e.calls
 		if passed && !moved {
@@ -174,7 +158,7 @@ func (e *endpoint) reconcile(ctx context.Context) error {
 	}
 	e.isStored(ctx, &state)
 	if changed {
-		e.hook = nil
+		e.webhook = nil
 		return e.forget(ctx)
 	}
 	e.state, e.version = state, version
@@ -230,23 +214,23 @@ func (e *endpoint) reapply(tx store.Tx, state *desk.WebhookState) (put []*desk.W
 func compareIDs(a, b desk.ID) int { return bytes.Compare(a[:], b[:]) }
 
 // tellFailing logs when the endpoint begins or ends to fail.
-func (e *endpoint) tellFailing(ctx context.Context, s *desk.WebhookState, results []*attempted) {
+func (e *endpoint) tellFailing(ctx context.Context, s *desk.WebhookState, results []*outcome) {
 	failing, last := s.Failing(), ""
 	for _, r := range results {
 		last = cmp.Or(r.result.Error, last)
 	}
 	switch {
 	case failing && !e.failing:
-		e.app.log.WarnContext(ctx, "a webhook's endpoint is failing: it is only probed until it answers", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "error", last)
+		e.service.Log.WarnContext(ctx, "a webhook's endpoint is failing: it is only probed until it answers", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "error", last)
 	case !failing && e.failing:
-		e.app.log.InfoContext(ctx, "a webhook's endpoint answers again", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID)
+		e.service.Log.InfoContext(ctx, "a webhook's endpoint answers again", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID)
 	}
 	e.failing = failing
 }
 
 // forgetDeliveriesAfter is how many new deliveries bring about a step that deletes old
 // ones.
-const forgetDeliveriesAfter = sweepGroup / 2
+const forgetDeliveriesAfter = steps.Group / 2
 
 // forget deletes old deliveries once enough have been added.
 func (e *endpoint) forget(ctx context.Context) error {
@@ -254,6 +238,6 @@ func (e *endpoint) forget(ctx context.Context) error {
 		return nil
 	}
 	e.added = 0
-	_, err := e.app.store.ForgetDeliveries(ctx, e.ref.Workspace, e.ref.ID, e.app.now()-desk.Time(desk.KeepDelivery.Milliseconds()), desk.MaxDeliveries, sweepGroup)
+	_, err := e.service.Store.ForgetDeliveries(ctx, e.ref.Workspace, e.ref.ID, e.service.now()-desk.Time(desk.KeepDelivery.Milliseconds()), desk.MaxDeliveries, steps.Group)
 	return err
 }

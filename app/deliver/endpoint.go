@@ -1,4 +1,4 @@
-package app
+package deliver
 
 import (
 	"cmp"
@@ -9,17 +9,19 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/app/feed"
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 )
 
 // An endpoint is a webhook that this process serves.
 type endpoint struct {
-	app     *App
+	service *Service
 	ref     store.WebhookRef
 	woken   chan struct{}
 	places  chan struct{} // has an element for each request under way
-	results chan *attempted
+	results chan *outcome
 	until   atomic.Int64 // how long the lease lasts, by the monotonic clock
 	called  atomic.Int64 // the calls, as the lease last said
 	oldest  atomic.Int64 // time of the oldest event that is not delivered; 0: none
@@ -30,11 +32,11 @@ type endpoint struct {
 	// has it, with the results that are not stored yet.
 	calls     int64
 	version   int64         // of the settings
-	hook      *desk.Webhook // nil: nothing is loaded
+	webhook   *desk.Webhook // nil: nothing is loaded
 	state     desk.WebhookState
 	pending   []*desk.WebhookDelivery
 	inFlight  int
-	unstored  []*attempted
+	unstored  []*outcome
 	begun     []*desk.WebhookDelivery // not stored yet, as they began
 	changed   []*desk.WebhookDelivery // not stored yet, as they are: those that have begun or been tried
 	mixed     bool                    // something else is to be stored, so the store must be read first
@@ -42,7 +44,7 @@ type endpoint struct {
 	cursorAt  time.Time               // when the cursor was last stored
 	stored    desk.EventPlace         // the cursor that is stored
 	queue     []desk.FeedEvent        // to begin
-	page      *FeedPage               // of the queue, while it is fresh
+	page      *feed.Page              // of the queue, while it is fresh
 	readAt    time.Time
 	next      desk.EventPlace // after the queue
 	more      bool            // there are events after next
@@ -51,7 +53,7 @@ type endpoint struct {
 	news      bool            // there may be events after next
 	newsAt    desk.Time       // since when; 0: there are none
 	lost      desk.EventPlace // the place that the database does not have any more; zero: none
-	retryLast bool            // the last attempt that began was a repetition
+	retryLast bool            // the last try that began was a repetition
 	disable   disabling
 	added     int // deliveries stored since old ones were last deleted
 	failing   bool
@@ -81,15 +83,15 @@ func (e *endpoint) quitting() bool {
 	}
 }
 
-func (e *endpoint) wake() { wakeOne(e.woken) }
+func (e *endpoint) wake() { steps.Wake(e.woken) }
 
-// serve is the loop of an endpoint: it begins attempts and stores their results, until
-// ctx ends or the endpoint is to be left. Then the attempts under way end.
+// serve is the loop of an endpoint: it begins tries and stores their results, until
+// ctx ends or the endpoint is to be left. Then the tries under way end.
 func (e *endpoint) serve(ctx context.Context) {
-	a := e.app
+	a := e.service
 	end := context.AfterFunc(ctx, e.quit)
 	defer end()
-	_ = a.followers.add(e.ref.Workspace, desk.ID{}, e.woken) // the zero id has no limits
+	a.Feed.Watch(e.ref.Workspace, e.woken)
 	e.cursorAt, e.limit = time.Now(), deliveryPage
 	e.tellNews()
 	ctx = context.WithoutCancel(ctx)
@@ -104,7 +106,7 @@ func (e *endpoint) serve(ctx context.Context) {
 			e.drop()
 			failed = 0
 		case err != nil:
-			a.log.WarnContext(ctx, "background work failed; it will be tried again", "work", "deliver", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", err)
+			a.Log.WarnContext(ctx, "background work failed; it will be tried again", "work", "deliver", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", err)
 			failed++
 		default:
 			failed = 0
@@ -138,21 +140,21 @@ func (e *endpoint) serve(ctx context.Context) {
 			}
 		}
 	}
-	a.followers.remove(e.ref.Workspace, desk.ID{}, e.woken)
-	if err := a.store.EndLease(ctx, taskRef(e.ref), a.delivering.holder); err != nil {
-		a.log.WarnContext(ctx, "a lease was not ended; it ends by itself", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", err)
+	a.Feed.Unwatch(e.ref.Workspace, e.woken)
+	if err := a.Store.EndLease(ctx, taskRef(e.ref), a.holder); err != nil {
+		a.Log.WarnContext(ctx, "a lease was not ended; it ends by itself", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", err)
 	}
-	a.delivering.mu.Lock()
-	delete(a.delivering.endpoints, e.ref)
-	a.delivering.leaveRequests(e.ref)
-	a.delivering.mu.Unlock()
-	a.delivering.note()
+	a.mu.Lock()
+	delete(a.endpoints, e.ref)
+	a.leaveRequests(e.ref)
+	a.mu.Unlock()
+	a.Note()
 }
 
 // tellNews notes that there may be new events.
 func (e *endpoint) tellNews() {
 	if e.news = true; e.newsAt == 0 {
-		e.newsAt = e.app.now()
+		e.newsAt = e.service.now()
 	}
 }
 
@@ -160,9 +162,6 @@ func (e *endpoint) tellNews() {
 func (e *endpoint) drop() {
 	e.unstored, e.begun, e.changed, e.mixed, e.since = nil, nil, nil, false, time.Time{}
 }
-
-// errNotOurs says that another process has the lease now, or the webhook is gone.
-var errNotOurs = errors.New("the webhook is not ours")
 
 // step does all that can be done now.
 func (e *endpoint) step(ctx context.Context) error {
@@ -182,14 +181,14 @@ func (e *endpoint) step(ctx context.Context) error {
 		return nil
 	}
 	if e.disable.reason != "" {
-		if err := e.app.disableWebhook(ctx, e.ref, e.disable); err != nil {
+		if err := e.service.disableWebhook(ctx, e.ref, e.disable); err != nil {
 			return err
 		}
 		e.disable = disabling{}
 		e.quit()
 		return nil
 	}
-	if e.hook == nil || e.called.Load() != e.calls {
+	if e.webhook == nil || e.called.Load() != e.calls {
 		if !e.since.IsZero() {
 			if err := e.store(ctx); err != nil {
 				return err
@@ -208,15 +207,15 @@ func (e *endpoint) step(ctx context.Context) error {
 	return nil
 }
 
-// blocked tells whether no attempt may begin, whatever there is to deliver.
+// blocked tells whether no try may begin, whatever there is to deliver.
 func (e *endpoint) blocked() bool {
-	return e.inFlight >= desk.MaxInFlight || e.app.uptime() > time.Duration(e.until.Load())-holdLeast || len(e.unstored) >= storeMost ||
+	return e.inFlight >= desk.MaxInFlight || e.service.Uptime() > time.Duration(e.until.Load())-holdLeast || len(e.unstored) >= storeMost ||
 		e.disable.reason != "" || e.quitting()
 }
 
 // patience is how long nothing is to be done, unless something happens.
 func (e *endpoint) patience() time.Duration {
-	wait, now := time.Hour, e.app.now()
+	wait, now := time.Hour, e.service.now()
 	switch {
 	case e.blocked():
 		wait = idleStep
@@ -246,21 +245,21 @@ func (e *endpoint) patience() time.Duration {
 
 // load reads how far the deliveries are. What is under way stays so.
 func (e *endpoint) load(ctx context.Context) error {
-	a, ws, id := e.app, e.ref.Workspace, e.ref.ID
+	a, ws, id := e.service, e.ref.Workspace, e.ref.ID
 	calls := e.called.Load()
-	s, err := a.store.Settings(ctx, ws)
+	s, err := a.Store.Settings(ctx, ws)
 	if err != nil {
 		return err
 	}
-	hook := s.Webhook(id)
-	if hook == nil {
+	webhook := s.Webhook(id)
+	if webhook == nil {
 		return errNotOurs
 	}
-	states, err := a.store.WebhookStates(ctx, ws)
+	states, err := a.Store.WebhookStates(ctx, ws)
 	if err != nil {
 		return err
 	}
-	pending, err := a.store.PendingDeliveries(ctx, ws, id)
+	pending, err := a.Store.PendingDeliveries(ctx, ws, id)
 	if err != nil {
 		return err
 	}
@@ -281,43 +280,43 @@ func (e *endpoint) load(ctx context.Context) error {
 	if err := e.dateOldest(ctx, pending); err != nil {
 		return err
 	}
-	e.calls, e.version, e.hook, e.state, e.pending = calls, s.Version, hook, states[id], pending
+	e.calls, e.version, e.webhook, e.state, e.pending = calls, s.Version, webhook, states[id], pending
 	e.stored, e.next = e.state.Cursor, e.state.Cursor
 	e.queue, e.page, e.more = nil, nil, true
 	if e.lost != (desk.EventPlace{}) {
-		a.log.WarnContext(ctx, "the database has lost commits: deliveries to a webhook go on from the cursor that it has; what was delivered since comes again",
-			"workspace_id", ws, "webhook_id", id, "was_at", a.EventID(ws, e.lost), "cursor", a.EventID(ws, e.state.Cursor))
+		a.Log.WarnContext(ctx, "the database has lost commits: deliveries to a webhook go on from the cursor that it has; what was delivered since comes again",
+			"workspace_id", ws, "webhook_id", id, "was_at", a.Feed.EventID(ws, e.lost), "cursor", a.Feed.EventID(ws, e.state.Cursor))
 	}
-	if !hook.Enabled {
+	if !webhook.Enabled {
 		e.quit()
 	}
 	return nil
 }
 
-// begin begins one attempt, if there is one to begin. e is not blocked.
+// begin begins one try, if there is one to begin. e is not blocked.
 func (e *endpoint) begin(ctx context.Context) (bool, error) {
-	a := e.app
+	a := e.service
 	now := a.now()
 	if e.wantsMore(now) && (e.more || e.news && time.Since(e.readAt) >= deliveredPause) {
-		if err := e.read(ctx); err != nil || e.hook == nil {
+		if err := e.read(ctx); err != nil || e.webhook == nil {
 			return false, err
 		}
 	}
-	d, probe := a.rules.Next(&e.state, e.pending, now)
+	d, probe := a.Rules.Next(&e.state, e.pending, now)
 	if isNew := len(e.queue) > 0 && e.state.MayBegin(len(e.pending), now); !isNew && d == nil {
 		return false, nil
 	} else if isNew && (d == nil || e.retryLast) {
 		d, probe = nil, e.state.Failing()
 	}
 	select {
-	case a.delivering.posts <- struct{}{}:
+	case a.posts <- struct{}{}:
 	default:
 		return false, nil
 	}
 	select {
 	case e.places <- struct{}{}:
 	default: // by pings
-		<-a.delivering.posts
+		<-a.posts
 		return false, nil
 	}
 	var event *desk.FeedEvent
@@ -326,7 +325,7 @@ func (e *endpoint) begin(ctx context.Context) (bool, error) {
 		e.queue = e.queue[1:]
 		_, contact := event.Of()
 		d = &desk.WebhookDelivery{
-			ID: a.newID(), Event: event.Place, EventAt: event.At, Type: event.Type, Contact: contact, Status: desk.DeliveryPending, CreatedAt: now, DueAt: now,
+			ID: a.NewID(), Event: event.Place, EventAt: event.At, Type: event.Type, Contact: contact, Status: desk.DeliveryPending, CreatedAt: now, DueAt: now,
 		}
 		began := *d
 		e.begun, e.changed, e.pending, e.used = append(e.begun, &began), append(e.changed, d), append(e.pending, d), true
@@ -337,17 +336,17 @@ func (e *endpoint) begin(ctx context.Context) (bool, error) {
 	}
 	d.Trying = true
 	e.inFlight++
-	hook, page, readAt, steps := e.hook, e.page, e.readAt, d.Steps
+	webhook, page, readAt, step := e.webhook, e.page, e.readAt, d.Steps
 	if event == nil {
 		page = nil
 	}
 	go func() {
 		defer func() {
 			<-e.places
-			<-a.delivering.posts
+			<-a.posts
 		}()
-		r := a.deliverOne(ctx, e.ref, hook, d, event, page, readAt, probe)
-		r.result.Steps = steps
+		r := a.try(ctx, e.ref, webhook, d, event, page, readAt, probe)
+		r.result.Steps = step
 		e.results <- r
 	}()
 	return true, nil
@@ -366,40 +365,36 @@ func (e *endpoint) toStore() {
 
 // read reads the next events.
 func (e *endpoint) read(ctx context.Context) error {
-	a := e.app
+	a := e.service
 	if e.page != nil { // all of it has begun
 		e.limit = min(2*e.limit, deliveryPage)
 	}
 	e.readAt = time.Now()
-	hook := e.hook
-	read, err := a.store.Events(ctx, e.ref.Workspace, store.EventQuery{From: store.FromPlace, After: e.next, Limit: e.limit, AtOnce: true}, func(s *desk.Settings) ([]desk.EventType, error) {
-		if hook = s.Webhook(e.ref.ID); hook == nil {
+	webhook := e.webhook
+	page, err := a.Feed.Read(ctx, e.ref.Workspace, store.EventQuery{From: store.FromPlace, After: e.next, Limit: e.limit, AtOnce: true}, func(s *desk.Settings) ([]desk.EventType, error) {
+		if webhook = s.Webhook(e.ref.ID); webhook == nil {
 			return nil, errNotOurs
 		}
-		filter, err := desk.ParseEventFilter(hook.Types)
+		filter, err := desk.ParseEventFilter(webhook.Types)
 		if err != nil {
 			return nil, err
 		}
 		return filter.For(func(desk.Permission) error { return nil }) // the webhook outlives its maker's key
 	})
-	var page *FeedPage
-	if err == nil {
-		page, err = a.complete(ctx, read)
-	}
 	switch {
 	case desk.IsType(err, desk.NotFound): // the workspace is deleted
 		return errNotOurs
 	case err != nil:
 		return err
-	case hook.UpdatedAt != e.hook.UpdatedAt:
-		e.hook = nil // it is another one now; step loads it
+	case webhook.UpdatedAt != e.webhook.UpdatedAt:
+		e.webhook = nil // it is another one now; step loads it
 		e.wake()
 		return nil
 	case page.Expired == desk.ExpiredByHistory && e.lost != e.next:
 		e.lose(e.next)
 		return nil
 	case page.Expired != "":
-		return e.skipExpired(ctx, read)
+		return e.skipExpired(ctx, page.EventPage)
 	}
 	e.queue, e.page, e.used, e.next, e.more = page.Events, page, false, page.Next, page.More
 	e.news, e.newsAt, e.lost, e.version = false, 0, desk.EventPlace{}, page.Settings.Version
@@ -415,9 +410,9 @@ func (e *endpoint) read(ctx context.Context) error {
 	return nil
 }
 
-// stale drops a page that is too old for attempts to begin from it. If it was used, what is
+// stale drops a page that is too old for tries to begin from it. If it was used, what is
 // left is read again, with as many events as two such pages. If none could begin from it,
-// the database is slow: then each event is read by its own attempt.
+// the database is slow: then each event is read by its own try.
 func (e *endpoint) stale() {
 	began := len(e.page.Events) - len(e.queue)
 	e.page = nil // it may be large
@@ -432,17 +427,17 @@ func (e *endpoint) stale() {
 // this process has reached was lost with commits, when a backup was restored or another
 // server took over. If the database's own cursor is lost, too, skipExpired follows.
 func (e *endpoint) lose(at desk.EventPlace) {
-	e.lost, e.hook = at, nil
+	e.lost, e.webhook = at, nil
 	e.drop()
 	e.wake()
 }
 
 // skipExpired moves the cursor to the oldest event that is left.
 func (e *endpoint) skipExpired(ctx context.Context, page *store.EventPage) error {
-	a := e.app
+	a := e.service
 	ours := false
-	err := a.store.InTx(ctx, e.ref.Workspace, func(tx store.Tx) (err error) {
-		calls, held, err := tx.Leased(taskOf(e.ref.ID), a.delivering.holder)
+	err := a.Store.InTx(ctx, e.ref.Workspace, func(tx store.Tx) (err error) {
+		calls, held, err := tx.Leased(taskOf(e.ref.ID), a.holder)
 		if ours = held && calls == e.calls; err != nil || !ours {
 			return err
 		}
@@ -463,15 +458,15 @@ func (e *endpoint) skipExpired(ctx context.Context, page *store.EventPage) error
 	}
 	if ours {
 		if page.Expired == desk.ExpiredByHistory {
-			a.log.WarnContext(ctx, "the database does not have the event at a webhook's cursor: deliveries go on from the oldest event that it has", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID)
+			a.Log.WarnContext(ctx, "the database does not have the event at a webhook's cursor: deliveries go on from the oldest event that it has", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID)
 		} else {
-			a.log.WarnContext(ctx, "events expired before they were delivered to a webhook", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID,
+			a.Log.WarnContext(ctx, "events expired before they were delivered to a webhook", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID,
 				"events", page.Oldest.Seq-e.next.Seq)
 		}
 		e.state.Cursor, e.stored, e.next = page.Oldest, page.Oldest, page.Oldest
 		return nil
 	}
-	e.hook = nil
+	e.webhook = nil
 	return nil
 }
 
@@ -485,7 +480,7 @@ func (e *endpoint) dateOldest(ctx context.Context, pending []*desk.WebhookDelive
 	if oldest.EventAt != 0 {
 		return nil
 	}
-	page, err := e.app.eventAt(ctx, e.ref, oldest.Event)
+	page, err := e.service.Feed.At(ctx, e.ref.Workspace, oldest.Event)
 	if err == nil && len(page.Events) > 0 {
 		oldest.EventAt = page.Events[0].At
 	}

@@ -1,11 +1,11 @@
-package app_test
+package steps_test
 
 import (
 	"context"
 	"errors"
 	"testing"
 
-	"parley/app"
+	"parley/app/steps"
 )
 
 // TestInGroups: steps go on while they are full, and end with the first error, also if
@@ -30,7 +30,7 @@ func TestInGroups(t *testing.T) {
 		"no time":                {ended, nil, nil},
 	} {
 		calls := 0
-		err := app.InGroups(c.ctx, 5, func(limit int) (int, error) {
+		err := steps.InGroups(c.ctx, 5, func(limit int) (int, error) {
 			if limit != 5 || calls == len(c.steps) {
 				t.Errorf("%s: step %d, limit %d", name, calls, limit)
 				return 0, nil

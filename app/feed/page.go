@@ -1,4 +1,4 @@
-package app
+package feed
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"parley/store"
 )
 
-// A FeedPage is a page of the feed, with the records that the store does not read for it.
-type FeedPage struct {
+// A Page is a page of the feed, with the records that the store does not read for it.
+type Page struct {
 	*store.EventPage
 
 	Libraries map[desk.ID]*desk.Library // of channels
@@ -21,7 +21,7 @@ type FeedPage struct {
 
 // Template returns the template that an event is about, with its channel; nil if it is
 // gone or not read.
-func (p *FeedPage) Template(e *desk.FeedEvent) (*desk.Channel, *desk.Template) {
+func (p *Page) Template(e *desk.FeedEvent) (*desk.Channel, *desk.Template) {
 	channel, name, language := e.TemplateKey()
 	c, l := p.Settings.Channel(channel), p.Libraries[channel]
 	if c == nil || l == nil {
@@ -31,7 +31,7 @@ func (p *FeedPage) Template(e *desk.FeedEvent) (*desk.Channel, *desk.Template) {
 }
 
 // DataBytes is about the size of an event's record as JSON, and never less.
-func (p *FeedPage) DataBytes(e *desk.FeedEvent) int {
+func (p *Page) DataBytes(e *desk.FeedEvent) int {
 	switch e.Type.Kind() {
 	case "template":
 		if _, t := p.Template(e); t != nil {
@@ -46,8 +46,8 @@ func (p *FeedPage) DataBytes(e *desk.FeedEvent) int {
 }
 
 // complete adds to a page the records that the store does not read for it.
-func (a *App) complete(ctx context.Context, read *store.EventPage) (*FeedPage, error) {
-	page := &FeedPage{EventPage: read}
+func (a *Service) complete(ctx context.Context, read *store.EventPage) (*Page, error) {
+	page := &Page{EventPage: read}
 	if err := a.addLibraries(ctx, page); err != nil {
 		return nil, err
 	}
@@ -60,18 +60,18 @@ func (a *App) complete(ctx context.Context, read *store.EventPage) (*FeedPage, e
 }
 
 // identify gives the events of a page their ids.
-func (a *App) identify(page *store.EventPage) {
+func (a *Service) identify(page *store.EventPage) {
 	for i := range page.Events {
 		page.Events[i].ID = a.EventID(page.Settings.ID, page.Events[i].Place)
 	}
 }
 
 // addWebhooks adds the webhooks, if the page has events of any.
-func (a *App) addWebhooks(ctx context.Context, page *FeedPage) error {
+func (a *Service) addWebhooks(ctx context.Context, page *Page) error {
 	if !slices.ContainsFunc(page.Events, func(e desk.FeedEvent) bool { return e.Type.Kind() == "webhook" }) {
 		return nil
 	}
-	list, err := a.webhooks(ctx, page.Settings, page.Settings.Webhooks()...)
+	list, err := a.Webhooks(ctx, page.Settings, page.Settings.Webhooks()...)
 	page.Webhooks = make(map[desk.ID]*Webhook, len(list))
 	for i := range list {
 		page.Webhooks[list[i].ID] = &list[i]
@@ -80,7 +80,7 @@ func (a *App) addWebhooks(ctx context.Context, page *FeedPage) error {
 }
 
 // addLibraries adds the templates that the page's events are about.
-func (a *App) addLibraries(ctx context.Context, page *FeedPage) error {
+func (a *Service) addLibraries(ctx context.Context, page *Page) error {
 	for i := range page.Events {
 		e := &page.Events[i]
 		if e.Type.Kind() != "template" {
@@ -91,7 +91,7 @@ func (a *App) addLibraries(ctx context.Context, page *FeedPage) error {
 		if c == nil || page.Libraries[id] != nil {
 			continue
 		}
-		library, err := a.library(ctx, page.Settings.ID, c)
+		library, err := a.Library(ctx, page.Settings.ID, c)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (a *App) addLibraries(ctx context.Context, page *FeedPage) error {
 }
 
 // addSnippets adds the snippets that a page's events are about.
-func (a *App) addSnippets(ctx context.Context, page *FeedPage) error {
+func (a *Service) addSnippets(ctx context.Context, page *Page) error {
 	wanted := map[string]bool{}
 	for i := range page.Events {
 		if e := &page.Events[i]; e.Type.Kind() == "snippet" {
@@ -114,7 +114,7 @@ func (a *App) addSnippets(ctx context.Context, page *FeedPage) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	list, err := a.store.Snippets(ctx, page.Settings.ID)
+	list, err := a.Store.Snippets(ctx, page.Settings.ID)
 	page.Snippets = make(map[string]*desk.Snippet, len(wanted))
 	for i := range list {
 		if wanted[list[i].Shortcut] {

@@ -1,4 +1,4 @@
-package app
+package feed
 
 import (
 	"context"
@@ -13,27 +13,27 @@ import (
 // the events that were stored.
 type wakingStore struct {
 	store.Store
-	followers  *followers
-	stored     *eventCounts
-	delivering *delivering
+	followers *followers
+	stored    eventCounts
+	webhook   func() // is called after a webhook may have changed
 }
 
 // eventCounts are numbers of stored events, by type. No type is added after its making.
 type eventCounts map[desk.EventType]*atomic.Int64
 
-func newEventCounts() *eventCounts {
+func newEventCounts() eventCounts {
 	counts := eventCounts{}
 	for _, t := range desk.EventTypes {
 		counts[t] = new(atomic.Int64)
 	}
-	return &counts
+	return counts
 }
 
 // committed counts events, and wakes those who wait for them.
 func (s wakingStore) committed(ws desk.ID, events []desk.Event, err error) {
 	if err == nil {
 		for i := range events {
-			if n := (*s.stored)[events[i].Type]; n != nil {
+			if n := s.stored[events[i].Type]; n != nil {
 				n.Add(1)
 			}
 		}
@@ -62,15 +62,15 @@ func (s wakingStore) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk
 
 func (s wakingStore) UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
 	var events []desk.Event
-	hooks := false
+	webhook := false
 	err := s.Store.UpdateSettings(ctx, ws, func(settings *desk.Settings) (desk.Change, error) {
 		change, err := decide(settings)
-		events, hooks = change.Events, change.Webhook != nil || change.RemoveWebhook != nil
+		events, webhook = change.Events, change.Webhook != nil || change.RemoveWebhook != nil
 		return change, err
 	})
 	s.committed(ws, events, err)
-	if hooks && (err == nil || errors.Is(err, store.ErrCommitLost)) {
-		s.delivering.note()
+	if webhook && (err == nil || errors.Is(err, store.ErrCommitLost)) {
+		s.webhook()
 	}
 	return err
 }
@@ -104,13 +104,4 @@ func (t noting) Append(events ...desk.Event) error {
 func (t noting) Flush(b *desk.Book) error {
 	*t.events = append(*t.events, b.Events()...)
 	return t.Tx.Flush(b)
-}
-
-// EventsStored is how many events of each type this process has stored.
-func (a *App) EventsStored() map[desk.EventType]int64 {
-	numbers := map[desk.EventType]int64{}
-	for t, n := range *a.events {
-		numbers[t] = n.Load()
-	}
-	return numbers
 }

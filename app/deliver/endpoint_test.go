@@ -1,4 +1,4 @@
-package app
+package deliver
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/app/feed"
 	"parley/desk"
 	"parley/store"
 )
@@ -24,9 +25,9 @@ func TestPatience(t *testing.T) {
 		least, most time.Duration
 	}{
 		"new events":               {func(*endpoint) {}, time.Millisecond, time.Millisecond},
-		"the page is fresh":        {func(e *endpoint) { e.page, e.readAt = &FeedPage{}, time.Now() }, time.Millisecond, deliveredPause},
+		"the page is fresh":        {func(e *endpoint) { e.page, e.readAt = &feed.Page{}, time.Now() }, time.Millisecond, deliveredPause},
 		"a delivery waits":         {func(e *endpoint) { e.pending = []*desk.WebhookDelivery{{DueAt: desk.TimeOf(time.Now().Add(up))}} }, time.Millisecond, time.Millisecond},
-		"attempts under way":       {func(e *endpoint) { e.inFlight = desk.MaxInFlight }, idleStep, idleStep},
+		"tries under way":          {func(e *endpoint) { e.inFlight = desk.MaxInFlight }, idleStep, idleStep},
 		"the lease may have ended": {func(e *endpoint) { e.until.Store(int64(up)) }, idleStep, idleStep},
 		"it is stopping":           {func(e *endpoint) { e.quit() }, idleStep, idleStep},
 		"too many are pending":     {func(e *endpoint) { e.pending = mostPending() }, idleStep / 10, idleStep},
@@ -38,7 +39,7 @@ func TestPatience(t *testing.T) {
 			if more && name == "the page is fresh" {
 				continue
 			}
-			e := &endpoint{app: &App{clock: time.Now, uptime: func() time.Duration { return up }}, stopped: make(chan struct{}), more: more, news: true}
+			e := &endpoint{service: &Service{Deps: Deps{Clock: time.Now, Uptime: func() time.Duration { return up }}}, stopped: make(chan struct{}), more: more, news: true}
 			e.until.Store(int64(up + 10*time.Second))
 			c.change(e)
 			if got := e.patience(); got < c.least || got > c.most {
@@ -52,7 +53,7 @@ func TestPatience(t *testing.T) {
 // later, also if nothing else happens, and the endpoint waits for that.
 func TestPatience_cursor(t *testing.T) {
 	t.Parallel()
-	e := &endpoint{app: &App{clock: time.Now, uptime: func() time.Duration { return 0 }}, stopped: make(chan struct{}), hook: &desk.Webhook{}}
+	e := &endpoint{service: &Service{Deps: Deps{Clock: time.Now, Uptime: func() time.Duration { return 0 }}}, stopped: make(chan struct{}), webhook: &desk.Webhook{}}
 	e.until.Store(int64(10 * time.Second))
 	e.state.Cursor.Seq = 1
 	for ago, most := range map[time.Duration]time.Duration{0: cursorEvery, 2 * cursorEvery: storeEvery} {
@@ -86,20 +87,19 @@ func (s *awayStore) EnabledWebhooks(context.Context) ([]store.WebhookRef, error)
 	return nil, errors.New("away")
 }
 
-// TestDeliver_away: while the database is away, whatever is noted, the process does not look
+// TestRun_away: while the database is away, whatever is noted, the process does not look
 // for webhooks more often than it does anyway.
-func TestDeliver_away(t *testing.T) {
+func TestRun_away(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := new(awayStore)
-		a := &App{store: s, newID: func() desk.ID { return desk.ID{1} }, log: slog.New(slog.DiscardHandler), drained: make(chan struct{})}
-		a.delivering.init()
+		a := New(Deps{Store: s, NewID: func() desk.ID { return desk.ID{1} }, Log: slog.New(slog.DiscardHandler), Drained: make(chan struct{})})
 		ctx, stop := context.WithCancel(t.Context())
 		var loop sync.WaitGroup
-		loop.Go(func() { a.Deliver(ctx) })
+		loop.Go(func() { a.Run(ctx) })
 		const minute = 60_000 // milliseconds
 		for range minute {
-			a.delivering.note()
+			a.Note()
 			time.Sleep(time.Millisecond)
 		}
 		stop()

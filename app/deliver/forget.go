@@ -1,0 +1,49 @@
+package deliver
+
+import (
+	"context"
+	"time"
+
+	"parley/app/steps"
+	"parley/desk"
+	"parley/store"
+)
+
+// Forget deletes the old deliveries of a workspace's webhooks, and all of those
+// that were removed: the process may have ended while it deleted them.
+func (a *Service) Forget(ctx context.Context, ws desk.ID) error {
+	list, err := a.Store.DeliveredWebhooks(ctx, ws)
+	if err != nil {
+		return err
+	}
+	s, err := a.Store.Settings(ctx, ws) // after the list: what it lacks was removed
+	if err != nil {
+		return err
+	}
+	before := a.now() - desk.Time(desk.KeepDelivery/time.Millisecond)
+	for _, id := range list {
+		forget := a.forgetRemoved(ctx, store.WebhookRef{Workspace: ws, ID: id})
+		if s.Webhook(id) != nil {
+			forget = func(limit int) (int, error) {
+				return a.Store.ForgetDeliveries(ctx, ws, id, before, desk.MaxDeliveries, limit)
+			}
+		}
+		if err := steps.InGroups(ctx, steps.Group, forget); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetRemoved is a step that deletes deliveries of a webhook that was removed.
+func (a *Service) forgetRemoved(ctx context.Context, ref store.WebhookRef) func(limit int) (int, error) {
+	return func(limit int) (int, error) { return a.Store.ForgetDeliveries(ctx, ref.Workspace, ref.ID, 0, 0, limit) }
+}
+
+// dropDeliveries deletes the deliveries of a webhook that was removed. What it leaves is
+// deleted with what is old.
+func (a *Service) dropDeliveries(ctx context.Context, ref store.WebhookRef) {
+	if err := steps.InGroups(ctx, steps.Group, a.forgetRemoved(ctx, ref)); err != nil {
+		a.Log.WarnContext(ctx, "the deliveries of a removed webhook are left", "workspace_id", ref.Workspace, "webhook_id", ref.ID, "err", err)
+	}
+}

@@ -1,0 +1,92 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"parley/app/feed"
+	"parley/app/steps"
+	"parley/desk"
+	"parley/store"
+)
+
+// An outcome is a try that has ended.
+type outcome struct {
+	delivery *desk.WebhookDelivery
+	url      string // to which it went
+	result   desk.WebhookResult
+	expired  bool  // the event is gone
+	dropped  bool  // the delivery is, by a replay
+	err      error // it did not begin
+}
+
+// errNotOurs says that another process has the lease now, or the webhook is gone.
+var errNotOurs = errors.New("the webhook is not ours")
+
+// errSlow says that an event could not be read in time: what was read may have been erased
+// since.
+var errSlow = errors.New("the database is too slow to deliver what it has")
+
+// try makes one try. It reads the event anew unless it has a page with it that was read
+// just now.
+func (a *Service) try(ctx context.Context, ref store.WebhookRef, webhook *desk.Webhook, d *desk.WebhookDelivery, event *desk.FeedEvent, page *feed.Page, readAt time.Time, probe bool) (r *outcome) {
+	r = &outcome{delivery: d}
+	defer steps.Caught("attempt of a webhook", &r.err)
+	for n := 0; page == nil || time.Since(readAt) > freshOf(event.Type); n++ {
+		if n == slowReads {
+			r.err = errSlow
+			return r
+		}
+		readAt = time.Now()
+		p, err := a.Feed.At(ctx, ref.Workspace, d.Event)
+		if err != nil {
+			r.err = err
+			return r
+		}
+		if len(p.Events) == 0 {
+			r.expired = true
+			return r
+		}
+		if page, event, webhook = p, &p.Events[0], p.Settings.Webhook(ref.ID); webhook == nil || !webhook.Enabled {
+			r.err = errNotOurs
+			return r
+		}
+	}
+	r.url = webhook.URL
+	r.result, r.err = a.post(ctx, ref.Workspace, webhook, event.ID, a.Event(page, event))
+	r.result.Probe, r.result.Jitter = probe, rand.Float64() //nolint:gosec // it spreads load
+	return r
+}
+
+// freshOf is how old the data of an event of a type may be when a try begins.
+func freshOf(t desk.EventType) time.Duration {
+	if t.OfSettings() {
+		return freshSettings
+	}
+	return freshFor
+}
+
+// post sends a body to an endpoint.
+func (a *Service) post(ctx context.Context, ws desk.ID, webhook *desk.Webhook, id string, body []byte) (r desk.WebhookResult, err error) {
+	at := a.Clock()
+	secrets, err := a.webhookSecrets(ws, webhook, desk.TimeOf(at))
+	if err != nil {
+		return r, err
+	}
+	p := a.Poster.Post(ctx, Post{URL: webhook.URL, ID: id, Body: body, Secrets: secrets, At: at})
+	switch {
+	case p.Err != nil:
+		return r, &desk.Error{Type: desk.Unavailable, Message: "this server can't open a connection now: try again", RetryAfter: 1, Err: p.Err}
+	case ctx.Err() != nil: // who pinged has left
+		return r, &desk.Error{Type: desk.Unavailable, Message: "the request was given up", Err: ctx.Err()}
+	}
+	a.count(p.Error)
+	return desk.WebhookResult{
+		WebhookAttempt: desk.WebhookAttempt{
+			At: desk.TimeOf(at), Took: desk.Time(p.Took.Milliseconds()), StatusCode: p.StatusCode, Error: p.Error, Response: p.Response,
+		},
+		RetryAfter: p.RetryAfter,
+	}, nil
+}

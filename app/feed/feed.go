@@ -1,0 +1,120 @@
+// Package feed is the feed of events: its pages, those who wait for its next ones, and the
+// store that wakes them.
+//
+//	follow.go     reading the feed on as events come
+//	read.go       reading pages, and the log
+//	page.go       a page, with the records that its events are about
+//	webhook.go    a webhook with its state, as readers see it
+//	id.go         ids of events, which are cursors, too
+//	feed.go       the Service: who is woken, what expires
+//	waking.go     the Store that counts events, and wakes those who wait for them
+//	followers.go  those who wait for events, and their limits
+package feed
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/app/cursors"
+	"parley/app/steps"
+	"parley/desk"
+	"parley/store"
+)
+
+// Deps are the parts of a Service. All are required.
+type Deps struct {
+	Store   store.Store
+	Now     func() desk.Time // the clock
+	Cursors cursors.Sealer
+	Key     []byte          // signs ids of events
+	Drained <-chan struct{} // closed when nobody is to wait any more
+
+	// Library returns the templates of a channel.
+	Library func(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.Library, error)
+	// WebhookChanged is called after a commit that may have changed a webhook.
+	WebhookChanged func()
+}
+
+// A Service is the feed of events. Its methods are safe for concurrent use. Its Store is the
+// one that it was given, and also wakes those who wait for events: whatever stores
+// events must use it.
+type Service struct {
+	Deps
+	followers followers
+	stored    eventCounts
+}
+
+// New builds a Service.
+func New(d Deps) *Service {
+	a := &Service{Deps: d, stored: newEventCounts()}
+	a.Store = wakingStore{d.Store, &a.followers, a.stored, d.WebhookChanged}
+	return a
+}
+
+// Stored is how many events of each type this process has stored.
+func (a *Service) Stored() map[desk.EventType]int64 {
+	numbers := map[desk.EventType]int64{}
+	for t, n := range a.stored {
+		numbers[t] = n.Load()
+	}
+	return numbers
+}
+
+// Followers is how many streams and waiting reads this process has.
+func (a *Service) Followers() int {
+	a.followers.mu.Lock()
+	defer a.followers.mu.Unlock()
+	return int(a.followers.count.Load()) - a.followers.byKey[desk.ID{}] // without those of parley itself
+}
+
+// Watch wakes a part of parley itself when the workspace may have new events, until Unwatch
+// is called. It has no limits.
+func (a *Service) Watch(ws desk.ID, woken chan struct{}) { _ = a.followers.add(ws, desk.ID{}, woken) }
+
+// Unwatch ends what Watch began.
+func (a *Service) Unwatch(ws desk.ID, woken chan struct{}) { a.followers.remove(ws, desk.ID{}, woken) }
+
+// Look wakes the followers of workspaces in which another process has stored
+// something. If the database is away, it wakes all streams: what they read then fails.
+func (a *Service) Look(ctx context.Context) error {
+	list := a.followers.workspaces()
+	if len(list) == 0 {
+		return nil
+	}
+	heads, err := a.Store.Heads(ctx, list)
+	a.followers.mu.Lock()
+	defer a.followers.mu.Unlock()
+	for _, ws := range list {
+		if of := a.followers.of[ws]; of != nil && (err != nil || of.head != heads[ws]) {
+			if err == nil {
+				of.head = heads[ws]
+			}
+			a.followers.wakeLocked(ws, err != nil)
+		}
+	}
+	return err
+}
+
+// Forget drops events of an age from the feeds of all workspaces. Of this clock and
+// the database's, the one that is behind counts: a node whose clock is far ahead must not
+// drop the feeds of all.
+func (a *Service) Forget(ctx context.Context, age time.Duration) error {
+	workspaces, err := a.Store.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	now, _, err := a.Store.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	now = min(now, a.Now())
+	expired := desk.Expired{Before: now - desk.Time(age.Milliseconds()), Now: now}
+	var failed []error
+	for _, w := range workspaces {
+		failed = append(failed, steps.InGroups(ctx, steps.Group, func(limit int) (int, error) { // the next workspace does not wait for this one
+			return a.Store.DropEvents(ctx, w.ID, expired, limit)
+		}))
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,59 @@
+package feed
+
+import (
+	"slices"
+	"testing"
+
+	"parley/desk"
+)
+
+// TestFollowersShare: one workspace has at most half of a process's followers, all have
+// 1,024 together, and parley's own count for neither.
+func TestFollowersShare(t *testing.T) {
+	t.Parallel()
+	var f followers
+	const ofKey, half = 16, 512
+	keys := 0
+	// fill adds followers of new keys until one is refused.
+	fill := func(ws desk.ID) (leave []func(), refused error) {
+		for {
+			keys++
+			for range ofKey {
+				key, woken := desk.ID{1, byte(keys >> 8), byte(keys)}, make(chan struct{}, 1)
+				if err := f.add(ws, key, woken); err != nil {
+					return leave, err
+				}
+				leave = append(leave, func() { f.remove(ws, key, woken) })
+			}
+		}
+	}
+	refused := func(err error, kind desk.ErrorType) bool {
+		e := desk.AsError(err)
+		return e.Type == kind && e.RetryAfter == 5
+	}
+	ada, bob, cem := desk.ID{1}, desk.ID{2}, desk.ID{3}
+	for range 3 {
+		_ = f.add(ada, desk.ID{}, make(chan struct{}, 1))
+	}
+	first, err := fill(ada)
+	if len(first) != half || !refused(err, desk.RateLimited) {
+		t.Errorf("a workspace has %d: %v", len(first), err)
+	}
+	second, err := fill(bob)
+	if len(second) != half || !refused(err, desk.RateLimited) {
+		t.Errorf("another has %d: %v", len(second), err)
+	}
+	if third, err := fill(cem); len(third) != 0 || !refused(err, desk.Unavailable) {
+		t.Errorf("a third has %d: %v", len(third), err)
+	}
+	first[0]()
+	if third, err := fill(cem); len(third) != 1 || !refused(err, desk.Unavailable) {
+		t.Errorf("after one has left, a third has %d: %v", len(third), err)
+	}
+	for _, leave := range slices.Concat(first[1:], second) {
+		leave()
+	}
+	if again, _ := fill(ada); len(again) != half {
+		t.Errorf("after all have left, a workspace has %d", len(again))
+	}
+}
