@@ -350,7 +350,7 @@ func TestNodesRefuseADatabaseOfANewerParley(t *testing.T) {
 	}
 }
 
-// A dump is taken while a server is written to, as docs/operating.md says, and has all
+// A dump is taken while a server is written to, as docs/postgresql.md says, and has all
 // that was acknowledged before.
 func TestNodesBackup(t *testing.T) {
 	t.Parallel()
