@@ -250,11 +250,13 @@ func TestAPIDocument(t *testing.T) {
 }
 
 // TestDocumentsNameWhatExists holds what README.md and docs/ call a test or a Go file
-// to those that there are.
+// to those that there are, and what the help of the tests' flags calls a test. Each such
+// flag names one.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	t.Parallel()
-	files, tests, documents := map[string]bool{}, []string{}, []string{"../README.md"}
+	files, tests, documents, help := map[string]bool{}, []string{}, []string{"../README.md"}, map[string]string{}
 	testFunc := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	testFlag := regexp.MustCompile(`flag\.\w+\("([\w-]+)", [^\n]*, "([^"\n]+)"\)`)
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -269,10 +271,15 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 		case strings.HasSuffix(name, ".go"):
 			files[name], files[filepath.Base(path)] = true, true
 		}
-		if !strings.HasSuffix(name, "_test.go") {
+		if !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "store/storetest/") {
 			return nil
 		}
 		source, err := os.ReadFile(path)
+		for _, match := range testFlag.FindAllStringSubmatch(string(source), -1) {
+			if match[1] != "update" && match[1] != "seed" { // these are for many tests
+				help[match[1]] = match[2]
+			}
+		}
 		for _, match := range testFunc.FindAllStringSubmatch(string(source), -1) {
 			tests = append(tests, match[1])
 		}
@@ -307,6 +314,22 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	}
 	if seen < 50 {
 		t.Errorf("only %d names were found in %v", seen, documents)
+	}
+
+	aTest := regexp.MustCompile(`\bTest[A-Z]\w*`)
+	for flag, text := range help {
+		names := aTest.FindAllString(text, -1)
+		for _, name := range names {
+			if !slices.Contains(tests, name) {
+				t.Errorf("the help of -%s names %s, which does not exist", flag, name)
+			}
+		}
+		if names == nil {
+			t.Errorf("the help of -%s names no test: %s", flag, text)
+		}
+	}
+	if len(help) < 50 {
+		t.Errorf("only %d flags of tests were found", len(help))
 	}
 }
 
