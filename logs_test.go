@@ -18,9 +18,9 @@ import (
 // while it runs.
 type logged struct{ level, message string }
 
-// TestOperatingListsLogLines holds operating.md's table of log lines to the code: what is
+// TestLogLinesAreListed holds the table of log lines in docs/logs.md to the code: what is
 // logged is listed, at its level, and what is listed is logged.
-func TestOperatingListsLogLines(t *testing.T) {
+func TestLogLinesAreListed(t *testing.T) {
 	t.Parallel()
 	var code []logged
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -49,7 +49,7 @@ func TestOperatingListsLogLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join("docs", "operating.md"))
+	page, err := os.ReadFile(filepath.Join("docs", "logs.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +64,12 @@ func TestOperatingListsLogLines(t *testing.T) {
 	}
 	for _, line := range code {
 		if !slices.ContainsFunc(listed, same(line)) {
-			t.Errorf("docs/operating.md does not list the %s line %q", line.level, line.message)
+			t.Errorf("docs/logs.md does not list the %s line %q", line.level, line.message)
 		}
 	}
 	for _, line := range listed {
 		if !slices.ContainsFunc(code, same(line)) {
-			t.Errorf("docs/operating.md lists the %s line %q, which nothing logs", line.level, line.message)
+			t.Errorf("docs/logs.md lists the %s line %q, which nothing logs", line.level, line.message)
 		}
 	}
 	if len(listed) < 10 || len(code) < 10 {
@@ -116,7 +116,7 @@ func logCall(t *testing.T, path string, call *ast.CallExpr) (line logged, ok boo
 	}
 	message, ok := call.Args[at].(*ast.BasicLit)
 	if !ok {
-		t.Errorf("%s: a line is logged whose message is no literal, so operating.md can't be held to it", path)
+		t.Errorf("%s: a line is logged whose message is no literal, so docs/logs.md can't be held to it", path)
 		return line, false
 	}
 	line.message, _ = strconv.Unquote(message.Value)

@@ -22,7 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var dryRuns = flag.Int("dry-runs", 20, "random batches that TestDryRun tries, and a quarter as many sends")
+var dryRuns = flag.Int("dry-runs", 20, "how many random batches TestDryRun tries, and a quarter as many sends: a dry run equals the write that follows it. Long run: -run 'TestDryRun|TestPostgres/TestDryRun' -dry-runs 2000")
 
 // underDryRun is in the names of tests whose servers try each write before they do it.
 const underDryRun = "TestDryRun/"

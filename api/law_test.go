@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var sequences = flag.Int("sequences", 40, "random sequences that TestLaw tries")
+var sequences = flag.Int("sequences", 40, "how many random sequences TestLaw tries: one batch equals its operations one by one. Long run: -sequences 2000")
 
 // TestLaw holds the law of the batch: n operations in one batch equal the same n
 // sent one by one (an assign or a delete as a batch of one), answers included.

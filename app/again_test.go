@@ -20,7 +20,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-var saidAgain = flag.Int("said-again", 4, "of how many deleted people TestSaidAgain delivers everything again")
+var saidAgain = flag.Int("said-again", 4, "of how many deleted people TestSaidAgain delivers every callback again. Long run: -said-again 200")
 
 // An erasable is a world whose tables can be read, and whose clocks are set together.
 type erasable struct {

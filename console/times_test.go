@@ -19,7 +19,7 @@ import (
 	"parley/store"
 )
 
-var timedContacts = flag.Int("timed-contacts", 1000, "how many contacts TestPageTimes stores, and a tenth as many open conversations; from 100,000 on it also judges the times")
+var timedContacts = flag.Int("timed-contacts", 1000, "how many contacts TestPageTimes stores, and a tenth as many open conversations; from 100,000 on it also judges the times. Long run: -run 'TestPageTimes|TestPostgres/TestPageTimes' -timed-contacts 1000000 -timeout 30m")
 
 var timedPages = flag.String("timed-pages", "", "which pages TestPageTimes gets, as a regular expression; all by default")
 

@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var axeFull = flag.Bool("axe-full", false, "look at every page and state in every way, not at some of them in some ways")
+var axeFull = flag.Bool("axe-full", false, "let TestAccess look at every page and state in every way (two sizes, light and dark, large text, forced colours), not at some of them in some ways")
 
 // TestAccess looks at pages in their states, with -axe-full at all of them. axe, which somebody else wrote, finds nothing
 // serious in them; at 320 pixels, and with text twice as large, none scrolls sideways; and

@@ -27,9 +27,9 @@ import (
 )
 
 var (
-	policyPersons = flag.Int("policy-persons", 50, "how many people write in each part of TestPolicyOfNodes; a multiple of 5")
-	leftWaiting   = flag.Int("left-waiting", 20, "how many people are left waiting for each cause in TestLeftWaiting; from 200 on it also judges how soon they are assigned, and waits for an opening")
-	policyKills   = flag.Int("policy-kills", 1, "how often TestAutoReplyOnce kills a process at each point")
+	policyPersons = flag.Int("policy-persons", 50, "how many people write in each part of TestPolicyOfNodes; a multiple of 5. Long run: -policy-persons 1000 -timeout 30m")
+	leftWaiting   = flag.Int("left-waiting", 20, "how many people are left waiting for each cause in TestLeftWaiting; from 200 on it also judges how soon they are assigned, and waits for an opening. Long run: -left-waiting 200 -timeout 30m")
+	policyKills   = flag.Int("policy-kills", 1, "how often TestAutoReplyOnce kills a process at each point. Long run: -policy-kills 50 -timeout 30m")
 )
 
 // policyOf is an installation with five members, to whose servers people write in turn: two

@@ -21,8 +21,8 @@ import (
 )
 
 var (
-	attackStrength = flag.Float64("attack-strength", 0.05, "how strong the attacks of TestAttacks are: 1 is what once stopped a server; from 1 on it also judges what a neighbour waits")
-	attackFor      = flag.Duration("attack-for", time.Second, "how long TestAttacks measures a neighbour beside each attack, at least")
+	attackStrength = flag.Float64("attack-strength", 0.05, "how strong the attacks of TestAttacks are: 1 is what once stopped a server; from 1 on it also judges what a neighbour waits. Long run: -attack-strength 2 -attack-for 20s -timeout 30m")
+	attackFor      = flag.Duration("attack-for", time.Second, "how long TestAttacks measures a neighbour beside each attack, at least; see -attack-strength")
 )
 
 // What a neighbour of an attacker may wait for each of its calls.

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	consoleStreams = flag.Int("console-streams", 18, "how many tabs of the console TestAudience opens on each store; from 100 on it also judges")
+	consoleStreams = flag.Int("console-streams", 18, "how many tabs of the console TestAudience opens on each store; from 100 on it also judges what they cost writers. Long run: -console-streams 200 -speed 3s -timeout 30m")
 	consoleVisible = flag.Int("console-visible", 10, "of how many tabs of TestAudience one is visible; hidden ones fetch nothing")
 )
 

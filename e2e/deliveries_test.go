@@ -21,10 +21,10 @@ import (
 )
 
 var (
-	deliveredEvents = flag.Int("delivered-events", 300, "how many events the tests with killed servers deliver")
-	deliveryKills   = flag.Int("delivery-kills", 1, "how often TestDeliveriesOfKilledServers kills its server")
-	rotatedEvents   = flag.Int("rotated-events", 200, "how many events TestRotation delivers")
-	hangingRounds   = flag.Int("hanging-rounds", 1, "how often TestHangingEndpoints takes turns")
+	deliveredEvents = flag.Int("delivered-events", 300, "how many events TestDeliveriesOfKilledServers and TestDeliveriesOfNodes deliver. Long run of TestDeliveriesOfNodes: -delivered-events 20000; of the other see -delivery-kills")
+	deliveryKills   = flag.Int("delivery-kills", 1, "how often TestDeliveriesOfKilledServers kills its server, whose endpoint fails. Long run: -delivered-events 20000 -delivery-kills 20 -timeout 1h")
+	rotatedEvents   = flag.Int("rotated-events", 200, "how many events TestRotation delivers around the rotation of a secret. Long run: -rotated-events 10000")
+	hangingRounds   = flag.Int("hanging-rounds", 1, "how often TestHangingEndpoints measures deliveries with and without endpoints that hang. Long run: -hanging-rounds 15 -parallel 1")
 )
 
 // delivers are the flags of servers that may post to the tests' endpoints, and try again

@@ -78,6 +78,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -112,6 +113,7 @@ func testMain(m *testing.M) int {
 	if file := os.Getenv(bareEnv); file != "" {
 		return bareMain(file)
 	}
+	flag.Parse() // help for -h, before there is a directory that would be left
 	dir, err := os.MkdirTemp("", "parley-e2e-")
 	if err != nil {
 		panic(err)

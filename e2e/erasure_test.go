@@ -28,7 +28,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var forgotten = flag.Int("forgotten", 12, "how many contacts TestErasureOfDeliveries deletes")
+var forgotten = flag.Int("forgotten", 12, "how many contacts TestErasureOfDeliveries deletes. Long run: -forgotten 1000")
 
 // traceOf finds what only one person has: words, and numbers.
 var traceOf = regexp.MustCompile(`(external|email|newname|name|note|crm|plan|text|remark)-of-person-\d{5}|4930\d{6}7`)

@@ -96,8 +96,8 @@ func (s *server) events(t testing.TB, key, cursor string) (all []feedEvent) {
 }
 
 var (
-	eventWrites = flag.Int("event-writes", 2000, "how many writes TestFeedUnderLoad makes")
-	eventKills  = flag.Int("event-kills", 2, "how often TestFeedUnderLoad kills a server")
+	eventWrites = flag.Int("event-writes", 2000, "how many writes TestFeedUnderLoad makes. Long run: -event-writes 200000 -event-kills 20")
+	eventKills  = flag.Int("event-kills", 2, "how often TestFeedUnderLoad kills a server; see -event-writes")
 )
 
 // A loadedFeed is what the servers, writers and followers of TestFeedUnderLoad share.
@@ -393,8 +393,8 @@ func TestEventRetention(t *testing.T) {
 }
 
 var (
-	eventStreams = flag.Int("event-streams", 48, "how many streams TestIdleStreams opens")
-	eventIdle    = flag.Duration("event-idle", 0, "how long the streams of TestIdleStreams have no events")
+	eventStreams = flag.Int("event-streams", 48, "how many streams TestIdleStreams opens, and measures what they cost. Long run: -event-streams 1000 -event-idle 2m")
+	eventIdle    = flag.Duration("event-idle", 0, "how long the streams of TestIdleStreams have no events; see -event-streams")
 )
 
 // TestIdleStreams: streams cost little memory, also one whose client reads next to

@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-var streamCuts = flag.Int("stream-cuts", 8, "how often TestEventSource cuts its stream")
+var streamCuts = flag.Int("stream-cuts", 8, "how often TestEventSource cuts its stream. Long run: -stream-cuts 50")
 
 // A cutter passes connections on to a server, and cuts some: the first before its first
 // event, the others at any byte.

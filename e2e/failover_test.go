@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var failoverLost = flag.Duration("failover-lost", 500*time.Millisecond, "of how long the standby of TestFailover lacks the commits")
+var failoverLost = flag.Duration("failover-lost", 500*time.Millisecond, "of how long the standby of TestFailover lacks the commits when it takes over. Long run: -failover-lost 3s")
 
 // TestFailover: a standby takes over that lacks the last commits, under a running server.
 // What the standby knows as delivered comes no second time; all that it has is delivered,

@@ -21,7 +21,7 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-var feedSpeed = flag.Int("feed-speed", 3000, "among how many events TestFeedSpeed measures; from 100,000 on it also judges")
+var feedSpeed = flag.Int("feed-speed", 3000, "among how many events TestFeedSpeed measures what the feed, streams and webhooks cost; from 100,000 on it also judges. Long run: -feed-speed 1000000 -speed 3s -timeout 60m")
 
 // judgesSpeed tells whether TestFeedSpeed judges, so nothing else may run beside it.
 func judgesSpeed() bool { return *feedSpeed >= 100_000 }

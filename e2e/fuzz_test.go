@@ -22,7 +22,7 @@ import (
 	"parley/api/apitest"
 )
 
-var fuzzRequests = flag.Int("fuzz-requests", 3000, "how many requests TestFuzz sends")
+var fuzzRequests = flag.Int("fuzz-requests", 3000, "how many requests TestFuzz makes from the API description, then damages and sends. Long run: -fuzz-requests 100000")
 
 // TestFuzz sends requests made from the API description, most of them damaged, to
 // a running server: every answer must be one that the description allows.

@@ -13,7 +13,7 @@ import (
 const generatedTemplate = `{"name": "order_ready", "language": "en_US", "status": "APPROVED", "category": "UTILITY", "components": [
   {"type": "BODY", "text": "Hello {{1}}, your order {{2}} is ready."}]}`
 
-var alsoOgen = flag.Bool("ogen", false, "let TestGeneratedClients also generate a client with ogen, and use it")
+var alsoOgen = flag.Bool("ogen", false, "let TestGeneratedClients also generate a client with ogen, which takes longest, and use it")
 
 // TestGeneratedClients has other people's generators make clients from the API
 // description that the server serves, and programs do the main job with them: create an

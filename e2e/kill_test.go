@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var kills = flag.Int("kills", 3, "how often TestKill kills the server")
+var kills = flag.Int("kills", 3, "how often TestKill kills the server during writes. Long run: -kills 50")
 
 // A set is a few contacts that one writer writes in one request, with the number
 // of the write as the note of each. A set of one is written singly.

@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var mediaFull = flag.Bool("media-full", false, "upload files of 100 MB")
+var mediaFull = flag.Bool("media-full", false, "let TestLargeMedia upload files of 100 MB, not of 8 MiB")
 
 // hostileFiles are files that run a script wherever a browser takes them for a page, a
 // picture with scripts, a script or a style. Each calls /ran when it does.

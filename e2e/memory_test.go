@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-var attackFull = flag.Bool("memory-full", false, "attack the memory with full sizes, and judge what a neighbour waits")
+var attackFull = flag.Bool("memory-full", false, "let TestMemory attack the memory with full sizes, and judge what a neighbour waits")
 
 // attackMemory is how much memory a server may take, whatever is sent to it.
 const attackMemory = 400 << 20

@@ -21,7 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var nodeKeys = flag.Int("node-keys", 20, "how many idempotency keys TestNodesSendOnce uses")
+var nodeKeys = flag.Int("node-keys", 20, "how many idempotency keys TestNodesSendOnce uses, each in repeated calls to two servers. Long run: -node-keys 2000")
 
 // A deployment is an installation in PostgreSQL: a database for all its servers, and
 // for the commands a directory with the secret key.
@@ -350,7 +350,7 @@ func TestNodesRefuseADatabaseOfANewerParley(t *testing.T) {
 	}
 }
 
-// A dump is taken while a server is written to, as docs/operating.md says, and has all
+// A dump is taken while a server is written to, as docs/postgresql.md says, and has all
 // that was acknowledged before.
 func TestNodesBackup(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-var pgStops = flag.Int("pg-stops", 1, "how often TestOutage stops the database")
+var pgStops = flag.Int("pg-stops", 1, "how often TestOutage stops the PostgreSQL server under load. Long run: -pg-stops 20")
 
 // TestOutage stops PostgreSQL as a crash would, under writers and senders of two
 // servers, and starts it again, while the servers run on. Every request is answered

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var placeTalks = flag.Int("place-conversations", 110, "how many conversations TestPlaceKept has, at least 110; it opens a tenth as many")
+var placeTalks = flag.Int("place-conversations", 110, "how many conversations the list of TestPlaceKept has, at least 110; it opens a tenth as many. Long run: -place-conversations 200")
 
 // TestPlaceKept: among many conversations (-place-conversations), the list of the inbox keeps its page, its scroll
 // and the focus when conversations are opened and left; ] and e bring the next row into

@@ -27,10 +27,10 @@ import (
 	"time"
 )
 
-// publicHost is the host that docs/operating.md uses in its samples.
+// publicHost is the host that docs/proxy.md uses in its samples.
 const publicHost = "parley.example.com"
 
-// TestProxies runs the samples of docs/operating.md, "Behind a proxy", in front of a
+// TestProxies runs the samples of docs/proxy.md in front of a
 // server: the console, its stream, the stream of events, batches and files of 100 MB pass,
 // and the paths of the monitoring don't.
 func TestProxies(t *testing.T) {
@@ -49,7 +49,7 @@ func TestProxies(t *testing.T) {
 			}
 			p := &proxied{team: newTeam(t, newDir(t), nil, "--public-url", "https://"+publicHost), scratch: t.TempDir()}
 			p.certify(t)
-			sample.start(t, p, sampleOf(t, "../docs/operating.md", sample.language))
+			sample.start(t, p, sampleOf(t, "../docs/proxy.md", sample.language))
 			p.open(t)
 			p.console(t)
 			p.api(t)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var raceRounds = flag.Int("race-rounds", 200, "how many people TestRace makes")
+var raceRounds = flag.Int("race-rounds", 200, "how many people TestRace makes by racing clients. Long run: -race-rounds 10000")
 
 // handles is how many identities a person has. Any two choices of manyHandles
 // share one, so whoever comes second names the person that the first one made.

@@ -170,14 +170,12 @@ func compact(t *testing.T, text string) string {
 	}
 }
 
-// TestAPIDocument sends what the tables of docs/api.md say is sent, and holds the
-// answers to what they say is answered. No error type and no reason lacks there.
+// TestAPIDocument sends what the tables of docs/contacts.md say is sent, and holds the
+// answers to what they say is answered. docs/errors.md has every error type.
+// docs/sending.md has every reason, and its stop and start words are those of desk.
 func TestAPIDocument(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	contacts, sending, errorTypes := docsPage(t, "contacts.md"), docsPage(t, "sending.md"), docsPage(t, "errors.md")
 	dir := newDir(t)
 	s := serve(t, dir)
 	keys := map[string]string{} // by country
@@ -188,7 +186,7 @@ func TestAPIDocument(t *testing.T) {
 		return keys[country]
 	}
 
-	phones := table(t, string(text), "| sent | country | read as |")
+	phones := table(t, contacts, "| sent | country | read as |")
 	for _, row := range phones {
 		sent, country, want := code(row[0]), strings.Trim(row[1], "—"), row[2]
 		status, answer := s.call(t, keyIn(country), "POST", "/contacts", fmt.Sprintf(`{"phone":%q}`, sent))
@@ -201,7 +199,7 @@ func TestAPIDocument(t *testing.T) {
 		}
 	}
 
-	values := table(t, string(text), "| type | sent | answered |")
+	values := table(t, contacts, "| type | sent | answered |")
 	key := keyIn("")
 	for i, row := range values {
 		kind, sent, want := code(row[0]), code(row[1]), row[2]
@@ -224,7 +222,7 @@ func TestAPIDocument(t *testing.T) {
 		}
 	}
 	if len(phones) < 10 || len(values) < 20 {
-		t.Errorf("docs/api.md has %d phones and %d values", len(phones), len(values))
+		t.Errorf("docs/contacts.md has %d phones and %d values", len(phones), len(values))
 	}
 
 	first := func(rows [][]string) (cells []string) {
@@ -233,30 +231,32 @@ func TestAPIDocument(t *testing.T) {
 		}
 		return cells
 	}
-	if reasons := first(table(t, string(text), "| reason | the template |")); !slices.Equal(reasons, desk.TemplateReasons) {
-		t.Errorf("docs/api.md has the reasons %v, want %v", reasons, desk.TemplateReasons)
+	if reasons := first(table(t, sending, "| reason | the template |")); !slices.Equal(reasons, desk.TemplateReasons) {
+		t.Errorf("docs/sending.md has the reasons %v, want %v", reasons, desk.TemplateReasons)
 	}
-	types := first(table(t, string(text), "| type | status | it means | what to do |"))
+	types := first(table(t, errorTypes, "| type | status | it means | what to do |"))
 	for _, kind := range desk.ErrorTypes {
 		if !slices.Contains(types, string(kind)) {
-			t.Errorf("docs/api.md does not explain %s", kind)
+			t.Errorf("docs/errors.md does not explain %s", kind)
 		}
 	}
-	for i, row := range table(t, string(text), "| words | |") {
+	for i, row := range table(t, sending, "| words | |") {
 		for word := range strings.SplitSeq(row[1], ", ") {
 			if want := []desk.OptChange{desk.OptOut, desk.OptInAgain}[i]; desk.OptWord(word) != want {
-				t.Errorf("docs/api.md has %s among the words to %s", word, row[0])
+				t.Errorf("docs/sending.md has %s among the words to %s", word, row[0])
 			}
 		}
 	}
 }
 
 // TestDocumentsNameWhatExists holds what README.md and docs/ call a test or a Go file
-// to those that there are.
+// to those that there are, and what the help of the tests' flags calls a test. Each such
+// flag names one.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	t.Parallel()
-	files, tests, documents := map[string]bool{}, []string{}, []string{"../README.md"}
+	files, tests, documents, help := map[string]bool{}, []string{}, []string{"../README.md"}, map[string]string{}
 	testFunc := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	testFlag := regexp.MustCompile(`flag\.\w+\("([\w-]+)", [^\n]*, "([^"\n]+)"\)`)
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -271,10 +271,15 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 		case strings.HasSuffix(name, ".go"):
 			files[name], files[filepath.Base(path)] = true, true
 		}
-		if !strings.HasSuffix(name, "_test.go") {
+		if !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "store/storetest/") {
 			return nil
 		}
 		source, err := os.ReadFile(path)
+		for _, match := range testFlag.FindAllStringSubmatch(string(source), -1) {
+			if match[1] != "update" && match[1] != "seed" { // these are for many tests
+				help[match[1]] = match[2]
+			}
+		}
 		for _, match := range testFunc.FindAllStringSubmatch(string(source), -1) {
 			tests = append(tests, match[1])
 		}
@@ -309,6 +314,22 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	}
 	if seen < 50 {
 		t.Errorf("only %d names were found in %v", seen, documents)
+	}
+
+	aTest := regexp.MustCompile(`\bTest[A-Z]\w*`)
+	for flag, text := range help {
+		names := aTest.FindAllString(text, -1)
+		for _, name := range names {
+			if !slices.Contains(tests, name) {
+				t.Errorf("the help of -%s names %s, which does not exist", flag, name)
+			}
+		}
+		if names == nil {
+			t.Errorf("the help of -%s names no test: %s", flag, text)
+		}
+	}
+	if len(help) < 50 {
+		t.Errorf("only %d flags of tests were found", len(help))
 	}
 }
 
@@ -389,7 +410,53 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// TestBackup does what docs/operating.md says of a backup, under a running server
+// TestNamedPages: a page of docs/ that any file names exists, and README.md links to
+// every page.
+func TestNamedPages(t *testing.T) {
+	t.Parallel()
+	named, seen := regexp.MustCompile(`\bdocs/[\w/-]+\.md\b`), 0
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && !slices.Contains([]string{"..", ".ci"}, entry.Name()) {
+			return filepath.SkipDir
+		}
+		if !slices.Contains([]string{".go", ".json", ".md", ".html", ".txtar", ".py", ""}, filepath.Ext(path)) || !entry.Type().IsRegular() {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, page := range named.FindAllString(string(text), -1) {
+			seen++
+			if _, err := os.Stat(filepath.Join("..", page)); err != nil {
+				t.Errorf("%s names %s, which does not exist", path, page)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 50 {
+		t.Errorf("only %d names of pages were found", seen)
+	}
+
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		if link := "(docs/" + filepath.Base(page) + ")"; !strings.Contains(string(readme), link) {
+			t.Errorf("README.md does not link to %s", page)
+		}
+	}
+}
+
+// TestBackup does what docs/backup.md says of a backup, under a running server
 // that is written to, and of bringing it back.
 func TestBackup(t *testing.T) {
 	t.Parallel()
@@ -440,6 +507,16 @@ func TestBackup(t *testing.T) {
 	s.want(t, 201, key, "POST", "/contacts", `{"external_id":"after"}`)
 	s.stop(t)
 	wantSound(t, restored)
+}
+
+// docsPage is the text of a page of docs/.
+func docsPage(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // table returns the rows of a document's table, given its first line.

@@ -21,9 +21,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var screenshots = flag.String("screenshots", "", "a directory for pictures of every page of the console, in two sizes, light and dark")
+var screenshots = flag.String("screenshots", "", "a directory in which TestScreenshots puts pictures of every page of the console, in two sizes, light and dark")
 
-var readmePictures = flag.String("readme-pictures", "", "the directory of the README's pictures of the console, which are made anew")
+var readmePictures = flag.String("readme-pictures", "", "the directory in which TestReadmePictures makes the README's pictures of the console anew: -readme-pictures ../docs/pictures")
 
 // TestScreenshots stores pictures of every page and state, in two sizes, light and dark,
 // with -screenshots. TestAccess looks at the same pages.

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-var guesses = flag.Int("guesses", 60, "how many passwords TestGuesses tries on each store")
+var guesses = flag.Int("guesses", 60, "how many passwords TestGuesses tries on each store. Long run: -guesses 1000")
 
 const rightPassword = "correct horse battery"
 

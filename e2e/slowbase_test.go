@@ -24,9 +24,9 @@ import (
 )
 
 var (
-	databaseAway = flag.Duration("database-away", 5*time.Second, "how long the database is away in TestDatabaseAway")
-	slowRounds   = flag.String("slow-rounds", "200ms", "the round trips of TestSlowDatabase, separated by commas")
-	slowWriting  = flag.Duration("slow-writing", 3*time.Second, "how long TestSlowDatabase writes events by each of them")
+	databaseAway = flag.Duration("database-away", 5*time.Second, "how long the database of a server with eight webhooks is away in TestDatabaseAway. Long run: -database-away 60s")
+	slowRounds   = flag.String("slow-rounds", "200ms", "the round trips to the database in TestSlowDatabase, separated by commas. Long run: -slow-rounds 0s,50ms,100ms,200ms,500ms -slow-writing 20s")
+	slowWriting  = flag.Duration("slow-writing", 3*time.Second, "how long TestSlowDatabase writes events by each of them; see -slow-rounds")
 )
 
 // eightHooks are eight endpoints of a workspace, all of one sink.

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-var speed = flag.Duration("speed", 200*time.Millisecond, "how long TestSpeed measures each thing, three times")
+var speed = flag.Duration("speed", 200*time.Millisecond, "how long TestSpeed (three times), TestFeedSpeed and TestAudience measure each thing")
 
 // TestSpeed tells how fast sends are beside contact creates, and GET /templates beside
 // a bare server that sends the same bytes. It judges nothing but that all succeed:

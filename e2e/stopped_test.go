@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	nodeStops = flag.Int("node-stops", 1, "how often TestStoppedNode stops a node")
-	stopFor   = flag.Duration("stop-for", 7*time.Second, "for how long it stops it each time")
+	nodeStops = flag.Int("node-stops", 1, "how often TestStoppedNode stops a node beside others. Long run: -node-stops 10 -stop-for 40s -timeout 20m")
+	stopFor   = flag.Duration("stop-for", 7*time.Second, "for how long TestStoppedNode stops the node each time; see -node-stops")
 )
 
 // stoppedWait is how long anybody waits for a node that was stopped.

@@ -41,8 +41,8 @@ func (s *server) stream(t testing.TB, key, query string) *http.Response {
 }
 
 var (
-	slowReaders = flag.Int("slow-readers", 24, "how many streams TestSlowReaders reads slowly")
-	slowFor     = flag.Duration("slow-for", time.Second, "how long TestSlowReaders reads slowly; from 30s on it also waits until the streams end")
+	slowReaders = flag.Int("slow-readers", 24, "how many streams TestSlowReaders reads at 100 bytes a second, and then not at all. Long run: -slow-readers 200 -slow-for 1m")
+	slowFor     = flag.Duration("slow-for", time.Second, "how long TestSlowReaders reads slowly; from 30s on it also waits until the streams end; see -slow-readers")
 )
 
 // TestSlowReaders: streams whose clients read 100 bytes a second, with megabytes to come,
@@ -113,7 +113,7 @@ func TestSlowReaders(t *testing.T) {
 	t.Logf("%.0f streams that nobody reads ended within %v", open, time.Since(begun).Round(time.Millisecond))
 }
 
-var streamRevocations = flag.Int("stream-revocations", 3, "how many keys TestRevokedStreams revokes on each store; from 100 on it judges how soon their streams end")
+var streamRevocations = flag.Int("stream-revocations", 3, "how many keys TestRevokedStreams revokes on each store; from 100 on it judges how soon their streams end. Long run: -stream-revocations 100")
 
 // TestRevokedStreams: once the revocation of a key is answered, its streams send nothing
 // that was committed since, and end. Every second time others write meanwhile.

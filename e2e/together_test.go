@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	consoleRaces = flag.Int("console-races", 24, "how many races of two members TestTwoAtOnce makes on each store")
-	consoleSends = flag.Int("console-sends", 24, "how many forms TestFormsSendOnce sends on each store")
+	consoleRaces = flag.Int("console-races", 24, "how many races of two members at the same conversations TestTwoAtOnce makes on each store. Long run: -console-races 1000")
+	consoleSends = flag.Int("console-sends", 24, "how many forms TestFormsSendOnce sends on each store, clicked twice or with a cut connection. Long run: -console-sends 1000")
 )
 
 // nobody is the holder of a conversation that is unassigned, in forms.

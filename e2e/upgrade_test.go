@@ -24,8 +24,8 @@ import (
 )
 
 var (
-	releaseBefore = flag.String("release-before", "", "the binary from which TestRollingUpgrade starts; by default it is built from the history")
-	upgradeWrites = flag.Int("upgrade-writes", 200, "how many writes TestRollingUpgrade waits for between two replacements")
+	releaseBefore = flag.String("release-before", "", "the binary from which TestRollingUpgrade starts; by default it is built from the history, which a shallow clone lacks")
+	upgradeWrites = flag.Int("upgrade-writes", 200, "how many writes TestRollingUpgrade waits for between two replacements of its servers. Long run: -upgrade-writes 3000 -timeout 30m")
 )
 
 // beforeCommit is the release before, from which servers are replaced one by one.

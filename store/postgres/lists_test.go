@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var listed = flag.Int("listed", 12_000, "how many contacts and conversations TestListsAreBounded stores")
+var listed = flag.Int("listed", 12_000, "how many contacts and conversations TestListsAreBounded and TestListTimes store. Long run of TestListsAreBounded: -listed 200000")
 
 // Whom the lists are filtered by: one whom everything is of, one who has little, and one
 // who has nothing.

@@ -14,7 +14,7 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-var stoppedWaiters = flag.Int("stopped-waiters", 40, "how many transactions wait for a process that was stopped")
+var stoppedWaiters = flag.Int("stopped-waiters", 40, "how many transactions wait for the process that TestStoppedProcess stops")
 
 // TestStoppedProcess: a process that is stopped in a transaction, as by SIGSTOP, has locked a
 // workspace's assignment and some rows. All who wait for them go on once PostgreSQL has ended

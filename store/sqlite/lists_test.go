@@ -20,7 +20,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-var listed = goflag.Int("listed", 12_000, "how many contacts and conversations TestListsAreBounded stores")
+var listed = goflag.Int("listed", 12_000, "how many contacts and conversations TestListsAreBounded and TestListTimes store. Long run of TestListsAreBounded: -listed 200000")
 
 // steps is how many instructions SQLite has carried out for a statement since it was
 // last asked.

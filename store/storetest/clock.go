@@ -19,7 +19,7 @@ import (
 	"parley/store"
 )
 
-var leaps = flag.Bool("leaps", false, "the long campaign of TestClocks: every leap of every clock")
+var leaps = flag.Bool("leaps", false, "let TestClocks try every leap of every clock: by a minute to a year, before, during and after a send")
 
 // RunClocks proves that no change of a clock makes parley send a message twice, or hold a
 // lease or a place in the pace for longer than its bound. open returns an empty store, and

@@ -317,7 +317,7 @@ func eventsExpire(t *testing.T, s store.Store) {
 	}
 }
 
-var fed = flag.Int("fed", 25_000, "among how many events events/one_of_many looks for one")
+var fed = flag.Int("fed", 25_000, "among how many events TestConformance/events/one_of_many looks for one. Long run: -fed 1000000")
 
 // oneOfMany: a filter finds the only event of its type, whatever is before and after it,
 // and each page looks at a limited number of events.

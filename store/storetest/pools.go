@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	waitingWorkspaces = flag.Int("waiting-workspaces", 60, "in how many workspaces somebody waits outside of the hours, or while all have enough")
-	freeRounds        = flag.Int("free-rounds", 4, "how often somebody becomes free beside them")
-	idleFor           = flag.Duration("idle-for", 0, "for how long the process's use of the processor is measured while nothing changes")
+	waitingWorkspaces = flag.Int("waiting-workspaces", 60, "in how many workspaces of TestConformance/answer/limbo somebody waits outside of the hours, or while all have enough. Long run: -waiting-workspaces 1000 -free-rounds 100 -idle-for 30s -timeout 40m")
+	freeRounds        = flag.Int("free-rounds", 4, "how often somebody becomes free beside the workspaces of TestConformance/answer/limbo; see -waiting-workspaces")
+	idleFor           = flag.Duration("idle-for", 0, "for how long TestConformance/answer/limbo measures the process's use of the processor while nothing changes; see -waiting-workspaces")
 )
 
 // assignedWithin is what contract-talk §5 promises.

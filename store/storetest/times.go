@@ -13,7 +13,7 @@ import (
 	"parley/store"
 )
 
-var listTimes = flag.Bool("list-times", false, "judge how long pages of lists take, and measure them long enough for that")
+var listTimes = flag.Bool("list-times", false, "let TestListTimes judge how long pages of lists take, and what clients that search in vain cost others, and measure them long enough for that. Long run: -listed 200000 -list-times")
 
 // JudgesTimes tells whether ListTimes judges, so nothing else may run beside it.
 func JudgesTimes() bool { return *listTimes }

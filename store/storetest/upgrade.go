@@ -138,7 +138,7 @@ func UpgradedEvents(t *testing.T, s store.Store) {
 }
 
 // OldMany is how many contacts a large database of the first release holds.
-var OldMany = flag.Int("old-contacts", 2000, "how many contacts a database of the first release holds when it is opened")
+var OldMany = flag.Int("old-contacts", 2000, "how many contacts the database of the first release holds that TestManyOfTheFirstReleaseOpen opens. Long run: -old-contacts 1000000")
 
 // UpgradedMany opens a database of the first release in which the workspace OldID(0) has
 // OldMany contacts: n from 0 on has the external_id n, the e-mail n@example.com and the

@@ -143,7 +143,7 @@ func workspaceDeletion(t *testing.T, s store.Store) {
 	}
 }
 
-var removed = flag.Int("removed", 300, "how many contacts and conversations the member holds whom settings/member_removal removes")
+var removed = flag.Int("removed", 300, "how many contacts and conversations the member holds whom TestConformance/settings/member_removal removes. Long run: -removed 200000")
 
 // memberRemoval: a member who owns many records is removed in small transactions, and
 // other workspaces are served meanwhile.
