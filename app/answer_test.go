@@ -2,8 +2,10 @@ package app_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -548,6 +550,101 @@ func TestAssignWaiting(t *testing.T) {
 			}
 			if load[w.ada.ID] > waiting/2 || load[w.grace.ID] > waiting/2 {
 				t.Errorf("the loads are %v", load)
+			}
+		})
+	}
+}
+
+// TestMaxOpen_at_once: nobody gets more than the policy allows, however many messages and
+// callbacks come to two processes at once, while both assign those who wait already.
+func TestMaxOpen_at_once(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	other := w.node(&faultyStore{Store: opened(t, w.open)}, app.Bounds{})
+	t.Cleanup(other.Close)
+	nodes := []*app.App{w.App, other}
+	const most, people = 4, 12
+	from := func(kind, n int) string { return fmt.Sprintf("9053211%02d%03d", kind, n) }
+	for n := range people {
+		w.opens(from(0, n))
+	}
+	w.policy(assigns(desk.AssignRoundRobin, most, w.ada, w.grace))
+	ctx := context.WithoutCancel(t.Context())
+	var all sync.WaitGroup
+	for n := range people {
+		node := nodes[n%len(nodes)]
+		all.Go(func() {
+			_, err := node.Receive(ctx, w.ws, w.channel, provider.InboundMessage{ExternalID: fmt.Sprint("m", n), Number: from(1, n), Text: "Hello", At: w.at()})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			body, err := json.Marshal([]provider.Update{inbound(n+1, from(2, n), "", "Hello")})
+			if err == nil {
+				err = node.ReceiveCallback(ctx, desk.WhatsAppChannel, channel, carrying(sign(appSecret, body)), body)
+			}
+			if err == nil {
+				err = node.TakeInbound(ctx, w.ws)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			if _, err := node.AssignSome(ctx, w.ws); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	w.takeIn()
+	w.assignsAll()
+	load := map[desk.ID]int{}
+	list, _, err := w.Conversations(ctx, w.caller(), desk.ConversationFilter{}, "", 1000)
+	must(t, err)
+	for _, c := range list {
+		load[c.AssignedMember]++
+	}
+	if len(list) != 3*people || load[w.ada.ID] != most || load[w.grace.ID] != most {
+		t.Errorf("of %d conversations Ada holds %d, Grace %d; want %d each", len(list), load[w.ada.ID], load[w.grace.ID], most)
+	}
+}
+
+// TestAssign_locked: who assigns by policy locks the assignment first, be it for a message,
+// for a callback, or for those who wait. The harness refuses to count without.
+func TestAssign_locked(t *testing.T) {
+	t.Parallel()
+	for name, arrives := range map[string]func(*world) desk.ID{
+		"a message": func(w *world) desk.ID {
+			w.policy(assigns(desk.AssignRoundRobin, 0, w.ada))
+			return w.opens(number).ID
+		},
+		"a callback": func(w *world) desk.ID {
+			channel := w.connect(metaNumber, metaBusiness)
+			w.policy(assigns(desk.AssignRoundRobin, 0, w.ada))
+			w.hook(channel, inbound(1, number, "", "Hello"))
+			must(w.t, w.TakeInbound(w.t.Context(), w.ws))
+			list, _, err := w.Conversations(w.t.Context(), w.caller(), desk.ConversationFilter{}, "", 10)
+			must(w.t, err)
+			if len(list) != 1 {
+				w.t.Fatalf("%d conversations: %q", len(list), w.log.find("ERROR"))
+			}
+			return list[0].ID
+		},
+		"the pool": func(w *world) desk.ID {
+			c := w.opens(number)
+			w.policy(assigns(desk.AssignRoundRobin, 0, w.ada))
+			w.assignsAll()
+			return c.ID
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if c := w.conversation(arrives(w)); c.AssignedMember != w.ada.ID || c.AssignedVia != desk.ViaRule {
+				t.Errorf("it is held by %s via %q", c.AssignedMember, c.AssignedVia)
 			}
 		})
 	}

@@ -13,6 +13,9 @@ import (
 // FailedLooked is failedLooked.
 const FailedLooked = failedLooked
 
+// ErrLeaseLost is errLeaseLost.
+var ErrLeaseLost = errLeaseLost
+
 // InGroups is inGroups.
 func InGroups(ctx context.Context, group int, step func(limit int) (int, error)) error {
 	return inGroups(ctx, group, step)
