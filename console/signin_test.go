@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -479,6 +480,37 @@ func TestChoose_ended(t *testing.T) {
 			v.get("/inbox").want(200, "Harbour Books").lacks(other.Name)
 		})
 	}
+}
+
+// TestChoose_older: a session that an older release began has no proof of each member, and
+// goes on only to those whose sessions were not ended since.
+func TestChoose_older(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other, m := w.twice(t)
+	nora, err := w.app.Access.Member(t.Context(), w.ws, w.nora.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	they, err := w.app.Access.Member(t.Context(), other.ID, m.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte("token"))
+	s := w.app.Access.NewSession(nora)
+	s.Data, s.ExpiresAt = fmt.Appendf(nil, `{"may_be":"%s %s"}`, refOf(nora), refOf(they)), s.BegunAt+3_600_000
+	if err := w.app.Access.PutSession(t.Context(), base64.RawURLEncoding.EncodeToString(sum[:]), *s); err != nil {
+		t.Fatal(err)
+	}
+	v := w.visitor()
+	v.cookies["parley_test"] = &http.Cookie{Name: "parley_test", Value: "token"}
+	v.get("/choose").want(200, "Harbour Books", other.Name)
+	if err := w.app.Access.EndSessions(t.Context(), they, m.ID); err != nil {
+		t.Fatal(err)
+	}
+	v.post("/choose", "as", refOf(they)).sends("/choose")
+	v.get("/choose").sends("/inbox")
+	v.get("/inbox").want(200, "Harbour Books").lacks(other.Name)
 }
 
 // TestSessions_tokens: the database has only a hash of what the browser has, which opens
