@@ -27,7 +27,6 @@ import (
 	"parley/sandbox"
 	"parley/store"
 	"parley/store/postgres"
-	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
 	"parley/web"
 )
@@ -104,43 +103,6 @@ func newServerOn(t testing.TB, store database, clock *atomic.Int64, c api.Config
 	return s
 }
 
-// overPostgres begins the names of tests that run over PostgreSQL; all others run on
-// a SQLite file.
-const overPostgres = "TestPostgres/"
-
-// databases are those of TestPostgres.
-var databases *pgtest.Pool
-
-// TestPostgres runs tests of this package again over PostgreSQL. Golden files don't
-// tell the stores apart: the answers are the same bytes.
-func TestPostgres(t *testing.T) {
-	t.Parallel()
-	databases = pgtest.NewPool(t)
-	databases.Database(t) // or skip once, here
-	for name, test := range map[string]func(*testing.T){
-		"TestArchivedValuesStay": TestArchivedValuesStay, "TestAttributeLimit": TestAttributeLimit, "TestAttributes": TestAttributes,
-		"TestAttempts": TestAttempts, "TestAttemptUnderWay": TestAttemptUnderWay,
-		"TestBatch": TestBatch, "TestBatchOfAThousand": TestBatchOfAThousand, "TestChannels": TestChannels, "TestContacts": TestContacts,
-		"TestConversationLists": TestConversationLists, "TestConversations": TestConversations, "TestDryRun": TestDryRun,
-		"TestDryRunForm": TestDryRunForm, "TestDryRunLocksNothing": TestDryRunLocksNothing, "TestEveryEvent": TestEveryEvent, "TestFailedMessage": TestFailedMessage,
-		"TestFeed": TestFeed, "TestFeedExpires": TestFeedExpires, "TestFeedPageBytes": TestFeedPageBytes, "TestFeedRefuses": TestFeedRefuses,
-		"TestForgottenHoweverWritten": TestForgottenHoweverWritten,
-		"TestIdempotencyKey":          TestIdempotencyKey, "TestIdentitiesAsListed": TestIdentitiesAsListed, "TestLaw": TestLaw,
-		"TestListWalksWithCursors": TestListWalksWithCursors, "TestLongReference": TestLongReference, "TestMemberRemoved": TestMemberRemoved, "TestMembers": TestMembers, "TestNotes": TestNotes, "TestNotesWithoutWrite": TestNotesWithoutWrite,
-		"TestOnePersonHoweverWritten": TestOnePersonHoweverWritten, "TestOtherWorkspace": TestOtherWorkspace, "TestRepeatChangesNothing": TestRepeatChangesNothing,
-		"TestRevokedBetween": TestRevokedBetween, "TestSend": TestSend, "TestSendAtOnce": TestSendAtOnce,
-		"TestSendInProgress": TestSendInProgress, "TestSendLost": TestSendLost, "TestSendRefused": TestSendRefused,
-		"TestSendReplays": TestSendReplays, "TestSendRevoked": TestSendRevoked, "TestSendStores": TestSendStores,
-		"TestSettingsBetween": TestSettingsBetween, "TestStream": TestStream, "TestStreamEnds": TestStreamEnds, "TestTemplates": TestTemplates, "TestTemplatesAtOnce": TestTemplatesAtOnce,
-		"TestTemplatesChange": TestTemplatesChange, "TestUnauthorizedIsTheSameBytes": TestUnauthorizedIsTheSameBytes,
-		"TestReplyRefused": TestReplyRefused, "TestReplyRefusedByProvider": TestReplyRefusedByProvider, "TestReplyKeys": TestReplyKeys, "TestReplyAtTheEnd": TestReplyAtTheEnd, "TestReplyAddress": TestReplyAddress, "TestNotesStay": TestNotesStay, "TestErasureRaces": TestErasureRaces,
-		"TestInboxOfMany": TestInboxOfMany, "TestMedia": TestMedia, "TestMediaRanges": TestMediaRanges, "TestMediaRefused": TestMediaRefused,
-		"TestWebhooks": TestWebhooks, "TestWebhookRefused": TestWebhookRefused,
-	} {
-		t.Run(name, test)
-	}
-}
-
 // urls are those of the PostgreSQL stores.
 var urls sync.Map
 
@@ -151,8 +113,30 @@ type database interface {
 	io.Closer
 }
 
-// openStore opens an empty database of the kind that the test runs over; now is the clock
-// of SQLite, nil: the machine's.
+// onClock is a PostgreSQL whose transactions are at a time that a test has set.
+type onClock struct {
+	database
+	now func() time.Time
+}
+
+func (s onClock) InTx(ctx context.Context, ws desk.ID, do func(store.Tx) error) error {
+	return s.database.InTx(ctx, ws, func(tx store.Tx) error { return do(clockTx{tx, s.now}) })
+}
+
+func (s onClock) Clock(ctx context.Context) (desk.Time, int64, error) {
+	_, hour, err := s.database.Clock(ctx)
+	return desk.TimeOf(s.now()), hour, err
+}
+
+type clockTx struct {
+	store.Tx
+	now func() time.Time
+}
+
+func (tx clockTx) Now() desk.Time { return desk.TimeOf(tx.now()) }
+
+// openStore opens an empty database of the kind that the test runs over; now is its clock,
+// nil: the machine's.
 func openStore(t testing.TB, now func() time.Time) database {
 	t.Helper()
 	var store database
@@ -172,6 +156,9 @@ func openStore(t testing.TB, now func() time.Time) database {
 			t.Error(err)
 		}
 	})
+	if now != nil && strings.HasPrefix(t.Name(), overPostgres) {
+		return onClock{store, now}
+	}
 	return store
 }
 

@@ -217,7 +217,7 @@ func TestFailedMessage(t *testing.T) {
 	defer running.Wait()
 	defer stop()
 	var statuses []string
-	for range 1000 {
+	waitUntil(t, "one to be read and one to fail", func() bool {
 		statuses = nil
 		for _, id := range ids(t, s.want(200, "GET /v1/conversations", "")) {
 			var list struct {
@@ -229,11 +229,8 @@ func TestFailedMessage(t *testing.T) {
 			decodeJSON(t, s.want(200, "GET /v1/conversations/"+id+"/messages", ""), &list)
 			statuses = append(statuses, list.Data[0].DeliveryStatus+" "+string(list.Data[0].Failure))
 		}
-		if statuses[0] == "read null" && strings.HasPrefix(statuses[1], "failed") {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return statuses[0] == "read null" && strings.HasPrefix(statuses[1], "failed")
+	})
 	want := []string{"read null", `failed {"code":131026,"title":"Message undeliverable","fix":"Check the number or reach the person another way."}`}
 	if !slices.Equal(statuses, want) {
 		t.Errorf("%q\nwant %q", statuses, want)

@@ -536,13 +536,7 @@ func (g *gate) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt,
 // reached waits until the provider was called.
 func (g *gate) reached(t *testing.T) {
 	t.Helper()
-	for range 1000 {
-		if g.sent.Load() > 0 {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal("the provider was never called")
+	waitUntil(t, "the provider to be called", func() bool { return g.sent.Load() > 0 })
 }
 
 // TestSendAtOnce: of calls with one key at the same time, one is sent, and all get

@@ -12,7 +12,6 @@ import (
 	"parley/app"
 	"parley/desk"
 	"parley/provider"
-	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 
 	"github.com/jackc/pgx/v5"
@@ -38,32 +37,12 @@ func onBothStores(t *testing.T, test func(*testing.T, erasable)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		url := pgtest.Database(t)
-		c, err := pgx.Connect(t.Context(), url)
+		d := clocked(t, pgtest.Database(t))
+		c, err := pgx.Connect(t.Context(), d.url)
 		must(t, err)
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
-		do := func(sql string, args ...any) {
-			_, err := c.Exec(context.Background(), sql, args...)
-			must(t, err)
-		}
-		do(`CREATE SCHEMA set; CREATE TABLE set.ahead (seconds bigint NOT NULL); INSERT INTO set.ahead VALUES (0)`)
-		for _, name := range []string{"clock_timestamp", "statement_timestamp"} { // the server's clock
-			do(fmt.Sprintf(`CREATE FUNCTION set.%s() RETURNS timestamptz LANGUAGE sql STABLE
-				AS 'SELECT pg_catalog.%s() + (SELECT seconds FROM set.ahead) * interval ''1 second'''`, name, name))
-		}
-		separator := "?"
-		if strings.Contains(url, "?") {
-			separator = "&"
-		}
-		s, err := postgres.Open(t.Context(), postgres.Config{URL: url + separator + "search_path=public,set,pg_catalog", MaxConns: 4})
-		must(t, err)
-		t.Cleanup(func() { must(t, s.Close()) })
-		clock := new(clock)
-		w := newWorldOn(t, app.Bounds{}, s, clock)
-		test(t, erasable{w, func(d time.Duration) {
-			clock.advance(d)
-			do(`UPDATE set.ahead SET seconds = seconds + $1`, int64(d/time.Second))
-		}, func() map[string][]byte { return dumpPostgres(t, c) }})
+		w := newWorldOver(t, app.Bounds{}, d, new(clock))
+		test(t, erasable{w, w.clock.advance, func() map[string][]byte { return dumpPostgres(t, c) }})
 	})
 }
 

@@ -2,8 +2,10 @@ package app_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -549,6 +551,114 @@ func TestAssignWaiting(t *testing.T) {
 			}
 			if load[w.ada.ID] > waiting/2 || load[w.grace.ID] > waiting/2 {
 				t.Errorf("the loads are %v", load)
+			}
+		})
+	}
+}
+
+// TestMaxOpen_at_once: while a member has room for one more conversation, a message and a
+// callback come to two processes, under two policies, and both assign who waits already:
+// the member gets one.
+func TestMaxOpen_at_once(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	other := w.node(&faultyStore{Store: opened(t, w.open)}, app.Bounds{})
+	t.Cleanup(other.Close)
+	ctx := context.WithoutCancel(t.Context())
+	for _, of := range []desk.ID{{}, channel} { // each has its turns, but the member is the same
+		var in desk.PolicyInput
+		assigns(desk.AssignRoundRobin, 1, w.ada)(&in)
+		_, err := w.SetPolicy(ctx, w.operator(), of, in)
+		must(t, err)
+	}
+	from := func(kind, n int) string { return fmt.Sprintf("9053211%02d%03d", kind, n) }
+	held := func() (list []desk.ID) {
+		t.Helper()
+		all, _, err := w.Conversations(ctx, w.caller(), desk.ConversationFilter{}, "", 1000)
+		must(t, err)
+		for _, c := range all {
+			if c.AssignedMember == w.ada.ID && c.Status == desk.StatusOpen {
+				list = append(list, c.ID)
+			}
+		}
+		return list
+	}
+	for n := range 30 {
+		nodes := []*app.App{w.App, other}
+		if n%2 == 1 {
+			slices.Reverse(nodes)
+		}
+		start := make(chan struct{})
+		var all sync.WaitGroup
+		for _, do := range []func() error{
+			func() error {
+				_, err := nodes[0].Receive(ctx, w.ws, w.channel, provider.InboundMessage{ExternalID: fmt.Sprint("m", n), Number: from(1, n), Text: "Hello", At: w.at()})
+				return err
+			},
+			func() error {
+				body, err := json.Marshal([]provider.Update{inbound(n+1, from(2, n), "", "Hello")})
+				if err == nil {
+					err = nodes[1].ReceiveCallback(ctx, desk.WhatsAppChannel, channel, carrying(sign(appSecret, body)), body)
+				}
+				if err == nil {
+					err = nodes[1].TakeInbound(ctx, w.ws)
+				}
+				return err
+			},
+			func() error { _, err := nodes[0].AssignSome(ctx, w.ws); return err },
+			func() error { _, err := nodes[1].AssignSome(ctx, w.ws); return err },
+		} {
+			all.Go(func() {
+				<-start
+				if err := do(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+		list := held()
+		if len(list) != 1 {
+			t.Fatalf("round %d: Ada holds %d conversations", n, len(list))
+		}
+		w.status(list[0], desk.StatusClosed)
+	}
+}
+
+// TestAssign_locked: who assigns by policy locks the assignment first, be it for a message,
+// for a callback, or for those who wait. The harness refuses to count without.
+func TestAssign_locked(t *testing.T) {
+	t.Parallel()
+	for name, arrives := range map[string]func(*world) desk.ID{
+		"a message": func(w *world) desk.ID {
+			w.policy(assigns(desk.AssignRoundRobin, 0, w.ada))
+			return w.opens(number).ID
+		},
+		"a callback": func(w *world) desk.ID {
+			channel := w.connect(metaNumber, metaBusiness)
+			w.policy(assigns(desk.AssignRoundRobin, 0, w.ada))
+			w.hook(channel, inbound(1, number, "", "Hello"))
+			must(w.t, w.TakeInbound(w.t.Context(), w.ws))
+			list, _, err := w.Conversations(w.t.Context(), w.caller(), desk.ConversationFilter{}, "", 10)
+			must(w.t, err)
+			if len(list) != 1 {
+				w.t.Fatalf("%d conversations: %q", len(list), w.log.find("ERROR"))
+			}
+			return list[0].ID
+		},
+		"the pool": func(w *world) desk.ID {
+			c := w.opens(number)
+			w.policy(assigns(desk.AssignRoundRobin, 0, w.ada))
+			w.assignsAll()
+			return c.ID
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if c := w.conversation(arrives(w)); c.AssignedMember != w.ada.ID || c.AssignedVia != desk.ViaRule {
+				t.Errorf("it is held by %s via %q", c.AssignedMember, c.AssignedVia)
 			}
 		})
 	}

@@ -24,9 +24,16 @@ import (
 // newest is when the newest callback of a channel came that is still kept, 0 for none.
 func (w *world) newest(channel desk.ID) desk.Time {
 	w.t.Helper()
+	at := desk.Time(0)
+	if w.postgres != nil {
+		w.postgres.mu.Lock()
+		defer w.postgres.mu.Unlock()
+		must(w.t, w.postgres.conn.QueryRow(w.t.Context(), `SELECT coalesce(max(received_at), 0) FROM callbacks WHERE workspace_id = $1 AND channel_id = $2`,
+			w.ws.String(), channel.String()).Scan((*int64)(&at)))
+		return at
+	}
 	c, err := zombiezen.OpenConn(w.path, zombiezen.OpenReadOnly)
 	must(w.t, err)
-	at := desk.Time(0)
 	err = sqlitex.Execute(c, `SELECT max(received_at) FROM callbacks WHERE workspace_id = ? AND channel_id = ?`, &sqlitex.ExecOptions{
 		Args:       []any{w.ws[:], channel[:]},
 		ResultFunc: func(row *zombiezen.Stmt) error { at = desk.Time(row.ColumnInt64(0)); return nil },
@@ -97,6 +104,38 @@ func TestVerifyCallback(t *testing.T) {
 		if err := w.verify(c.channel, c.token); !desk.IsType(err, desk.Forbidden) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestCallback_of_another_kind: a channel is called back by the provider of its kind only,
+// however well another one knows its secrets.
+func TestCallback_of_another_kind(t *testing.T) {
+	t.Parallel()
+	const other desk.ChannelKind = "heron"
+	w := newWorld(t)
+	w.stop()
+	w.others = map[desk.ChannelKind]provider.Provider{other: w.meta}
+	w.start(app.Bounds{})
+	channel := w.connect(metaNumber, metaBusiness)
+	body, err := json.Marshal([]provider.Update{inbound(1, number, "", "Hello")})
+	must(t, err)
+	by := func(kind desk.ChannelKind) error {
+		return w.ReceiveCallback(t.Context(), kind, channel, carrying(sign(appSecret, body)), body)
+	}
+	verify := func(kind desk.ChannelKind) error {
+		query := map[string]string{"hub.mode": "subscribe", "hub.verify_token": verifyToken, "hub.challenge": "1158201444"}
+		_, err := w.VerifyCallback(t.Context(), kind, channel, func(name string) string { return query[name] })
+		return err
+	}
+	refused(t, by(other), desk.Unauthorized)
+	refused(t, verify(other), desk.Forbidden)
+	if list := w.due(); len(list) != 0 {
+		t.Errorf("stored: %+v", list)
+	}
+	must(t, by(desk.WhatsAppChannel))
+	must(t, verify(desk.WhatsAppChannel))
+	if list := w.due(); len(list) != 1 {
+		t.Errorf("stored: %+v", list)
 	}
 }
 
@@ -557,8 +596,8 @@ func TestAccountStatus(t *testing.T) {
 	w.blocked(channel, false)
 	w.hook(channel, provider.Update{Business: metaBusiness, Account: &provider.AccountStatus{Blocked: "late news", At: 10}})
 	w.takeIn()
-	if now := w.caller().Settings.Version; now != version+2 {
-		t.Errorf("what was known already, and the new account status of two channels, took the version from %d to %d", version, now)
+	if !w.raised(version, 2) {
+		t.Errorf("what was known already, and the new account status of two channels, took the version from %d to %d", version, w.caller().Settings.Version)
 	}
 	tell(provider.AccountStatus{Blocked: "for an hour", At: 30, Until: desk.TimeOf(w.clock.now()) + 3_600_000})
 	w.blocked(channel, true)

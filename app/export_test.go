@@ -13,6 +13,9 @@ import (
 // FailedLooked is failedLooked.
 const FailedLooked = failedLooked
 
+// ErrLeaseLost is errLeaseLost.
+var ErrLeaseLost = errLeaseLost
+
 // HashOf is the hash of a password with a salt, as an older release stored it.
 func HashOf(password, salt string) string {
 	key := argon2.IDKey([]byte(password), []byte(salt), 2, 19456, 1, 32)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley/app"
+	"parley/app/feed"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -406,6 +407,135 @@ func TestFetchMedia_overtaken(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
+// jobOf is the job that fetches a file, nil if there is none.
+func (w *world) jobOf(m *desk.Media) (job *store.MediaJob) {
+	w.t.Helper()
+	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx store.Tx) (err error) {
+		job, err = tx.MediaJob(m.ID)
+		return err
+	}))
+	return job
+}
+
+// TestFetchMedia_two: of two processes that fetch a file, since the first was stopped for
+// longer than its lease, only the one that has the job says what became of it.
+func TestFetchMedia_two(t *testing.T) {
+	t.Parallel()
+	fails := func(err error) fetches {
+		return func(context.Context, int, func(provider.FetchedMedia) error, io.Writer) (provider.FetchedMedia, error) {
+			return provider.FetchedMedia{}, err
+		}
+	}
+	for name, first := range map[string]fetches{
+		"gets it":      has(strings.ToUpper(picture)),
+		"is told gone": fails(provider.ErrMediaGone),
+		"fails":        fails(errors.New("the line broke")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, c := newCourier(t)
+			began := []chan struct{}{make(chan struct{}), make(chan struct{})}
+			goOn := []chan struct{}{make(chan struct{}), make(chan struct{})}
+			conversation, m := w.gets(c, "1", func(ctx context.Context, try int, told func(provider.FetchedMedia) error, out io.Writer) (provider.FetchedMedia, error) {
+				close(began[try-1])
+				<-goOn[try-1]
+				if try == 1 {
+					return first(ctx, try, told, out)
+				}
+				return has(picture)(ctx, try, told, out)
+			}, provider.InboundMedia{})
+			other := w.node(&faultyStore{Store: w.file}, app.Bounds{})
+			t.Cleanup(other.Close)
+			var results [2]chan error
+			for i, node := range []*app.App{w.App, other} {
+				results[i] = make(chan error, 1)
+				go func() {
+					had, err := node.FetchNext(context.Background(), w.ws)
+					if !had && err == nil {
+						err = errors.New("there was no job")
+					}
+					results[i] <- err
+				}()
+				select {
+				case <-began[i]:
+				case err := <-results[i]:
+					t.Fatal(i, err)
+				}
+				if i == 0 {
+					w.clock.advance(2 * time.Minute) // in which the first stood still
+				}
+			}
+			has := w.jobOf(m)
+			close(goOn[0])
+			must(t, <-results[0])
+			if got := w.fileOf(conversation.ID, "in-1"); got.Status != desk.MediaPending {
+				t.Errorf("the process that lost the job made it %+v", got)
+			}
+			if now := w.jobOf(m); now == nil || now.Holder != has.Holder || now.Due != has.Due {
+				t.Errorf("the job is %+v, was %+v", now, has)
+			}
+			close(goOn[1])
+			must(t, <-results[1])
+			if got := w.fileOf(conversation.ID, "in-1"); got.Status != desk.MediaReady || w.contentOf(got) != picture || w.jobOf(m) != nil {
+				t.Errorf("the process that has the job made it %+v", got)
+			}
+			page, err := w.Feed.Page(t.Context(), w.operator(), feed.Query{Cursor: "oldest", Limit: 200})
+			must(t, err)
+			told := 0
+			for _, e := range page.Events {
+				if e.Type == desk.MessageUpdated {
+					told++
+				}
+			}
+			if told != 1 {
+				t.Errorf("%d events tell of it", told)
+			}
+		})
+	}
+}
+
+// TestFetchMedia_lost: a process that learns that another has its job stops to fetch, and
+// neither counts that nor logs it.
+func TestFetchMedia_lost(t *testing.T) {
+	t.Parallel()
+	w, c := newCourier(t)
+	w.stop()
+	w.start(app.Bounds{Fetch: 300 * time.Millisecond}) // so it looks every 100 ms
+	began, why := make(chan struct{}), make(chan error, 1)
+	_, m := w.gets(c, "1", func(ctx context.Context, _ int, _ func(provider.FetchedMedia) error, _ io.Writer) (provider.FetchedMedia, error) {
+		close(began)
+		<-ctx.Done()
+		why <- context.Cause(ctx)
+		return provider.FetchedMedia{}, ctx.Err()
+	}, provider.InboundMedia{})
+	fetched := make(chan error, 1)
+	go func() {
+		_, err := w.FetchNext(context.Background(), w.ws)
+		fetched <- err
+	}()
+	<-began
+	holder := w.clock.newID()
+	waitFor(t, "another to take the job", func() bool {
+		w.clock.advance(time.Minute)
+		job, err := w.file.TakeMediaJob(t.Context(), w.ws, holder, time.Hour, 2*time.Hour)
+		must(t, err)
+		return job != nil
+	})
+	if err := <-why; !errors.Is(err, app.ErrLeaseLost) {
+		t.Errorf("it stopped because %v", err)
+	}
+	must(t, <-fetched)
+	if job := w.jobOf(m); job == nil || job.Holder != holder {
+		t.Errorf("the job is %+v, and %s has it", job, holder)
+	}
+	if counts := w.FetchCounts(); counts != (app.FetchCounts{}) {
+		t.Errorf("counts %+v", counts)
+	}
+	if lines := w.log.find("a file of an inbound message"); len(lines) != 0 {
+		t.Errorf("logged %q", lines)
+	}
+}
+
 // What an upload has brought goes at once if its record can't be stored.
 func TestUpload_not_stored(t *testing.T) {
 	t.Parallel()
@@ -441,6 +571,42 @@ func TestForgetMedia(t *testing.T) {
 	must(t, w.DropContents(t.Context()))
 	_, err := w.file.OpenContent(t.Context(), w.ws, sum)
 	refused(t, err, desk.NotFound)
+}
+
+// TestForget_clocks: a clock that is far ahead, be it the server's or the database's, deletes
+// nothing that is young.
+func TestForget_clocks(t *testing.T) {
+	t.Parallel()
+	w, c := newCourier(t)
+	const days = (desk.KeepDays + 2) * 24 * time.Hour
+	conversation, _ := w.gets(c, "1", has(picture), provider.InboundMedia{})
+	_, err := w.FetchNext(t.Context(), w.ws)
+	must(t, err)
+	upload, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader("\xff\xd8\xff\xe0 an upload"))
+	must(t, err)
+	must(t, w.Daily.Count(t.Context()))
+	for _, when := range []struct {
+		name             string
+		server, database time.Duration
+		stays            bool
+	}{
+		{"the server's clock", days, 0, true}, {"the database's clock", 0, days, true}, {"both clocks", days, days, false},
+	} {
+		w.clock.server.Store(int64(when.server))
+		w.store.ahead.Store(when.database.Milliseconds())
+		must(t, w.Forget(t.Context()))
+		must(t, w.ForgetMedia(t.Context(), days/2))
+		if _, err := w.Media(t.Context(), w.caller(), upload.ID); (err == nil) != when.stays {
+			t.Errorf("%s is ahead: the upload: %v", when.name, err)
+		}
+		if m := w.fileOf(conversation.ID, "in-1"); (m.Status == desk.MediaReady) != when.stays {
+			t.Errorf("%s is ahead: the file is %+v", when.name, m)
+		}
+		if counts, err := w.file.Daily(t.Context(), w.ws, 0); err != nil || len(counts) > 0 != when.stays {
+			t.Errorf("%s is ahead: the counts are %v, %v", when.name, counts, err)
+		}
+		w.clock.advance(time.Hour) // files are forgotten once an hour
+	}
 }
 
 // A file is given to the provider of a channel once, and again when its id may have

@@ -9,14 +9,22 @@ import (
 )
 
 // A clock is the real one, set ahead. Its ids are of its time.
-type clock struct{ ahead, server, up, made atomic.Int64 }
+type clock struct {
+	ahead, server, up, made atomic.Int64
+	database                func(ahead time.Duration) // sets a database's own clock; nil: it has none
+}
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
 // atServer is the servers' clock, which may be off the database's.
 func (c *clock) atServer() time.Time { return c.now().Add(time.Duration(c.server.Load())) }
 
-func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+func (c *clock) advance(d time.Duration) {
+	ahead := c.ahead.Add(int64(d))
+	if c.database != nil {
+		c.database(time.Duration(ahead))
+	}
+}
 
 // uptime is the clock that nobody can set.
 func (c *clock) uptime() time.Duration { return time.Since(began) + time.Duration(c.up.Load()) }

@@ -14,7 +14,8 @@ import (
 
 // A faultyStore is a Store whose connection to the database can be lost, and whose
 // database can have another clock. It holds callers to the promise that a closure may
-// run twice, by running each one twice.
+// run twice, by running each one twice, and to the order of what assigns by policy: the
+// lock first.
 type faultyStore struct {
 	store.Store
 	room func() (free, total int64, known bool) // nil: as it is
@@ -222,7 +223,22 @@ func (s *faultyStore) Clock(ctx context.Context) (now desk.Time, hour int64, err
 type faultyTx struct {
 	store.Tx
 	s        *faultyStore
-	messages int // put so far
+	messages int  // put so far
+	assigns  bool // it has locked the workspace's assignment
+}
+
+var errNoLock = errors.New("what members hold is counted, and another transaction may assign meanwhile")
+
+func (tx *faultyTx) LockAssignment() error {
+	tx.assigns = true
+	return tx.Tx.LockAssignment()
+}
+
+func (tx *faultyTx) Loads(policy desk.ID, members []desk.ID, most int) (map[desk.ID]desk.Load, error) {
+	if !tx.assigns {
+		return nil, errNoLock
+	}
+	return tx.Tx.Loads(policy, members, most)
 }
 
 func (tx *faultyTx) Now() desk.Time { return tx.Tx.Now() + desk.Time(tx.s.ahead.Load()) }

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,15 +25,17 @@ import (
 	"parley/work"
 )
 
-// A world is an App over a real SQLite file, or in one test over PostgreSQL, in a workspace with two members, one
-// channel and a few templates. Only what lies outside is played: the providers, the
+// A world is an App over a real SQLite file, or under TestPostgres over a real PostgreSQL
+// database, in a workspace with two members, one channel and a few templates. Only what lies outside is played: the providers, the
 // clocks, and a database that can go away.
 type world struct {
 	*app.App
 	t        *testing.T
 	file     worldStore
 	store    *faultyStore
-	path     string
+	path     string                     // of the SQLite file; "": there is none
+	postgres *clockedDatabase           // nil: there is none
+	open     func() (worldStore, error) // as one more process
 	provider *scripted
 	meta     *meta
 	others   map[desk.ChannelKind]provider.Provider // from the next start on
@@ -68,17 +71,36 @@ func newWorldOf(t *testing.T, rules desk.DeliveryRules) *world {
 
 func newWorldWith(t *testing.T, b app.Bounds) *world {
 	t.Helper()
+	clock := new(clock) // which is the machine's
+	if strings.HasPrefix(t.Name(), overPostgres) {
+		return newWorldOver(t, b, clocked(t, databases.Database(t)), clock)
+	}
 	path := filepath.Join(t.TempDir(), "parley.db")
 	empty, err := emptyDatabase()
 	must(t, err)
 	must(t, os.WriteFile(path, empty, 0o600))
-	clock := new(clock) // which is the machine's
-	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Now: clock.now})
-	must(t, err)
-	t.Cleanup(func() { must(t, file.Close()) })
-	w := newWorldOn(t, b, file, clock)
-	w.path = path
+	open := func() (worldStore, error) { return sqlite.Open(t.Context(), sqlite.Config{Path: path, Now: clock.now}) }
+	w := newWorldOn(t, b, opened(t, open), clock)
+	w.path, w.open = path, open
 	return w
+}
+
+// newWorldOver is newWorldWith over a PostgreSQL database of its own.
+func newWorldOver(t *testing.T, b app.Bounds, d *clockedDatabase, clock *clock) *world {
+	t.Helper()
+	clock.database = d.set
+	w := newWorldOn(t, b, opened(t, d.open), clock)
+	w.postgres, w.open = d, d.open
+	return w
+}
+
+// opened opens a database until the test ends.
+func opened(t *testing.T, open func() (worldStore, error)) worldStore {
+	t.Helper()
+	s, err := open()
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	return s
 }
 
 // newWorldOn is newWorld in a workspace of a database that others may use, too.
@@ -205,6 +227,17 @@ func (w *world) operator() desk.Principal {
 	settings, err := w.file.Settings(context.Background(), w.ws)
 	must(w.t, err)
 	return desk.Principal{Actor: desk.Actor{Kind: desk.ByCLI}, Settings: settings}
+}
+
+// raised tells whether the version of the settings was raised so many times since it was
+// before. PostgreSQL's versions only grow.
+func (w *world) raised(before int64, times int64) bool {
+	w.t.Helper()
+	now := w.operator().Settings.Version
+	if w.postgres != nil {
+		return now > before == (times > 0)
+	}
+	return now == before+times
 }
 
 // addChannel adds a channel with the provider's library.

@@ -44,7 +44,7 @@ func TestPasswords(t *testing.T) {
 	ada := w.asMember(w.ada.ID, desk.RoleAgent)
 	try := func(email, password string, want ...string) {
 		t.Helper()
-		w.clock.advance(time.Minute) // the throttle has a test of its own
+		w.clock.advance(time.Minute) // the throttle has a test of its own, in access
 		got, err := w.signsIn(email, password, "192.0.2.1")
 		if !slices.Equal(got, want) || (err == nil) != (want != nil) || err != nil && !desk.IsType(err, desk.Unauthorized) {
 			t.Errorf("%s signs in as %v, %v, want %v", email, got, err, want)
@@ -139,56 +139,6 @@ func TestSignIn_overtaken(t *testing.T) {
 	if err := w.Access.PutSession(ctx, "a", *w.Access.NewSession(list[0])); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("a session by a password that was replaced: %v", err)
 	}
-}
-
-// TestSignInThrottle: an e-mail has 5 tries, then one in half a minute; an address 20,
-// then one in 5 s. Links and sessions are not throttled.
-func TestSignInThrottle(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	ada := w.asMember(w.ada.ID, desk.RoleAgent)
-	must2(t)(w.Access.SetPassword(t.Context(), ada, "", true, password))
-	tries := func(n int, email func(int) string, from func(int) string) (allowed, after int) {
-		t.Helper()
-		for i := range n {
-			_, err := w.signsIn(email(i), "a wrong password!", from(i))
-			switch {
-			case desk.IsType(err, desk.Unauthorized):
-				allowed++
-			case desk.IsType(err, desk.RateLimited):
-				after = desk.AsError(err).RetryAfter
-			default:
-				t.Fatal(err)
-			}
-		}
-		return allowed, after
-	}
-	one := func(text string) func(int) string { return func(int) string { return text } }
-	many := func(format string) func(int) string { return func(n int) string { return fmt.Sprintf(format, n) } }
-	if n, after := tries(1000, one("ada@example.com"), many("198.51.%d.7")); n != 5 || after < 1 || after > 30 {
-		t.Errorf("%d tries for an e-mail, the next after %d s", n, after)
-	}
-	if _, err := w.signsIn("Ada@Example.com", password, "192.0.2.9"); !desk.IsType(err, desk.RateLimited) {
-		t.Errorf("the right password after too many tries: %v", err)
-	}
-	token, _, err := w.Access.MakeLink(t.Context(), w.operator(), w.ada.ID)
-	must(t, err)
-	if _, err := w.Access.SpendLink(t.Context(), token); err != nil {
-		t.Errorf("a link meanwhile: %v", err)
-	}
-	w.clock.advance(31 * time.Second)
-	if _, err := w.signsIn("ada@example.com", password, "192.0.2.9"); err != nil {
-		t.Errorf("half a minute later: %v", err)
-	}
-	// All of a /64 are one address.
-	if n, after := tries(60, many("x%d@example.com"), many("2001:db8:1:2::%d")); n < 18 || n > 21 || after < 1 || after > 5 {
-		t.Errorf("%d tries from an address, the next after %d s", n, after)
-	}
-	if _, err := w.signsIn("fresh@example.com", password, "2001:db8:1:3::1"); !desk.IsType(err, desk.Unauthorized) {
-		t.Errorf("from another network: %v", err)
-	}
-	w.clock.advance(time.Hour)
-	must(t, w.Forget(t.Context()))
 }
 
 // TestSignInsAtOnce: passwords are hashed one at a time, and nobody is refused for that

@@ -262,6 +262,29 @@ func TestReply_fileDeleted(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
+// TestReply_fileOfAnother: a reply can carry an upload, and what its own person sent, but
+// nothing that somebody else sent.
+func TestReply_fileOfAnother(t *testing.T) {
+	t.Parallel()
+	w, courier := newCourier(t)
+	own, sent := w.gets(courier, "1", has(picture), provider.InboundMedia{})
+	_, err := w.FetchNext(t.Context(), w.ws)
+	must(t, err)
+	uploaded, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
+	must(t, err)
+	another := w.opens("905321110011")
+	replies := func(key string, c *desk.Conversation, file *desk.Media) error {
+		_, err := w.replies(key, c.ID, func(r *desk.ReplyRequest) { r.Text, r.Attachment = "", &desk.SentAttachment{Media: file.ID} })
+		return err
+	}
+	refused(t, replies("theirs", another, sent), desk.NotFound)
+	if list := w.messages(another.ID); len(list) != 1 || len(w.provider.sent()) != 0 {
+		t.Errorf("it is sent: %+v", list)
+	}
+	must(t, replies("their own", own, sent))
+	must(t, replies("an upload", another, uploaded))
+}
+
 // TestReply_once: calls at once, and lost answers, send once.
 func TestReply_once(t *testing.T) {
 	t.Parallel()

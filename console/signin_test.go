@@ -2,6 +2,9 @@ package console
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -435,26 +438,99 @@ func TestSessions_streams(t *testing.T) {
 	other.until("message:")
 }
 
-// Who chose one of two workspaces can't go on to the other after its password has changed
-// or its sessions have ended.
+// TestChoose_ended: who chose one of two workspaces can't go on to the other after its
+// password was changed there, or its sessions were ended.
 func TestChoose_ended(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		meanwhile func(w *world, p desk.Principal) error
+		ended     bool
+	}{
+		"nothing": {func(*world, desk.Principal) error { return nil }, false},
+		"sessions": {func(w *world, p desk.Principal) error {
+			return w.app.Access.EndSessions(w.t.Context(), p, p.Member.ID)
+		}, true},
+		"password": {func(w *world, p desk.Principal) error {
+			_, err := w.app.Access.SetPassword(w.t.Context(), p, "", true, "another horse battery")
+			return err
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			other, m := w.twice(t)
+			v := w.visitor()
+			v.post("/sign-in", "email", "nora@harbour.example", "password", words).sends("/choose?next=")
+			v.get("/choose").want(200, "Harbour Books", other.Name) // its form has the member's id
+			p, err := w.app.Access.Member(t.Context(), other.ID, m.ID)
+			if err == nil {
+				err = c.meanwhile(w, p)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := v.post("/choose", "as", other.ID.String()+"/"+m.ID.String())
+			if !c.ended {
+				answer.sends("/inbox")
+				v.get("/inbox").want(200, other.Name)
+				return
+			}
+			answer.sends("/choose")
+			v.get("/choose").sends("/inbox") // there is no choice any more
+			v.get("/inbox").want(200, "Harbour Books").lacks(other.Name)
+		})
+	}
+}
+
+// TestChoose_older: a session that an older release began has no proof of each member, and
+// goes on only to those whose sessions were not ended since.
+func TestChoose_older(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other, m := w.twice(t)
-	v := w.visitor()
-	v.post("/sign-in", "email", "nora@harbour.example", "password", words).sends("/choose?next=")
-	p, err := w.app.Access.Member(t.Context(), other.ID, m.ID)
-	if err == nil {
-		w.later(time.Hour)
-		err = w.app.Access.EndSessions(t.Context(), p, m.ID)
-	}
+	nora, err := w.app.Access.Member(t.Context(), w.ws, w.nora.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g := v.post("/choose", "as", other.ID.String()+"/"+m.ID.String()); g.status == 303 && g.header.Get("Location") == "/inbox" {
-		t.Errorf("%d to %s", g.status, g.header.Get("Location"))
+	they, err := w.app.Access.Member(t.Context(), other.ID, m.ID)
+	if err != nil {
+		t.Fatal(err)
 	}
+	sum := sha256.Sum256([]byte("token"))
+	s := w.app.Access.NewSession(nora)
+	s.Data, s.ExpiresAt = fmt.Appendf(nil, `{"may_be":"%s %s"}`, refOf(nora), refOf(they)), s.BegunAt+3_600_000
+	if err := w.app.Access.PutSession(t.Context(), base64.RawURLEncoding.EncodeToString(sum[:]), *s); err != nil {
+		t.Fatal(err)
+	}
+	v := w.visitor()
+	v.cookies["parley_test"] = &http.Cookie{Name: "parley_test", Value: "token"}
+	v.get("/choose").want(200, "Harbour Books", other.Name)
+	if err := w.app.Access.EndSessions(t.Context(), they, m.ID); err != nil {
+		t.Fatal(err)
+	}
+	v.post("/choose", "as", refOf(they)).sends("/choose")
+	v.get("/choose").sends("/inbox")
 	v.get("/inbox").want(200, "Harbour Books").lacks(other.Name)
+}
+
+// TestSessions_tokens: the database has only a hash of what the browser has, which opens
+// nothing.
+func TestSessions_tokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.signedIn(w.nora)
+	token := v.cookies["parley_test"].Value
+	sum := sha256.Sum256([]byte(token))
+	hash := base64.RawURLEncoding.EncodeToString(sum[:])
+	for key, stored := range map[string]bool{token: false, hash: true} {
+		if s, err := w.app.Access.Session(t.Context(), key); err != nil || (s != nil) != stored {
+			t.Errorf("stored by %q: %+v, %v", key, s, err)
+		}
+	}
+	thief := w.visitor()
+	thief.cookies["parley_test"] = &http.Cookie{Name: "parley_test", Value: hash}
+	thief.get("/inbox").sends("/sign-in?next=%2Finbox")
+	v.get("/inbox").want(200, "Nora Lindqvist")
 }
 
 // twice adds a workspace in which Nora's e-mail and password are also an admin's.

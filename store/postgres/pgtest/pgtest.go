@@ -6,6 +6,7 @@
 // The private server ends when the process ends, even if the process is killed.
 //
 //	pgtest.go      databases for tests
+//	suite.go       the tests of a package, again
 //	server.go      a private server
 //	proxy.go       a way to a database that can be slow, or lead nowhere
 //	user_unix.go   as whom the server runs, and

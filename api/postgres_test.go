@@ -1,0 +1,95 @@
+package api_test
+
+import (
+	"testing"
+
+	"parley/store/postgres/pgtest"
+)
+
+// overPostgres begins the names of tests that run over PostgreSQL; all others run on
+// a SQLite file.
+const overPostgres = "TestPostgres/"
+
+// databases are those of TestPostgres.
+var databases *pgtest.Pool
+
+// TestPostgres runs the tests of this package again over PostgreSQL, except those that are
+// the same whatever the store is. Golden files don't tell the stores apart: the answers are
+// the same bytes.
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	databases = pgtest.NewPool(t)
+	databases.Database(t) // or skip once, here
+	pgtest.Suite(t, notOverPostgres,
+		TestAttempts, TestAttemptUnderWay, TestAttempts_opt_in,
+		TestAttributes, TestArchivedValuesStay, TestAttributeLimit, TestMembers, TestAvailability, TestMemberRemoved,
+		TestBatch, TestBatchOfAThousand,
+		TestHooks, TestHookHandshake,
+		TestContacts, TestRepeatChangesNothing, TestListWalksWithCursors, TestIdentitiesAsListed, TestRevokedBetween, TestSettingsBetween,
+		TestConversations, TestConversationLists, TestFailedMessage, TestConversationOnNewChannel, TestChannels,
+		TestDryRun, TestDryRunForm, TestDryRunLocksNothing,
+		TestMe, TestFeed, TestFeedRefuses, TestFeedExpires, TestFeedPageBytes, TestStream, TestStreamEnds, TestEventPermissions,
+		TestEveryEvent,
+		TestFigures, TestCallbackAge,
+		TestOnePersonHoweverWritten, TestTwoPeople, TestForgottenHoweverWritten,
+		TestInboxOfMany,
+		TestLaw,
+		TestDeleteMedia, TestMedia, TestMediaNames, TestMediaRanges, TestMediaRefused,
+		TestNotes, TestNotesWithoutWrite, TestNotesStay,
+		TestPolicy,
+		TestLongReference,
+		TestReplyRefused, TestReplyRefusedByProvider, TestReplyKeys, TestReplyAtTheEnd, TestReplyAddress, TestErasureRaces,
+		TestUnauthorizedIsTheSameBytes, TestOtherWorkspace,
+		TestSend, TestIdempotencyKey, TestSendReplays_in_another_country, TestSendConflict_names_in_the_order_of_the_request, TestSendRefused, TestSendChecksInOrder, TestSendReplays, TestSendAtOnce, TestSendLost, TestSendInProgress, TestSendStores, TestSendRevoked,
+		TestSnippets,
+		TestTalk, TestReply,
+		TestTemplates, TestTemplatesLookUpNobody, TestTemplatesChannel, TestTemplatesChange, TestTemplatesAtOnce,
+		TestWebhooks, TestWebhookRefused, TestWebhookPermissions, TestDeliveries,
+	)
+}
+
+// Why a test runs over SQLite only.
+const (
+	noStore        = "it asks no store"
+	beforeTheStore = "it is about requests, of which no store sees more than the key"
+	connections    = "it is about connections and memory, and takes long; TestStream and TestStreamEnds follow both stores"
+)
+
+var notOverPostgres = map[string]string{
+	"TestCanonical":                      noStore,
+	"TestCanonicalLaw":                   noStore,
+	"TestListBytesCoverTheJSON":          noStore,
+	"TestRoutesAreInTheDescription":      noStore,
+	"TestEveryErrorTypeHasAStatus":       noStore,
+	"TestDescriptionNamesEveryErrorType": noStore,
+	"TestDescriptionOfAPublicURL":        noStore,
+	"TestErrorAnswers":                   noStore,
+	"TestWorded":                         noStore,
+	"TestRetryAfter":                     noStore,
+	"TestPages":                          noStore,
+	"TestUnknownRoutes":                  noStore,
+	"TestTwiceTheSameName":               beforeTheStore,
+	"TestManyUnknownAttributes":          beforeTheStore,
+	"TestBatchOfMistakes":                beforeTheStore,
+	"TestBadBodies":                      beforeTheStore,
+	"TestBodyCutShort":                   beforeTheStore,
+	"TestBodySizes":                      beforeTheStore,
+	"TestUnreadWithoutAKey":              beforeTheStore,
+	"TestPanic":                          beforeTheStore,
+	"TestHookDebugLine":                  beforeTheStore,
+	"TestHookOfALeaver":                  beforeTheStore,
+	"TestHooksTellNoChannelsApart":       beforeTheStore,
+	"TestHookReadsNoMore":                beforeTheStore,
+	"TestMissingPermissionIsNamed":       beforeTheStore,
+	"TestRateLimit":                      beforeTheStore,
+	"TestRateLimitCountsARequestOnce":    beforeTheStore,
+	"TestMessagesSayWhatToDo":            beforeTheStore,
+	"TestRoomFirst":                      beforeTheStore,
+	"TestWritesTakeTurns":                beforeTheStore,
+	"TestStreamEnds_slow_reader":         connections,
+	"TestDrain":                          connections,
+	"TestStuckStream":                    connections,
+	"TestStreamForgetsPages":             connections,
+	"TestWait":                           connections,
+	"TestFollowerLimits":                 connections,
+}

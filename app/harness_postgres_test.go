@@ -1,0 +1,71 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/store/postgres"
+	"parley/store/postgres/pgtest"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// overPostgres begins the names of tests that run over PostgreSQL; all others run on a
+// SQLite file.
+const overPostgres = "TestPostgres/"
+
+// databases are those of TestPostgres.
+var databases *pgtest.Pool
+
+// A clockedDatabase is a PostgreSQL database whose clock can be set, as SQLite's can be.
+type clockedDatabase struct {
+	t    testing.TB
+	url  string // with it, sessions have that clock
+	mu   sync.Mutex
+	conn *pgx.Conn
+}
+
+// clocked prepares a database, which may have been prepared for an earlier test.
+func clocked(t testing.TB, url string) *clockedDatabase {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	separator := "?"
+	if strings.Contains(url, "?") {
+		separator = "&"
+	}
+	d := &clockedDatabase{t: t, url: url + separator + "search_path=public,set,pg_catalog", conn: c}
+	d.do(`CREATE SCHEMA IF NOT EXISTS set; CREATE TABLE IF NOT EXISTS set.ahead (ms bigint NOT NULL);
+		DELETE FROM set.ahead; INSERT INTO set.ahead VALUES (0)`)
+	for _, name := range []string{"clock_timestamp", "statement_timestamp"} {
+		d.do(fmt.Sprintf(`CREATE OR REPLACE FUNCTION set.%s() RETURNS timestamptz LANGUAGE sql STABLE
+			AS 'SELECT pg_catalog.%s() + (SELECT ms FROM set.ahead) * interval ''1 millisecond'''`, name, name))
+	}
+	return d
+}
+
+func (d *clockedDatabase) do(sql string, args ...any) {
+	d.t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.conn.Exec(context.Background(), sql, args...); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// set sets its clock ahead.
+func (d *clockedDatabase) set(ahead time.Duration) {
+	d.do(`UPDATE set.ahead SET ms = $1`, ahead.Milliseconds())
+}
+
+// open opens the database as one more process does.
+func (d *clockedDatabase) open() (worldStore, error) {
+	return postgres.Open(d.t.Context(), postgres.Config{URL: d.url, MaxConns: 6})
+}
