@@ -98,6 +98,7 @@ var testOnly = []string{
 	"github.com/getkin/kin-openapi",
 	"github.com/pb33f/libopenapi",
 	"github.com/pb33f/libopenapi-validator",
+	"github.com/pressly/goose",
 	"github.com/rogpeppe/go-internal/testscript",
 	"github.com/santhosh-tekuri/jsonschema",
 	"net/http/httptest",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite" // the driver through which goose made databases
 
 	"parley/desk"
 	"parley/store"

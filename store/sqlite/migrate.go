@@ -2,21 +2,19 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/gofrs/flock"
-	"github.com/pressly/goose/v3"
-	driver "modernc.org/sqlite" // goose speaks database/sql
+	"parley/store/internal/stored"
+
+	"github.com/gofrs/flock" // goose speaks database/sql
 	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 //go:embed migrations/*.sql
@@ -37,38 +35,12 @@ func migrate(ctx context.Context, path, rules string, log *slog.Logger) (err err
 	if err := create(path); err != nil {
 		return err
 	}
-	// goose's driver takes a URL, in which a path's ?, # and % must be escaped.
-	db, err := sql.Open("sqlite", fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)",
-		(&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), busyTimeout.Milliseconds()))
-	if err != nil {
-		return fmt.Errorf("open %s: %w", path, err)
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	files, err := fs.Sub(migrations, "migrations")
+	steps, err := stored.Migrations(migrations)
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, db, files)
-	if err != nil {
-		return fmt.Errorf("migrations: %w", err)
-	}
-	sources := provider.ListSources()
-	newest := sources[len(sources)-1].Version
-	version, err := provider.GetDBVersion(ctx)
-	if err != nil {
-		return fmt.Errorf("schema version of %s: %w", path, err)
-	}
-	if version > newest {
-		return fmt.Errorf("%s was written by a newer parley (schema %d, this one knows %d): install that version or a later one", path, version, newest)
-	}
-	pending, err := provider.HasPending(ctx) // also one that is missing among those that ran
-	if err != nil {
-		return fmt.Errorf("schema version: %w", err)
-	}
-	if pending {
-		if _, err := provider.Up(ctx); err != nil {
-			return fmt.Errorf("migrate %s: %w", path, err)
-		}
+	if err := runMigrations(path, steps); err != nil {
+		return err
 	}
 	return makeClaims(ctx, path, rules, log)
 }
@@ -83,12 +55,59 @@ func create(path string) error {
 	return f.Close()
 }
 
-// explain says what to do about an error of the driver that goose uses when the
-// machine is to blame.
+// The list of the migrations that have run is as goose keeps it: releases until the second
+// read it.
+const (
+	makeVersions = `CREATE TABLE IF NOT EXISTS goose_db_version (
+		id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))`
+	putVersion = `INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)`
+)
+
+// runMigrations runs the migrations that the file lacks.
+func runMigrations(path string, steps []stored.Migration) (err error) {
+	c, err := open(path, writerCache)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := c.stmt(`PRAGMA wal_autocheckpoint = 1000`).run(); err != nil { // or a large step fills the disk twice
+		return err
+	}
+	if err := c.stmt(makeVersions).run(); err != nil {
+		return fmt.Errorf("schema version of %s: %w", path, err)
+	}
+	ran, err := all("schema version", c.stmt(`SELECT version_id FROM goose_db_version WHERE is_applied`), (*stmt).readInt)
+	if err != nil {
+		return fmt.Errorf("schema version of %s: %w", path, err)
+	}
+	pending, err := stored.Pending(path, steps, ran)
+	if err != nil {
+		return err
+	}
+	for _, m := range pending {
+		if err := runMigration(c, m); err != nil {
+			return fmt.Errorf("migrate %s to schema %d: %w", path, m.Version, err)
+		}
+	}
+	return nil
+}
+
+func runMigration(c conn, m stored.Migration) (err error) {
+	end, err := sqlitex.ImmediateTransaction(c.Conn)
+	if err != nil {
+		return err
+	}
+	defer end(&err)
+	if err := sqlitex.ExecScript(c.Conn, m.Statements); err != nil {
+		return err
+	}
+	return c.stmt(putVersion).int(m.Version).run()
+}
+
+// explain says what to do about an error of SQLite when the machine is to blame.
 func explain(path string, err error) error {
-	var e *driver.Error
-	if errors.As(err, &e) && machine[sqlite.ResultCode(e.Code()).ToPrimary()] {
-		return fmt.Errorf("%s can't be opened or written: see that its disk has space, is writable, and that nothing holds the file locked (%w)", path, e)
+	if err != nil && machine[sqlite.ErrCode(err).ToPrimary()] {
+		return fmt.Errorf("%s can't be opened or written: see that its disk has space, is writable, and that nothing holds the file locked (%w)", path, err)
 	}
 	return err
 }

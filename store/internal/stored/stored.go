@@ -11,6 +11,7 @@
 //	room_unix.go the free room of a file system
 //	room_windows.go the same on Windows
 //	parts.go     a large group of operations in parts
+//	migrations.go the steps of a schema
 //	errors.go    errors
 //	rules.go     rules of identities that another process may replace
 package stored
