@@ -58,12 +58,12 @@ func (f figures) Collect(to chan<- prometheus.Metric) {
 		put(hookAttempts, prometheus.CounterValue, float64(n), cmp.Or(result, "delivered"))
 	}
 	put(hookLag, prometheus.GaugeValue, f.app.Deliver.Lag().Seconds())
-	fetches := f.app.FetchCounts()
+	fetches := f.app.Media.FetchCounts()
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Ready), "ready")
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Again), "again")
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Failed), "failed")
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Storage), "storage")
-	if free, known := f.app.MediaFree(); known {
+	if free, known := f.app.Media.Free(); known {
 		put(mediaFree, prometheus.GaugeValue, float64(free))
 	}
 	put(clockAhead, prometheus.GaugeValue, f.app.ClockAhead().Seconds())

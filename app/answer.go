@@ -134,13 +134,13 @@ const (
 
 // SendAutoReplies sends automatic replies until ctx ends.
 func (a *App) SendAutoReplies(ctx context.Context) {
-	a.runJobs(ctx, workspaceJobs{
-		work: "send automatic replies", every: autoReplyEvery, most: maxAutoReplying, mostOf: maxAutoReplyingOf, next: a.sendAutoReply,
-		due: func(ctx context.Context) ([]desk.ID, error) {
+	steps.Jobs{
+		Work: "send automatic replies", Every: autoReplyEvery, Most: maxAutoReplying, MostOf: maxAutoReplyingOf, Next: a.sendAutoReply,
+		Due: func(ctx context.Context) ([]desk.ID, error) {
 			waits, err := a.store.AutoRepliesDue(ctx, longestAutoReply)
-			return dueNow(waits), err
+			return steps.DueNow(waits), err
 		},
-	})
+	}.Run(ctx, a.log)
 }
 
 // errSilent is why an automatic reply is given up that was decided.

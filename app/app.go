@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -16,6 +15,7 @@ import (
 	"parley/app/daily"
 	"parley/app/deliver"
 	"parley/app/feed"
+	"parley/app/media"
 	"parley/app/vault"
 	"parley/desk"
 	"parley/provider"
@@ -53,6 +53,7 @@ type App struct {
 	Feed    *feed.Service    // the feed of events
 	Deliver *deliver.Service // webhooks
 	Daily   *daily.Service   // messages counted by day
+	Media   *media.Service   // files
 
 	store      store.Store
 	providers  map[desk.ChannelKind]provider.Provider
@@ -66,9 +67,6 @@ type App struct {
 	bounds     Bounds
 	writer     *writer
 	cursors    cursors.Sealer
-	maxMedia   int64
-	transfers  transfers
-	fetching   fetching
 	vault      *vault.Vault      // of secrets
 	addresses  desk.WebhookRules // to which requests may go
 	known      known
@@ -90,17 +88,13 @@ type App struct {
 	pools      pools
 	retries    sync.WaitGroup // retries in the background until something is stored
 	stopped    chan struct{}  // closed by Close
-
-	mediaPerWorkspace int64 // 0: no limit
-	keepFree          int64
-	reserved          reserved
 }
 
 // New builds an App.
 func New(d Deps) *App {
 	a := &App{
 		providers: d.Providers, answer: d.Answer, clock: d.Now, uptime: d.Uptime, newID: d.NewID, random: d.Random,
-		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), maxMedia: cmp.Or(d.MaxMedia, desk.DefaultMaxMedia), mediaPerWorkspace: d.MediaPerWorkspace, keepFree: d.KeepFree, addresses: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
+		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), addresses: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
 		drained: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if a.uptime == nil {
@@ -118,6 +112,10 @@ func New(d Deps) *App {
 		Drained: a.drained, Log: d.Log, Poster: d.Poster, Event: d.Event, Rules: d.Deliveries, WebhookRules: a.addresses,
 	})
 	a.Daily = daily.New(a.store, a.now)
+	a.Media = media.New(media.Deps{
+		Store: a.store, Providers: d.Providers, Access: a.access, Now: a.now, NewID: d.NewID, Log: d.Log,
+		MaxSize: d.MaxMedia, PerWorkspace: d.MediaPerWorkspace, KeepFree: d.KeepFree, Lease: d.Bounds.Fetch,
+	})
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.inboundDue.changed, a.stale.changed = make(chan struct{}, 1), make(chan struct{}, 1)
 	return a

@@ -362,7 +362,7 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 	if in.Echo {
 		m.Direction, m.Delivery = desk.Outbound, desk.Sent
 	}
-	if m.Media, err = a.keepMedia(tx, m, in.Media); err != nil {
+	if m.Media, err = a.Media.Keep(tx, m, in.Media); err != nil {
 		return nil, err
 	}
 	if c.Status == desk.StatusOpen || in.Kind != desk.KindReaction {
@@ -393,7 +393,7 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 	if decision.Assign && before != nil {
 		opener = bySystem()
 	}
-	if err := tx.Append(append(conversationEvents(c, before, opener, now), messageEvent(desk.MessageReceived, m, by, now))...); err != nil {
+	if err := tx.Append(append(conversationEvents(c, before, opener, now), m.Event(desk.MessageReceived, by, now))...); err != nil {
 		return nil, err
 	}
 	return c, a.recordChoice(tx, p, desk.OptWord(in.Text), in.At, by)

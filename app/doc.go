@@ -18,7 +18,6 @@
 //	policy.go         the reply policy: reading and changing it, and hours
 //	answer.go         the reply policy at work: who gets a conversation, automatic replies
 //	pools.go          what waits for somebody to be eligible, and is assigned then
-//	workspace_jobs.go jobs of workspaces in the background, so many of each at a time
 //	snippets.go       saved replies
 //	conversations.go  conversations and messages, also inbound ones
 //	notes.go          notes of the team on conversations
@@ -33,9 +32,6 @@
 //	release.go        attempts that a person settles, one or many
 //	inbound.go        processes inbound items, update by update
 //	inbound_due.go    which workspaces have inbound items, and when the first is due
-//	media.go         files: uploads, downloads, what is deleted with time
-//	room.go          how much room files have: of a workspace, of the server
-//	fetch.go         fetching the files of inbound messages
 //	sweep.go          finds attempts whose process died; deletes what has expired
 //	sync.go           which template libraries are fetched again
 //	callbacks.go      callbacks of providers, from the request to their effects
@@ -45,7 +41,7 @@
 //
 // Below it are services of their own, each with its state, which App has as fields: access
 // (how members sign in), feed (the feed of events), deliver (webhooks and their
-// deliveries), and daily (messages counted by day). Cursors (signed places in lists), vault
+// deliveries), daily (messages counted by day), and media (files). Cursors (signed places in lists), vault
 // (encrypts secrets), and steps (what work in the background shares) are what several
 // services need.
 //

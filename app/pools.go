@@ -28,7 +28,7 @@ var longest = desk.ConversationFilter{Longest: true}
 // AssignWaiting assigns what waits and nobody holds, until ctx ends: capacity was freed,
 // somebody came back, the hours have begun, or the policy was changed.
 func (a *App) AssignWaiting(ctx context.Context) {
-	a.runJobs(ctx, workspaceJobs{work: "assign waiting conversations", every: poolEvery, most: maxPools, mostOf: 1, due: a.poolsDue, next: a.assignSome})
+	steps.Jobs{Work: "assign waiting conversations", Every: poolEvery, Most: maxPools, MostOf: 1, Due: a.poolsDue, Next: a.assignSome}.Run(ctx, a.log)
 }
 
 // pools are the workspaces in which somebody waits whom nobody has.

@@ -51,6 +51,24 @@ func (a *App) OperatorOfAttempt(ctx context.Context, id desk.ID) (desk.Principal
 	return desk.Principal{}, noAttempt()
 }
 
+// OperatorOfMedia is Operator in the workspace of a file, or returns NotFound.
+func (a *App) OperatorOfMedia(ctx context.Context, id desk.ID) (desk.Principal, error) {
+	workspaces, err := a.store.Workspaces(ctx)
+	if err != nil {
+		return desk.Principal{}, err
+	}
+	for _, w := range workspaces {
+		_, err := a.store.Media(ctx, w.ID, id)
+		if err == nil {
+			return a.Operator(ctx, w.ID)
+		}
+		if !desk.IsType(err, desk.NotFound) {
+			return desk.Principal{}, err
+		}
+	}
+	return desk.Principal{}, desk.NoMedia()
+}
+
 // byProvider is the actor for reports of a channel's provider.
 func byProvider(channel desk.ID) desk.Actor { return desk.Actor{Kind: desk.ByProvider, ID: channel} }
 

@@ -44,7 +44,7 @@ func (a *App) attach(ctx context.Context, d *outgoing, file *desk.Media) (err er
 	if !ok {
 		return desk.Errorf(desk.MediaNotSendable, "no files can be sent on this channel")
 	}
-	d.File.Ref, err = a.handOver(context.WithoutCancel(ctx), d.Access, talker, file)
+	d.File.Ref, err = a.Media.HandOver(context.WithoutCancel(ctx), d.Access, talker, file)
 	var refusal *desk.Refusal
 	switch {
 	case errors.As(err, &refusal):

@@ -25,7 +25,7 @@ func (b Bounds) orDefaults() Bounds {
 	for _, d := range []struct {
 		bound *time.Duration
 		value time.Duration
-	}{{&b.FirstByte, 5 * time.Second}, {&b.Provider, desk.CallTime}, {&b.Margin, 5 * time.Second}, {&b.Wait, 25 * time.Second}, {&b.Fetch, fetchLease}, {&b.AutoReply, autoReplyLease}} {
+	}{{&b.FirstByte, 5 * time.Second}, {&b.Provider, desk.CallTime}, {&b.Margin, 5 * time.Second}, {&b.Wait, 25 * time.Second}, {&b.AutoReply, autoReplyLease}} {
 		if *d.bound == 0 {
 			*d.bound = d.value
 		}

@@ -162,7 +162,7 @@ func (a *App) reach(m *desk.Message, n desk.StatusUpdate) []desk.Event {
 	if changed == nil {
 		return nil
 	}
-	e := messageEvent(deliveryEvents[n.Delivery], m, byProvider(m.ChannelID), a.now())
+	e := m.Event(deliveryEvents[n.Delivery], byProvider(m.ChannelID), a.now())
 	e.Changed = changed
 	return []desk.Event{e}
 }

@@ -57,7 +57,7 @@ func (a *App) Simulate(ctx context.Context, p desk.Principal, channel desk.ID, s
 	if err != nil || conversation == nil {
 		if file != nil && !errors.Is(err, store.ErrCommitLost) {
 			// If this fails, the file goes after a day, as all uploads that are in no message.
-			_ = a.DeleteMedia(context.WithoutCancel(ctx), p, file.ID)
+			_ = a.Media.Delete(context.WithoutCancel(ctx), p, file.ID)
 		}
 		return nil, nil, err
 	}
@@ -249,7 +249,7 @@ func (a *App) simulatedFile(ctx context.Context, p desk.Principal, c *desk.Chann
 			return nil, desk.InvalidAt("/fault", "%s", desk.AsError(err).Message)
 		}
 	}
-	if m, err = a.Upload(ctx, p, desk.FileHead{Name: f.Name, Type: f.Type}, f.Content); err != nil {
+	if m, err = a.Media.Upload(ctx, p, desk.FileHead{Name: f.Name, Type: f.Type}, f.Content); err != nil {
 		return nil, err
 	}
 	in.Kind, in.Media.MIME, in.Media.Name = m.Kind, m.MIME, m.Name

@@ -121,7 +121,7 @@ func TestSettings_workspace(t *testing.T) {
 
 	// The room for files.
 	v.get("/settings").want(200, "<dd>0 bytes of 21.5 GB</dd>", "48.2 GB", "With less than 1.1 GB, no file is taken.")
-	if _, err := w.app.Upload(t.Context(), w.operator(), desk.FileHead{Name: "a.txt", Type: "text/plain"}, strings.NewReader(strings.Repeat("x", 7_200_000))); err != nil {
+	if _, err := w.app.Media.Upload(t.Context(), w.operator(), desk.FileHead{Name: "a.txt", Type: "text/plain"}, strings.NewReader(strings.Repeat("x", 7_200_000))); err != nil {
 		t.Fatal(err)
 	}
 	free = 200e6

@@ -147,7 +147,7 @@ func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call 
 			t.Fatal(err)
 		}
 		if f.reply {
-			file, err := n.app.Upload(ctx, p, desk.FileHead{Name: "a.jpg"}, strings.NewReader("\xff\xd8\xff\xe0 of "+call.Key))
+			file, err := n.app.Media.Upload(ctx, p, desk.FileHead{Name: "a.jpg"}, strings.NewReader("\xff\xd8\xff\xe0 of "+call.Key))
 			if err != nil {
 				t.Fatal(err)
 			}
