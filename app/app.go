@@ -49,7 +49,7 @@ type Deps struct {
 
 // An App carries out user actions against a store.
 type App struct {
-	Access  *access.Service  // how members sign in
+	Access  *access.Service  // keys, and how members sign in
 	Feed    *feed.Service    // the feed of events
 	Deliver *deliver.Service // webhooks
 	Daily   *daily.Service   // messages counted by day
@@ -69,8 +69,6 @@ type App struct {
 	cursors    cursors.Sealer
 	vault      *vault.Vault      // of secrets
 	addresses  desk.WebhookRules // to which requests may go
-	known      known
-	uses       keyUses
 	libraries  libraries
 	flights    flights
 	claims     claims

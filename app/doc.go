@@ -3,7 +3,7 @@
 // provider.
 //
 //	app.go            App and what it is built from
-//	principal.go      who is calling: from a key to a principal
+//	principal.go      principals of the command line; what a principal may change
 //	contacts.go       reads and writes of contacts
 //	writer.go         the contact writer: concurrent writes share one flush
 //	people.go         the people in providers' reports, and their contacts
@@ -35,12 +35,11 @@
 //	sweep.go          finds attempts whose process died; deletes what has expired
 //	sync.go           which template libraries are fetched again
 //	callbacks.go      callbacks of providers, from the request to their effects
-//	key_uses.go       when keys were last used
 //	clock.go          the counter of hours, which a wrong clock does not change
 //	admin.go          workspaces, members and keys, for the command line
 //
 // Below it are services of their own, each with its state, which App has as fields: access
-// (how members sign in), feed (the feed of events), deliver (webhooks and their
+// (keys, and how members sign in), feed (the feed of events), deliver (webhooks and their
 // deliveries), daily (messages counted by day), and media (files). Cursors (signed places in lists), vault
 // (encrypts secrets), and steps (what work in the background shares) are what several
 // services need.

@@ -220,7 +220,7 @@ func (w *world) addChannel() desk.ID {
 // caller is who calls with the world's key, now.
 func (w *world) caller() desk.Principal {
 	w.t.Helper()
-	p, err := w.Authenticate(context.Background(), w.key)
+	p, err := w.Access.Authenticate(context.Background(), w.key)
 	must(w.t, err)
 	return p
 }

@@ -459,7 +459,7 @@ func (n *node) authenticate() (desk.Principal, error) {
 	if err != nil {
 		return desk.Principal{}, err
 	}
-	return n.app.Authenticate(context.Background(), string(key))
+	return n.app.Access.Authenticate(context.Background(), string(key))
 }
 
 // at breaks the process when it comes to the fault's point. It returns an error for

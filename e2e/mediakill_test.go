@@ -498,7 +498,7 @@ func (d *mediaDesk) deletes(contact desk.ID, url func() string) (err error) {
 func eraseMedia(t *testing.T, in deployment) {
 	t.Helper()
 	d := newMediaDesk(t, in)
-	p, err := d.app.Authenticate(t.Context(), d.key)
+	p, err := d.app.Access.Authenticate(t.Context(), d.key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 // time as the others.
 type Parts struct {
 	App
+	Access  Access
 	Feed    Feed
 	Deliver Deliver
 	Daily   Daily
@@ -21,7 +22,7 @@ type Parts struct {
 }
 
 // Of are the parts of an App.
-func Of(a *app.App) Parts { return Parts{a, a.Feed, a.Deliver, a.Daily, a.Media} }
+func Of(a *app.App) Parts { return Parts{a, a.Access, a.Feed, a.Deliver, a.Daily, a.Media} }
 
 // An App has the steps of app.App.
 type App interface {
@@ -43,13 +44,18 @@ type App interface {
 
 	Sweep(ctx context.Context) error
 	ForgetAlone(ctx context.Context) error
-	StoreKeyUses(ctx context.Context) error
 	LookAtClock(ctx context.Context) error
 
 	// SendAutoReplies sends automatic replies, and AssignWaiting assigns what waits for
 	// somebody to be there, both until ctx ends.
 	SendAutoReplies(ctx context.Context)
 	AssignWaiting(ctx context.Context)
+}
+
+// Access is keys, and how members sign in.
+type Access interface {
+	// StoreKeyUses stores when keys were used.
+	StoreKeyUses(ctx context.Context) error
 }
 
 // A Feed is the feed of events.
@@ -109,10 +115,10 @@ func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log 
 	all.Go(func() { r.every(ctx, sweepEvery, "sweep", a.Sweep, nil) })
 	all.Go(func() { r.every(ctx, forgetEvery, "forget", a.ForgetAlone, nil) })
 	all.Go(func() {
-		r.every(ctx, usesEvery, "store uses of keys", a.StoreKeyUses, nil)
+		r.every(ctx, usesEvery, "store uses of keys", a.Access.StoreKeyUses, nil)
 		last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastUses)
 		defer stop()
-		r.attempt(last, "store uses of keys", a.StoreKeyUses)
+		r.attempt(last, "store uses of keys", a.Access.StoreKeyUses)
 	})
 	all.Go(func() { r.every(ctx, countEvery, "count messages by day", a.Daily.Count, nil) })
 	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.LookAtClock, nil) })

@@ -63,8 +63,12 @@ func (f *fake) AssignWaiting(ctx context.Context) { <-ctx.Done() }
 
 // parts are a fake as an App and its services.
 func (f *fake) parts() work.Parts {
-	return work.Parts{App: f, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}}
+	return work.Parts{App: f, Access: fakeAccess{f}, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}}
 }
+
+type fakeAccess struct{ *fake }
+
+func (f fakeAccess) StoreKeyUses(context.Context) error { return f.did("uses") }
 
 type fakeFeed struct{ *fake }
 
@@ -117,7 +121,6 @@ func (f *fake) LookForInbound(context.Context) error { return f.did("look") }
 func (f *fake) SyncStale(context.Context) error      { return f.did("sync") }
 func (f *fake) Sweep(context.Context) error          { return f.did("sweep") }
 func (f *fake) ForgetAlone(context.Context) error    { return f.did("forget") }
-func (f *fake) StoreKeyUses(context.Context) error   { return f.did("uses") }
 func (f *fake) LookAtClock(context.Context) error    { return f.did("clock") }
 
 // during runs the schedules for a time, and returns how long they took to stop.

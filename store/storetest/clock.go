@@ -168,7 +168,7 @@ func (c *campaign) set(whose clocks, ahead time.Duration) {
 
 // send makes the call of a key on a node.
 func (c *campaign) send(node int, key string) error {
-	p, err := c.nodes[node].Authenticate(c.Context(), c.key)
+	p, err := c.nodes[node].Access.Authenticate(c.Context(), c.key)
 	if err != nil {
 		return err
 	}
