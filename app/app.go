@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"log/slog"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,31 +20,6 @@ import (
 	"parley/provider"
 	"parley/store"
 )
-
-// Deps are the parts of an App. All are required, except those with a default, and what
-// only deliveries need: Poster and Event.
-type Deps struct {
-	Store             store.Store
-	Providers         map[desk.ChannelKind]provider.Provider
-	Answer            func(*desk.SentMessage) []byte // renders the answer to a send, which is stored
-	Now               func() time.Time               // the clock
-	Uptime            func() time.Duration           // a monotonic clock; nil: the process's own
-	NewID             func() desk.ID                 // new ids; they grow with time
-	Random            func([]byte)                   // fills with random bytes
-	Secret            []byte                         // the installation's secret key, 32 bytes
-	Log               *slog.Logger
-	Bounds            Bounds // of a send; 0 means the default
-	MaxMedia          int64  // the greatest size of a file in bytes; 0: desk.DefaultMaxMedia
-	MediaPerWorkspace int64  // how many bytes the files of a workspace may have; 0: no limit
-	KeepFree          int64  // how many bytes stay free on the file system that has the files
-
-	AddressRefused func(netip.Addr) bool // addresses to which no webhook may go; nil: none
-	PlainHTTP      bool                  // webhooks may go to http URLs, too
-
-	Poster     deliver.Poster
-	Event      func(*feed.Page, *desk.FeedEvent) []byte // renders an event
-	Deliveries desk.DeliveryRules                       // zero: the default
-}
 
 // An App carries out user actions against a store.
 type App struct {
@@ -86,37 +60,6 @@ type App struct {
 	pools      pools
 	retries    sync.WaitGroup // retries in the background until something is stored
 	stopped    chan struct{}  // closed by Close
-}
-
-// New builds an App.
-func New(d Deps) *App {
-	a := &App{
-		providers: d.Providers, answer: d.Answer, clock: d.Now, uptime: d.Uptime, newID: d.NewID, random: d.Random,
-		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), addresses: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
-		drained: make(chan struct{}), stopped: make(chan struct{}),
-	}
-	if a.uptime == nil {
-		a.uptime = monotonic()
-	}
-	a.cursors, a.vault = cursors.NewSealer(a.derive("cursor")), vault.New(a.derive("channel secrets"), d.Random)
-	a.Feed = feed.New(feed.Deps{
-		Store: d.Store, Now: a.now, Cursors: a.cursors, Key: a.derive("event"), Drained: a.drained,
-		Library: a.library, WebhookChanged: func() { a.Deliver.Note() },
-	})
-	a.store = a.Feed.Store
-	a.Access = access.New(access.Deps{Store: a.store, Now: a.now, Uptime: a.uptime, Random: d.Random, Log: d.Log, Derive: a.derive})
-	a.Deliver = deliver.New(deliver.Deps{
-		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Vault: a.vault, Clock: d.Now, Uptime: a.uptime, NewID: d.NewID, Random: d.Random,
-		Drained: a.drained, Log: d.Log, Poster: d.Poster, Event: d.Event, Rules: d.Deliveries, WebhookRules: a.addresses,
-	})
-	a.Daily = daily.New(a.store, a.now)
-	a.Media = media.New(media.Deps{
-		Store: a.store, Providers: d.Providers, Access: a.access, Now: a.now, NewID: d.NewID, Log: d.Log,
-		MaxSize: d.MaxMedia, PerWorkspace: d.MediaPerWorkspace, KeepFree: d.KeepFree, Lease: d.Bounds.Fetch,
-	})
-	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
-	a.inboundDue.changed, a.stale.changed = make(chan struct{}, 1), make(chan struct{}, 1)
-	return a
 }
 
 // derive returns a key for one purpose.

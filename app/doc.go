@@ -2,7 +2,8 @@
 // action. What it needs of a database is package store, of a channel's provider package
 // provider.
 //
-//	app.go            App and what it is built from
+//	app.go            App
+//	new.go            what App is built from
 //	principal.go      principals of the command line; what a principal may change
 //	contacts.go       reads and writes of contacts
 //	writer.go         the contact writer: concurrent writes share one flush
@@ -12,28 +13,40 @@
 //	channels.go       channels, for the command line
 //	simulate.go       messages of customers of simulated channels
 //	secrets.go        secrets, encrypted: how, and those of channels
-//	accounts.go       whether providers let channels send, and what /metrics shows
+//	accounts.go       whether providers let channels send
+//	figures.go        what /metrics shows of sends and of the database
 //	pace.go           the limits of a provider, which all nodes share
 //	templates.go      template libraries and hints
+//	libraries.go      template libraries by version, and which are stale
+//	sync.go           which template libraries are fetched again
 //	policy.go         the reply policy: reading and changing it, and hours
-//	answer.go         the reply policy at work: who gets a conversation, automatic replies
+//	answer.go         the reply policy at work: who gets a conversation, which automatic replies are due
+//	auto_replies.go   sends automatic replies
 //	pools.go          what waits for somebody to be eligible, and is assigned then
+//	looks.go          which workspaces were looked at in vain
 //	snippets.go       saved replies
-//	conversations.go  conversations and messages, also inbound ones
+//	conversations.go  conversations and messages: reading and changing them
+//	receive.go        messages of customers: whose they are, what they become
 //	notes.go          notes of the team on conversations
-//	talk.go           how conversations stand: the window, what is unread, who waits
+//	talk.go           how conversations stand: what is unread, who waits, the inbox
+//	window.go         what messages change in how a conversation stands, and in its window
+//	marking.go        marking messages as read, and telling the provider
+//	receipts.go       how many receipts are on their way
 //	send.go           a send: claim, dispatch, answer, and calls that repeat it
+//	bounds.go         the time limits of a send
 //	plan.go           the template send: its checks, what it becomes
 //	flights.go        calls of one key that come at once
-//	reply.go          free messages: checks, what they become
+//	reply.go          free messages
+//	reply_plan.go     the free message: its checks, what it becomes
 //	settle.go         all the ways in which an attempt ends
+//	tx.go             transactions, and what runs after them
 //	send_events.go    the events of sends, messages and conversations
 //	attempts.go       reading attempts
 //	release.go        attempts that a person settles, one or many
 //	inbound.go        processes inbound items, update by update
 //	inbound_due.go    which workspaces have inbound items, and when the first is due
+//	readings.go       the content of callbacks, as it was read
 //	sweep.go          finds attempts whose process died; deletes what has expired
-//	sync.go           which template libraries are fetched again
 //	callbacks.go      callbacks of providers, from the request to their effects
 //	clock.go          the counter of hours, which a wrong clock does not change
 //	admin.go          workspaces, members and keys, for the command line

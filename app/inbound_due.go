@@ -1,11 +1,11 @@
 package app
 
 import (
-	"context"
 	"sync"
 	"time"
 
 	"parley/desk"
+	"parley/provider"
 )
 
 // inboundDue knows which workspaces have inbound items, and when to check each of them,
@@ -50,26 +50,24 @@ func (g *inboundDue) take(now time.Duration) (list []desk.ID, next time.Duration
 	return list, next
 }
 
-// InboundDue returns the workspaces with inbound items that are due, and how long to
-// wait for the next one. It returns each workspace once, until inboundAfter is called
-// for it again.
-func (a *App) InboundDue() (list []desk.ID, next time.Duration) {
-	now := a.uptime()
-	list, due := a.inboundDue.take(now)
-	return list, due - now
-}
-
 // inboundAfter schedules a check of a workspace's inbound items after a wait.
 func (a *App) inboundAfter(ws desk.ID, wait time.Duration) { a.inboundDue.note(ws, a.uptime()+wait) }
 
-// InboundNoted has an element if InboundDue may return more than before.
-func (a *App) InboundNoted() <-chan struct{} { return a.inboundDue.changed }
+const (
+	// postponed is how long an item waits after it could not be processed.
+	postponed = time.Hour
 
-// LookForInbound adds the inbound items that other processes have stored to inboundDue.
-func (a *App) LookForInbound(ctx context.Context) error {
-	due, err := a.store.InboundDue(ctx, longestWait)
-	for ws, wait := range due {
-		a.inboundAfter(ws, wait)
-	}
-	return err
+	// longestWait is longer than any item waits. If an item is due later than that, the
+	// clock was set back after it was stored.
+	longestWait = 2 * postponed
+)
+
+// itemOf returns the inbound item that an update for later becomes. Its wait begins at the
+// given time of the database's clock.
+func itemOf(l provider.Later, channel, id desk.ID, from desk.Time) desk.InboundItem {
+	return desk.InboundItem{Channel: channel, ID: id, Due: from + desk.Time(l.Wait.Milliseconds()), Body: l.Body}
 }
+
+// inboundGroup is how many inbound items share a transaction. It is small because
+// requests wait for the transaction.
+const inboundGroup = 10

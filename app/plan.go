@@ -241,3 +241,14 @@ func firstChoice(since map[store.NumberHash]desk.Time, handles []store.NumberHas
 	}
 	return 0
 }
+
+// An outgoing message is what the provider is to send, with what only its claim needs.
+type outgoing struct {
+	provider.Dispatch
+	seen *Seen // by what the author of a reply decided; nil: by nothing
+}
+
+// OptedOut returns since when a contact has opted out of marketing, or 0.
+func (a *App) OptedOut(ctx context.Context, p desk.Principal, contact *desk.Contact) (desk.Time, error) {
+	return a.optedOut(ctx, p.Workspace(), contact.Address(), contact)
+}

@@ -87,3 +87,17 @@ func (a *App) configure(ctx context.Context, p desk.Principal, decide func(*desk
 		return decide(s)
 	})
 }
+
+// administered returns a channel of the principal's workspace if the principal may
+// administer it, or NotFound.
+func administered(p desk.Principal, channel desk.ID) (*desk.Channel, error) {
+	if err := p.Allow(desk.Administer); err != nil {
+		return nil, err
+	}
+	if c := p.Settings.Channel(channel); c != nil {
+		return c, nil
+	}
+	return nil, errNoChannel
+}
+
+var errNoChannel = desk.NotFoundf("no channel has this id").Advise(desk.ListChannels)

@@ -267,3 +267,25 @@ func (a *App) simulatedFile(ctx context.Context, p desk.Principal, c *desk.Chann
 	in.Media.Ref, err = simulator.FileRef(m.ID, f.Fault)
 	return m, err
 }
+
+// WriteAsCustomer receives a message of a conversation's customer, and returns the
+// conversation that it went to: a new one if this one is not open. It returns the errors
+// of Simulate.
+func (a *App) WriteAsCustomer(ctx context.Context, p desk.Principal, conversation desk.ID, s Simulated) (*desk.Conversation, error) {
+	c, err := a.store.Conversation(ctx, p.Workspace(), conversation)
+	if err != nil {
+		return nil, err
+	}
+	contact, _, err := a.store.Contact(ctx, p.Workspace(), c.ContactID)
+	if err != nil {
+		return nil, err
+	}
+	if s.number = contact.Address(); s.number == "" {
+		return nil, desk.Invalidf("this person has no number any more, and so can't write")
+	}
+	to, _, err := a.Simulate(ctx, p, c.ChannelID, s)
+	if to == nil && err == nil { // a reaction to nothing
+		to = c
+	}
+	return to, err
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"parley/desk"
@@ -13,39 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 )
-
-// stale are the channels whose library should be fetched soon.
-type stale struct {
-	mu       sync.Mutex
-	channels []desk.ID
-	changed  chan struct{} // has an element when there are any
-}
-
-func (s *stale) add(channel desk.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.Contains(s.channels, channel) {
-		s.channels = append(s.channels, channel)
-	}
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
-
-// again adds channels that could not be checked, for the next time.
-func (s *stale) again(channels []desk.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.channels = append(s.channels, channels...)
-}
-
-func (s *stale) take() (channels []desk.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	channels, s.channels = s.channels, nil
-	return channels
-}
 
 const (
 	// syncEvery is how old a copy of templates may get.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 
 	"parley/desk"
 	"parley/provider"
@@ -87,35 +86,6 @@ func (a *App) templateContact(ctx context.Context, p desk.Principal, q TemplateQ
 		return book.Holder(q.Phone)
 	}
 	return nil, nil
-}
-
-// maxLibraries limits how many channels' libraries are kept.
-const maxLibraries = 1000
-
-// libraries keeps the newest library of each channel. Its version is part of the
-// settings, so an old one is never used.
-type libraries struct {
-	mu        sync.RWMutex
-	byChannel map[desk.ID]*desk.Library
-	loading   sync.Mutex // one at a time reads and parses
-}
-
-func (l *libraries) get(c *desk.Channel) *desk.Library {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if known := l.byChannel[c.ID]; known != nil && known.Version >= c.Library {
-		return known
-	}
-	return nil
-}
-
-func (l *libraries) put(channel desk.ID, library *desk.Library) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byChannel == nil || len(l.byChannel) >= maxLibraries {
-		l.byChannel = map[desk.ID]*desk.Library{}
-	}
-	l.byChannel[channel] = library
 }
 
 // library returns the channel's templates, in the version of its settings or a newer
