@@ -45,7 +45,7 @@ func (f figures) Collect(to chan<- prometheus.Metric) {
 	put := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
-	sends := f.app.SendCounts()
+	sends := f.app.Figures.Sends()
 	put(sendsTotal, prometheus.CounterValue, float64(sends.Accepted), "accepted")
 	put(sendsTotal, prometheus.CounterValue, float64(sends.Refused), "refused")
 	put(sendsTotal, prometheus.CounterValue, float64(sends.Unavailable), "unavailable")
@@ -66,8 +66,8 @@ func (f figures) Collect(to chan<- prometheus.Metric) {
 	if free, known := f.app.Media.Free(); known {
 		put(mediaFree, prometheus.GaugeValue, float64(free))
 	}
-	put(clockAhead, prometheus.GaugeValue, f.app.ClockAhead().Seconds())
-	g, err := f.app.Gauges(context.Background())
+	put(clockAhead, prometheus.GaugeValue, f.app.Clock.Ahead().Seconds())
+	g, err := f.app.Figures.Gauges(context.Background())
 	if err != nil {
 		return
 	}

@@ -175,7 +175,7 @@ func (a *App) EditChannel(ctx context.Context, p desk.Principal, id desk.ID, edi
 	if err != nil {
 		return c, err
 	}
-	library, err := a.library(ctx, p.Workspace(), channel)
+	library, err := a.libraries.of(ctx, p.Workspace(), channel)
 	if err != nil {
 		return c, err
 	}

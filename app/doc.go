@@ -3,6 +3,8 @@
 // provider.
 //
 //	app.go            App
+//	base.go           what all of app works with
+//	ending.go         how a process ends
 //	new.go            what App is built from
 //	principal.go      principals of the command line; what a principal may change
 //	contacts.go       reads and writes of contacts
@@ -48,12 +50,12 @@
 //	readings.go       the content of callbacks, as it was read
 //	sweep.go          finds attempts whose process died; deletes what has expired
 //	callbacks.go      callbacks of providers, from the request to their effects
-//	clock.go          the counter of hours, which a wrong clock does not change
 //	admin.go          workspaces, members and keys, for the command line
 //
 // Below it are services of their own, each with its state, which App has as fields: access
 // (keys, and how members sign in), feed (the feed of events), deliver (webhooks and their
-// deliveries), daily (messages counted by day), and media (files). Cursors (signed places in lists), vault
+// deliveries), daily (messages counted by day), media (files), and clock (the counter of
+// hours). Cursors (signed places in lists), vault
 // (encrypts secrets), and steps (what work in the background shares) are what several
 // services need.
 //

@@ -37,39 +37,43 @@ func (c *sendCounts) count(err error) {
 	}
 }
 
-// SendCounts returns the counts for /metrics.
-func (a *App) SendCounts() SendCounts {
-	c := &a.sends
-	return SendCounts{c.accepted.Load(), c.refused.Load(), c.unavailable.Load(), c.inDoubt.Load()}
-}
-
-// A gauging is the last reading of the gauges, shared by all readers of /metrics.
-type gauging struct {
-	mu    sync.Mutex
-	at    time.Time // zero: there was none
-	found store.Gauges
-	err   error
-}
-
 // gaugeEvery is how old the gauges may get.
 const gaugeEvery = 5 * time.Second
 
 // gaugeTimeout is how long reading them may take: a reader of /metrics waits.
 const gaugeTimeout = 3 * time.Second
 
+// Figures are what /metrics shows of this process's sends, and of the database.
+type Figures struct {
+	store store.Store
+	clock func() time.Time
+	sends sendCounts
+
+	// The last reading of the gauges, which all readers of /metrics share.
+	mu    sync.Mutex
+	at    time.Time // zero: there was none
+	found store.Gauges
+	err   error
+}
+
+// Sends returns the counts of sends.
+func (f *Figures) Sends() SendCounts {
+	c := &f.sends
+	return SendCounts{c.accepted.Load(), c.refused.Load(), c.unavailable.Load(), c.inDoubt.Load()}
+}
+
 // Gauges returns the gauges, which are up to gaugeEvery old but for Now. A database that
 // can't be read is not asked more often either.
-func (a *App) Gauges(ctx context.Context) (store.Gauges, error) {
-	a.gauging.mu.Lock()
-	defer a.gauging.mu.Unlock()
-	g := &a.gauging
-	if g.at.IsZero() || a.clock().Sub(g.at) >= gaugeEvery {
+func (f *Figures) Gauges(ctx context.Context) (store.Gauges, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.at.IsZero() || f.clock().Sub(f.at) >= gaugeEvery {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gaugeTimeout)
 		defer cancel()
-		g.found, g.err = a.store.Gauges(ctx, a.now())
-		g.at = a.clock()
+		f.found, f.err = f.store.Gauges(ctx, desk.TimeOf(f.clock()))
+		f.at = f.clock()
 	}
-	found := g.found
-	found.Now += desk.Time(a.clock().Sub(g.at).Milliseconds())
-	return found, g.err
+	found := f.found
+	found.Now += desk.Time(f.clock().Sub(f.at).Milliseconds())
+	return found, f.err
 }

@@ -20,7 +20,7 @@ func (a *App) TakeInbound(ctx context.Context, ws desk.ID) error {
 		next = time.Second // the database is away
 	}
 	if next >= 0 {
-		a.inboundAfter(ws, next)
+		a.inboundDue.after(ws, next)
 	}
 	return err
 }
@@ -173,7 +173,7 @@ func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atO
 	switch {
 	case rest != nil:
 		ws := tx.Settings().ID
-		*then = append(*then, func() { a.inboundAfter(ws, wait) })
+		*then = append(*then, func() { a.inboundDue.after(ws, wait) })
 		err = tx.PutInbound(*rest)
 	case n.ReceivedAt != 0:
 		if !dropped {
@@ -443,12 +443,10 @@ func (a *App) moveForward(tx store.Tx, m *desk.Message, n desk.StatusUpdate) err
 }
 
 // InboundDue returns the workspaces with inbound items that are due, and how long to
-// wait for the next one. It returns each workspace once, until inboundAfter is called
-// for it again.
+// wait for the next one. It returns each workspace once, until a check of it is
+// scheduled again.
 func (a *App) InboundDue() (list []desk.ID, next time.Duration) {
-	now := a.uptime()
-	list, due := a.inboundDue.take(now)
-	return list, due - now
+	return a.inboundDue.take()
 }
 
 // InboundNoted has an element if InboundDue may return more than before.
@@ -458,7 +456,7 @@ func (a *App) InboundNoted() <-chan struct{} { return a.inboundDue.changed }
 func (a *App) LookForInbound(ctx context.Context) error {
 	due, err := a.store.InboundDue(ctx, longestWait)
 	for ws, wait := range due {
-		a.inboundAfter(ws, wait)
+		a.inboundDue.after(ws, wait)
 	}
 	return err
 }

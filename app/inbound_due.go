@@ -11,12 +11,15 @@ import (
 // inboundDue knows which workspaces have inbound items, and when to check each of them,
 // by the monotonic clock. The database decides what is due.
 type inboundDue struct {
+	uptime  func() time.Duration
 	mu      sync.Mutex
 	due     map[desk.ID]time.Duration
 	changed chan struct{} // has an element when due has
 }
 
-func (g *inboundDue) note(ws desk.ID, due time.Duration) {
+// after schedules a check of a workspace's inbound items after a wait.
+func (g *inboundDue) after(ws desk.ID, wait time.Duration) {
+	due := g.uptime() + wait
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.due == nil {
@@ -32,12 +35,13 @@ func (g *inboundDue) note(ws desk.ID, due time.Duration) {
 	}
 }
 
-// take removes and returns the workspaces that are due at now, and the time of the next
+// take removes and returns the workspaces that are due, and how long to wait for the next
 // one.
-func (g *inboundDue) take(now time.Duration) (list []desk.ID, next time.Duration) {
+func (g *inboundDue) take() (list []desk.ID, wait time.Duration) {
+	now := g.uptime()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	next = now + time.Hour
+	next := now + time.Hour
 	for ws, due := range g.due {
 		switch {
 		case due <= now:
@@ -47,11 +51,8 @@ func (g *inboundDue) take(now time.Duration) (list []desk.ID, next time.Duration
 			next = due
 		}
 	}
-	return list, next
+	return list, next - now
 }
-
-// inboundAfter schedules a check of a workspace's inbound items after a wait.
-func (a *App) inboundAfter(ws desk.ID, wait time.Duration) { a.inboundDue.note(ws, a.uptime()+wait) }
 
 const (
 	// postponed is how long an item waits after it could not be processed.

@@ -1,10 +1,13 @@
 package app
 
 import (
+	"context"
+	"log/slog"
 	"slices"
 	"sync"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // maxLibraries limits how many channels' libraries are kept.
@@ -13,6 +16,10 @@ const maxLibraries = 1000
 // libraries keeps the newest library of each channel. Its version is part of the
 // settings, so an old one is never used.
 type libraries struct {
+	store store.Store
+	log   *slog.Logger
+	stale stale
+
 	mu        sync.RWMutex
 	byChannel map[desk.ID]*desk.Library
 	loading   sync.Mutex // one at a time reads and parses
@@ -34,6 +41,35 @@ func (l *libraries) put(channel desk.ID, library *desk.Library) {
 		l.byChannel = map[desk.ID]*desk.Library{}
 	}
 	l.byChannel[channel] = library
+}
+
+// of returns the channel's templates, in the version of its settings or a newer
+// one.
+func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.Library, error) {
+	if known := l.get(c); known != nil {
+		return known, nil
+	}
+	l.loading.Lock()
+	defer l.loading.Unlock()
+	if known := l.get(c); known != nil {
+		return known, nil
+	}
+	version, sources, err := l.store.Templates(ctx, ws, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	templates := make([]*desk.Template, 0, len(sources))
+	for _, s := range sources {
+		t, err := desk.ParseTemplate([]byte(s.Source))
+		if err != nil { // it could be read when it was stored, so another version of this program stored it
+			l.log.WarnContext(ctx, "a template can't be read; it is left out", "channel_id", c.ID, "template", s.Name, "language", s.Language, "err", err)
+			continue
+		}
+		templates = append(templates, t)
+	}
+	library := desk.NewLibrary(version, templates)
+	l.put(c.ID, library)
+	return library, nil
 }
 
 // stale are the channels whose library should be fetched soon.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/app/access"
+	"parley/app/clock"
 	"parley/app/cursors"
 	"parley/app/daily"
 	"parley/app/deliver"
@@ -44,31 +45,43 @@ type Deps struct {
 
 // New builds an App.
 func New(d Deps) *App {
-	a := &App{
-		providers: d.Providers, answer: d.Answer, clock: d.Now, uptime: d.Uptime, newID: d.NewID, random: d.Random,
-		secret: d.Secret, log: d.Log, bounds: d.Bounds.orDefaults(), addresses: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
-		drained: make(chan struct{}), stopped: make(chan struct{}),
+	uptime := d.Uptime
+	if uptime == nil {
+		uptime = monotonic()
 	}
-	if a.uptime == nil {
-		a.uptime = monotonic()
+	a := &App{
+		base: base{
+			providers: d.Providers, answer: d.Answer, clock: d.Now, newID: d.NewID, random: d.Random, secret: d.Secret, log: d.Log,
+			bounds: d.Bounds.orDefaults(), addresses: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
+		},
+		ending:     ending{drained: make(chan struct{}), stopped: make(chan struct{})},
+		inboundDue: inboundDue{uptime: uptime, changed: make(chan struct{}, 1)},
 	}
 	a.cursors, a.vault = cursors.NewSealer(a.derive("cursor")), vault.New(a.derive("channel secrets"), d.Random)
 	a.Feed = feed.New(feed.Deps{
 		Store: d.Store, Now: a.now, Cursors: a.cursors, Key: a.derive("event"), Drained: a.drained,
-		Library: a.library, WebhookChanged: func() { a.Deliver.Note() },
+		Library: a.libraries.of, WebhookChanged: func() { a.Deliver.Note() },
 	})
-	a.store = a.Feed.Store
-	a.Access = access.New(access.Deps{Store: a.store, Now: a.now, Uptime: a.uptime, Random: d.Random, Log: d.Log, Derive: a.derive})
+	a.store = a.Feed.Store // everything is written through it
+	a.Access = access.New(access.Deps{Store: a.store, Now: a.now, Uptime: uptime, Random: d.Random, Log: d.Log, Derive: a.derive})
+	a.Clock = clock.New(clock.Deps{Store: a.store, Now: a.now, Uptime: uptime, Log: d.Log})
+	a.Daily = daily.New(a.store, a.now)
 	a.Deliver = deliver.New(deliver.Deps{
-		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Vault: a.vault, Clock: d.Now, Uptime: a.uptime, NewID: d.NewID, Random: d.Random,
+		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Vault: a.vault, Clock: d.Now, Uptime: uptime, NewID: d.NewID, Random: d.Random,
 		Drained: a.drained, Log: d.Log, Poster: d.Poster, Event: d.Event, Rules: d.Deliveries, WebhookRules: a.addresses,
 	})
-	a.Daily = daily.New(a.store, a.now)
+	a.Figures = &Figures{store: a.store, clock: d.Now}
 	a.Media = media.New(media.Deps{
 		Store: a.store, Providers: d.Providers, Access: a.access, Now: a.now, NewID: d.NewID, Log: d.Log,
 		MaxSize: d.MaxMedia, PerWorkspace: d.MediaPerWorkspace, KeepFree: d.KeepFree, Lease: d.Bounds.Fetch,
 	})
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
-	a.inboundDue.changed, a.stale.changed = make(chan struct{}, 1), make(chan struct{}, 1)
+	a.libraries.store, a.libraries.log, a.libraries.stale.changed = a.store, d.Log, make(chan struct{}, 1)
 	return a
+}
+
+// monotonic returns a clock that can't be set.
+func monotonic() func() time.Duration {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
 }

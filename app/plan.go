@@ -178,7 +178,7 @@ func introduce(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, ne
 // fill finds the template and checks that it may be sent with these values to this
 // number, and to the contact if there is one.
 func (a *App) fill(ctx context.Context, p desk.Principal, channel *desk.Channel, number string, contact *desk.Contact, r *desk.SendRequest) (*desk.Template, []string, error) {
-	library, err := a.library(ctx, p.Workspace(), channel)
+	library, err := a.libraries.of(ctx, p.Workspace(), channel)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -180,7 +180,7 @@ func (a *App) claim(ctx context.Context, p desk.Principal, at *desk.Attempt, d *
 // workspace was deleted meanwhile: the attempt went with it.
 func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *outgoing) (SendAnswer, error) {
 	receipt, err := a.callProvider(ctx, d)
-	a.sends.count(err)
+	a.Figures.sends.count(err)
 	if err == nil {
 		defer a.accountAnswered(ctx, ws, d.Channel, nil) // after the send is settled
 		stored, err := a.accepted(ctx, ws, at, receipt)
@@ -208,7 +208,7 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *out
 			refusal.At = at.CreatedAt
 		}
 		if refusal.StaleTemplate {
-			a.stale.add(d.Channel.ID)
+			a.libraries.stale.add(d.Channel.ID)
 		}
 		if refusal.Account != nil {
 			defer a.accountAnswered(ctx, ws, d.Channel, refusal.Account)

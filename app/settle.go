@@ -30,7 +30,7 @@ func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r pr
 			if err := tx.PutInbound(itemOf(later, mine.Plan.Channel, a.newID(), tx.Now())); err != nil {
 				return err
 			}
-			*then = append(*then, func() { a.inboundAfter(ws, later.Wait) })
+			*then = append(*then, func() { a.inboundDue.after(ws, later.Wait) })
 		}
 		now := a.now()
 		return a.accept(ctx, tx, at, a.person(tx, at.Plan.Channel, r.Number, r.UserID), r.ExternalID, now, now, then)

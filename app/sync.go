@@ -21,7 +21,7 @@ const (
 )
 
 // TemplatesNoted has an element when SyncStale has something to fetch.
-func (a *App) TemplatesNoted() <-chan struct{} { return a.stale.changed }
+func (a *App) TemplatesNoted() <-chan struct{} { return a.libraries.stale.changed }
 
 // syncsAbreast is how many workspaces have templates fetched at a time.
 const syncsAbreast = 4
@@ -30,7 +30,7 @@ const syncsAbreast = 4
 // for long. Only one of several nodes does so. The channels of one workspace are
 // fetched one after the other, and no workspace waits for another's provider.
 func (a *App) SyncStale(ctx context.Context) error {
-	changed := a.stale.take()
+	changed := a.libraries.stale.take()
 	var channels []store.ChannelRef
 	var err error
 	for kind, p := range a.providers {
@@ -56,7 +56,7 @@ func (a *App) SyncStale(ctx context.Context) error {
 			changed = slices.Delete(changed, i, i+1)
 		}
 	}
-	a.stale.again(changed)
+	a.libraries.stale.again(changed)
 	var fetches errgroup.Group
 	fetches.SetLimit(syncsAbreast)
 	for _, list := range due {

@@ -15,6 +15,7 @@ import (
 type Parts struct {
 	App
 	Access  Access
+	Clock   Clock
 	Feed    Feed
 	Deliver Deliver
 	Daily   Daily
@@ -22,7 +23,7 @@ type Parts struct {
 }
 
 // Of are the parts of an App.
-func Of(a *app.App) Parts { return Parts{a, a.Access, a.Feed, a.Deliver, a.Daily, a.Media} }
+func Of(a *app.App) Parts { return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media} }
 
 // An App has the steps of app.App.
 type App interface {
@@ -44,7 +45,6 @@ type App interface {
 
 	Sweep(ctx context.Context) error
 	ForgetAlone(ctx context.Context) error
-	LookAtClock(ctx context.Context) error
 
 	// SendAutoReplies sends automatic replies, and AssignWaiting assigns what waits for
 	// somebody to be there, both until ctx ends.
@@ -56,6 +56,12 @@ type App interface {
 type Access interface {
 	// StoreKeyUses stores when keys were used.
 	StoreKeyUses(ctx context.Context) error
+}
+
+// A Clock is the clocks of this process and of the database.
+type Clock interface {
+	// Look raises the counter of hours when it is time, and compares the clocks.
+	Look(ctx context.Context) error
 }
 
 // A Feed is the feed of events.
@@ -121,7 +127,7 @@ func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log 
 		r.attempt(last, "store uses of keys", a.Access.StoreKeyUses)
 	})
 	all.Go(func() { r.every(ctx, countEvery, "count messages by day", a.Daily.Count, nil) })
-	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.LookAtClock, nil) })
+	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.Clock.Look, nil) })
 	all.Go(func() { r.every(ctx, syncEvery, "fetch templates", a.SyncStale, a.TemplatesNoted()) })
 	all.Go(func() { a.Deliver.Run(ctx) })
 	all.Go(func() { a.Media.Fetch(ctx) })

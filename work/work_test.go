@@ -63,12 +63,16 @@ func (f *fake) AssignWaiting(ctx context.Context) { <-ctx.Done() }
 
 // parts are a fake as an App and its services.
 func (f *fake) parts() work.Parts {
-	return work.Parts{App: f, Access: fakeAccess{f}, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}}
+	return work.Parts{App: f, Access: fakeAccess{f}, Clock: fakeClock{f}, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}}
 }
 
 type fakeAccess struct{ *fake }
 
 func (f fakeAccess) StoreKeyUses(context.Context) error { return f.did("uses") }
+
+type fakeClock struct{ *fake }
+
+func (f fakeClock) Look(context.Context) error { return f.did("clock") }
 
 type fakeFeed struct{ *fake }
 
@@ -121,7 +125,6 @@ func (f *fake) LookForInbound(context.Context) error { return f.did("look") }
 func (f *fake) SyncStale(context.Context) error      { return f.did("sync") }
 func (f *fake) Sweep(context.Context) error          { return f.did("sweep") }
 func (f *fake) ForgetAlone(context.Context) error    { return f.did("forget") }
-func (f *fake) LookAtClock(context.Context) error    { return f.did("clock") }
 
 // during runs the schedules for a time, and returns how long they took to stop.
 func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {

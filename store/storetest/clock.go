@@ -273,7 +273,7 @@ func (c *campaign) live() {
 			c.up.Add(int64(time.Hour))
 			for range 2 { // they see that it was raised before the next hour
 				for _, a := range c.nodes {
-					must(c.T, a.LookAtClock(c.Context()))
+					must(c.T, a.Clock.Look(c.Context()))
 				}
 			}
 		}
