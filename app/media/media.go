@@ -7,6 +7,7 @@
 //	reading.go    reading records and content
 //	room.go       how much room files have: of a workspace, of the server
 //	media.go      the Service and what it is built from
+//	reserved.go   what transfers of this process may still store
 //	transfers.go  how many uploads and downloads go on at a time
 package media
 
