@@ -26,15 +26,17 @@ import (
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
-	"app":  {"app/access", "app/cursors", "app/daily", "app/deliver", "app/feed", "app/steps", "app/vault", "desk", "provider", "store"},
+	"app":  {"app/access", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/feed", "app/media", "app/steps", "app/vault", "desk", "provider", "store"},
 
 	// The services that app composes, and what several of them need.
 	"app/access":  {"desk", "store"},
+	"app/clock":   {"desk", "store"},
 	"app/daily":   {"desk", "store"},
 	"app/deliver": {"app/cursors", "app/feed", "app/steps", "app/vault", "desk", "provider", "store"},
 	"app/feed":    {"app/cursors", "app/steps", "desk", "store"},
+	"app/media":   {"app/steps", "desk", "provider", "store"},
 	"app/cursors": {"desk"},
-	"app/steps":   {},
+	"app/steps":   {"desk"},
 	"app/vault":   {},
 
 	// What app needs from outside: interfaces, and the records that cross them.
@@ -74,9 +76,11 @@ var never = map[string][]string{
 	"desk":           {"crypto/rand", "database/sql", "html/template", "log", "math/rand", "net/http", "os"},
 	"app":            {"database/sql", "html/template", "net/http", "os"},
 	"app/access":     {"database/sql", "html/template", "net/http", "os"},
+	"app/clock":      {"database/sql", "html/template", "net/http", "os"},
 	"app/daily":      {"database/sql", "html/template", "net/http", "os"},
 	"app/deliver":    {"database/sql", "html/template", "net/http", "os"},
 	"app/feed":       {"database/sql", "html/template", "net/http", "os"},
+	"app/media":      {"database/sql", "html/template", "net/http", "os"},
 	"store/sqlite":   {"html/template", "net/http"},
 	"store/postgres": {"html/template", "net/http"},
 	"whatsapp":       {"database/sql", "html/template"},

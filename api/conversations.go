@@ -132,7 +132,7 @@ func (s *Server) knowChannels(c *call, list ...*desk.Conversation) error {
 		if c.principal.Settings.Channel(found.ChannelID) != nil {
 			continue
 		}
-		p, err := s.app.Authenticate(context.WithoutCancel(c.r.Context()), bearer(c.r))
+		p, err := s.app.Access.Authenticate(context.WithoutCancel(c.r.Context()), bearer(c.r))
 		if err != nil {
 			return err
 		}

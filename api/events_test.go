@@ -453,7 +453,7 @@ func TestStreamEnds(t *testing.T) {
 		}
 	}
 	_, other := s.workspace("Gone", "US")
-	gone, err := s.app.Authenticate(t.Context(), other)
+	gone, err := s.app.Access.Authenticate(t.Context(), other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -473,7 +473,7 @@ func TestStreamEnds_slow_reader(t *testing.T) {
 	s := newServer(t)
 	url, _ := s.listen(t)
 	key := s.newKey(s.ws, "contacts:read,events:read")
-	p, err := s.app.Authenticate(t.Context(), key)
+	p, err := s.app.Access.Authenticate(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}

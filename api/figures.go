@@ -45,7 +45,7 @@ func (f figures) Collect(to chan<- prometheus.Metric) {
 	put := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
-	sends := f.app.SendCounts()
+	sends := f.app.Figures.Sends()
 	put(sendsTotal, prometheus.CounterValue, float64(sends.Accepted), "accepted")
 	put(sendsTotal, prometheus.CounterValue, float64(sends.Refused), "refused")
 	put(sendsTotal, prometheus.CounterValue, float64(sends.Unavailable), "unavailable")
@@ -58,16 +58,16 @@ func (f figures) Collect(to chan<- prometheus.Metric) {
 		put(hookAttempts, prometheus.CounterValue, float64(n), cmp.Or(result, "delivered"))
 	}
 	put(hookLag, prometheus.GaugeValue, f.app.Deliver.Lag().Seconds())
-	fetches := f.app.FetchCounts()
+	fetches := f.app.Media.FetchCounts()
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Ready), "ready")
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Again), "again")
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Failed), "failed")
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Storage), "storage")
-	if free, known := f.app.MediaFree(); known {
+	if free, known := f.app.Media.Free(); known {
 		put(mediaFree, prometheus.GaugeValue, float64(free))
 	}
-	put(clockAhead, prometheus.GaugeValue, f.app.ClockAhead().Seconds())
-	g, err := f.app.Gauges(context.Background())
+	put(clockAhead, prometheus.GaugeValue, f.app.Clock.Ahead().Seconds())
+	g, err := f.app.Figures.Gauges(context.Background())
 	if err != nil {
 		return
 	}

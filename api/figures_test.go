@@ -22,7 +22,7 @@ func TestFigures(t *testing.T) {
 	}
 	bare(t, "a callback", s.post(s.channel.String(), signed("{}"), "{}"), 200)
 	s.clock.Store(1_000_000_000_000) // in 2001, long before the database's clock
-	if err := s.app.LookAtClock(t.Context()); err != nil {
+	if err := s.app.Clock.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	metrics := string(s.as("", "GET /metrics", "").body)

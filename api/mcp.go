@@ -18,7 +18,7 @@ import (
 func (s *Server) assistants(do http.Handler, publicURL string) {
 	own := originOf(publicURL)
 	s.web.Handle("/mcp", func(w *web.Response, r *http.Request) error {
-		p, err := s.app.Authenticate(context.WithoutCancel(r.Context()), bearer(r))
+		p, err := s.app.Access.Authenticate(context.WithoutCancel(r.Context()), bearer(r))
 		if err != nil {
 			return err
 		}

@@ -15,15 +15,15 @@ func (s *Server) uploadMedia(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if c.r.ContentLength > s.app.MaxMedia() {
+	if c.r.ContentLength > s.app.Media.MaxSize {
 		c.w.Header()["Connection"] = []string{"close"}
-		return answer{}, desk.Errorf(desk.PayloadTooLarge, "the file is larger than the %d bytes that this server takes", s.app.MaxMedia())
+		return answer{}, desk.Errorf(desk.PayloadTooLarge, "the file is larger than the %d bytes that this server takes", s.app.Media.MaxSize)
 	}
 	content, err := c.w.Upload(c.principal.Workspace(), web.TransferTime, web.TransferStill)
 	if err != nil {
 		return answer{}, err
 	}
-	m, err := s.app.Upload(c.r.Context(), c.principal, desk.FileHead{Name: q.Get("name"), Type: c.r.Header.Get("Content-Type"), Size: c.r.ContentLength}, content)
+	m, err := s.app.Media.Upload(c.r.Context(), c.principal, desk.FileHead{Name: q.Get("name"), Type: c.r.Header.Get("Content-Type"), Size: c.r.ContentLength}, content)
 	if err != nil {
 		c.w.Header()["Connection"] = []string{"close"} // the rest of the body was not read
 		return answer{}, err
@@ -32,7 +32,7 @@ func (s *Server) uploadMedia(c *call) (answer, error) {
 }
 
 func (s *Server) getMedia(c *call) (answer, error) {
-	m, err := s.app.Media(c.r.Context(), c.principal, c.id())
+	m, err := s.app.Media.Record(c.r.Context(), c.principal, c.id())
 	if err != nil {
 		return answer{}, err
 	}
@@ -44,7 +44,7 @@ func (s *Server) deleteMedia(c *call) (answer, error) {
 	if _, err := query(c.r.URL.RawQuery); err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusNoContent}, s.app.DeleteMedia(c.r.Context(), c.principal, c.id())
+	return answer{status: http.StatusNoContent}, s.app.Media.Delete(c.r.Context(), c.principal, c.id())
 }
 
 func appendMedia(b []byte, m *desk.Media) []byte {
@@ -72,7 +72,7 @@ func (s *Server) getContent(c *call) (answer, error) {
 	if _, err := query(c.r.URL.RawQuery); err != nil {
 		return answer{}, err
 	}
-	m, content, err := s.app.MediaContent(c.r.Context(), c.principal, c.id())
+	m, content, err := s.app.Media.Open(c.r.Context(), c.principal, c.id())
 	if err != nil {
 		return answer{}, err
 	}

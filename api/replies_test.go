@@ -46,7 +46,7 @@ func (s *server) inTx(do func(store.Tx) error) {
 
 func (s *server) uploads(ws desk.ID, content string) *desk.Media {
 	s.t.Helper()
-	m, err := s.app.Upload(s.t.Context(), s.operator(ws), desk.FileHead{Name: "a"}, strings.NewReader(content))
+	m, err := s.app.Media.Upload(s.t.Context(), s.operator(ws), desk.FileHead{Name: "a"}, strings.NewReader(content))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ type route struct {
 	pattern  string
 	needs    desk.Permission
 	do       handler
-	rechecks bool // do checks the key in its own transaction: see app.Presume
+	rechecks bool // do checks the key in its own transaction: see access.Service.Presume
 	most     int  // the memory to take before do makes the answer
 }
 
@@ -176,7 +176,7 @@ func (s *Server) run(rt route, c *call) (a answer, err error) {
 	presumed, known := desk.Principal{}, false
 	// A caller must be authenticated before memory is reserved for its large body.
 	if rt.rechecks && c.r.ContentLength >= 0 && c.r.ContentLength <= maxBody {
-		presumed, known = s.app.Presume(key)
+		presumed, known = s.app.Access.Presume(key)
 	}
 	if known {
 		c.principal = presumed
@@ -187,7 +187,7 @@ func (s *Server) run(rt route, c *call) (a answer, err error) {
 	// A client that has closed its side ends the request's context, but may still read
 	// the answer. One read of a key is too cheap to answer such a client that the
 	// database is away.
-	p, unauthorized := s.app.Authenticate(context.WithoutCancel(c.r.Context()), key)
+	p, unauthorized := s.app.Access.Authenticate(context.WithoutCancel(c.r.Context()), key)
 	if unauthorized != nil {
 		return answer{}, unauthorized
 	}
@@ -198,7 +198,7 @@ func (s *Server) run(rt route, c *call) (a answer, err error) {
 	if a, err = s.admit(rt, c); desk.IsType(err, desk.NotFound) {
 		// Perhaps its workspace was deleted meanwhile. Then the answer is the one to any key
 		// that is gone.
-		if _, gone := s.app.Authenticate(context.WithoutCancel(c.r.Context()), key); desk.IsType(gone, desk.Unauthorized) {
+		if _, gone := s.app.Access.Authenticate(context.WithoutCancel(c.r.Context()), key); desk.IsType(gone, desk.Unauthorized) {
 			return answer{}, gone
 		}
 	}

@@ -156,7 +156,7 @@ func TestReply(t *testing.T) {
 				t.Fatal(err)
 			}
 			upload := func(name, content string) string {
-				m, err := s.app.Upload(t.Context(), s.operator(s.ws), desk.FileHead{Name: name}, strings.NewReader(content))
+				m, err := s.app.Media.Upload(t.Context(), s.operator(s.ws), desk.FileHead{Name: name}, strings.NewReader(content))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -281,7 +281,7 @@ func TestSaidAgain_simulated(t *testing.T) {
 		t.Errorf("it makes %+v, %+v", c, m)
 	}
 	w.holds(0, 0, 0)
-	if files, err := w.MediaList(t.Context(), w.operator(), false, desk.ID{}, 10); err != nil || len(files) != 0 {
+	if files, err := w.Media.List(t.Context(), w.operator(), false, desk.ID{}, 10); err != nil || len(files) != 0 {
 		t.Errorf("files: %+v, %v", files, err)
 	}
 }

@@ -87,7 +87,7 @@ func (a *App) storeCallback(ctx context.Context, ws, channel desk.ID, body []byt
 		return tx.PutInbound(n)
 	})
 	if err == nil {
-		a.inboundAfter(ws, 0)
+		a.inboundDue.after(ws, 0)
 	}
 	return err
 }
@@ -96,7 +96,7 @@ func (a *App) storeCallback(ctx context.Context, ws, channel desk.ID, body []byt
 // schedules a fetch of the library for the rest.
 func (a *App) updateTemplate(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news provider.TemplateUpdate) {
 	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
-		a.stale.add(c.ID)
+		a.libraries.stale.add(c.ID)
 		if news.Status == "" {
 			return nil
 		}

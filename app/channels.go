@@ -13,7 +13,6 @@ import (
 
 	"parley/desk"
 	"parley/provider"
-	"parley/store"
 )
 
 // checkHandle refuses a channel if another channel has the same external id.
@@ -176,7 +175,7 @@ func (a *App) EditChannel(ctx context.Context, p desk.Principal, id desk.ID, edi
 	if err != nil {
 		return c, err
 	}
-	library, err := a.library(ctx, p.Workspace(), channel)
+	library, err := a.libraries.of(ctx, p.Workspace(), channel)
 	if err != nil {
 		return c, err
 	}
@@ -270,19 +269,6 @@ func checkPlace(channel desk.ID, l *desk.Library, place desk.BindingPlace) error
 	return desk.InvalidAt("/bind", "the template %s/%s has no variable %s", place.Template, place.Language, place.Address)
 }
 
-// noteAccountStatus stores a report on a channel's account, and tells whether the
-// status changed. A ByCall status without Blocked means that a call succeeded.
-func (a *App) noteAccountStatus(ctx context.Context, ws, channel desk.ID, news desk.AccountStatus) (changed bool, err error) {
-	err = store.UpdateSettings(ctx, a.store, ws, byProvider(channel), a.now, func(s *desk.Settings) (desk.Change, error) {
-		edited := *s.Channel(channel)
-		if edited.Status, changed = edited.Status.Next(news); !changed {
-			return desk.Change{}, nil
-		}
-		return desk.Change{Channel: &edited}, nil
-	})
-	return changed && err == nil, err
-}
-
 // CheckChannel returns the problems of a channel, none if it works. It returns
 // NotFound.
 func (a *App) CheckChannel(ctx context.Context, p desk.Principal, id desk.ID) ([]provider.Problem, error) {
@@ -350,36 +336,6 @@ func (a *App) checkSigns(ctx context.Context, at provider.Access) (problems []pr
 		problems = append(problems, provider.Problem{Text: "no callback has come yet, and the provider has not asked for the callback URL: " + report})
 	}
 	return problems, nil
-}
-
-// administered returns a channel of the principal's workspace if the principal may
-// administer it, or NotFound.
-func administered(p desk.Principal, channel desk.ID) (*desk.Channel, error) {
-	if err := p.Allow(desk.Administer); err != nil {
-		return nil, err
-	}
-	if c := p.Settings.Channel(channel); c != nil {
-		return c, nil
-	}
-	return nil, errNoChannel
-}
-
-var errNoChannel = desk.NotFoundf("no channel has this id").Advise(desk.ListChannels)
-
-// channelOf finds a channel, and its workspace's settings, by its id alone.
-func (a *App) channelOf(ctx context.Context, id desk.ID) (*desk.Settings, *desk.Channel, error) {
-	ws, err := a.store.WorkspaceOf(ctx, id)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := a.store.Settings(ctx, ws)
-	if err != nil {
-		return nil, nil, err
-	}
-	if c := s.Channel(id); c != nil {
-		return s, c, nil
-	}
-	return nil, nil, errNoChannel
 }
 
 // A ChannelHealth says when a channel last worked, by the database's clock; 0: never.

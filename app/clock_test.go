@@ -20,9 +20,9 @@ func TestClock_apart(t *testing.T) {
 			look := func(ahead time.Duration, warnings, ends int) {
 				t.Helper()
 				w.clock.server.Store(int64(ahead))
-				must(t, w.LookAtClock(t.Context()))
-				must(t, w.LookAtClock(t.Context()))
-				if got := w.ClockAhead(); (got - ahead).Abs() > time.Second {
+				must(t, w.Clock.Look(t.Context()))
+				must(t, w.Clock.Look(t.Context()))
+				if got := w.Clock.Ahead(); (got - ahead).Abs() > time.Second {
 					t.Errorf("it is %v ahead, and says %v", ahead, got)
 				}
 				if lines := w.log.find("WARN this server's clock differs from the database's"); len(lines) != warnings {

@@ -70,8 +70,8 @@ func (a *App) try(ctx context.Context, p desk.Principal, ops []*desk.Op) (outcom
 		named.Most = maxTried
 	}
 	if len(ops) > smallRequest {
-		a.trial.Lock() // one at a time, for the memory that they take
-		defer a.trial.Unlock()
+		a.writer.trial.Lock() // one at a time, for the memory that they take
+		defer a.writer.trial.Unlock()
 	}
 	book, err := a.store.Book(ctx, p.Workspace(), named)
 	switch {

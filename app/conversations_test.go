@@ -576,7 +576,7 @@ func TestWorkspaces_are_sealed(t *testing.T) {
 	w.ws = other.ID
 	key, _ := w.newKey("all")
 	w.ws = own
-	p, err := w.Authenticate(ctx, key)
+	p, err := w.Access.Authenticate(ctx, key)
 	must(t, err)
 	_, err = w.Conversation(ctx, p, m.Conversation.ID)
 	refused(t, err, desk.NotFound)

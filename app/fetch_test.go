@@ -17,6 +17,7 @@ import (
 
 	"parley/app"
 	"parley/app/feed"
+	"parley/app/media"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -160,7 +161,7 @@ func (w *world) fetched(conversation desk.ID, externalID string) (m *desk.Media)
 
 func (w *world) contentOf(m *desk.Media) string {
 	w.t.Helper()
-	_, content, err := w.MediaContent(w.t.Context(), w.operator(), m.ID)
+	_, content, err := w.Media.Open(w.t.Context(), w.operator(), m.ID)
 	must(w.t, err)
 	b, err := io.ReadAll(content)
 	must(w.t, err)
@@ -192,7 +193,7 @@ func TestFetchMedia(t *testing.T) {
 	if m == nil || m.Status != desk.MediaPending || m.Kind != desk.KindImage || m.Name != "a.jpg" || m.MIME != "" {
 		t.Fatalf("at first it is %+v", m)
 	}
-	if _, _, err := w.MediaContent(t.Context(), w.operator(), m.ID); !desk.IsType(err, desk.MediaUnavailable) || desk.AsError(err).RetryAfter == 0 {
+	if _, _, err := w.Media.Open(t.Context(), w.operator(), m.ID); !desk.IsType(err, desk.MediaUnavailable) || desk.AsError(err).RetryAfter == 0 {
 		t.Errorf("its content: %v", err)
 	}
 	w.run()
@@ -207,7 +208,7 @@ func TestFetchMedia(t *testing.T) {
 	if len(page.Events) != 1 || fmt.Sprint(page.Events[0].Changed) != "[attachments]" || page.Messages[page.Events[0].Subject].Attachment.Status != desk.MediaReady {
 		t.Errorf("events: %+v", page.Events)
 	}
-	if counts := w.FetchCounts(); counts != (app.FetchCounts{Ready: 1}) {
+	if counts := w.Media.FetchCounts(); counts != (media.FetchCounts{Ready: 1}) {
 		t.Errorf("counts %+v", counts)
 	}
 }
@@ -287,7 +288,7 @@ func TestFetchMedia_storage_fails(t *testing.T) {
 			job, err = tx.MediaJob(m.ID)
 			return err
 		}))
-		return job.Holder.IsZero() && w.FetchCounts().Storage > 0
+		return job.Holder.IsZero() && w.Media.FetchCounts().Storage > 0
 	})
 	if wait := time.Duration(job.Due-desk.TimeOf(w.clock.now())) * time.Millisecond; job.Tries != 0 || wait > 30*time.Second || wait < time.Second {
 		t.Errorf("after a failure of the storage, the job is %+v, due in %v", job, wait)
@@ -295,7 +296,7 @@ func TestFetchMedia_storage_fails(t *testing.T) {
 	if got := w.fileOf(conversation.ID, "in-1"); got.Status != desk.MediaPending {
 		t.Errorf("it is %+v", got)
 	}
-	_, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
+	_, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	refused(t, err, desk.Unavailable)
 	w.store.full.Store(false)
 	w.again(m)
@@ -317,7 +318,7 @@ func TestFetchMedia_given_up(t *testing.T) {
 	if m.Status != desk.MediaFailed || m.Reason != desk.MediaProvider {
 		t.Errorf("without an id: %+v", m)
 	}
-	_, err := w.RetryMedia(t.Context(), w.operator(), m.ID)
+	_, err := w.Media.Retry(t.Context(), w.operator(), m.ID)
 	refused(t, err, desk.InvalidRequest)
 	_, m = w.gets(c, "old", after(2, has(picture)), provider.InboundMedia{})
 	must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error {
@@ -329,13 +330,13 @@ func TestFetchMedia_given_up(t *testing.T) {
 	if m = w.fetched(conversation.ID, "in-old"); m.Status != desk.MediaFailed || m.Reason != desk.MediaExpired {
 		t.Errorf("after 7 days: %+v", m)
 	}
-	failed, err := w.MediaList(t.Context(), w.operator(), true, desk.ID{}, 10)
+	failed, err := w.Media.List(t.Context(), w.operator(), true, desk.ID{}, 10)
 	must(t, err)
 	if len(failed) != 2 {
 		t.Errorf("%d have failed", len(failed))
 	}
 	for range 2 {
-		m, err = w.RetryMedia(t.Context(), w.operator(), m.ID)
+		m, err = w.Media.Retry(t.Context(), w.operator(), m.ID)
 		must(t, err)
 		if m.Status != desk.MediaPending || m.Reason != "" {
 			t.Errorf("again: %+v", m)
@@ -345,9 +346,9 @@ func TestFetchMedia_given_up(t *testing.T) {
 	if m.Status != desk.MediaReady {
 		t.Errorf("at last: %+v", m)
 	}
-	_, err = w.RetryMedia(t.Context(), w.operator(), m.ID)
+	_, err = w.Media.Retry(t.Context(), w.operator(), m.ID)
 	refused(t, err, desk.InvalidRequest)
-	_, err = w.RetryMedia(t.Context(), w.operator(), desk.ID{1})
+	_, err = w.Media.Retry(t.Context(), w.operator(), desk.ID{1})
 	refused(t, err, desk.NotFound)
 }
 
@@ -394,15 +395,15 @@ func TestFetchMedia_overtaken(t *testing.T) {
 	sum := sha256.Sum256([]byte(picture))
 	waitFor(t, "the job to end", func() bool {
 		_, err := w.file.OpenContent(t.Context(), w.ws, sum[:])
-		return err == nil || w.FetchCounts() != app.FetchCounts{}
+		return err == nil || w.Media.FetchCounts() != media.FetchCounts{}
 	})
-	_, err := w.Media(t.Context(), w.operator(), m.ID)
+	_, err := w.Media.Record(t.Context(), w.operator(), m.ID)
 	refused(t, err, desk.NotFound)
-	if counts := w.FetchCounts(); counts.Ready != 0 {
+	if counts := w.Media.FetchCounts(); counts.Ready != 0 {
 		t.Errorf("%+v", counts)
 	}
 	w.stop()
-	must(t, w.DropContents(t.Context()))
+	must(t, w.Media.DropContents(t.Context()))
 	_, err = w.file.OpenContent(t.Context(), w.ws, sum[:])
 	refused(t, err, desk.NotFound)
 }
@@ -450,7 +451,7 @@ func TestFetchMedia_two(t *testing.T) {
 			for i, node := range []*app.App{w.App, other} {
 				results[i] = make(chan error, 1)
 				go func() {
-					had, err := node.FetchNext(context.Background(), w.ws)
+					had, err := node.Media.FetchNext(context.Background(), w.ws)
 					if !had && err == nil {
 						err = errors.New("there was no job")
 					}
@@ -510,7 +511,7 @@ func TestFetchMedia_lost(t *testing.T) {
 	}, provider.InboundMedia{})
 	fetched := make(chan error, 1)
 	go func() {
-		_, err := w.FetchNext(context.Background(), w.ws)
+		_, err := w.Media.FetchNext(context.Background(), w.ws)
 		fetched <- err
 	}()
 	<-began
@@ -521,14 +522,14 @@ func TestFetchMedia_lost(t *testing.T) {
 		must(t, err)
 		return job != nil
 	})
-	if err := <-why; !errors.Is(err, app.ErrLeaseLost) {
+	if err := <-why; !errors.Is(err, media.ErrLeaseLost) {
 		t.Errorf("it stopped because %v", err)
 	}
 	must(t, <-fetched)
 	if job := w.jobOf(m); job == nil || job.Holder != holder {
 		t.Errorf("the job is %+v, and %s has it", job, holder)
 	}
-	if counts := w.FetchCounts(); counts != (app.FetchCounts{}) {
+	if counts := w.Media.FetchCounts(); counts != (media.FetchCounts{}) {
 		t.Errorf("counts %+v", counts)
 	}
 	if lines := w.log.find("a file of an inbound message"); len(lines) != 0 {
@@ -543,9 +544,9 @@ func TestUpload_not_stored(t *testing.T) {
 	p := w.caller()
 	_, err := w.RevokeKey(t.Context(), w.operator(), w.keyID)
 	must(t, err)
-	_, err = w.Upload(t.Context(), p, desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
+	_, err = w.Media.Upload(t.Context(), p, desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	refused(t, err, desk.Unauthorized)
-	must(t, w.DropContents(t.Context()))
+	must(t, w.Media.DropContents(t.Context()))
 	sum := sha256.Sum256([]byte(picture))
 	_, err = w.file.OpenContent(t.Context(), w.ws, sum[:])
 	refused(t, err, desk.NotFound)
@@ -558,17 +559,17 @@ func TestForgetMedia(t *testing.T) {
 	conversation, _ := w.gets(c, "1", has(picture), provider.InboundMedia{})
 	w.run()
 	m := w.fetched(conversation.ID, "in-1")
-	must(t, w.ForgetMedia(t.Context(), time.Hour))
+	must(t, w.Media.ForgetOld(t.Context(), time.Hour))
 	if got := w.fileOf(conversation.ID, "in-1"); got.Status != desk.MediaReady {
 		t.Errorf("a young file is %+v", got)
 	}
 	sum := m.SHA256
 	w.clock.advance(2 * time.Hour)
-	must(t, w.ForgetMedia(t.Context(), time.Hour))
+	must(t, w.Media.ForgetOld(t.Context(), time.Hour))
 	if m = w.fileOf(conversation.ID, "in-1"); m.Status != desk.MediaDeleted || m.SHA256 != nil || m.MIME != "image/jpeg" {
 		t.Errorf("an old file is %+v", m)
 	}
-	must(t, w.DropContents(t.Context()))
+	must(t, w.Media.DropContents(t.Context()))
 	_, err := w.file.OpenContent(t.Context(), w.ws, sum)
 	refused(t, err, desk.NotFound)
 }
@@ -580,9 +581,9 @@ func TestForget_clocks(t *testing.T) {
 	w, c := newCourier(t)
 	const days = (desk.KeepDays + 2) * 24 * time.Hour
 	conversation, _ := w.gets(c, "1", has(picture), provider.InboundMedia{})
-	_, err := w.FetchNext(t.Context(), w.ws)
+	_, err := w.Media.FetchNext(t.Context(), w.ws)
 	must(t, err)
-	upload, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader("\xff\xd8\xff\xe0 an upload"))
+	upload, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader("\xff\xd8\xff\xe0 an upload"))
 	must(t, err)
 	must(t, w.Daily.Count(t.Context()))
 	for _, when := range []struct {
@@ -595,8 +596,8 @@ func TestForget_clocks(t *testing.T) {
 		w.clock.server.Store(int64(when.server))
 		w.store.ahead.Store(when.database.Milliseconds())
 		must(t, w.Forget(t.Context()))
-		must(t, w.ForgetMedia(t.Context(), days/2))
-		if _, err := w.Media(t.Context(), w.caller(), upload.ID); (err == nil) != when.stays {
+		must(t, w.Media.ForgetOld(t.Context(), days/2))
+		if _, err := w.Media.Record(t.Context(), w.caller(), upload.ID); (err == nil) != when.stays {
 			t.Errorf("%s is ahead: the upload: %v", when.name, err)
 		}
 		if m := w.fileOf(conversation.ID, "in-1"); (m.Status == desk.MediaReady) != when.stays {
@@ -614,14 +615,14 @@ func TestForget_clocks(t *testing.T) {
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
-	m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
+	m, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	must(t, err)
 	at := provider.Access{Workspace: w.ws, Channel: w.operator().Settings.Channel(w.channel)}
 	for i, want := range []string{"image/jpeg a.jpg 14 14 1", "image/jpeg a.jpg 14 14 1", "image/jpeg a.jpg 14 14 2"} {
 		if i == 2 {
 			w.clock.advance(29*24*time.Hour + time.Minute)
 		}
-		if ref, err := w.HandOver(t.Context(), at, c, m); err != nil || ref != want {
+		if ref, err := w.Media.HandOver(t.Context(), at, c, m); err != nil || ref != want {
 			t.Errorf("%q, %v; want %q", ref, err, want)
 		}
 	}

@@ -111,3 +111,19 @@ func (f *flights) end(id desk.ID) {
 	close(f.byID[id].done)
 	delete(f.byID, id)
 }
+
+// A SendAnswer is the body of the answer to a send that the provider accepted.
+type SendAnswer struct {
+	Body     []byte
+	Replayed bool // by an earlier call of the same key
+}
+
+func inProgress() *desk.Error {
+	e := desk.Errorf(desk.SendInProgress, "another call with this Idempotency-Key is still being sent: try again to get its answer")
+	e.RetryAfter = 1
+	return e
+}
+
+func keyReused() *desk.Error {
+	return desk.Errorf(desk.IdempotencyKeyReused, "this Idempotency-Key was used for another body: send a new value for each send, and the same one only to repeat it unchanged")
+}

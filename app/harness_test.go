@@ -205,11 +205,11 @@ func (w *world) node(s store.Store, b app.Bounds) *app.App {
 // serve lets hours pass in which the world's server runs, by its monotonic clock.
 func (w *world) serve(hours int) {
 	w.t.Helper()
-	must(w.t, w.LookAtClock(context.Background()))
+	must(w.t, w.Clock.Look(context.Background()))
 	for range hours {
 		w.clock.up.Add(int64(time.Hour))
-		must(w.t, w.LookAtClock(context.Background()))
-		must(w.t, w.LookAtClock(context.Background())) // which sees the counter that it has raised
+		must(w.t, w.Clock.Look(context.Background()))
+		must(w.t, w.Clock.Look(context.Background())) // which sees the counter that it has raised
 	}
 }
 
@@ -253,7 +253,7 @@ func (w *world) addChannel() desk.ID {
 // caller is who calls with the world's key, now.
 func (w *world) caller() desk.Principal {
 	w.t.Helper()
-	p, err := w.Authenticate(context.Background(), w.key)
+	p, err := w.Access.Authenticate(context.Background(), w.key)
 	must(w.t, err)
 	return p
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"parley/app/steps"
@@ -11,10 +10,6 @@ import (
 	"parley/provider"
 	"parley/store"
 )
-
-// inboundGroup is how many inbound items share a transaction. It is small because
-// requests wait for the transaction.
-const inboundGroup = 10
 
 // TakeInbound processes the next due inbound items of a workspace in short
 // transactions, and schedules the next check. It stops soon after the context ends; the
@@ -25,7 +20,7 @@ func (a *App) TakeInbound(ctx context.Context, ws desk.ID) error {
 		next = time.Second // the database is away
 	}
 	if next >= 0 {
-		a.inboundAfter(ws, next)
+		a.inboundDue.after(ws, next)
 	}
 	return err
 }
@@ -101,15 +96,6 @@ func (a *App) passOver(ctx context.Context, ws desk.ID, n desk.InboundItem, why 
 		return tx.PutInbound(later)
 	})
 }
-
-const (
-	// postponed is how long an item waits after it could not be processed.
-	postponed = time.Hour
-
-	// longestWait is longer than any item waits. If an item is due later than that, the
-	// clock was set back after it was stored.
-	longestWait = 2 * postponed
-)
 
 // updatesAtOnce is how many updates of a callback share a transaction. A callback may
 // have a thousand, and requests wait for the transaction.
@@ -187,7 +173,7 @@ func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atO
 	switch {
 	case rest != nil:
 		ws := tx.Settings().ID
-		*then = append(*then, func() { a.inboundAfter(ws, wait) })
+		*then = append(*then, func() { a.inboundDue.after(ws, wait) })
 		err = tx.PutInbound(*rest)
 	case n.ReceivedAt != 0:
 		if !dropped {
@@ -224,44 +210,6 @@ func (a *App) toldAgain(tx store.Tx, own *desk.Channel, before []provider.Update
 		return false, nil
 	}
 	return tx.AnyErased(list)
-}
-
-// A reading is the parsed content of a callback. It is kept between transactions,
-// because a body may be large.
-type reading struct {
-	told   []provider.Update
-	people []desk.Identity
-	err    error
-}
-
-// readings are those of the callbacks that are being processed.
-type readings struct {
-	mu   sync.Mutex
-	byID map[desk.ID]*reading
-}
-
-// maxReadings limits how many are kept. Each can be read again.
-const maxReadings = 4 * inboundGroup
-
-func (r *readings) get(id desk.ID) *reading {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.byID[id]
-}
-
-func (r *readings) put(id desk.ID, one *reading) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byID == nil || len(r.byID) >= maxReadings {
-		r.byID = map[desk.ID]*reading{}
-	}
-	r.byID[id] = one
-}
-
-func (r *readings) drop(id desk.ID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.byID, id)
 }
 
 // An unreadError means that a callback's body has an unknown form.
@@ -494,8 +442,21 @@ func (a *App) moveForward(tx store.Tx, m *desk.Message, n desk.StatusUpdate) err
 	return tx.Append(events...)
 }
 
-// itemOf returns the inbound item that an update for later becomes. Its wait begins at the
-// given time of the database's clock.
-func itemOf(l provider.Later, channel, id desk.ID, from desk.Time) desk.InboundItem {
-	return desk.InboundItem{Channel: channel, ID: id, Due: from + desk.Time(l.Wait.Milliseconds()), Body: l.Body}
+// InboundDue returns the workspaces with inbound items that are due, and how long to
+// wait for the next one. It returns each workspace once, until a check of it is
+// scheduled again.
+func (a *App) InboundDue() (list []desk.ID, next time.Duration) {
+	return a.inboundDue.take()
+}
+
+// InboundNoted has an element if InboundDue may return more than before.
+func (a *App) InboundNoted() <-chan struct{} { return a.inboundDue.changed }
+
+// LookForInbound adds the inbound items that other processes have stored to inboundDue.
+func (a *App) LookForInbound(ctx context.Context) error {
+	due, err := a.store.InboundDue(ctx, longestWait)
+	for ws, wait := range due {
+		a.inboundDue.after(ws, wait)
+	}
+	return err
 }

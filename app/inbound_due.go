@@ -1,22 +1,25 @@
 package app
 
 import (
-	"context"
 	"sync"
 	"time"
 
 	"parley/desk"
+	"parley/provider"
 )
 
 // inboundDue knows which workspaces have inbound items, and when to check each of them,
 // by the monotonic clock. The database decides what is due.
 type inboundDue struct {
+	uptime  func() time.Duration
 	mu      sync.Mutex
 	due     map[desk.ID]time.Duration
 	changed chan struct{} // has an element when due has
 }
 
-func (g *inboundDue) note(ws desk.ID, due time.Duration) {
+// after schedules a check of a workspace's inbound items after a wait.
+func (g *inboundDue) after(ws desk.ID, wait time.Duration) {
+	due := g.uptime() + wait
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.due == nil {
@@ -32,12 +35,13 @@ func (g *inboundDue) note(ws desk.ID, due time.Duration) {
 	}
 }
 
-// take removes and returns the workspaces that are due at now, and the time of the next
+// take removes and returns the workspaces that are due, and how long to wait for the next
 // one.
-func (g *inboundDue) take(now time.Duration) (list []desk.ID, next time.Duration) {
+func (g *inboundDue) take() (list []desk.ID, wait time.Duration) {
+	now := g.uptime()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	next = now + time.Hour
+	next := now + time.Hour
 	for ws, due := range g.due {
 		switch {
 		case due <= now:
@@ -47,29 +51,24 @@ func (g *inboundDue) take(now time.Duration) (list []desk.ID, next time.Duration
 			next = due
 		}
 	}
-	return list, next
+	return list, next - now
 }
 
-// InboundDue returns the workspaces with inbound items that are due, and how long to
-// wait for the next one. It returns each workspace once, until inboundAfter is called
-// for it again.
-func (a *App) InboundDue() (list []desk.ID, next time.Duration) {
-	now := a.uptime()
-	list, due := a.inboundDue.take(now)
-	return list, due - now
+const (
+	// postponed is how long an item waits after it could not be processed.
+	postponed = time.Hour
+
+	// longestWait is longer than any item waits. If an item is due later than that, the
+	// clock was set back after it was stored.
+	longestWait = 2 * postponed
+)
+
+// itemOf returns the inbound item that an update for later becomes. Its wait begins at the
+// given time of the database's clock.
+func itemOf(l provider.Later, channel, id desk.ID, from desk.Time) desk.InboundItem {
+	return desk.InboundItem{Channel: channel, ID: id, Due: from + desk.Time(l.Wait.Milliseconds()), Body: l.Body}
 }
 
-// inboundAfter schedules a check of a workspace's inbound items after a wait.
-func (a *App) inboundAfter(ws desk.ID, wait time.Duration) { a.inboundDue.note(ws, a.uptime()+wait) }
-
-// InboundNoted has an element if InboundDue may return more than before.
-func (a *App) InboundNoted() <-chan struct{} { return a.inboundDue.changed }
-
-// LookForInbound adds the inbound items that other processes have stored to inboundDue.
-func (a *App) LookForInbound(ctx context.Context) error {
-	due, err := a.store.InboundDue(ctx, longestWait)
-	for ws, wait := range due {
-		a.inboundAfter(ws, wait)
-	}
-	return err
-}
+// inboundGroup is how many inbound items share a transaction. It is small because
+// requests wait for the transaction.
+const inboundGroup = 10

@@ -18,8 +18,8 @@ func TestKeyUses(t *testing.T) {
 	must(t, err)
 	stored := func() desk.Time {
 		t.Helper()
-		must(t, w.StoreKeyUses(t.Context()))
-		uses, err := w.KeyUses(t.Context(), w.operator())
+		must(t, w.Access.StoreKeyUses(t.Context()))
+		uses, err := w.Access.KeyUses(t.Context(), w.operator())
 		must(t, err)
 		return uses[k.ID]
 	}
@@ -28,7 +28,7 @@ func TestKeyUses(t *testing.T) {
 	}
 	authenticate := func() {
 		t.Helper()
-		_, err := w.Authenticate(t.Context(), text)
+		_, err := w.Access.Authenticate(t.Context(), text)
 		must(t, err)
 	}
 	authenticate()
@@ -37,18 +37,18 @@ func TestKeyUses(t *testing.T) {
 		t.Fatal("the use was not stored")
 	}
 	w.clock.advance(1500 * time.Millisecond)
-	if _, ok := w.Presume(text); !ok {
+	if _, ok := w.Access.Presume(text); !ok {
 		t.Fatal("the key is not known")
 	}
 	if at := stored(); at < first+1500 {
 		t.Errorf("used at %v, want a later time than %v", at, first)
 	}
-	if _, err := w.Authenticate(t.Context(), text[:len(text)-1]+"!"); err == nil {
+	if _, err := w.Access.Authenticate(t.Context(), text[:len(text)-1]+"!"); err == nil {
 		t.Fatal("a wrong key was accepted")
 	}
 	before := stored()
 	w.clock.advance(time.Hour)
-	_, _ = w.Authenticate(t.Context(), text[:len(text)-2]+"00")
+	_, _ = w.Access.Authenticate(t.Context(), text[:len(text)-2]+"00")
 	if at := stored(); at != before {
 		t.Error("a wrong secret counts as a use")
 	}

@@ -15,70 +15,34 @@ import (
 	"parley/provider"
 )
 
-// TestTransfers: one workspace can't take all slots of uploads and downloads, nor can two,
-// and whatever becomes of a transfer, its slot is free again.
-func TestTransfers(t *testing.T) {
+// Whatever becomes of an upload or a download, its slot is free again.
+func TestTransfers_end(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	now, stop := context.WithCancel(t.Context()) // nobody waits for a slot
-	stop()
-	take := func(ws desk.ID) (n int, leave []func()) {
-		for {
-			l, err := w.EnterTransfer(now, ws)
-			if err != nil {
-				refused(t, err, desk.Unavailable)
-				return n, leave
-			}
-			n++
-			leave = append(leave, l)
-		}
-	}
-	all := func() int { n, leave := take(w.ws); end(leave); return n }
-	first := all()
-	var taken []func()
-	for i := range 6 {
-		n, leave := take(desk.ID{1, byte(i)})
-		if n == 0 {
-			t.Errorf("the workspace %d finds no slot", i)
-		}
-		taken = append(taken, leave...)
-	}
-	if first == 0 || first > len(taken)/2 {
-		t.Errorf("one workspace takes %d slots, several take %d", first, len(taken))
-	}
-	end(taken)
-	end(taken) // once is enough
-
-	m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
+	const more = 50 // than there are slots
+	m, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	must(t, err)
-	for range 2 * first {
-		_, err := w.Upload(t.Context(), w.caller(), desk.FileHead{}, io.MultiReader(strings.NewReader("a part"), broken{}))
+	for range more {
+		_, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{}, io.MultiReader(strings.NewReader("a part"), broken{}))
 		if err == nil {
 			t.Fatal("it is stored")
 		}
-		_, err = w.Upload(t.Context(), w.caller(), desk.FileHead{}, strings.NewReader(""))
+		_, err = w.Media.Upload(t.Context(), w.caller(), desk.FileHead{}, strings.NewReader(""))
 		refused(t, err, desk.InvalidRequest)
-		_, content, err := w.MediaContent(t.Context(), w.operator(), m.ID)
+		_, content, err := w.Media.Open(t.Context(), w.operator(), m.ID)
 		must(t, err)
 		must(t, content.Close())
 	}
 	must(t, os.RemoveAll(filepath.Join(filepath.Dir(w.path), "media", w.ws.String())))
-	for range 2 * first {
-		_, _, err := w.MediaContent(t.Context(), w.operator(), m.ID)
+	for range more {
+		_, _, err := w.Media.Open(t.Context(), w.operator(), m.ID)
 		refused(t, err, desk.Unavailable)
 	}
-	if n := all(); n != first {
-		t.Errorf("%d slots are left of %d", n, first)
-	}
+	_, err = w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Name: "b.jpg"}, strings.NewReader(picture))
+	must(t, err)
 	left, err := os.ReadDir(filepath.Join(filepath.Dir(w.path), "media", "drafts"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("drafts are left: %v, %v", left, err)
-	}
-}
-
-func end(leave []func()) {
-	for _, l := range leave {
-		l()
 	}
 }
 
@@ -94,15 +58,15 @@ func TestDeleteMedia(t *testing.T) {
 	w, _ := newCourier(t)
 	c := w.opens(number)
 	upload := func() *desk.Media {
-		m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
+		m, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 		must(t, err)
 		return m
 	}
-	remove := func(m *desk.Media) error { return w.DeleteMedia(t.Context(), w.caller(), m.ID) }
+	remove := func(m *desk.Media) error { return w.Media.Delete(t.Context(), w.caller(), m.ID) }
 	first, second := upload(), upload()
 	must(t, remove(first))
 	refused(t, remove(first), desk.NotFound)
-	_, content, err := w.MediaContent(t.Context(), w.caller(), second.ID)
+	_, content, err := w.Media.Open(t.Context(), w.caller(), second.ID)
 	must(t, err)
 	must(t, content.Close())
 	must(t, remove(second))
@@ -130,21 +94,21 @@ func TestDeleteMedia(t *testing.T) {
 	w.clock.advance(25 * time.Hour)
 	unused := upload()
 	must(t, w.Forget(t.Context()))
-	if _, err := w.Media(t.Context(), w.caller(), doubtful.ID); err != nil {
+	if _, err := w.Media.Record(t.Context(), w.caller(), doubtful.ID); err != nil {
 		t.Errorf("after a day: %v", err)
 	}
 	_, err = w.Release(t.Context(), w.operator(), w.holder("doubt").ID, false)
 	must(t, err)
 	must(t, w.Forget(t.Context()))
-	_, err = w.Media(t.Context(), w.caller(), doubtful.ID)
+	_, err = w.Media.Record(t.Context(), w.caller(), doubtful.ID)
 	refused(t, err, desk.NotFound)
 	for _, m := range []*desk.Media{sent, unused} {
-		_, err = w.Media(t.Context(), w.caller(), m.ID)
+		_, err = w.Media.Record(t.Context(), w.caller(), m.ID)
 		must(t, err)
 	}
 	w.clock.advance(25 * time.Hour)
 	must(t, w.Forget(t.Context()))
-	_, err = w.Media(t.Context(), w.caller(), unused.ID)
+	_, err = w.Media.Record(t.Context(), w.caller(), unused.ID)
 	refused(t, err, desk.NotFound)
 }
 
@@ -158,7 +122,7 @@ func TestDeleteMedia_race(t *testing.T) {
 	replied, deleted := 0, 0
 	for i := range 20 {
 		c := w.opens(number)
-		m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
+		m, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 		must(t, err)
 		start := make(chan struct{})
 		courier.uploading = sync.OnceFunc(func() { close(start) })
@@ -166,7 +130,7 @@ func TestDeleteMedia_race(t *testing.T) {
 		var both sync.WaitGroup
 		both.Go(func() {
 			<-start
-			removal = w.DeleteMedia(context.WithoutCancel(t.Context()), w.caller(), m.ID)
+			removal = w.Media.Delete(context.WithoutCancel(t.Context()), w.caller(), m.ID)
 		})
 		_, err = w.replies(string(rune('a'+i)), c.ID, func(r *desk.ReplyRequest) { r.Text, r.Attachment = "", &desk.SentAttachment{Media: m.ID} })
 		both.Wait()
@@ -198,7 +162,7 @@ func TestUpload_quota(t *testing.T) {
 	var kept []*desk.Media
 	for i := range 8 {
 		all.Go(func() {
-			m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{}, io.LimitReader(letters('a'+i), 6e6))
+			m, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{}, io.LimitReader(letters('a'+i), 6e6))
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -209,30 +173,30 @@ func TestUpload_quota(t *testing.T) {
 		})
 	}
 	all.Wait()
-	room, err := w.MediaRoom(t.Context(), w.caller())
+	room, err := w.Media.Room(t.Context(), w.caller())
 	must(t, err)
 	if n := int64(len(kept)); n == 0 || n > 4 || room.Used != n*6e6 || room.Limit != 25e6 || room.Known != (w.path != "") || room.Known && room.Free == 0 {
 		t.Errorf("%d were kept, %+v", n, room)
 	}
 	for i := len(kept); i < 4; i++ { // one after the other, all of it can be had
-		m, err := w.Upload(t.Context(), w.caller(), desk.FileHead{}, io.LimitReader(letters('k'+i), 6e6))
+		m, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{}, io.LimitReader(letters('k'+i), 6e6))
 		must(t, err)
 		kept = append(kept, m)
 	}
-	_, err = w.Upload(t.Context(), w.caller(), desk.FileHead{}, io.LimitReader(letters('z'), 6e6))
+	_, err = w.Media.Upload(t.Context(), w.caller(), desk.FileHead{}, io.LimitReader(letters('z'), 6e6))
 	if e := refusalOf(t, err, desk.MediaQuota); e.Details != (desk.UsedMedia{Limit: 25e6, Used: 24e6}) {
 		t.Errorf("%+v", e.Details)
 	}
 	_, file := w.gets(courier, "large", has(strings.Repeat("x", 2e6)), provider.InboundMedia{})
-	_, err = w.FetchNext(t.Context(), w.ws)
+	_, err = w.Media.FetchNext(t.Context(), w.ws)
 	must(t, err)
-	if m, err := w.Media(t.Context(), w.caller(), file.ID); err != nil || m.Status != desk.MediaFailed || m.Reason != desk.MediaTooLarge {
+	if m, err := w.Media.Record(t.Context(), w.caller(), file.ID); err != nil || m.Status != desk.MediaFailed || m.Reason != desk.MediaTooLarge {
 		t.Errorf("%+v, %v", m, err)
 	}
-	must(t, w.DeleteMedia(t.Context(), w.caller(), kept[0].ID))
-	_, err = w.Upload(t.Context(), w.caller(), desk.FileHead{Size: 8e6}, broken{}) // no byte of it is read
+	must(t, w.Media.Delete(t.Context(), w.caller(), kept[0].ID))
+	_, err = w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Size: 8e6}, broken{}) // no byte of it is read
 	refused(t, err, desk.MediaQuota)
-	_, err = w.Upload(t.Context(), w.caller(), desk.FileHead{Size: 6e6}, io.LimitReader(letters('z'), 6e6))
+	_, err = w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Size: 6e6}, io.LimitReader(letters('z'), 6e6))
 	must(t, err)
 }
 
@@ -255,10 +219,10 @@ func TestUpload_room(t *testing.T) {
 	w.files = app.Deps{KeepFree: 1 << 30}
 	w.start(app.Bounds{})
 	w.store.room = func() (free, total int64, known bool) { return 1<<30 - 1, 100 << 30, true }
-	_, err := w.Upload(t.Context(), w.caller(), desk.FileHead{}, strings.NewReader(picture))
+	_, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{}, strings.NewReader(picture))
 	refused(t, err, desk.Unavailable)
 	c, file := w.gets(courier, "waits", has(picture), provider.InboundMedia{})
-	if due, err := w.FetchesDue(t.Context()); err != nil || len(due) != 0 {
+	if due, err := w.Media.FetchesDue(t.Context()); err != nil || len(due) != 0 {
 		t.Errorf("%v, %v", due, err)
 	}
 	_, err = w.replies("k", c.ID)
@@ -269,15 +233,15 @@ func TestUpload_room(t *testing.T) {
 		func() (free, total int64, known bool) { return 0, 0, false },             // the database has the files
 	} {
 		w.store.room = room
-		_, err = w.Upload(t.Context(), w.caller(), desk.FileHead{}, strings.NewReader(picture))
+		_, err = w.Media.Upload(t.Context(), w.caller(), desk.FileHead{}, strings.NewReader(picture))
 		must(t, err)
 	}
-	if due, err := w.FetchesDue(t.Context()); err != nil || len(due) != 1 {
+	if due, err := w.Media.FetchesDue(t.Context()); err != nil || len(due) != 1 {
 		t.Errorf("%v, %v", due, err)
 	}
-	_, err = w.FetchNext(t.Context(), w.ws)
+	_, err = w.Media.FetchNext(t.Context(), w.ws)
 	must(t, err)
-	if m, err := w.Media(t.Context(), w.caller(), file.ID); err != nil || m.Status != desk.MediaReady {
+	if m, err := w.Media.Record(t.Context(), w.caller(), file.ID); err != nil || m.Status != desk.MediaReady {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

@@ -178,7 +178,7 @@ func introduce(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, ne
 // fill finds the template and checks that it may be sent with these values to this
 // number, and to the contact if there is one.
 func (a *App) fill(ctx context.Context, p desk.Principal, channel *desk.Channel, number string, contact *desk.Contact, r *desk.SendRequest) (*desk.Template, []string, error) {
-	library, err := a.library(ctx, p.Workspace(), channel)
+	library, err := a.libraries.of(ctx, p.Workspace(), channel)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -240,4 +240,15 @@ func firstChoice(since map[store.NumberHash]desk.Time, handles []store.NumberHas
 		}
 	}
 	return 0
+}
+
+// An outgoing message is what the provider is to send, with what only its claim needs.
+type outgoing struct {
+	provider.Dispatch
+	seen *Seen // by what the author of a reply decided; nil: by nothing
+}
+
+// OptedOut returns since when a contact has opted out of marketing, or 0.
+func (a *App) OptedOut(ctx context.Context, p desk.Principal, contact *desk.Contact) (desk.Time, error) {
+	return a.optedOut(ctx, p.Workspace(), contact.Address(), contact)
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"parley/app/steps"
@@ -28,21 +27,7 @@ var longest = desk.ConversationFilter{Longest: true}
 // AssignWaiting assigns what waits and nobody holds, until ctx ends: capacity was freed,
 // somebody came back, the hours have begun, or the policy was changed.
 func (a *App) AssignWaiting(ctx context.Context) {
-	a.runJobs(ctx, workspaceJobs{work: "assign waiting conversations", every: poolEvery, most: maxPools, mostOf: 1, due: a.poolsDue, next: a.assignSome})
-}
-
-// pools are the workspaces in which somebody waits whom nobody has.
-type pools struct {
-	mu    sync.Mutex
-	found map[desk.ID]store.Pool // by the last look
-	vain  map[desk.ID]vainLook   // in which nobody was eligible
-}
-
-// A vainLook is a look at a workspace in which nobody was eligible. It need not be repeated
-// while the workspace is as it was, and none of its hours have begun.
-type vainLook struct {
-	pool        store.Pool
-	from, until desk.Time
+	steps.Jobs{Work: "assign waiting conversations", Every: poolEvery, Most: maxPools, MostOf: 1, Due: a.poolsDue, Next: a.assignSome}.Run(ctx, a.log)
 }
 
 // poolAnyway is after what time it is repeated in any case: a database that was restored
@@ -77,22 +62,6 @@ func (a *App) poolsDue(ctx context.Context) (due []desk.ID, err error) {
 	}
 	p.vain = vain
 	return due, nil
-}
-
-// look returns a workspace as it was before a look at it begins.
-func (p *pools) look(ws desk.ID) store.Pool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.found[ws]
-}
-
-// wasVain notes that nobody was eligible.
-func (p *pools) wasVain(v vainLook) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.vain != nil {
-		p.vain[v.pool.Workspace] = v
-	}
 }
 
 // assignSome assigns waiting conversations of a workspace, those who have waited longest

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"parley/desk"
 	"parley/store"
@@ -51,87 +50,30 @@ func (a *App) OperatorOfAttempt(ctx context.Context, id desk.ID) (desk.Principal
 	return desk.Principal{}, noAttempt()
 }
 
-// byProvider is the actor for reports of a channel's provider.
-func byProvider(channel desk.ID) desk.Actor { return desk.Actor{Kind: desk.ByProvider, ID: channel} }
-
-// Authenticate turns the text of a key into a principal, or returns Unauthorized.
-func (a *App) Authenticate(ctx context.Context, key string) (desk.Principal, error) {
-	credential, ok := desk.ParseKey(key)
-	if !ok {
-		return desk.Principal{}, desk.ErrUnauthorized
-	}
-	settings, err := a.store.Authenticate(ctx, credential.PublicID)
-	if desk.IsType(err, desk.NotFound) {
-		return desk.Principal{}, desk.ErrUnauthorized
-	}
+// OperatorOfMedia is Operator in the workspace of a file, or returns NotFound.
+func (a *App) OperatorOfMedia(ctx context.Context, id desk.ID) (desk.Principal, error) {
+	workspaces, err := a.store.Workspaces(ctx)
 	if err != nil {
 		return desk.Principal{}, err
 	}
-	k, now := settings.KeyByPublicID(credential.PublicID), a.now()
-	if k == nil || !credential.Proves(k) || !k.Valid(now) {
-		return desk.Principal{}, desk.ErrUnauthorized
+	for _, w := range workspaces {
+		_, err := a.store.Media(ctx, w.ID, id)
+		if err == nil {
+			return a.Operator(ctx, w.ID)
+		}
+		if !desk.IsType(err, desk.NotFound) {
+			return desk.Principal{}, err
+		}
 	}
-	p := desk.Principal{Actor: desk.Actor{Kind: desk.ByKey, ID: k.ID}, Settings: settings, Key: k}
-	a.known.put(credential.PublicID, p)
-	a.uses.note(p, now)
-	return p, nil
+	return desk.Principal{}, desk.NoMedia()
 }
 
-// Presume returns the principal that this key had last time, if the secret is right and
-// the key has not expired. It does not check whether the key has changed since. Write,
-// WriteAll and Contact check that in the transaction that does their work, and return
-// ErrStale if the workspace's settings have changed. If a caller gets any error with a
-// presumed principal, it must call Authenticate before it answers that error. This
-// saves most requests a read (docs/adr/0007).
-func (a *App) Presume(key string) (desk.Principal, bool) {
-	credential, ok := desk.ParseKey(key)
-	if !ok {
-		return desk.Principal{}, false
-	}
-	p, ok := a.known.get(credential.PublicID)
-	if !ok || !credential.Proves(p.Key) {
-		return desk.Principal{}, false
-	}
-	now := a.now()
-	if !p.Key.Valid(now) {
-		return desk.Principal{}, false
-	}
-	p.Presumed = true
-	a.uses.note(p, now)
-	return p, true
-}
+// byProvider is the actor for reports of a channel's provider.
+func byProvider(channel desk.ID) desk.Actor { return desk.Actor{Kind: desk.ByProvider, ID: channel} }
 
 // ErrStale is returned for a presumed principal if the workspace's settings have
 // changed. Nothing was done; the caller must Authenticate and try again.
 var ErrStale = errors.New("the workspace's settings have changed since this principal was authenticated")
-
-// maxKnown limits how many principals are kept.
-const maxKnown = 10_000
-
-// known keeps the newest principal of each key.
-type known struct {
-	mu       sync.RWMutex
-	byPublic map[string]desk.Principal
-}
-
-func (k *known) get(public string) (desk.Principal, bool) {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	p, ok := k.byPublic[public]
-	return p, ok
-}
-
-func (k *known) put(public string, p desk.Principal) {
-	if old, ok := k.get(public); ok && old.SameSettings(p) {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.byPublic == nil || len(k.byPublic) >= maxKnown {
-		k.byPublic = map[string]desk.Principal{}
-	}
-	k.byPublic[public] = p
-}
 
 // configure changes the principal's workspace, if the principal may administer it.
 func (a *App) configure(ctx context.Context, p desk.Principal, decide func(*desk.Settings) (desk.Change, error)) error {
@@ -145,3 +87,17 @@ func (a *App) configure(ctx context.Context, p desk.Principal, decide func(*desk
 		return decide(s)
 	})
 }
+
+// administered returns a channel of the principal's workspace if the principal may
+// administer it, or NotFound.
+func administered(p desk.Principal, channel desk.ID) (*desk.Channel, error) {
+	if err := p.Allow(desk.Administer); err != nil {
+		return nil, err
+	}
+	if c := p.Settings.Channel(channel); c != nil {
+		return c, nil
+	}
+	return nil, errNoChannel
+}
+
+var errNoChannel = desk.NotFoundf("no channel has this id").Advise(desk.ListChannels)

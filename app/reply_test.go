@@ -241,7 +241,7 @@ func TestReply_fileDeleted(t *testing.T) {
 	t.Parallel()
 	w, courier := newCourier(t)
 	first, second := w.opens(number), w.opens("905321110011")
-	file, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
+	file, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	must(t, err)
 	sent := &desk.SentAttachment{Media: file.ID}
 	attached := func(r *desk.ReplyRequest) { r.Text, r.Attachment = "", sent }
@@ -251,7 +251,7 @@ func TestReply_fileDeleted(t *testing.T) {
 	must(t, w.file.PutMediaRef(t.Context(), w.ws, file.ID, w.channel, "", 0))
 	courier.uploading = sync.OnceFunc(func() {
 		w.deleteContact(first.ContactID)
-		must(t, w.DropContents(t.Context()))
+		must(t, w.Media.DropContents(t.Context()))
 	})
 	_, err = w.replies("second", second.ID, attached)
 	refused(t, err, desk.NotFound)
@@ -268,9 +268,9 @@ func TestReply_fileOfAnother(t *testing.T) {
 	t.Parallel()
 	w, courier := newCourier(t)
 	own, sent := w.gets(courier, "1", has(picture), provider.InboundMedia{})
-	_, err := w.FetchNext(t.Context(), w.ws)
+	_, err := w.Media.FetchNext(t.Context(), w.ws)
 	must(t, err)
-	uploaded, err := w.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
+	uploaded, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	must(t, err)
 	another := w.opens("905321110011")
 	replies := func(key string, c *desk.Conversation, file *desk.Media) error {

@@ -164,3 +164,19 @@ func (a *App) accessOf(ctx context.Context, channel desk.ID) (*desk.Settings, pr
 	at, err := a.access(s.ID, c)
 	return s, at, err
 }
+
+// channelOf finds a channel, and its workspace's settings, by its id alone.
+func (a *App) channelOf(ctx context.Context, id desk.ID) (*desk.Settings, *desk.Channel, error) {
+	ws, err := a.store.WorkspaceOf(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := a.store.Settings(ctx, ws)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c := s.Channel(id); c != nil {
+		return s, c, nil
+	}
+	return nil, nil, errNoChannel
+}

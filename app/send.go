@@ -11,39 +11,6 @@ import (
 	"parley/store"
 )
 
-// Bounds are the time limits of a send.
-type Bounds struct {
-	FirstByte time.Duration // from the claim until the first byte is sent; default 5 s
-	Provider  time.Duration // of the call to the provider; default 20 s
-	Margin    time.Duration // added to leases, for inexact clocks and schedulers; default 5 s
-	Fetch     time.Duration // of the lease with which a process fetches a file; default 1 min
-	AutoReply time.Duration // of the lease with which a process sends an automatic reply; default 20 s
-	Wait      time.Duration // how long to wait for another call with the same key; default 25 s
-}
-
-func (b Bounds) orDefaults() Bounds {
-	for _, d := range []struct {
-		bound *time.Duration
-		value time.Duration
-	}{{&b.FirstByte, 5 * time.Second}, {&b.Provider, desk.CallTime}, {&b.Margin, 5 * time.Second}, {&b.Wait, 25 * time.Second}, {&b.Fetch, fetchLease}, {&b.AutoReply, autoReplyLease}} {
-		if *d.bound == 0 {
-			*d.bound = d.value
-		}
-	}
-	return b
-}
-
-// lease is the length of a claim's lease: longer than its process can take.
-func (b Bounds) lease() desk.Time {
-	return desk.Time((b.FirstByte + b.Provider + b.Margin).Milliseconds())
-}
-
-// A SendAnswer is the body of the answer to a send that the provider accepted.
-type SendAnswer struct {
-	Body     []byte
-	Replayed bool // by an earlier call of the same key
-}
-
 // Send sends a template message once for each Idempotency-Key, even if the call is
 // repeated at any time in any process. request is the HTTP request's id. The refusals
 // are those of contract §5; only a definite refusal frees the key. It runs to its end
@@ -119,22 +86,6 @@ func (a *App) TrySend(ctx context.Context, p desk.Principal, r *desk.SendRequest
 	return a.answer(m), nil
 }
 
-// openConversation reads the open conversation with a contact on a channel, nil if there
-// is none.
-func (a *App) openConversation(ctx context.Context, ws, channel, contact desk.ID) (*desk.Conversation, error) {
-	var after *desk.ConversationPlace
-	for {
-		list, next, err := a.store.Conversations(ctx, ws, desk.ConversationFilter{Status: desk.StatusOpen, Channel: channel, Contact: contact}, after, 1)
-		if len(list) > 0 && err == nil {
-			return list[0], nil
-		}
-		if err != nil || next == nil {
-			return nil, err
-		}
-		after = next
-	}
-}
-
 // Repeat answers a call from the attempt that holds its key, if there is one and the
 // body is the same. It is for bodies that can no longer be read as before. For example,
 // after the workspace's country has changed, a number without prefix is invalid or
@@ -146,12 +97,6 @@ func (a *App) Repeat(ctx context.Context, p desk.Principal, key string, hash [32
 	}
 	answer, err = a.again(ctx, p, held, hash)
 	return answer, true, err
-}
-
-// An outgoing message is what the provider is to send, with what only its claim needs.
-type outgoing struct {
-	provider.Dispatch
-	seen *Seen // by what the author of a reply decided; nil: by nothing
 }
 
 // fly takes an attempt from its claim to its answer. It calls claimed after the claim.
@@ -235,7 +180,7 @@ func (a *App) claim(ctx context.Context, p desk.Principal, at *desk.Attempt, d *
 // workspace was deleted meanwhile: the attempt went with it.
 func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *outgoing) (SendAnswer, error) {
 	receipt, err := a.callProvider(ctx, d)
-	a.sends.count(err)
+	a.Figures.sends.count(err)
 	if err == nil {
 		defer a.accountAnswered(ctx, ws, d.Channel, nil) // after the send is settled
 		stored, err := a.accepted(ctx, ws, at, receipt)
@@ -263,7 +208,7 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *out
 			refusal.At = at.CreatedAt
 		}
 		if refusal.StaleTemplate {
-			a.stale.add(d.Channel.ID)
+			a.libraries.stale.add(d.Channel.ID)
 		}
 		if refusal.Account != nil {
 			defer a.accountAnswered(ctx, ws, d.Channel, refusal.Account)
@@ -340,16 +285,6 @@ func outcomeUnknown(attempt desk.ID) *desk.Error {
 	e := desk.Errorf(desk.SendOutcomeUnknown, "the provider's response was lost, so the message may have been sent; the same call never sends it twice: try again later").Advise(desk.ReleaseAttempt, attempt.String())
 	e.Details, e.RetryAfter = desk.InDoubtAttempt{AttemptID: attempt}, 30
 	return e
-}
-
-func inProgress() *desk.Error {
-	e := desk.Errorf(desk.SendInProgress, "another call with this Idempotency-Key is still being sent: try again to get its answer")
-	e.RetryAfter = 1
-	return e
-}
-
-func keyReused() *desk.Error {
-	return desk.Errorf(desk.IdempotencyKeyReused, "this Idempotency-Key was used for another body: send a new value for each send, and the same one only to repeat it unchanged")
 }
 
 // otherProcess is how often a waiting call checks whether another process, or a status,

@@ -17,7 +17,7 @@ func messageEvents(c, before *desk.Conversation, m *desk.Message, actor desk.Act
 	if m.Direction == desk.Inbound {
 		t = desk.MessageReceived
 	}
-	return append(events, messageEvent(t, m, actor, now))
+	return append(events, m.Event(t, actor, now))
 }
 
 // settledEvents is the event of an attempt that is settled, if it was in doubt.
@@ -32,10 +32,6 @@ func settledEvents(at *desk.Attempt, was desk.Phase, by desk.Actor, now desk.Tim
 // if it does not exist yet: what webhooks answer is kept only with a contact.
 func sendEvent(t desk.EventType, at *desk.Attempt, by desk.Actor, now desk.Time) desk.Event {
 	return desk.Event{Type: t, Subject: at.ID, Conversation: at.InConversation(), Contact: at.Plan.Contact, Actor: by, At: now}
-}
-
-func messageEvent(t desk.EventType, m *desk.Message, actor desk.Actor, now desk.Time) desk.Event {
-	return desk.Event{Type: t, Subject: m.ID, Conversation: m.ConversationID, Contact: m.ContactID, TS: m.TS, Actor: actor, At: now}
 }
 
 // conversationEvents is the event of a conversation that is new, if before is nil, or

@@ -497,7 +497,7 @@ func TestSend_presumed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.caller()
-	p, ok := w.Presume(w.key)
+	p, ok := w.Access.Presume(w.key)
 	if !ok {
 		t.Fatal("the key is not known")
 	}

@@ -15,24 +15,6 @@ import (
 // the stored attempt: of two actors the first commit wins, and the other answers what
 // is stored.
 
-// Callbacks run after commit; the closure may run again or roll back.
-type afterwards []func()
-
-// inTx is Store.InTx, followed by the callbacks that f has added.
-func (a *App) inTx(ctx context.Context, ws desk.ID, f func(store.Tx, *afterwards) error) error {
-	var then afterwards
-	err := a.store.InTx(ctx, ws, func(tx store.Tx) error {
-		then = nil
-		return f(tx, &then)
-	})
-	if err == nil {
-		for _, do := range then {
-			do()
-		}
-	}
-	return err
-}
-
 // accepted settles an attempt that the provider accepted, and returns it as stored, nil
 // after an error.
 func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r provider.Receipt) (*desk.Attempt, error) {
@@ -48,7 +30,7 @@ func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r pr
 			if err := tx.PutInbound(itemOf(later, mine.Plan.Channel, a.newID(), tx.Now())); err != nil {
 				return err
 			}
-			*then = append(*then, func() { a.inboundAfter(ws, later.Wait) })
+			*then = append(*then, func() { a.inboundDue.after(ws, later.Wait) })
 		}
 		now := a.now()
 		return a.accept(ctx, tx, at, a.person(tx, at.Plan.Channel, r.Number, r.UserID), r.ExternalID, now, now, then)
@@ -162,7 +144,7 @@ func (a *App) reach(m *desk.Message, n desk.StatusUpdate) []desk.Event {
 	if changed == nil {
 		return nil
 	}
-	e := messageEvent(deliveryEvents[n.Delivery], m, byProvider(m.ChannelID), a.now())
+	e := m.Event(deliveryEvents[n.Delivery], byProvider(m.ChannelID), a.now())
 	e.Changed = changed
 	return []desk.Event{e}
 }

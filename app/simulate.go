@@ -57,7 +57,7 @@ func (a *App) Simulate(ctx context.Context, p desk.Principal, channel desk.ID, s
 	if err != nil || conversation == nil {
 		if file != nil && !errors.Is(err, store.ErrCommitLost) {
 			// If this fails, the file goes after a day, as all uploads that are in no message.
-			_ = a.DeleteMedia(context.WithoutCancel(ctx), p, file.ID)
+			_ = a.Media.Delete(context.WithoutCancel(ctx), p, file.ID)
 		}
 		return nil, nil, err
 	}
@@ -249,7 +249,7 @@ func (a *App) simulatedFile(ctx context.Context, p desk.Principal, c *desk.Chann
 			return nil, desk.InvalidAt("/fault", "%s", desk.AsError(err).Message)
 		}
 	}
-	if m, err = a.Upload(ctx, p, desk.FileHead{Name: f.Name, Type: f.Type}, f.Content); err != nil {
+	if m, err = a.Media.Upload(ctx, p, desk.FileHead{Name: f.Name, Type: f.Type}, f.Content); err != nil {
 		return nil, err
 	}
 	in.Kind, in.Media.MIME, in.Media.Name = m.Kind, m.MIME, m.Name
@@ -266,4 +266,26 @@ func (a *App) simulatedFile(ctx context.Context, p desk.Principal, c *desk.Chann
 	}
 	in.Media.Ref, err = simulator.FileRef(m.ID, f.Fault)
 	return m, err
+}
+
+// WriteAsCustomer receives a message of a conversation's customer, and returns the
+// conversation that it went to: a new one if this one is not open. It returns the errors
+// of Simulate.
+func (a *App) WriteAsCustomer(ctx context.Context, p desk.Principal, conversation desk.ID, s Simulated) (*desk.Conversation, error) {
+	c, err := a.store.Conversation(ctx, p.Workspace(), conversation)
+	if err != nil {
+		return nil, err
+	}
+	contact, _, err := a.store.Contact(ctx, p.Workspace(), c.ContactID)
+	if err != nil {
+		return nil, err
+	}
+	if s.number = contact.Address(); s.number == "" {
+		return nil, desk.Invalidf("this person has no number any more, and so can't write")
+	}
+	to, _, err := a.Simulate(ctx, p, c.ChannelID, s)
+	if to == nil && err == nil { // a reaction to nothing
+		to = c
+	}
+	return to, err
 }

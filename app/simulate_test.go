@@ -103,7 +103,7 @@ func TestSimulate_files(t *testing.T) {
 		if m.Kind != desk.KindDocument || m.Text != "[document: a.txt] My list" {
 			t.Errorf("%q: %+v", fault, m)
 		}
-		file, err := w.Media(t.Context(), w.operator(), m.Media)
+		file, err := w.Media.Record(t.Context(), w.operator(), m.Media)
 		must(t, err)
 		if file.Status != want || file.Name != "a.txt" {
 			t.Errorf("%q: %+v", fault, file)
@@ -118,7 +118,7 @@ func TestSimulate_files(t *testing.T) {
 	c, _, err := send("gone", "")
 	must(t, err)
 	w.deleteContact(c.ContactID)
-	list, err := w.MediaList(t.Context(), w.operator(), false, desk.ID{}, 100)
+	list, err := w.Media.List(t.Context(), w.operator(), false, desk.ID{}, 100)
 	must(t, err)
 	if len(list) != 0 { // that of the message that was refused went with it
 		t.Errorf("%d files are left", len(list))

@@ -26,19 +26,15 @@ func (a *App) Sweep(ctx context.Context) error {
 			failed = append(failed, err) // the next one may be of another workspace
 			continue
 		}
-		a.sends.inDoubt.Add(1)
+		a.Figures.sends.inDoubt.Add(1)
 		a.log.WarnContext(ctx, "the outcome of a send is unknown: its process ended during the send", "workspace_id", l.Workspace, "attempt_id", l.ID)
 	}
 	return errors.Join(failed...)
 }
 
-// forgetAgain is how long the deletion of expired data is not repeated by any process,
-// in milliseconds: a little less than the hour after which each process tries.
-const forgetAgain = desk.Time(54 * 60 * 1000)
-
 // ForgetAlone runs Forget unless another process has done so within the hour.
 func (a *App) ForgetAlone(ctx context.Context) error {
-	ours, err := a.store.Lease(ctx, desk.ID{}, "forget", forgetAgain)
+	ours, err := a.store.Lease(ctx, desk.ID{}, "forget", steps.ForgetAgain)
 	if err != nil || !ours {
 		return err
 	}
@@ -53,7 +49,7 @@ func (a *App) Forget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failed := []error{a.store.ForgetPace(ctx, desk.ID{}, access.LongestThrottle), a.store.DropDrafts(ctx, draftLife)}
+	failed := []error{a.store.ForgetPace(ctx, desk.ID{}, access.LongestThrottle), a.Media.DropDrafts(ctx)}
 	for _, w := range workspaces {
 		if ctx.Err() != nil {
 			break
@@ -93,10 +89,7 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 	if err := a.Deliver.Forget(ctx, ws); err != nil {
 		return err
 	}
-	if err := a.forgetUploads(ctx, ws); err != nil {
-		return err
-	}
-	if err := a.store.CountMedia(ctx, ws); err != nil {
+	if err := a.Media.Forget(ctx, ws); err != nil {
 		return err
 	}
 	if err := a.store.ForgetAccess(ctx, ws, a.now()); err != nil {

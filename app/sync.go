@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"parley/desk"
@@ -14,39 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// stale are the channels whose library should be fetched soon.
-type stale struct {
-	mu       sync.Mutex
-	channels []desk.ID
-	changed  chan struct{} // has an element when there are any
-}
-
-func (s *stale) add(channel desk.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.Contains(s.channels, channel) {
-		s.channels = append(s.channels, channel)
-	}
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
-
-// again adds channels that could not be checked, for the next time.
-func (s *stale) again(channels []desk.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.channels = append(s.channels, channels...)
-}
-
-func (s *stale) take() (channels []desk.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	channels, s.channels = s.channels, nil
-	return channels
-}
-
 const (
 	// syncEvery is how old a copy of templates may get.
 	syncEvery = time.Hour
@@ -55,7 +21,7 @@ const (
 )
 
 // TemplatesNoted has an element when SyncStale has something to fetch.
-func (a *App) TemplatesNoted() <-chan struct{} { return a.stale.changed }
+func (a *App) TemplatesNoted() <-chan struct{} { return a.libraries.stale.changed }
 
 // syncsAbreast is how many workspaces have templates fetched at a time.
 const syncsAbreast = 4
@@ -64,7 +30,7 @@ const syncsAbreast = 4
 // for long. Only one of several nodes does so. The channels of one workspace are
 // fetched one after the other, and no workspace waits for another's provider.
 func (a *App) SyncStale(ctx context.Context) error {
-	changed := a.stale.take()
+	changed := a.libraries.stale.take()
 	var channels []store.ChannelRef
 	var err error
 	for kind, p := range a.providers {
@@ -90,7 +56,7 @@ func (a *App) SyncStale(ctx context.Context) error {
 			changed = slices.Delete(changed, i, i+1)
 		}
 	}
-	a.stale.again(changed)
+	a.libraries.stale.again(changed)
 	var fetches errgroup.Group
 	fetches.SetLimit(syncsAbreast)
 	for _, list := range due {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 
 	"parley/desk"
 	"parley/provider"
@@ -68,7 +67,7 @@ func (a *App) Templates(ctx context.Context, p desk.Principal, q TemplateQuery) 
 		customer = l.Customer.Name
 	}
 	l.Values = desk.HintValues(l.Agent, customer, source)
-	l.Library, err = a.library(ctx, p.Workspace(), l.Channel)
+	l.Library, err = a.libraries.of(ctx, p.Workspace(), l.Channel)
 	return l, err
 }
 
@@ -89,71 +88,13 @@ func (a *App) templateContact(ctx context.Context, p desk.Principal, q TemplateQ
 	return nil, nil
 }
 
-// maxLibraries limits how many channels' libraries are kept.
-const maxLibraries = 1000
-
-// libraries keeps the newest library of each channel. Its version is part of the
-// settings, so an old one is never used.
-type libraries struct {
-	mu        sync.RWMutex
-	byChannel map[desk.ID]*desk.Library
-	loading   sync.Mutex // one at a time reads and parses
-}
-
-func (l *libraries) get(c *desk.Channel) *desk.Library {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if known := l.byChannel[c.ID]; known != nil && known.Version >= c.Library {
-		return known
-	}
-	return nil
-}
-
-func (l *libraries) put(channel desk.ID, library *desk.Library) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byChannel == nil || len(l.byChannel) >= maxLibraries {
-		l.byChannel = map[desk.ID]*desk.Library{}
-	}
-	l.byChannel[channel] = library
-}
-
-// library returns the channel's templates, in the version of its settings or a newer
-// one.
-func (a *App) library(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.Library, error) {
-	if known := a.libraries.get(c); known != nil {
-		return known, nil
-	}
-	a.libraries.loading.Lock()
-	defer a.libraries.loading.Unlock()
-	if known := a.libraries.get(c); known != nil {
-		return known, nil
-	}
-	version, sources, err := a.store.Templates(ctx, ws, c.ID)
-	if err != nil {
-		return nil, err
-	}
-	templates := make([]*desk.Template, 0, len(sources))
-	for _, s := range sources {
-		t, err := desk.ParseTemplate([]byte(s.Source))
-		if err != nil { // it could be read when it was stored, so another version of this program stored it
-			a.log.WarnContext(ctx, "a template can't be read; it is left out", "channel_id", c.ID, "template", s.Name, "language", s.Language, "err", err)
-			continue
-		}
-		templates = append(templates, t)
-	}
-	library := desk.NewLibrary(version, templates)
-	a.libraries.put(c.ID, library)
-	return library, nil
-}
-
 // TemplatesOf returns the whole library of a channel, or NotFound.
 func (a *App) TemplatesOf(ctx context.Context, p desk.Principal, channel desk.ID) (*desk.Library, error) {
 	c, err := administered(p, channel)
 	if err != nil {
 		return nil, err
 	}
-	return a.library(ctx, p.Workspace(), c)
+	return a.libraries.of(ctx, p.Workspace(), c)
 }
 
 // SyncChannel fetches a channel's templates from its provider now, and returns how

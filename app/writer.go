@@ -35,6 +35,8 @@ type writer struct {
 	now   func() desk.Time
 	newID func() desk.ID
 
+	trial sync.Mutex // of large dry runs
+
 	mu    sync.Mutex
 	lanes map[desk.ID]*lane // those with a flush under way
 }

@@ -159,7 +159,7 @@ func (c *call) fillComposer(t *thread, f *composer) error {
 		}
 	}
 	if id, ok := desk.ParseID(c.form.text("media")); ok && sent {
-		m, err := c.s.app.Media(c.r.Context(), c.p, id)
+		m, err := c.s.app.Media.Record(c.r.Context(), c.p, id)
 		if err != nil && !desk.IsType(err, desk.NotFound) {
 			return err
 		}

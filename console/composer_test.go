@@ -253,7 +253,7 @@ func TestReply_file(t *testing.T) {
 	mei.sendFile("/inbox/"+w.newID().String()+"/reply", "nowhere.png", "image/png", png, m.fields(t, "reply", "Look")...).want(404)
 
 	// What was refused is not kept, unless the form keeps it.
-	files, err := w.app.MediaList(t.Context(), w.operator(), false, desk.ID{}, 100)
+	files, err := w.app.Media.List(t.Context(), w.operator(), false, desk.ID{}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

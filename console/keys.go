@@ -102,7 +102,7 @@ func (c *call) keyRow(k *desk.APIKey, uses map[desk.ID]desk.Time) keyRow {
 }
 
 func (s *Server) keys(c *call) error {
-	uses, err := s.app.KeyUses(c.r.Context(), c.p)
+	uses, err := s.app.Access.KeyUses(c.r.Context(), c.p)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (c *call) aKey() (*desk.APIKey, error) {
 }
 
 func (c *call) keyView(k *desk.APIKey) (view, error) {
-	uses, err := c.s.app.KeyUses(c.r.Context(), c.p)
+	uses, err := c.s.app.Access.KeyUses(c.r.Context(), c.p)
 	row := c.keyRow(k, uses)
 	row.Boxes, row.ExpiryNow = c.boxes(k.Permissions), "keep"
 	keep := "Never, as now"

@@ -21,7 +21,7 @@ type file struct {
 
 // media answers with the bytes of a file, as the API does.
 func (s *Server) media(c *call) error {
-	m, content, err := s.app.MediaContent(c.r.Context(), c.p, c.id("id"))
+	m, content, err := s.app.Media.Open(c.r.Context(), c.p, c.id("id"))
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (w *world) stores(change func(store.Tx) error) {
 
 func (w *world) uploads(name, claimed, content string) *desk.Media {
 	w.t.Helper()
-	m, err := w.app.Upload(context.Background(), w.operator(), desk.FileHead{Name: name, Type: claimed}, strings.NewReader(content))
+	m, err := w.app.Media.Upload(context.Background(), w.operator(), desk.FileHead{Name: name, Type: claimed}, strings.NewReader(content))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -94,11 +94,11 @@ func titles(fields []string) (list []string) {
 func (c *call) replyFile() (m *desk.Media, err error) {
 	switch f := c.form.file; {
 	case f != nil:
-		m, err = c.s.app.Upload(c.r.Context(), c.p, desk.FileHead{Name: f.Name, Type: f.Type}, f.Content)
+		m, err = c.s.app.Media.Upload(c.r.Context(), c.p, desk.FileHead{Name: f.Name, Type: f.Type}, f.Content)
 		err = c.uploaded(err)
 	case c.form.text("media") != "" && !c.form.has("without"):
 		id, _ := desk.ParseID(c.form.text("media"))
-		m, err = c.s.app.Media(c.r.Context(), c.p, id)
+		m, err = c.s.app.Media.Record(c.r.Context(), c.p, id)
 		if desk.IsType(err, desk.NotFound) {
 			err = desk.Invalidf("the file is not there any more: choose it again")
 		}
@@ -118,7 +118,7 @@ func (c *call) notReplied(err error) error {
 	if sent && (shown != nil || c.form.text("media") == "") {
 		// A message may have it by now. If this fails otherwise, the file goes after a day, as
 		// all uploads that are in no message.
-		_ = c.s.app.DeleteMedia(context.WithoutCancel(c.r.Context()), c.p, file)
+		_ = c.s.app.Media.Delete(context.WithoutCancel(c.r.Context()), c.p, file)
 	}
 	return shown
 }
@@ -143,13 +143,13 @@ func (c *call) refusedReply(err error) error {
 	case desk.IdempotencyKeyReused:
 		c.form.values.Del("key")
 	case desk.PayloadTooLarge:
-		e.Message = "the file is larger than " + bytesOf(c.s.app.MaxMedia()) + ", the most that this server takes"
+		e.Message = "the file is larger than " + bytesOf(c.s.app.Media.MaxSize) + ", the most that this server takes"
 	case desk.MediaNotSendable, desk.MediaUnavailable:
 		file, _ := desk.ParseID(c.form.text("media"))
 		c.form.values.Del("media")
 		if why, ok := e.Details.(desk.UnsendableMedia); ok {
 			e.Message = unsendable(why)
-			if m, readErr := c.s.app.Media(c.r.Context(), c.p, file); readErr == nil && belied(m) != "" {
+			if m, readErr := c.s.app.Media.Record(c.r.Context(), c.p, file); readErr == nil && belied(m) != "" {
 				e.Message = "the file is " + belied(m) + ". " + sentence(e.Message)
 			}
 		}

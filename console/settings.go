@@ -58,7 +58,7 @@ type fileRoom struct {
 
 func (c *call) workspaceView() (view, error) {
 	w := c.p.Settings.Workspace
-	room, err := c.s.app.MediaRoom(c.r.Context(), c.p)
+	room, err := c.s.app.Media.Room(c.r.Context(), c.p)
 	files := fileRoom{Used: bytesOf(room.Used), Full: room.Known && room.Free < room.Floor}
 	if room.Limit > 0 {
 		files.Limit = bytesOf(room.Limit)

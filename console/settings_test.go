@@ -121,7 +121,7 @@ func TestSettings_workspace(t *testing.T) {
 
 	// The room for files.
 	v.get("/settings").want(200, "<dd>0 bytes of 21.5 GB</dd>", "48.2 GB", "With less than 1.1 GB, no file is taken.")
-	if _, err := w.app.Upload(t.Context(), w.operator(), desk.FileHead{Name: "a.txt", Type: "text/plain"}, strings.NewReader(strings.Repeat("x", 7_200_000))); err != nil {
+	if _, err := w.app.Media.Upload(t.Context(), w.operator(), desk.FileHead{Name: "a.txt", Type: "text/plain"}, strings.NewReader(strings.Repeat("x", 7_200_000))); err != nil {
 		t.Fatal(err)
 	}
 	free = 200e6
@@ -234,11 +234,11 @@ func TestSettings_keys(t *testing.T) {
 		t.Error("the key is in the title")
 	}
 	g.golden("settings/key-made")
-	p, err := w.app.Authenticate(t.Context(), text)
+	p, err := w.app.Access.Authenticate(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.app.StoreKeyUses(t.Context()); err != nil {
+	if err := w.app.Access.StoreKeyUses(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	path := "/settings/keys/" + p.Key.ID.String()
@@ -255,11 +255,11 @@ func TestSettings_keys(t *testing.T) {
 		t.Errorf("the key is %+v", k)
 	}
 	v.get(path+"/revoke").want(200, "refused from their next request on").golden("settings/key-revoke")
-	if _, err := w.app.Authenticate(t.Context(), text); err != nil {
+	if _, err := w.app.Access.Authenticate(t.Context(), text); err != nil {
 		t.Error("asking revokes the key")
 	}
 	v.post(path + "/revoke").sends("/settings/keys?done=revoked")
-	if _, err := w.app.Authenticate(t.Context(), text); !desk.IsType(err, desk.Unauthorized) {
+	if _, err := w.app.Access.Authenticate(t.Context(), text); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("after the revocation: %v", err)
 	}
 	v.get("/settings/keys").want(200, "No key is in use", "Revoked and expired (1)")

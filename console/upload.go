@@ -78,7 +78,7 @@ var errNoForm = desk.Invalidf("the form could not be read")
 // uploaded passes over what follows the file. Of a file that is too large, it lets the
 // browser send the rest, up to a bound.
 func (c *call) uploaded(err error) error {
-	if desk.IsType(err, desk.PayloadTooLarge) && c.r.ContentLength > 0 && c.r.ContentLength <= heard*c.s.app.MaxMedia() {
+	if desk.IsType(err, desk.PayloadTooLarge) && c.r.ContentLength > 0 && c.r.ContentLength <= heard*c.s.app.Media.MaxSize {
 		_, _ = io.Copy(io.Discard, c.form.file.Content) // the answer is the same if it breaks off
 	}
 	c.w.Uploaded()

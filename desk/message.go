@@ -56,6 +56,11 @@ type Message struct {
 	Content        *Content // what its kind has besides the text; nil: nothing
 }
 
+// Event is an event of the message.
+func (m *Message) Event(t EventType, by Actor, now Time) Event {
+	return Event{Type: t, Subject: m.ID, Conversation: m.ConversationID, Contact: m.ContactID, TS: m.TS, Actor: by, At: now}
+}
+
 // A Content is what a message has besides its text: one of the fields is set.
 type Content struct {
 	Buttons  []Button  `json:"buttons,omitzero"`

@@ -100,11 +100,13 @@ var attacks = []attack{
 		return a.unread(a.of(400), fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: parley\r\nAccept: application/json, text/event-stream\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", a.key, len(call), call))
 	}},
 	{name: "pings", serve: []string{"--webhook-allow", "127.0.0.0/8"}, handles: 1024, begin: pings},
-	{name: "streams_of_events", begin: func(a *attacked) func() {
-		const ofKey = 16
-		var stops []func()
+	{name: "streams_of_events", prepare: func(a *attacked) {
 		for range a.of(1024) / ofKey {
-			key := a.must("key", "create", "--workspace", a.workspace, "--name", "stream", "--permissions", "all")["key"].(string)
+			a.keys = append(a.keys, a.must("key", "create", "--workspace", a.workspace, "--name", "stream", "--permissions", "all")["key"].(string))
+		}
+	}, begin: func(a *attacked) func() {
+		var stops []func()
+		for _, key := range a.keys {
 			stops = append(stops, a.read(ofKey, "GET /v1/events?cursor=latest HTTP/1.1\r\nHost: parley\r\nAccept: text/event-stream\r\nAuthorization: Bearer "+key+"\r\n\r\n"))
 		}
 		return func() {
@@ -117,6 +119,9 @@ var attacks = []attack{
 		_ = answer.Body.Close()
 	}},
 }
+
+// ofKey is how many streams each key of streams_of_events has.
+const ofKey = 16
 
 // formHeader is the begin of a form that a browser sends, after its first line.
 const formHeader = "Host: parley\r\nConnection: close\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n"
@@ -207,6 +212,7 @@ type attacked struct {
 	list      string     // the path of a list of 31 KB of the neighbour
 	batch     string     // a body of 22 KB of the neighbour
 	leaver    string     // the member of the attacker's workspace who is removed
+	keys      []string   // further keys of the attacker's workspace
 }
 
 // A signedIn is a member with a session.

@@ -147,7 +147,7 @@ func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call 
 			t.Fatal(err)
 		}
 		if f.reply {
-			file, err := n.app.Upload(ctx, p, desk.FileHead{Name: "a.jpg"}, strings.NewReader("\xff\xd8\xff\xe0 of "+call.Key))
+			file, err := n.app.Media.Upload(ctx, p, desk.FileHead{Name: "a.jpg"}, strings.NewReader("\xff\xd8\xff\xe0 of "+call.Key))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -459,7 +459,7 @@ func (n *node) authenticate() (desk.Principal, error) {
 	if err != nil {
 		return desk.Principal{}, err
 	}
-	return n.app.Authenticate(context.Background(), string(key))
+	return n.app.Access.Authenticate(context.Background(), string(key))
 }
 
 // at breaks the process when it comes to the fault's point. It returns an error for

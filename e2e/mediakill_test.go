@@ -143,7 +143,7 @@ func mediaMain(text string) int {
 	go work.Run(ctx, work.Of(n.app), 0, 0, slog.New(slog.DiscardHandler))
 	go func() {
 		for range time.Tick(20 * time.Millisecond) {
-			_ = n.app.DropContents(ctx)
+			_ = n.app.Media.DropContents(ctx)
 		}
 	}()
 	edge := web.New(web.Config{Log: slog.New(slog.DiscardHandler), NewID: n.app.NewID, Ready: n.app.Ready, Drain: n.app.Drain})
@@ -364,7 +364,7 @@ func (d *mediaDesk) swept(t *testing.T) {
 	for drafts := 0; drafts < 10 && err == nil; drafts++ { // it drops them in groups
 		err = d.store.DropDrafts(t.Context(), -time.Hour)
 	}
-	if err = errors.Join(err, d.app.DropContents(t.Context())); err != nil {
+	if err = errors.Join(err, d.app.Media.DropContents(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -452,7 +452,7 @@ func TestInboundMedia(t *testing.T) {
 
 func (d *mediaDesk) read(t *testing.T, m *desk.Media) []byte {
 	t.Helper()
-	_, content, err := d.app.MediaContent(t.Context(), d.operator(t), m.ID)
+	_, content, err := d.app.Media.Open(t.Context(), d.operator(t), m.ID)
 	if err != nil {
 		t.Fatalf("%+v: %v", m, err)
 	}
@@ -498,7 +498,7 @@ func (d *mediaDesk) deletes(contact desk.ID, url func() string) (err error) {
 func eraseMedia(t *testing.T, in deployment) {
 	t.Helper()
 	d := newMediaDesk(t, in)
-	p, err := d.app.Authenticate(t.Context(), d.key)
+	p, err := d.app.Access.Authenticate(t.Context(), d.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -518,7 +518,7 @@ func eraseMedia(t *testing.T, in deployment) {
 	}
 	upload := func(content []byte) desk.ID {
 		t.Helper()
-		m, err := d.app.Upload(t.Context(), p, desk.FileHead{Name: "a.jpg"}, bytes.NewReader(content))
+		m, err := d.app.Media.Upload(t.Context(), p, desk.FileHead{Name: "a.jpg"}, bytes.NewReader(content))
 		if err != nil {
 			t.Fatal(err)
 		}

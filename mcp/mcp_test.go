@@ -509,7 +509,7 @@ func TestRevokedKey(t *testing.T) {
 	if got, refused := use(t, s, "list_members", `{}`); refused {
 		t.Error(got)
 	}
-	p, err := h.app.Authenticate(t.Context(), key)
+	p, err := h.app.Access.Authenticate(t.Context(), key)
 	check(t, err)
 	_, err = h.app.RevokeKey(t.Context(), h.operator(), p.Key.ID)
 	check(t, err)

@@ -14,13 +14,16 @@ import (
 // time as the others.
 type Parts struct {
 	App
+	Access  Access
+	Clock   Clock
 	Feed    Feed
 	Deliver Deliver
 	Daily   Daily
+	Media   Media
 }
 
 // Of are the parts of an App.
-func Of(a *app.App) Parts { return Parts{a, a.Feed, a.Deliver, a.Daily} }
+func Of(a *app.App) Parts { return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media} }
 
 // An App has the steps of app.App.
 type App interface {
@@ -42,19 +45,23 @@ type App interface {
 
 	Sweep(ctx context.Context) error
 	ForgetAlone(ctx context.Context) error
-	StoreKeyUses(ctx context.Context) error
-	LookAtClock(ctx context.Context) error
-
-	// FetchMedia fetches the files of inbound messages until ctx ends. DropContents deletes
-	// content that no file has any more, and ForgetMedia the content of files of an age.
-	FetchMedia(ctx context.Context)
-	DropContents(ctx context.Context) error
-	ForgetMedia(ctx context.Context, age time.Duration) error
 
 	// SendAutoReplies sends automatic replies, and AssignWaiting assigns what waits for
 	// somebody to be there, both until ctx ends.
 	SendAutoReplies(ctx context.Context)
 	AssignWaiting(ctx context.Context)
+}
+
+// Access is keys, and how members sign in.
+type Access interface {
+	// StoreKeyUses stores when keys were used.
+	StoreKeyUses(ctx context.Context) error
+}
+
+// A Clock is the clocks of this process and of the database.
+type Clock interface {
+	// Look raises the counter of hours when it is time, and compares the clocks.
+	Look(ctx context.Context) error
 }
 
 // A Feed is the feed of events.
@@ -75,6 +82,15 @@ type Deliver interface {
 type Daily interface {
 	// Count counts the new ones.
 	Count(ctx context.Context) error
+}
+
+// Media is files.
+type Media interface {
+	// Fetch fetches the files of inbound messages until ctx ends. DropContents deletes
+	// content that no file has any more, and ForgetOld the content of files of an age.
+	Fetch(ctx context.Context)
+	DropContents(ctx context.Context) error
+	ForgetOld(ctx context.Context, age time.Duration) error
 }
 
 // How often each step runs.
@@ -105,26 +121,26 @@ func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log 
 	all.Go(func() { r.every(ctx, sweepEvery, "sweep", a.Sweep, nil) })
 	all.Go(func() { r.every(ctx, forgetEvery, "forget", a.ForgetAlone, nil) })
 	all.Go(func() {
-		r.every(ctx, usesEvery, "store uses of keys", a.StoreKeyUses, nil)
+		r.every(ctx, usesEvery, "store uses of keys", a.Access.StoreKeyUses, nil)
 		last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastUses)
 		defer stop()
-		r.attempt(last, "store uses of keys", a.StoreKeyUses)
+		r.attempt(last, "store uses of keys", a.Access.StoreKeyUses)
 	})
 	all.Go(func() { r.every(ctx, countEvery, "count messages by day", a.Daily.Count, nil) })
-	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.LookAtClock, nil) })
+	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.Clock.Look, nil) })
 	all.Go(func() { r.every(ctx, syncEvery, "fetch templates", a.SyncStale, a.TemplatesNoted()) })
 	all.Go(func() { a.Deliver.Run(ctx) })
-	all.Go(func() { a.FetchMedia(ctx) })
+	all.Go(func() { a.Media.Fetch(ctx) })
 	all.Go(func() { a.SendAutoReplies(ctx) })
 	all.Go(func() { a.AssignWaiting(ctx) })
-	all.Go(func() { r.every(ctx, dropsEvery, "drop content of files", a.DropContents, nil) })
+	all.Go(func() { r.every(ctx, dropsEvery, "drop content of files", a.Media.DropContents, nil) })
 	all.Go(func() { r.every(ctx, eventsEvery, "look for events", a.Feed.Look, nil) })
 	if keepEvents > 0 {
 		forget := func(ctx context.Context) error { return a.Feed.Forget(ctx, keepEvents) }
 		all.Go(func() { r.every(ctx, dropEvery(keepEvents), "forget events", forget, nil) })
 	}
 	if keepMedia > 0 {
-		forget := func(ctx context.Context) error { return a.ForgetMedia(ctx, keepMedia) }
+		forget := func(ctx context.Context) error { return a.Media.ForgetOld(ctx, keepMedia) }
 		all.Go(func() { r.every(ctx, forgetEvery, "forget media", forget, nil) })
 	}
 	all.Wait()

@@ -57,16 +57,22 @@ func (f *fake) InboundDue() (list []desk.ID, next time.Duration) {
 func (f *fake) InboundNoted() <-chan struct{}   { return f.noted }
 func (f *fake) TemplatesNoted() <-chan struct{} { return f.stale }
 
-func (f *fake) FetchMedia(ctx context.Context) { <-ctx.Done() }
-
 func (f *fake) SendAutoReplies(ctx context.Context) { <-ctx.Done() }
 
 func (f *fake) AssignWaiting(ctx context.Context) { <-ctx.Done() }
 
 // parts are a fake as an App and its services.
 func (f *fake) parts() work.Parts {
-	return work.Parts{App: f, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}}
+	return work.Parts{App: f, Access: fakeAccess{f}, Clock: fakeClock{f}, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}}
 }
+
+type fakeAccess struct{ *fake }
+
+func (f fakeAccess) StoreKeyUses(context.Context) error { return f.did("uses") }
+
+type fakeClock struct{ *fake }
+
+func (f fakeClock) Look(context.Context) error { return f.did("clock") }
 
 type fakeFeed struct{ *fake }
 
@@ -80,6 +86,12 @@ func (fakeDeliver) Run(ctx context.Context) { <-ctx.Done() }
 type fakeDaily struct{ *fake }
 
 func (f fakeDaily) Count(context.Context) error { return f.did("count") }
+
+type fakeMedia struct{ *fake }
+
+func (fakeMedia) Fetch(ctx context.Context)                        { <-ctx.Done() }
+func (f fakeMedia) DropContents(context.Context) error             { return f.did("drop") }
+func (f fakeMedia) ForgetOld(context.Context, time.Duration) error { return f.did("forget media") }
 
 func (f *fake) TakeInbound(_ context.Context, ws desk.ID) error {
 	f.mu.Lock()
@@ -113,12 +125,6 @@ func (f *fake) LookForInbound(context.Context) error { return f.did("look") }
 func (f *fake) SyncStale(context.Context) error      { return f.did("sync") }
 func (f *fake) Sweep(context.Context) error          { return f.did("sweep") }
 func (f *fake) ForgetAlone(context.Context) error    { return f.did("forget") }
-func (f *fake) StoreKeyUses(context.Context) error   { return f.did("uses") }
-func (f *fake) LookAtClock(context.Context) error    { return f.did("clock") }
-func (f *fake) DropContents(context.Context) error   { return f.did("drop") }
-func (f *fake) ForgetMedia(context.Context, time.Duration) error {
-	return f.did("forget media")
-}
 
 // during runs the schedules for a time, and returns how long they took to stop.
 func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {

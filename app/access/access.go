@@ -1,9 +1,12 @@
-// Package access is how members get in: sessions, sign-in links, passwords.
+// Package access is who is calling: the keys of programs, and how members get in: sessions,
+// sign-in links, passwords.
 //
 //	access.go    the Service, and members as principals
+//	keys.go      from a key to a principal
 //	session.go   sessions and links
 //	password.go  signing in by a password, setting one, the throttle
 //	hashing.go   how passwords are hashed, and whose turn it is
+//	known.go     what is kept of keys: their principals, and when they were used
 package access
 
 import (
@@ -28,9 +31,11 @@ type Deps struct {
 	Derive func(purpose string, parts ...[]byte) []byte
 }
 
-// A Service knows who signs in. Its methods are safe for concurrent use.
+// A Service knows who is calling. Its methods are safe for concurrent use.
 type Service struct {
 	Deps
+	known   known
+	uses    keyUses
 	hashing chan struct{} // has room for one who hashes a password
 	hashed  atomic.Int64
 	changes turns  // of changes of passwords

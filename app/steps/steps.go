@@ -1,12 +1,21 @@
 // Package steps has what the work of app's services in the background shares: groups of
 // records, panics as errors, and waking.
+//
+//	jobs.go   jobs of workspaces, so many of each at a time
+//	steps.go  all else
 package steps
 
 import (
 	"context"
 	"fmt"
 	"runtime/debug"
+
+	"parley/desk"
 )
+
+// ForgetAgain is how long the deletion of expired data is not repeated by any process,
+// in milliseconds: a little less than the hour after which each process tries.
+const ForgetAgain = desk.Time(54 * 60 * 1000)
 
 // Group is how many records one step of the background work processes.
 const Group = 500

@@ -173,7 +173,7 @@ func reopenDemo(ctx context.Context, a *app.App, file string) (p desk.Principal,
 	if access, err = readDemoFile(file); err != nil || access.Key == "" {
 		return p, access, err
 	}
-	p, err = a.Authenticate(ctx, access.Key)
+	p, err = a.Access.Authenticate(ctx, access.Key)
 	if desk.IsType(err, desk.Unauthorized) {
 		err = nil
 	}
@@ -214,7 +214,7 @@ func makeDemo(ctx context.Context, a *app.App) (p desk.Principal, access demoAcc
 	if err != nil {
 		return p, access, err
 	}
-	if p, err = a.Authenticate(ctx, key); err != nil {
+	if p, err = a.Access.Authenticate(ctx, key); err != nil {
 		return p, access, err
 	}
 	for _, in := range demoAttributes() {
@@ -234,7 +234,7 @@ func talkDemo(ctx context.Context, in installation, p desk.Principal, access dem
 	if err != nil {
 		return p, err
 	}
-	if p, err = a.Authenticate(ctx, access.Key); err != nil { // who was there before the channel does not see it
+	if p, err = a.Access.Authenticate(ctx, access.Key); err != nil { // who was there before the channel does not see it
 		return p, err
 	}
 	var ops []*desk.Op

@@ -143,7 +143,7 @@ func (*keyListCmd) Help() string {
 // Run lists the keys.
 func (c *keyListCmd) Run(ctx context.Context, s *session) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
-		uses, err := a.KeyUses(ctx, p)
+		uses, err := a.Access.KeyUses(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (c *keyEditCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		uses, err := a.KeyUses(ctx, p)
+		uses, err := a.Access.KeyUses(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		uses, err := a.KeyUses(ctx, p)
+		uses, err := a.Access.KeyUses(ctx, p)
 		if err != nil {
 			return err
 		}

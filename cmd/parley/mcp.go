@@ -39,7 +39,7 @@ func (*mcpCmd) Run(ctx context.Context, s *session) error {
 	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
 	return s.on(ctx, makesNot, func(in installation, log *slog.Logger) error {
-		if _, err := in.app.Authenticate(ctx, key); desk.IsType(err, desk.Unauthorized) {
+		if _, err := in.app.Access.Authenticate(ctx, key); desk.IsType(err, desk.Unauthorized) {
 			return fmt.Errorf("%s holds no valid API key of %s: it may be revoked, expired, or of another installation; %s shows the keys", keyEnv, in.storage, s.command("key list --workspace ID"))
 		} else if err != nil {
 			return err
@@ -53,7 +53,7 @@ func (*mcpCmd) Run(ctx context.Context, s *session) error {
 		err = assistant.Run(ctx, s.stdin, s.stdout)
 		in.app.Drain() // calls that wait for another one's send end now
 		in.app.Close()
-		if err := in.app.StoreKeyUses(context.WithoutCancel(ctx)); err != nil {
+		if err := in.app.Access.StoreKeyUses(context.WithoutCancel(ctx)); err != nil {
 			log.WarnContext(ctx, "when the key was last used is not stored", "err", err)
 		}
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {

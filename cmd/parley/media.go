@@ -72,7 +72,7 @@ func (c *mediaListCmd) Run(ctx context.Context, s *session) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		var records []mediaRecord
 		for before := (desk.ID{}); c.Limit.page(len(records)) > 0; {
-			page, err := a.MediaList(ctx, p, c.Failed, before, c.Limit.page(len(records)))
+			page, err := a.Media.List(ctx, p, c.Failed, before, c.Limit.page(len(records)))
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func (c *mediaRetryCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		m, err := a.RetryMedia(ctx, p, idOf(c.Media))
+		m, err := a.Media.Retry(ctx, p, idOf(c.Media))
 		if err != nil {
 			return err
 		}

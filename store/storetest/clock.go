@@ -168,7 +168,7 @@ func (c *campaign) set(whose clocks, ahead time.Duration) {
 
 // send makes the call of a key on a node.
 func (c *campaign) send(node int, key string) error {
-	p, err := c.nodes[node].Authenticate(c.Context(), c.key)
+	p, err := c.nodes[node].Access.Authenticate(c.Context(), c.key)
 	if err != nil {
 		return err
 	}
@@ -273,7 +273,7 @@ func (c *campaign) live() {
 			c.up.Add(int64(time.Hour))
 			for range 2 { // they see that it was raised before the next hour
 				for _, a := range c.nodes {
-					must(c.T, a.LookAtClock(c.Context()))
+					must(c.T, a.Clock.Look(c.Context()))
 				}
 			}
 		}

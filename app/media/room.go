@@ -1,9 +1,8 @@
-package app
+package media
 
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"parley/desk"
 )
@@ -11,35 +10,9 @@ import (
 // roomStep is how many bytes a transfer reserves at a time.
 const roomStep = 8 << 20
 
-// reserved counts the bytes that transfers of this process may still store, by workspace.
-// With what is stored, they stay below the workspace's limit. Those of other processes are
-// not in it: what is stored for good is counted in the transaction that stores it.
-type reserved struct {
-	mu sync.Mutex
-	of map[desk.ID]int64
-}
-
-// add changes the bytes of a workspace, if they then do not exceed most (below 0: no limit),
-// and returns what others have reserved.
-func (r *reserved) add(ws desk.ID, n, most int64) (others int64, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	others = r.of[ws]
-	if most >= 0 && others+n > most {
-		return others, false
-	}
-	if r.of == nil {
-		r.of = map[desk.ID]int64{}
-	}
-	if r.of[ws] += n; r.of[ws] == 0 {
-		delete(r.of, ws)
-	}
-	return others, true
-}
-
 // A hold is what one transfer has reserved.
 type hold struct {
-	a    *App
+	a    *Service
 	ws   desk.ID
 	size int64 // bytes that came
 	got  int64 // bytes that are reserved
@@ -54,12 +27,12 @@ func (h *hold) take(ctx context.Context, n int64) error {
 	if err := h.a.roomLeft(); err != nil {
 		return err
 	}
-	limit := h.a.mediaPerWorkspace
+	limit := h.a.PerWorkspace
 	if limit == 0 {
 		h.got = h.size + roomStep // only the server's room is looked at again
 		return nil
 	}
-	used, err := h.a.store.MediaUsed(ctx, h.ws)
+	used, err := h.a.Store.MediaUsed(ctx, h.ws)
 	if err != nil {
 		return err
 	}
@@ -86,7 +59,7 @@ func (c *crowded) Unwrap() error { return c.error }
 
 // leave gives back what was reserved.
 func (h *hold) leave() {
-	if h.a.mediaPerWorkspace > 0 && h.got > 0 {
+	if h.a.PerWorkspace > 0 && h.got > 0 {
 		h.a.reserved.add(h.ws, -h.got, -1)
 	}
 	h.got = 0
@@ -94,9 +67,9 @@ func (h *hold) leave() {
 
 // roomLeft returns Unavailable if the file system that has the files has less room than
 // stays free. If that can't be read, what is stored says whether there is room.
-func (a *App) roomLeft() error {
-	free, total, known, err := a.store.Room()
-	if err != nil || !known || free >= desk.FreeFloor(a.keepFree, total) {
+func (a *Service) roomLeft() error {
+	free, total, known, err := a.Store.Room()
+	if err != nil || !known || free >= desk.FreeFloor(a.KeepFree, total) {
 		return nil
 	}
 	return &desk.Error{
@@ -110,28 +83,28 @@ var errNoRoom = errors.New("the file system that has the files has too little ro
 // roomRetry is after how many seconds to send a file again for which the server had no room.
 const roomRetry = 60
 
-// A MediaRoom says how much room there is for the files of a workspace.
-type MediaRoom struct {
+// A Room says how much room there is for the files of a workspace.
+type Room struct {
 	Used, Limit int64 // bytes; Limit 0: none
 	Free, Floor int64 // of the file system that has the files, and what stays free of it; 0 unless Known
 	Known       bool  // false: the database has the files, or its size can't be read
 }
 
-// MediaRoom returns how much room there is for the files of a workspace.
-func (a *App) MediaRoom(ctx context.Context, p desk.Principal) (r MediaRoom, err error) {
-	r.Limit = a.mediaPerWorkspace
-	if r.Used, err = a.store.MediaUsed(ctx, p.Workspace()); err != nil {
+// Room returns how much room there is for the files of a workspace.
+func (a *Service) Room(ctx context.Context, p desk.Principal) (r Room, err error) {
+	r.Limit = a.PerWorkspace
+	if r.Used, err = a.Store.MediaUsed(ctx, p.Workspace()); err != nil {
 		return r, err
 	}
-	if free, total, known, err := a.store.Room(); known && err == nil {
-		r.Free, r.Floor, r.Known = free, desk.FreeFloor(a.keepFree, total), true
+	if free, total, known, err := a.Store.Room(); known && err == nil {
+		r.Free, r.Floor, r.Known = free, desk.FreeFloor(a.KeepFree, total), true
 	}
 	return r, nil
 }
 
-// MediaFree returns the free bytes of the file system that has the files; false if the
+// Free returns the free bytes of the file system that has the files; false if the
 // database has them, or if they can't be read.
-func (a *App) MediaFree() (free int64, known bool) {
-	free, _, known, err := a.store.Room()
+func (a *Service) Free() (free int64, known bool) {
+	free, _, known, err := a.Store.Room()
 	return free, known && err == nil
 }

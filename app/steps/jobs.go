@@ -1,8 +1,9 @@
-package app
+package steps
 
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -10,23 +11,23 @@ import (
 	"parley/desk"
 )
 
-// workspaceJobs does jobs of workspaces in the background. Each workspace has a limit, so that
+// Jobs are jobs of workspaces in the background. Each workspace has a limit, so that
 // one with many jobs leaves places for the others.
-type workspaceJobs struct {
-	work   string        // what it does, for the log
-	every  time.Duration // how often it looks for work
-	most   int           // how many jobs it does at a time
-	mostOf int           // of one workspace
+type Jobs struct {
+	Work   string        // what it does, for the log
+	Every  time.Duration // how often it looks for work
+	Most   int           // how many jobs it does at a time
+	MostOf int           // of one workspace
 
-	// due returns the workspaces that have a job now.
-	due func(ctx context.Context) ([]desk.ID, error)
+	// Due returns the workspaces that have a job now.
+	Due func(ctx context.Context) ([]desk.ID, error)
 
-	// next does the next job of a workspace, and tells whether there was one.
-	next func(ctx context.Context, ws desk.ID) (had bool, err error)
+	// Next does the next job of a workspace, and tells whether there was one.
+	Next func(ctx context.Context, ws desk.ID) (had bool, err error)
 }
 
-// dueNow returns the workspaces that need not wait.
-func dueNow(waits map[desk.ID]time.Duration) (list []desk.ID) {
+// DueNow returns the workspaces that need not wait.
+func DueNow(waits map[desk.ID]time.Duration) (list []desk.ID) {
 	for ws, wait := range waits {
 		if wait == 0 {
 			list = append(list, ws)
@@ -35,15 +36,15 @@ func dueNow(waits map[desk.ID]time.Duration) (list []desk.ID) {
 	return list
 }
 
-// runJobs does the jobs until ctx ends, and returns when none is under way. It looks for
+// Run does the jobs until ctx ends, and returns when none is under way. It looks for
 // work every while, and at once when it has done all that it found. A workspace that had no
 // job after all is not asked again before the next look, and keeps nobody waiting.
-func (a *App) runJobs(ctx context.Context, c workspaceJobs) {
+func (c Jobs) Run(ctx context.Context, log *slog.Logger) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
 	failed := func(err error, of ...any) {
 		if err != nil && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "background work failed; it will be tried again", append(of, "work", c.work, "err", err)...)
+			log.WarnContext(ctx, "background work failed; it will be tried again", append(of, "work", c.Work, "err", err)...)
 		}
 	}
 	running, served, turn := map[desk.ID]int{}, map[desk.ID]int64{}, int64(0)
@@ -52,9 +53,9 @@ func (a *App) runJobs(ctx context.Context, c workspaceJobs) {
 		ws  desk.ID
 		had bool
 	}
-	ended := make(chan ending, c.most)
+	ended := make(chan ending, c.Most)
 	for ctx.Err() == nil {
-		due, err := c.due(ctx)
+		due, err := c.Due(ctx)
 		failed(err)
 		// Of those with as many under way, the one that has waited longest comes first.
 		slices.SortStableFunc(due, func(v, w desk.ID) int { return cmp.Compare(served[v], served[w]) })
@@ -62,10 +63,10 @@ func (a *App) runJobs(ctx context.Context, c workspaceJobs) {
 		for _, ws := range due {
 			found[ws] = true
 		}
-		done, timer := false, time.NewTimer(c.every)
+		done, timer := false, time.NewTimer(c.Every)
 		for again := false; !again; {
 			next := -1
-			for total < c.most {
+			for total < c.Most {
 				if next = c.pick(due, running); next < 0 {
 					break
 				}
@@ -76,7 +77,7 @@ func (a *App) runJobs(ctx context.Context, c workspaceJobs) {
 				running[ws]++
 				total++
 				jobs.Go(func() {
-					had, err := c.next(ctx, ws)
+					had, err := c.Next(ctx, ws)
 					if desk.IsType(err, desk.NotFound) { // the workspace was deleted
 						err = nil
 					}
@@ -84,7 +85,7 @@ func (a *App) runJobs(ctx context.Context, c workspaceJobs) {
 					ended <- ending{ws, had && err == nil}
 				})
 			}
-			if done && next < 0 && total < c.most {
+			if done && next < 0 && total < c.Most {
 				break // what it had found is done or under way
 			}
 			select {
@@ -112,12 +113,12 @@ func (a *App) runJobs(ctx context.Context, c workspaceJobs) {
 }
 
 // pick returns the place of the workspace whose job is next: the first of those with the
-// fewest under way; less than 0: there is none. No more than c.most have any.
-func (c workspaceJobs) pick(due []desk.ID, running map[desk.ID]int) int {
+// fewest under way; less than 0: there is none. No more than c.Most have any.
+func (c Jobs) pick(due []desk.ID, running map[desk.ID]int) int {
 	best := -1
 	for i, ws := range due {
 		n := running[ws]
-		if n < c.mostOf && (best < 0 || n < running[due[best]]) {
+		if n < c.MostOf && (best < 0 || n < running[due[best]]) {
 			best = i
 		}
 		if n == 0 {

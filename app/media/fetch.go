@@ -1,4 +1,4 @@
-package app
+package media
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"parley/app/steps"
@@ -34,10 +33,6 @@ const (
 	fetchTime  = 10 * time.Minute
 	fetchStill = 30 * time.Second
 
-	// fetchLease is how long a process has a job without extending its lease; it does so
-	// every third of that.
-	fetchLease = time.Minute
-
 	// longestFetchWait is longer than any job waits: one that is due later was stored
 	// before the clock was set back.
 	longestFetchWait = 2 * time.Hour
@@ -46,14 +41,14 @@ const (
 	fetchEvery = time.Second
 )
 
-// keepMedia stores the pending file of an inbound message with the job that fetches it,
+// Keep stores the pending file of an inbound message with the job that fetches it,
 // in the message's transaction, and returns its id.
-func (a *App) keepMedia(tx store.Tx, m *desk.Message, in *provider.InboundMedia) (desk.ID, error) {
+func (a *Service) Keep(tx store.Tx, m *desk.Message, in *provider.InboundMedia) (desk.ID, error) {
 	if in == nil {
 		return desk.ID{}, nil
 	}
 	file := &desk.Media{
-		ID: a.newID(), ContactID: m.ContactID, Kind: attachmentKind(m.Kind), Name: desk.MediaName(in.Name),
+		ID: a.NewID(), ContactID: m.ContactID, Kind: attachmentKind(m.Kind), Name: desk.MediaName(in.Name),
 		Status: desk.MediaPending, CreatedAt: tx.Now(),
 	}
 	if !in.Stored.IsZero() {
@@ -88,45 +83,25 @@ func attachmentKind(k desk.MessageKind) desk.MessageKind {
 	return desk.KindDocument
 }
 
-// fetching counts the results of tries to fetch files.
-type fetching struct{ ready, again, failed, storage atomic.Int64 }
-
-// FetchCounts are the tries of this process to fetch files from providers, by result.
-type FetchCounts struct {
-	Ready   int64 // the file was stored
-	Again   int64 // the provider failed: it is tried again
-	Failed  int64 // it was given up
-	Storage int64 // our storage failed
+// Fetch fetches the files of inbound messages until ctx ends.
+func (a *Service) Fetch(ctx context.Context) {
+	steps.Jobs{Work: "fetch media", Every: fetchEvery, Most: maxFetches, MostOf: maxFetchesOf, Due: a.FetchesDue, Next: a.FetchNext}.Run(ctx, a.Log)
 }
 
-// FetchCounts returns the counts for /metrics.
-func (a *App) FetchCounts() FetchCounts {
-	f := &a.fetching
-	return FetchCounts{f.ready.Load(), f.again.Load(), f.failed.Load(), f.storage.Load()}
-}
-
-// FetchMedia fetches the files of inbound messages until ctx ends.
-func (a *App) FetchMedia(ctx context.Context) {
-	a.runJobs(ctx, workspaceJobs{
-		work: "fetch media", every: fetchEvery, most: maxFetches, mostOf: maxFetchesOf, next: a.fetchNext,
-		due: a.fetchesDue,
-	})
-}
-
-// fetchesDue returns the workspaces with files to fetch now. While the server has too little
+// FetchesDue returns the workspaces with files to fetch now. While the server has too little
 // room they wait, and all else goes on.
-func (a *App) fetchesDue(ctx context.Context) ([]desk.ID, error) {
+func (a *Service) FetchesDue(ctx context.Context) ([]desk.ID, error) {
 	if a.roomLeft() != nil {
 		return nil, nil
 	}
-	waits, err := a.store.MediaDue(ctx, longestFetchWait)
-	return dueNow(waits), err
+	waits, err := a.Store.MediaDue(ctx, longestFetchWait)
+	return steps.DueNow(waits), err
 }
 
-// fetchNext fetches the next file of a workspace, if one is due, and tells whether one was.
-func (a *App) fetchNext(ctx context.Context, ws desk.ID) (had bool, err error) {
-	holder := a.newID()
-	job, err := a.store.TakeMediaJob(ctx, ws, holder, a.bounds.Fetch, longestFetchWait)
+// FetchNext fetches the next file of a workspace, if one is due, and tells whether one was.
+func (a *Service) FetchNext(ctx context.Context, ws desk.ID) (had bool, err error) {
+	holder := a.NewID()
+	job, err := a.Store.TakeMediaJob(ctx, ws, holder, a.Lease, longestFetchWait)
 	if err != nil || job == nil {
 		return false, err
 	}
@@ -188,9 +163,9 @@ func noRoomFor(err error) error {
 }
 
 // fetch gets the content from the provider, and checks what the provider told of it.
-func (a *App) fetch(ctx context.Context, ws desk.ID, job *store.MediaJob) (content *fetched, err error) {
+func (a *Service) fetch(ctx context.Context, ws desk.ID, job *store.MediaJob) (content *fetched, err error) {
 	defer steps.Caught("provider", &err)
-	settings, err := a.store.Settings(ctx, ws)
+	settings, err := a.Store.Settings(ctx, ws)
 	if err != nil {
 		return nil, &storageError{err}
 	}
@@ -198,11 +173,11 @@ func (a *App) fetch(ctx context.Context, ws desk.ID, job *store.MediaJob) (conte
 	if channel == nil {
 		return nil, provider.ErrMediaGone // channels are never removed
 	}
-	talker, ok := a.providers[channel.Kind].(provider.Talker)
+	talker, ok := a.Providers[channel.Kind].(provider.Talker)
 	if !ok {
 		return nil, errNoFiles
 	}
-	at, err := a.access(ws, channel)
+	at, err := a.Access(ws, channel)
 	if err != nil {
 		return nil, err
 	}
@@ -214,15 +189,15 @@ func (a *App) fetch(ctx context.Context, ws desk.ID, job *store.MediaJob) (conte
 	defer still.Stop()
 	defer a.holdJob(ctx, ws, job, stop)()
 
-	draft, err := a.store.NewContent(ctx, ws)
+	draft, err := a.Store.NewContent(ctx, ws)
 	if err != nil {
 		return nil, &storageError{err}
 	}
-	content = &fetched{draft: draft, sniffer: desk.NewSniffer(job.MIME), most: a.maxMedia, ctx: ctx, room: &hold{a: a, ws: ws}, moved: func() { still.Reset(fetchStill) }}
+	content = &fetched{draft: draft, sniffer: desk.NewSniffer(job.MIME), most: a.MaxSize, ctx: ctx, room: &hold{a: a, ws: ws}, moved: func() { still.Reset(fetchStill) }}
 	told := provider.FetchedMedia{Size: job.Size, SHA256: job.SHA256}
 	hash := sha256.New()
 	got, err := talker.Fetch(ctx, at, job.Ref, func(t provider.FetchedMedia) error {
-		if told = told.With(t); told.Size > a.maxMedia {
+		if told = told.With(t); told.Size > a.MaxSize {
 			return errFetchTooLarge
 		}
 		return nil
@@ -248,15 +223,16 @@ func (a *App) fetch(ctx context.Context, ws desk.ID, job *store.MediaJob) (conte
 // errNoFiles is tried again: a later release may fetch them.
 var errNoFiles = errors.New("files of this kind of channel can't be fetched")
 
-var errLeaseLost = errors.New("another process has the job")
+// ErrLeaseLost is the cause with which the provider's call ends if another process has the job.
+var ErrLeaseLost = errors.New("another process has the job")
 
 // holdJob extends the lease of a job until end is called, and stops the work if another
 // process has the job.
-func (a *App) holdJob(ctx context.Context, ws desk.ID, job *store.MediaJob, stop context.CancelCauseFunc) (end func()) {
+func (a *Service) holdJob(ctx context.Context, ws desk.ID, job *store.MediaJob, stop context.CancelCauseFunc) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var holding sync.WaitGroup
 	holding.Go(func() {
-		tick := time.NewTicker(a.bounds.Fetch / 3)
+		tick := time.NewTicker(a.Lease / 3)
 		defer tick.Stop()
 		for {
 			select {
@@ -265,8 +241,8 @@ func (a *App) holdJob(ctx context.Context, ws desk.ID, job *store.MediaJob, stop
 			case <-tick.C:
 			}
 			// If the database does not answer, the work goes on: what it stores is checked.
-			if held, err := a.store.HoldMediaJob(ctx, ws, job.Media, job.Holder, a.bounds.Fetch); err == nil && !held {
-				stop(errLeaseLost)
+			if held, err := a.Store.HoldMediaJob(ctx, ws, job.Media, job.Holder, a.Lease); err == nil && !held {
+				stop(ErrLeaseLost)
 			}
 		}
 	})
@@ -278,13 +254,13 @@ func (a *App) holdJob(ctx context.Context, ws desk.ID, job *store.MediaJob, stop
 
 // keepFetched stores the content and the file that has it, unless the person was deleted
 // or another process has the job.
-func (a *App) keepFetched(ctx context.Context, ws desk.ID, job *store.MediaJob, content *fetched) error {
-	sum, size, err := content.draft.Keep(ctx, a.mediaPerWorkspace)
+func (a *Service) keepFetched(ctx context.Context, ws desk.ID, job *store.MediaJob, content *fetched) error {
+	sum, size, err := content.draft.Keep(ctx, a.PerWorkspace)
 	if err != nil {
 		return noRoomFor(err)
 	}
 	stored := false
-	err = a.store.InTx(ctx, ws, func(tx store.Tx) error {
+	err = a.Store.InTx(ctx, ws, func(tx store.Tx) error {
 		stored = false
 		err := a.endJob(tx, job, func(m *desk.Media) error {
 			stored = true
@@ -312,7 +288,7 @@ func (a *App) keepFetched(ctx context.Context, ws desk.ID, job *store.MediaJob, 
 
 // endJob changes the file of a job and appends the event of its message, unless the job is
 // gone or another process has it.
-func (a *App) endJob(tx store.Tx, job *store.MediaJob, change func(*desk.Media) error) error {
+func (a *Service) endJob(tx store.Tx, job *store.MediaJob, change func(*desk.Media) error) error {
 	now, err := tx.MediaJob(job.Media)
 	if err != nil || now == nil || now.Holder != job.Holder {
 		return err
@@ -328,23 +304,23 @@ func (a *App) endJob(tx store.Tx, job *store.MediaJob, change func(*desk.Media) 
 		return err
 	}
 	of := &desk.Message{ID: job.Message, ConversationID: job.Conversation, ContactID: job.Contact, TS: job.TS}
-	return tx.Append(attachmentEvent(of, byProvider(job.Channel), a.now()))
+	return tx.Append(changed(of, desk.Actor{Kind: desk.ByProvider, ID: job.Channel}, a.Now()))
 }
 
 // fetchFailed gives a job up, or has it tried again later. A try that ended because this
 // process stops is none.
-func (a *App) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJob, failure error, stopping bool) error {
+func (a *Service) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJob, failure error, stopping bool) error {
 	var storage *storageError
 	ours := errors.As(failure, &storage)
 	reason := desk.MediaReason("")
 	if stopping && !ours && !errors.Is(failure, provider.ErrMediaGone) && !errors.Is(failure, provider.ErrMediaFailed) {
 		ours = true
 	}
-	if errors.Is(failure, errLeaseLost) {
+	if errors.Is(failure, ErrLeaseLost) {
 		return nil
 	}
 	var wait time.Duration
-	err := a.store.InTx(ctx, ws, func(tx store.Tx) error {
+	err := a.Store.InTx(ctx, ws, func(tx store.Tx) error {
 		next := *job
 		next.Holder, wait, reason = desk.ID{}, 0, ""
 		switch {
@@ -381,7 +357,7 @@ func (a *App) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJob, 
 	if err != nil {
 		return err // the lease ends, and the file is fetched again
 	}
-	switch log := a.log.With("workspace_id", ws, "channel_id", job.Channel, "media_id", job.Media, "err", failure); {
+	switch log := a.Log.With("workspace_id", ws, "channel_id", job.Channel, "media_id", job.Media, "err", failure); {
 	case reason != "":
 		a.fetching.failed.Add(1)
 		log.WarnContext(ctx, "a file of an inbound message can't be fetched; it is given up", "reason", string(reason))
@@ -395,10 +371,10 @@ func (a *App) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJob, 
 	return nil
 }
 
-// RetryMedia has a file that failed fetched again. It returns NotFound, and InvalidRequest
+// Retry has a file that failed fetched again. It returns NotFound, and InvalidRequest
 // if there is nothing to fetch.
-func (a *App) RetryMedia(ctx context.Context, p desk.Principal, id desk.ID) (m *desk.Media, err error) {
-	err = a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
+func (a *Service) Retry(ctx context.Context, p desk.Principal, id desk.ID) (m *desk.Media, err error) {
+	err = a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if m, err = tx.Media(id); err != nil {
 			return err
 		}
@@ -421,7 +397,7 @@ func (a *App) RetryMedia(ctx context.Context, p desk.Principal, id desk.ID) (m *
 			return err
 		}
 		of := &desk.Message{ID: job.Message, ConversationID: job.Conversation, ContactID: job.Contact, TS: job.TS}
-		return tx.Append(attachmentEvent(of, p.Actor, a.now()))
+		return tx.Append(changed(of, p.Actor, a.Now()))
 	})
 	return m, err
 }

@@ -1,12 +1,39 @@
-package app
+package access
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 
 	"parley/desk"
 )
+
+// maxKnown limits how many principals are kept.
+const maxKnown = 10_000
+
+// known keeps the newest principal of each key.
+type known struct {
+	mu       sync.RWMutex
+	byPublic map[string]desk.Principal
+}
+
+func (k *known) get(public string) (desk.Principal, bool) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	p, ok := k.byPublic[public]
+	return p, ok
+}
+
+func (k *known) put(public string, p desk.Principal) {
+	if old, ok := k.get(public); ok && old.SameSettings(p) {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byPublic == nil || len(k.byPublic) >= maxKnown {
+		k.byPublic = map[string]desk.Principal{}
+	}
+	k.byPublic[public] = p
+}
 
 // maxUses is how many keys are noted between two calls of StoreKeyUses.
 const maxUses = 10_000
@@ -65,21 +92,4 @@ func (u *keyUses) take() map[desk.ID]map[desk.ID]desk.Time {
 		uses[ref.workspace][ref.id] = desk.Time(at.Load())
 	}
 	return uses
-}
-
-// StoreKeyUses stores when keys were used since the last call. After an error, the times
-// that are not stored yet are lost; the next use of a key brings a newer one.
-func (a *App) StoreKeyUses(ctx context.Context) error {
-	for ws, uses := range a.uses.take() {
-		if err := a.store.PutKeyUses(ctx, ws, uses); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// KeyUses returns when the workspace's keys were last used, a minute late. A key that was
-// never used is not among them.
-func (a *App) KeyUses(ctx context.Context, p desk.Principal) (map[desk.ID]desk.Time, error) {
-	return a.store.KeyUses(ctx, p.Workspace())
 }

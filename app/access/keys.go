@@ -1,0 +1,71 @@
+package access
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// Authenticate turns the text of a key into a principal, or returns Unauthorized.
+func (a *Service) Authenticate(ctx context.Context, key string) (desk.Principal, error) {
+	credential, ok := desk.ParseKey(key)
+	if !ok {
+		return desk.Principal{}, desk.ErrUnauthorized
+	}
+	settings, err := a.Store.Authenticate(ctx, credential.PublicID)
+	if desk.IsType(err, desk.NotFound) {
+		return desk.Principal{}, desk.ErrUnauthorized
+	}
+	if err != nil {
+		return desk.Principal{}, err
+	}
+	k, now := settings.KeyByPublicID(credential.PublicID), a.Now()
+	if k == nil || !credential.Proves(k) || !k.Valid(now) {
+		return desk.Principal{}, desk.ErrUnauthorized
+	}
+	p := desk.Principal{Actor: desk.Actor{Kind: desk.ByKey, ID: k.ID}, Settings: settings, Key: k}
+	a.known.put(credential.PublicID, p)
+	a.uses.note(p, now)
+	return p, nil
+}
+
+// Presume returns the principal that this key had last time, if the secret is right and
+// the key has not expired. It does not check whether the key has changed since. The
+// App's Write, WriteAll and Contact check that in the transaction that does their work,
+// and return ErrStale if the workspace's settings have changed. If a caller gets any
+// error with a presumed principal, it must call Authenticate before it answers that
+// error. This saves most requests a read (docs/adr/0007).
+func (a *Service) Presume(key string) (desk.Principal, bool) {
+	credential, ok := desk.ParseKey(key)
+	if !ok {
+		return desk.Principal{}, false
+	}
+	p, ok := a.known.get(credential.PublicID)
+	if !ok || !credential.Proves(p.Key) {
+		return desk.Principal{}, false
+	}
+	now := a.Now()
+	if !p.Key.Valid(now) {
+		return desk.Principal{}, false
+	}
+	p.Presumed = true
+	a.uses.note(p, now)
+	return p, true
+}
+
+// StoreKeyUses stores when keys were used since the last call. After an error, the times
+// that are not stored yet are lost; the next use of a key brings a newer one.
+func (a *Service) StoreKeyUses(ctx context.Context) error {
+	for ws, uses := range a.uses.take() {
+		if err := a.Store.PutKeyUses(ctx, ws, uses); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// KeyUses returns when the workspace's keys were last used, a minute late. A key that was
+// never used is not among them.
+func (a *Service) KeyUses(ctx context.Context, p desk.Principal) (map[desk.ID]desk.Time, error) {
+	return a.Store.KeyUses(ctx, p.Workspace())
+}

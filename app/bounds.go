@@ -1,0 +1,40 @@
+package app
+
+import (
+	"time"
+
+	"parley/desk"
+)
+
+// Bounds are the time limits of a send.
+type Bounds struct {
+	FirstByte time.Duration // from the claim until the first byte is sent; default 5 s
+	Provider  time.Duration // of the call to the provider; default 20 s
+	Margin    time.Duration // added to leases, for inexact clocks and schedulers; default 5 s
+	Fetch     time.Duration // of the lease with which a process fetches a file; default 1 min
+	AutoReply time.Duration // of the lease with which a process sends an automatic reply; default 20 s
+	Wait      time.Duration // how long to wait for another call with the same key; default 25 s
+}
+
+// autoReplyLease is how long a process has an automatic reply without extending its lease,
+// which it does in every autoReplyHold-th part of that time while it sends. So what a
+// killed process had is soon sent by another. Should two send one, its key is for one
+// send.
+const autoReplyLease = 20 * time.Second
+
+func (b Bounds) orDefaults() Bounds {
+	for _, d := range []struct {
+		bound *time.Duration
+		value time.Duration
+	}{{&b.FirstByte, 5 * time.Second}, {&b.Provider, desk.CallTime}, {&b.Margin, 5 * time.Second}, {&b.Wait, 25 * time.Second}, {&b.AutoReply, autoReplyLease}} {
+		if *d.bound == 0 {
+			*d.bound = d.value
+		}
+	}
+	return b
+}
+
+// lease is the length of a claim's lease: longer than its process can take.
+func (b Bounds) lease() desk.Time {
+	return desk.Time((b.FirstByte + b.Provider + b.Margin).Milliseconds())
+}

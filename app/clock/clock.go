@@ -1,0 +1,103 @@
+// Package clock is the counter of hours, which a wrong clock does not change, and how far
+// the server's clock is from the database's.
+package clock
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/desk"
+	"parley/store"
+)
+
+// Wall clocks can jump: a person or a daemon sets them, or a host wakes up. So no
+// protection against sending twice uses a wall clock. Keys, attempts and early statuses
+// age by the database's counter of hours, which servers raise by their monotonic
+// clocks. Leases, places in the pace and due times use only the database's clock, and
+// are void if they are further ahead than they can be. (adr/0017)
+
+// Deps are the parts of a Service. All are required.
+type Deps struct {
+	Store  store.Store
+	Now    func() desk.Time
+	Uptime func() time.Duration // a monotonic clock
+	Log    *slog.Logger
+}
+
+// A Service looks at the clocks of this process and of the database. Its methods are safe
+// for concurrent use.
+type Service struct {
+	Deps
+	hourglass hourglass
+	ahead     atomic.Int64 // of the database's clock, in nanoseconds
+}
+
+// New builds a Service.
+func New(d Deps) *Service { return &Service{Deps: d} }
+
+// apart is how far a server's clock may differ from the database's before the server
+// logs it.
+const apart = time.Minute
+
+// An hourglass is what a node has seen of the counter of hours.
+type hourglass struct {
+	mu    sync.Mutex
+	hour  int64         // the last value seen
+	since time.Duration // when this value was first seen, by the monotonic clock
+}
+
+// hourLength is how long the counter must stay unchanged before a node raises it. The
+// lifetimes that count its hours (desk.KeyLife, desk.StatusLife) rely on it.
+const hourLength = time.Hour
+
+// turned records that the counter was seen between two moments of the monotonic clock,
+// and tells whether it has not changed for an hour.
+func (h *hourglass) turned(hour int64, before, after time.Duration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if hour != h.hour {
+		h.hour, h.since = hour, after
+	}
+	return before-h.since >= hourLength
+}
+
+// Look raises the counter of hours if this process has seen it unchanged for an
+// hour, and compares the server's clock with the database's.
+func (a *Service) Look(ctx context.Context) error {
+	before, wallBefore := a.Uptime(), a.Now()
+	database, hour, err := a.Store.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	a.compare(ctx, database, wallBefore, a.Now())
+	if a.hourglass.turned(hour, before, a.Uptime()) {
+		return a.Store.RaiseHour(ctx, hour)
+	}
+	return nil
+}
+
+// compare stores how far the server's clock is ahead, and logs it when it becomes
+// too far, and when it no longer is. The database's clock was read between two moments.
+func (a *Service) compare(ctx context.Context, database, before, after desk.Time) {
+	ahead := desk.Time(0)
+	if database < before {
+		ahead = before - database
+	} else if database > after {
+		ahead = after - database
+	}
+	by := time.Duration(ahead) * time.Millisecond
+	was := time.Duration(a.ahead.Swap(int64(by)))
+	switch far := by.Abs() > apart; {
+	case far && was.Abs() <= apart:
+		a.Log.WarnContext(ctx, "this server's clock differs from the database's: set it by NTP", "ahead", by)
+	case !far && was.Abs() > apart:
+		a.Log.InfoContext(ctx, "this server's clock agrees with the database's again", "ahead", by)
+	}
+}
+
+// Ahead is how far this server's clock was ahead of the database's at the last
+// comparison; below zero it is behind.
+func (a *Service) Ahead() time.Duration { return time.Duration(a.ahead.Load()) }

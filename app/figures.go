@@ -1,0 +1,79 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/desk"
+	"parley/store"
+)
+
+// SendCounts counts the sends of this process by outcome, since it began.
+type SendCounts struct {
+	Accepted    int64 // the provider accepted the message
+	Refused     int64 // the provider refused it for good
+	Unavailable int64 // it was not sent for now
+	InDoubt     int64 // the outcome is unknown
+}
+
+type sendCounts struct{ accepted, refused, unavailable, inDoubt atomic.Int64 }
+
+// count counts a send by its result: nil if the provider accepted it, and a
+// *desk.Refusal if it was certainly not sent.
+func (c *sendCounts) count(err error) {
+	var refusal *desk.Refusal
+	switch {
+	case err == nil:
+		c.accepted.Add(1)
+	case errors.As(err, &refusal) && refusal.Type == desk.ProviderRejected:
+		c.refused.Add(1)
+	case refusal != nil:
+		c.unavailable.Add(1)
+	default:
+		c.inDoubt.Add(1)
+	}
+}
+
+// gaugeEvery is how old the gauges may get.
+const gaugeEvery = 5 * time.Second
+
+// gaugeTimeout is how long reading them may take: a reader of /metrics waits.
+const gaugeTimeout = 3 * time.Second
+
+// Figures are what /metrics shows of this process's sends, and of the database.
+type Figures struct {
+	store store.Store
+	clock func() time.Time
+	sends sendCounts
+
+	// The last reading of the gauges, which all readers of /metrics share.
+	mu    sync.Mutex
+	at    time.Time // zero: there was none
+	found store.Gauges
+	err   error
+}
+
+// Sends returns the counts of sends.
+func (f *Figures) Sends() SendCounts {
+	c := &f.sends
+	return SendCounts{c.accepted.Load(), c.refused.Load(), c.unavailable.Load(), c.inDoubt.Load()}
+}
+
+// Gauges returns the gauges, which are up to gaugeEvery old but for Now. A database that
+// can't be read is not asked more often either.
+func (f *Figures) Gauges(ctx context.Context) (store.Gauges, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.at.IsZero() || f.clock().Sub(f.at) >= gaugeEvery {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gaugeTimeout)
+		defer cancel()
+		f.found, f.err = f.store.Gauges(ctx, desk.TimeOf(f.clock()))
+		f.at = f.clock()
+	}
+	found := f.found
+	found.Now += desk.Time(f.clock().Sub(f.at).Milliseconds())
+	return found, f.err
+}

@@ -1,0 +1,131 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/app/steps"
+	"parley/desk"
+	"parley/store"
+)
+
+// draftLife is after what time without a byte what is left of an upload is deleted: the
+// process died.
+const draftLife = time.Hour
+
+// group is how many files one step of the background work deletes.
+const group = 50
+
+// Delete deletes the record of a file that is in no message. What others uploaded with
+// the same content stays. It returns NotFound and MediaInUse.
+func (a *Service) Delete(ctx context.Context, p desk.Principal, id desk.ID) error {
+	err := a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
+		if err := p.Still(tx.Settings(), desk.MessagesSend, a.Now()); err != nil {
+			return err
+		}
+		m, err := tx.Media(id)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return desk.NoMedia()
+		}
+		used, err := tx.MediaInUse(id)
+		if err == nil && used {
+			err = m.InUse()
+		}
+		if err != nil {
+			return err
+		}
+		return tx.DropMedia(id)
+	})
+	if err != nil {
+		return err
+	}
+	// The bytes make room at once. If this fails, the background work does it.
+	if _, err := a.Store.DropContents(context.WithoutCancel(ctx), group); err != nil {
+		a.Log.WarnContext(ctx, "the content of a deleted file is still there; it will be deleted later", "workspace_id", p.Workspace(), "media_id", id, "err", err)
+	}
+	return nil
+}
+
+// DropContents deletes content that no file has any more.
+func (a *Service) DropContents(ctx context.Context) error {
+	return steps.InGroups(ctx, group, func(limit int) (int, error) { return a.Store.DropContents(ctx, limit) })
+}
+
+// DropDrafts deletes what is left of uploads whose process died.
+func (a *Service) DropDrafts(ctx context.Context) error { return a.Store.DropDrafts(ctx, draftLife) }
+
+// Forget deletes old uploads of a workspace that are in no message, and counts its bytes
+// anew.
+func (a *Service) Forget(ctx context.Context, ws desk.ID) error {
+	err := steps.InGroups(ctx, group, func(limit int) (n int, err error) {
+		err = a.Store.InTx(ctx, ws, func(tx store.Tx) error {
+			// A clock that is far ahead must not delete young ones.
+			n, err = tx.DropUploads(min(tx.Now(), a.Now())-desk.UploadLife, limit)
+			return err
+		})
+		return n, err
+	})
+	if err != nil {
+		return err
+	}
+	return a.Store.CountMedia(ctx, ws)
+}
+
+// ForgetOld deletes the content of files of an age, unless another process did so within
+// the hour. The records stay.
+func (a *Service) ForgetOld(ctx context.Context, age time.Duration) error {
+	ours, err := a.Store.Lease(ctx, desk.ID{}, "forget media", steps.ForgetAgain)
+	if err != nil || !ours {
+		return err
+	}
+	workspaces, err := a.Store.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, w := range workspaces {
+		err := steps.InGroups(ctx, group, func(limit int) (int, error) { return a.forgetOld(ctx, w.ID, age, limit) })
+		failed = append(failed, err) // the next workspace does not wait for this one
+	}
+	return errors.Join(failed...)
+}
+
+// mostMessages is how many messages with one file get an event when its content is
+// deleted. An upload in more is rare, and its readers learn it when they look.
+const mostMessages = 1000
+
+func (a *Service) forgetOld(ctx context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
+	err = a.Store.InTx(ctx, ws, func(tx store.Tx) error {
+		n = 0
+		old, err := tx.OldMedia(min(tx.Now(), a.Now())-desk.Time(age.Milliseconds()), limit)
+		if err != nil {
+			return err
+		}
+		for _, m := range old {
+			n++
+			sum := m.SHA256
+			m.Status, m.SHA256 = desk.MediaDeleted, nil
+			if err := tx.PutMedia(m); err != nil {
+				return err
+			}
+			if err := tx.ReleaseContent(sum); err != nil {
+				return err
+			}
+			with, err := tx.MessagesOf(m.ID, mostMessages)
+			if err != nil {
+				return err
+			}
+			for _, message := range with {
+				if err := tx.Append(changed(message, desk.Actor{Kind: desk.BySystem}, a.Now())); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return n, err
+}

@@ -1,0 +1,80 @@
+// Package media is files: what is uploaded, what providers have sent, and the room for both.
+//
+//	upload.go     uploads
+//	fetch.go      fetching the files of inbound messages
+//	handover.go   handing a file to a provider
+//	forget.go     what is deleted: by callers, and with time
+//	reading.go    reading records and content
+//	room.go       how much room files have: of a workspace, of the server
+//	media.go      the Service and what it is built from
+//	reserved.go   what transfers of this process may still store
+//	transfers.go  how many uploads and downloads go on at a time
+package media
+
+import (
+	"cmp"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"parley/desk"
+	"parley/provider"
+	"parley/store"
+)
+
+// fetchLease is how long a process has the job of fetching a file without extending its
+// lease; it does so every third of that.
+const fetchLease = time.Minute
+
+// Deps are the parts of a Service. All are required, except those with a default.
+type Deps struct {
+	Store     store.Store
+	Providers map[desk.ChannelKind]provider.Provider
+	Access    func(ws desk.ID, c *desk.Channel) (provider.Access, error) // opens a channel's secrets
+	Now       func() desk.Time
+	NewID     func() desk.ID // new ids; they grow with time
+	Log       *slog.Logger
+
+	MaxSize      int64         // the greatest size of a file in bytes; 0: desk.DefaultMaxMedia
+	PerWorkspace int64         // how many bytes the files of a workspace may have; 0: no limit
+	KeepFree     int64         // how many bytes stay free on the file system that has the files
+	Lease        time.Duration // with which a process fetches a file; 0: fetchLease
+}
+
+// A Service has the files. Its methods are safe for concurrent use.
+type Service struct {
+	Deps
+	transfers transfers
+	fetching  fetching
+	reserved  reserved
+}
+
+// New builds a Service.
+func New(d Deps) *Service {
+	d.MaxSize, d.Lease = cmp.Or(d.MaxSize, desk.DefaultMaxMedia), cmp.Or(d.Lease, fetchLease)
+	return &Service{Deps: d}
+}
+
+// changed is the event of a message whose attachment has changed.
+func changed(m *desk.Message, by desk.Actor, now desk.Time) desk.Event {
+	e := m.Event(desk.MessageUpdated, by, now)
+	e.Changed = []string{"attachments"}
+	return e
+}
+
+// fetching counts the results of tries to fetch files.
+type fetching struct{ ready, again, failed, storage atomic.Int64 }
+
+// FetchCounts are the tries of this process to fetch files from providers, by result.
+type FetchCounts struct {
+	Ready   int64 // the file was stored
+	Again   int64 // the provider failed: it is tried again
+	Failed  int64 // it was given up
+	Storage int64 // our storage failed
+}
+
+// FetchCounts returns the counts for /metrics.
+func (a *Service) FetchCounts() FetchCounts {
+	f := &a.fetching
+	return FetchCounts{f.ready.Load(), f.again.Load(), f.failed.Load(), f.storage.Load()}
+}

@@ -1,0 +1,91 @@
+package media
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"parley/desk"
+)
+
+// transfers limits the uploads and downloads under way. Each has buffers of about a
+// mebibyte.
+type transfers struct {
+	mu   sync.Mutex
+	n    int
+	of   map[desk.ID]int // by workspace
+	left chan struct{}   // closed when one ends; nil: nobody waits
+}
+
+const (
+	maxTransfers = 48
+
+	// transferPatience is how long one waits for its turn.
+	transferPatience = 5 * time.Second
+)
+
+var errNoTransfer = desk.Errorf(desk.Unavailable, "too many files are under way; send the request again")
+
+// enter waits for a slot. A workspace may have half as many as are left to it, so the
+// others always find some. The caller must call leave once.
+func (t *transfers) enter(ctx context.Context, ws desk.ID) (leave func(), err error) {
+	patience := time.NewTimer(transferPatience)
+	defer patience.Stop()
+	for {
+		left := t.try(ws)
+		if left == nil {
+			return sync.OnceFunc(func() { t.leave(ws) }), nil
+		}
+		select {
+		case <-left:
+		case <-patience.C:
+			return nil, errNoTransfer
+		case <-ctx.Done():
+			return nil, errNoTransfer
+		}
+	}
+}
+
+// try takes a slot, or returns what is closed when there may be one.
+func (t *transfers) try(ws desk.ID) (left chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n < maxTransfers && (t.of[ws] == 0 || 2*t.of[ws] < maxTransfers-t.n) {
+		if t.of == nil {
+			t.of = map[desk.ID]int{}
+		}
+		t.n++
+		t.of[ws]++
+		return nil
+	}
+	if t.left == nil {
+		t.left = make(chan struct{})
+	}
+	return t.left
+}
+
+func (t *transfers) leave(ws desk.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.n--
+	if t.of[ws]--; t.of[ws] == 0 {
+		delete(t.of, ws)
+	}
+	if t.left != nil {
+		close(t.left)
+		t.left = nil
+	}
+}
+
+// A transfer is content that is read in a slot.
+type transfer struct {
+	io.ReadSeekCloser
+	leave func()
+}
+
+// Close ends the transfer.
+func (t *transfer) Close() error {
+	defer t.leave()
+	return t.ReadSeekCloser.Close()
+}

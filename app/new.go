@@ -1,0 +1,87 @@
+package app
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"parley/app/access"
+	"parley/app/clock"
+	"parley/app/cursors"
+	"parley/app/daily"
+	"parley/app/deliver"
+	"parley/app/feed"
+	"parley/app/media"
+	"parley/app/vault"
+	"parley/desk"
+	"parley/provider"
+	"parley/store"
+)
+
+// Deps are the parts of an App. All are required, except those with a default, and what
+// only deliveries need: Poster and Event.
+type Deps struct {
+	Store             store.Store
+	Providers         map[desk.ChannelKind]provider.Provider
+	Answer            func(*desk.SentMessage) []byte // renders the answer to a send, which is stored
+	Now               func() time.Time               // the clock
+	Uptime            func() time.Duration           // a monotonic clock; nil: the process's own
+	NewID             func() desk.ID                 // new ids; they grow with time
+	Random            func([]byte)                   // fills with random bytes
+	Secret            []byte                         // the installation's secret key, 32 bytes
+	Log               *slog.Logger
+	Bounds            Bounds // of a send; 0 means the default
+	MaxMedia          int64  // the greatest size of a file in bytes; 0: desk.DefaultMaxMedia
+	MediaPerWorkspace int64  // how many bytes the files of a workspace may have; 0: no limit
+	KeepFree          int64  // how many bytes stay free on the file system that has the files
+
+	AddressRefused func(netip.Addr) bool // addresses to which no webhook may go; nil: none
+	PlainHTTP      bool                  // webhooks may go to http URLs, too
+
+	Poster     deliver.Poster
+	Event      func(*feed.Page, *desk.FeedEvent) []byte // renders an event
+	Deliveries desk.DeliveryRules                       // zero: the default
+}
+
+// New builds an App.
+func New(d Deps) *App {
+	uptime := d.Uptime
+	if uptime == nil {
+		uptime = monotonic()
+	}
+	a := &App{
+		base: base{
+			providers: d.Providers, answer: d.Answer, clock: d.Now, newID: d.NewID, random: d.Random, secret: d.Secret, log: d.Log,
+			bounds: d.Bounds.orDefaults(), addresses: desk.WebhookRules{PlainHTTP: d.PlainHTTP, Refused: d.AddressRefused},
+		},
+		ending:     ending{drained: make(chan struct{}), stopped: make(chan struct{})},
+		inboundDue: inboundDue{uptime: uptime, changed: make(chan struct{}, 1)},
+	}
+	a.cursors, a.vault = cursors.NewSealer(a.derive("cursor")), vault.New(a.derive("channel secrets"), d.Random)
+	a.Feed = feed.New(feed.Deps{
+		Store: d.Store, Now: a.now, Cursors: a.cursors, Key: a.derive("event"), Drained: a.drained,
+		Library: a.libraries.of, WebhookChanged: func() { a.Deliver.Note() },
+	})
+	a.store = a.Feed.Store // everything is written through it
+	a.Access = access.New(access.Deps{Store: a.store, Now: a.now, Uptime: uptime, Random: d.Random, Log: d.Log, Derive: a.derive})
+	a.Clock = clock.New(clock.Deps{Store: a.store, Now: a.now, Uptime: uptime, Log: d.Log})
+	a.Daily = daily.New(a.store, a.now)
+	a.Deliver = deliver.New(deliver.Deps{
+		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Vault: a.vault, Clock: d.Now, Uptime: uptime, NewID: d.NewID, Random: d.Random,
+		Drained: a.drained, Log: d.Log, Poster: d.Poster, Event: d.Event, Rules: d.Deliveries, WebhookRules: a.addresses,
+	})
+	a.Figures = &Figures{store: a.store, clock: d.Now}
+	a.Media = media.New(media.Deps{
+		Store: a.store, Providers: d.Providers, Access: a.access, Now: a.now, NewID: d.NewID, Log: d.Log,
+		MaxSize: d.MaxMedia, PerWorkspace: d.MediaPerWorkspace, KeepFree: d.KeepFree, Lease: d.Bounds.Fetch,
+	})
+	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
+	a.libraries.store, a.libraries.log, a.libraries.stale.changed = a.store, d.Log, make(chan struct{}, 1)
+	return a
+}
+
+// monotonic returns a clock that can't be set.
+func monotonic() func() time.Duration {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
+}

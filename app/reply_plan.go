@@ -1,0 +1,287 @@
+package app
+
+import (
+	"context"
+
+	"parley/desk"
+	"parley/provider"
+	"parley/store"
+)
+
+// openConversation reads the open conversation with a contact on a channel, nil if there
+// is none.
+func (a *App) openConversation(ctx context.Context, ws, channel, contact desk.ID) (*desk.Conversation, error) {
+	var after *desk.ConversationPlace
+	for {
+		list, next, err := a.store.Conversations(ctx, ws, desk.ConversationFilter{Status: desk.StatusOpen, Channel: channel, Contact: contact}, after, 1)
+		if len(list) > 0 && err == nil {
+			return list[0], nil
+		}
+		if err != nil || next == nil {
+			return nil, err
+		}
+		after = next
+	}
+}
+
+// attachable returns a file that can be sent to a contact: an upload, or what the contact
+// sent.
+func (a *App) attachable(ctx context.Context, ws, contact desk.ID, s *desk.SentAttachment) (*desk.Media, error) {
+	m, err := a.store.Media(ctx, ws, s.Media)
+	if err != nil {
+		return nil, err
+	}
+	if !m.ContactID.IsZero() && m.ContactID != contact {
+		return nil, desk.NoMedia()
+	}
+	if err := m.Unavailable(); err != nil {
+		return nil, err
+	}
+	if why := m.Unsendable(s.Caption != ""); why != nil {
+		e := desk.Errorf(desk.MediaNotSendable, "the provider does not take files of this type")
+		switch why.Reason {
+		case "size":
+			e = desk.Errorf(desk.MediaNotSendable, "the provider takes files of this type up to %d bytes, and this one has %d", why.Max, why.Size)
+		case "caption":
+			e = desk.Errorf(desk.MediaNotSendable, "a file of this kind has no caption: leave it out, and send a text after it")
+		}
+		e.Details = *why
+		return nil, e
+	}
+	return m, nil
+}
+
+// A plannedReply is a reply that passed all checks.
+type plannedReply struct {
+	attempt      *desk.Attempt
+	dispatch     *outgoing
+	conversation *desk.Conversation
+	file         *desk.Media // nil: none
+}
+
+// planReply checks a request in the contract's order (contract-talk §2), up to the send
+// itself. It stores nothing.
+func (a *App) planReply(ctx context.Context, p desk.Principal, r *desk.ReplyRequest, request desk.ID) (*plannedReply, error) {
+	ws := p.Workspace()
+	c, err := a.store.Conversation(ctx, ws, r.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	if c.Status != desk.StatusOpen {
+		open, err := a.openConversation(ctx, ws, c.ChannelID, c.ContactID)
+		if err != nil {
+			return nil, err
+		}
+		return nil, notOpen(c, open)
+	}
+	plan := &desk.Reply{Kind: desk.KindText, Author: p.Settings.AuthorOf(p.Actor), Buttons: r.Buttons}
+	if r.Buttons != nil {
+		plan.Kind = desk.KindButtons
+	}
+	if p.Member != nil {
+		plan.Member = p.Member.ID
+	}
+	if r.Rule != "" {
+		plan.Author = desk.Author{Type: desk.AuthorRule, Name: string(r.Rule)}
+	}
+	if r.Member.Has() {
+		m, err := memberNamed(p.Settings, "/member", r.Member.Value)
+		if err != nil {
+			return nil, err
+		}
+		plan.Author, plan.Member = desk.Author{Type: desk.AuthorMember, ID: m.ID, Name: m.Name}, m.ID
+	}
+	if r.ReplyTo.Has() {
+		quoted, err := a.quotable(ctx, p, c.ID, r.ReplyTo.Value)
+		if err != nil {
+			return nil, err
+		}
+		plan.ReplyTo, plan.Quote = quoted.ID, quoted.ExternalID
+	}
+	text, file, sent := r.Text, (*desk.Media)(nil), (*provider.SentFile)(nil)
+	if r.Attachment != nil {
+		if file, err = a.attachable(ctx, ws, c.ContactID, r.Attachment); err != nil {
+			return nil, err
+		}
+		plan.Kind, plan.Media, text = file.Kind, file.ID, file.AttachmentText(r.Attachment.Caption)
+		sent = &provider.SentFile{Kind: file.Kind, Name: file.Name, Caption: r.Attachment.Caption}
+	}
+	channel := p.Settings.Channel(c.ChannelID)
+	if channel == nil {
+		return nil, ErrStale
+	}
+	if err := a.usableToReply(channel); err != nil {
+		return nil, err
+	}
+	contact, _, err := a.store.Contact(ctx, ws, c.ContactID)
+	if err != nil {
+		return nil, err
+	}
+	windows, err := a.store.Windows(ctx, ws, []desk.WindowRef{{Channel: c.ChannelID, Contact: c.ContactID}})
+	if err != nil {
+		return nil, err
+	}
+	window := windows[desk.WindowRef{Channel: c.ChannelID, Contact: c.ContactID}]
+	number, userID := addressOf(&window, contact)
+	if number == "" && userID == "" {
+		return nil, desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one")
+	}
+	now := a.now()
+	state := window.State(now)
+	if state.Reason == desk.WindowExpired { // this server's clock may be ahead
+		at, _, err := a.store.Clock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		state = window.State(at)
+	}
+	if !state.Open {
+		return nil, windowClosed(state)
+	}
+	plan.UserID = userID
+	at := &desk.Attempt{ID: a.newID(), Key: r.Key, Hash: r.Hash, Actor: p.Actor, Phase: desk.Dispatching, CreatedAt: now, Plan: desk.Plan{
+		Channel: c.ChannelID, Contact: c.ContactID, Conversation: c.ID, Message: a.newID(), Known: true, Text: text, Number: number,
+		OptIn: desk.OptIn{Request: request}, Reply: plan,
+	}}
+	access, err := a.accessToSend(ws, channel)
+	d := &outgoing{Dispatch: provider.Dispatch{Access: access, Attempt: at.ID, Number: number, UserID: userID, Text: r.Text, Buttons: r.Buttons, File: sent, Quote: plan.Quote}}
+	return &plannedReply{at, d, c, file}, err
+}
+
+// quotable returns a message of a conversation that can be quoted.
+func (a *App) quotable(ctx context.Context, p desk.Principal, conversation, id desk.ID) (*desk.Message, error) {
+	m, err := a.Message(ctx, p, conversation, id)
+	if desk.IsType(err, desk.NotFound) || err == nil && (m.ExternalID == "" || m.Kind == desk.KindReaction) {
+		err = desk.InvalidAt("/reply_to", "name a message of this conversation that has an external_id, and is no reaction")
+	}
+	return m, err
+}
+
+// addressOf is where a reply goes: from where the person wrote last. Of what the last
+// release stored, that is not known: then it goes to the contact's address.
+func addressOf(w *desk.Window, contact *desk.Contact) (number, userID string) {
+	if w.Number != "" || w.UserID != "" {
+		if w.Number != "" {
+			return w.Number, ""
+		}
+		return "", w.UserID
+	}
+	return contact.Address(), ""
+}
+
+// mayStillReply checks again, in the transaction that claims the key, what may have changed
+// since the plan was made, and sends to where the person wrote from meanwhile.
+func (a *App) mayStillReply(tx store.Tx, at *desk.Attempt, d *outgoing) error {
+	plan := &at.Plan
+	c, err := tx.Conversation(plan.Conversation)
+	switch {
+	case err != nil:
+		return err
+	case c == nil:
+		return desk.NoConversation()
+	}
+	if err := d.seen.alone(tx, c); err != nil {
+		return err
+	}
+	if c.Status != desk.StatusOpen {
+		open, err := tx.OpenConversation(c.ChannelID, c.ContactID)
+		if err != nil {
+			return err
+		}
+		return notOpen(c, open)
+	}
+	w, err := tx.Window(plan.Channel, plan.Contact)
+	if err != nil {
+		return err
+	}
+	if state := w.State(tx.Now()); !state.Open {
+		return windowClosed(state)
+	}
+	if plan.Reply.Author.Type == desk.AuthorRule {
+		out, err := a.hasOptedOut(tx, plan.Contact, "")
+		if err != nil {
+			return err
+		}
+		if out || w.JustReplied(tx.Now()) {
+			return errSilent
+		}
+	}
+	if !plan.Reply.Media.IsZero() {
+		// From here on the file stays: see Attempt.Holds.
+		m, err := tx.Media(plan.Reply.Media)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return desk.NoMedia()
+		}
+		if err := m.Unavailable(); err != nil {
+			return err
+		}
+	}
+	if w.Number != "" || w.UserID != "" {
+		plan.Number, plan.Reply.UserID = addressOf(&w, nil)
+		d.Number, d.UserID = plan.Number, plan.Reply.UserID
+	}
+	return nil
+}
+
+// alone returns Changed as still does, and also if another reply is on its way: it is not
+// among the messages yet.
+func (s *Seen) alone(tx store.Tx, c *desk.Conversation) error {
+	if err := s.still(tx, c); err != nil || s == nil {
+		return err
+	}
+	list, err := tx.AttemptsTo(c.ContactID)
+	for _, other := range list {
+		if other.Phase == desk.Dispatching && other.Plan.Conversation == c.ID && other.Plan.Reply != nil {
+			return changed(c)
+		}
+	}
+	return err
+}
+
+func windowClosed(state desk.WindowState) *desk.Error {
+	e := desk.Errorf(desk.WindowClosed, "this person can't be answered freely now, because they did not write in the last 24 hours: send a template")
+	switch state.Reason {
+	case desk.NeverWrote:
+		e = desk.Errorf(desk.WindowClosed, "this person can't be answered freely, because they never wrote on this channel: send a template")
+	case desk.ByTheProvider:
+		e = desk.Errorf(desk.WindowClosed, "the provider lets nobody answer this person freely now: send a template, or wait until they write again")
+	case desk.NumberChanged:
+		e = desk.Errorf(desk.WindowClosed, "this person has a new number, and did not write from it yet: send a template")
+	}
+	e.Details = state
+	return e
+}
+
+func notOpen(c, open *desk.Conversation) *desk.Error {
+	details := desk.NotOpen{Status: c.Status}
+	e := desk.Errorf(desk.ConversationNotOpen, "the conversation is %s: open it first", c.Status)
+	if open != nil {
+		details.Open = open.ID
+		e = desk.Errorf(desk.ConversationNotOpen, "the conversation is %s: answer in the open one", c.Status)
+	}
+	e.Details = details
+	return e
+}
+
+// replied is what an accepted reply becomes: a message of its conversation, even if that
+// was closed meanwhile. A conversation that nobody holds becomes that of the member who
+// speaks.
+func replied(s *desk.Settings, at *desk.Attempt, c *desk.Conversation, externalID string, sent desk.Time) *desk.SentMessage {
+	plan, r := &at.Plan, at.Plan.Reply
+	m := &desk.SentMessage{Kind: s.Channel(plan.Channel).Kind, Existing: true, Reply: true, Conversation: *c}
+	if !r.Member.IsZero() && c.AssignedMember.IsZero() && c.Status == desk.StatusOpen && s.Member(r.Member) != nil {
+		m.Conversation.Assign(r.Member)
+	}
+	m.Message = desk.Message{
+		ID: plan.Message, ConversationID: c.ID, ChannelID: plan.Channel, Direction: desk.Outbound, ExternalID: externalID,
+		Text: plan.Text, Delivery: desk.Sent, TS: sent, Kind: r.Kind, Author: r.Author, ReplyTo: r.ReplyTo, Media: r.Media, Attempt: at.ID,
+	}
+	if r.Buttons != nil {
+		m.Message.Content = &desk.Content{Buttons: r.Buttons}
+	}
+	m.Conversation.Note(&m.Message)
+	return m
+}

@@ -1,0 +1,61 @@
+package app
+
+import (
+	"parley/desk"
+	"parley/provider"
+	"parley/store"
+)
+
+// answers counts a stored message of ours in how the conversation stands.
+func answers(tx store.Tx, c *desk.Conversation, m *desk.Message) (err error) {
+	if m.IsAnswer() && !c.Talk.Answer(m) {
+		c.Talk.Answered, c.Talk.WaitingSince, err = tx.Waiting(c.ID)
+	}
+	return err
+}
+
+// failedOrNot counts that a message has failed, or that it was delivered after all.
+func failedOrNot(tx store.Tx, m *desk.Message) error {
+	c, err := tx.Conversation(m.ConversationID)
+	if err != nil || c == nil {
+		return err
+	}
+	switch {
+	case m.IsAnswer():
+		err = answers(tx, c, m)
+	case m.ID == c.Talk.Answered:
+		c.Talk.Answered, c.Talk.WaitingSince, err = tx.Waiting(c.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return tx.PutConversation(c)
+}
+
+// ClosesWindow tells whether a failure on a channel says that the person can't be answered
+// freely any more.
+func (a *App) ClosesWindow(s *desk.Settings, channel desk.ID, f *desk.Failure) bool {
+	c := s.Channel(channel)
+	if c == nil || f == nil {
+		return false
+	}
+	talker, ok := a.providers[c.Kind].(provider.Talker)
+	return ok && talker.ClosesWindow(f.Code)
+}
+
+// shutBy closes the window if the provider did not deliver a message for that reason.
+func (a *App) shutBy(tx store.Tx, m *desk.Message) error {
+	if m.Delivery != desk.Failed || !a.ClosesWindow(tx.Settings(), m.ChannelID, m.Failure) {
+		return nil
+	}
+	return shut(tx, m.ChannelID, m.ContactID, m.TS, desk.ByTheProvider)
+}
+
+// shut closes the window of a contact for what was written up to some time.
+func shut(tx store.Tx, channel, contact desk.ID, at desk.Time, by desk.WindowReason) error {
+	w, err := tx.Window(channel, contact)
+	if err != nil || !w.Shut(at, by) {
+		return err
+	}
+	return tx.PutWindow(channel, contact, w)
+}
