@@ -44,6 +44,7 @@ const (
 )
 
 var notOverPostgres = map[string]string{
+	"TestLayout":           looks,
 	"TestAddressOf":        noStore,
 	"TestEventWords":       noStore,
 	"TestSpanLasts":        noStore,

@@ -23,6 +23,7 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/jackc/pgx/v5"
+	_ "modernc.org/sqlite" // the driver of database/sql
 )
 
 // A migrationTest is an installation in a directory and a database to copy it to.
