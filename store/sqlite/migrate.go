@@ -60,7 +60,8 @@ func create(path string) error {
 const (
 	makeVersions = `CREATE TABLE IF NOT EXISTS goose_db_version (
 		id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))`
-	putVersion = `INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)`
+	firstVersion = `INSERT INTO goose_db_version (version_id, is_applied) SELECT 0, 1 WHERE NOT EXISTS (SELECT 1 FROM goose_db_version)`
+	putVersion   = `INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)`
 )
 
 // runMigrations runs the migrations that the file lacks.
@@ -73,7 +74,7 @@ func runMigrations(path string, steps []stored.Migration) (err error) {
 	if err := c.stmt(`PRAGMA wal_autocheckpoint = 1000`).run(); err != nil { // or a large step fills the disk twice
 		return err
 	}
-	if err := c.stmt(makeVersions).run(); err != nil {
+	if err := errors.Join(c.stmt(makeVersions).run(), c.stmt(firstVersion).run()); err != nil {
 		return fmt.Errorf("schema version of %s: %w", path, err)
 	}
 	ran, err := all("schema version", c.stmt(`SELECT version_id FROM goose_db_version WHERE is_applied`), (*stmt).readInt)
