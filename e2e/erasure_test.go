@@ -76,6 +76,7 @@ func newEcho(t *testing.T) *echo {
 		e.tries++
 		refuse, gate := e.tries%2 == 0, e.gate
 		if e.over != 0 {
+			refuse = e.tries%5 == 0 // so that the probes of a failing endpoint do not take minutes
 			e.later = append(e.later, echoed{began, r.Header.Get("Webhook-Id"), traces})
 		}
 		if gate != nil && len(traces) > 0 {
