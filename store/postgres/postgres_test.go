@@ -117,6 +117,34 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 	}
 }
 
+// TestOpen_may_not_create: a node whose role may only read and write rows opens a database
+// that has all migrations.
+func TestOpen_may_not_create(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	s := openAt(t, url)
+	role := "parley_" + strings.ReplaceAll(newID().String(), "-", "")
+	for _, sql := range []string{
+		`CREATE ROLE ` + role, `REVOKE CREATE ON SCHEMA public FROM PUBLIC`, `GRANT ALL ON ALL TABLES IN SCHEMA public TO ` + role, `GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO ` + role,
+	} {
+		if _, err := s.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _, _ = s.pool.Exec(context.Background(), `DROP OWNED BY `+role+`; DROP ROLE `+role) })
+	join := "?"
+	if strings.Contains(url, "?") {
+		join = "&"
+	}
+	other, err := Open(t.Context(), Config{URL: url + join + "role=" + role})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTenOpenAtOnce(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)

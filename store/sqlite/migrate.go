@@ -12,7 +12,7 @@ import (
 
 	"parley/store/internal/stored"
 
-	"github.com/gofrs/flock" // goose speaks database/sql
+	"github.com/gofrs/flock"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 )
@@ -35,11 +35,11 @@ func migrate(ctx context.Context, path, rules string, log *slog.Logger) (err err
 	if err := create(path); err != nil {
 		return err
 	}
-	steps, err := stored.Migrations(migrations)
+	steps, err := stored.Migrations(makeVersions, migrations)
 	if err != nil {
 		return err
 	}
-	if err := runMigrations(path, steps); err != nil {
+	if err := runMigrations(ctx, path, steps); err != nil {
 		return err
 	}
 	return makeClaims(ctx, path, rules, log)
@@ -58,26 +58,23 @@ func create(path string) error {
 // The list of the migrations that have run is as goose keeps it: releases until the second
 // read it.
 const (
-	makeVersions = `CREATE TABLE IF NOT EXISTS goose_db_version (
+	makeVersions = `CREATE TABLE goose_db_version (
 		id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))`
-	firstVersion = `INSERT INTO goose_db_version (version_id, is_applied) SELECT 0, 1 WHERE NOT EXISTS (SELECT 1 FROM goose_db_version)`
-	putVersion   = `INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)`
+	putVersion = `INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)`
 )
 
 // runMigrations runs the migrations that the file lacks.
-func runMigrations(path string, steps []stored.Migration) (err error) {
+func runMigrations(ctx context.Context, path string, steps []stored.Migration) (err error) {
 	c, err := open(path, writerCache)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	c.SetInterrupt(ctx.Done())
 	if err := c.stmt(`PRAGMA wal_autocheckpoint = 1000`).run(); err != nil { // or a large step fills the disk twice
 		return err
 	}
-	if err := errors.Join(c.stmt(makeVersions).run(), c.stmt(firstVersion).run()); err != nil {
-		return fmt.Errorf("schema version of %s: %w", path, err)
-	}
-	ran, err := all("schema version", c.stmt(`SELECT version_id FROM goose_db_version WHERE is_applied`), (*stmt).readInt)
+	ran, err := migrationsRun(c)
 	if err != nil {
 		return fmt.Errorf("schema version of %s: %w", path, err)
 	}
@@ -93,6 +90,16 @@ func runMigrations(path string, steps []stored.Migration) (err error) {
 	return nil
 }
 
+// migrationsRun lists the migrations that have run. It changes nothing.
+func migrationsRun(c conn) ([]int64, error) {
+	there, err := one("tables", c.stmt(`SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'`), (*stmt).readInt)
+	if err != nil || there == 0 {
+		return nil, err
+	}
+	return all("schema version", c.stmt(`SELECT version_id FROM goose_db_version WHERE is_applied`), (*stmt).readInt)
+}
+
+// runMigration runs a migration in one transaction.
 func runMigration(c conn, m stored.Migration) (err error) {
 	end, err := sqlitex.ImmediateTransaction(c.Conn)
 	if err != nil {

@@ -15,8 +15,10 @@ type Migration struct {
 	Statements string
 }
 
-// Migrations reads the steps of a schema, in their order: files such as 00001_contacts.sql.
-func Migrations(files fs.FS) (list []Migration, err error) {
+// Migrations are the steps of a schema, in their order: the making of the list of those that
+// have run, which is step 0, and then files such as 00001_contacts.sql.
+func Migrations(makeList string, files fs.FS) (list []Migration, err error) {
+	list = []Migration{{0, makeList}}
 	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
 		return nil, err
