@@ -134,7 +134,7 @@ func TestSignIn_byLink(t *testing.T) {
 
 	v.get("/sign-in").sends("/inbox")
 	v.post("/sign-out").sends("/sign-in?done=out")
-	v.get("/sign-in?done=out").want(200, "You are signed out.").golden("signin/sign-in").goldenWhole("layout/visitor")
+	v.get("/sign-in?done=out").want(200, "You are signed out.").golden("signin/sign-in").goldenLayout("layout/visitor")
 	v.get("/inbox").sends("/sign-in?next=%2Finbox")
 }
 
