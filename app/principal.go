@@ -80,7 +80,12 @@ func (a *App) configure(ctx context.Context, p desk.Principal, decide func(*desk
 	if err := p.Allow(desk.Administer); err != nil {
 		return err
 	}
-	return store.UpdateSettingsAs(ctx, a.store, p, desk.Administer, a.now, decide)
+	return store.UpdateSettings(ctx, a.store, p.Workspace(), p.Actor, a.now, func(s *desk.Settings) (desk.Change, error) {
+		if err := p.Still(s, desk.Administer, 0); err != nil { // no key comes here
+			return desk.Change{}, err
+		}
+		return decide(s)
+	})
 }
 
 // administered returns a channel of the principal's workspace if the principal may
