@@ -29,8 +29,10 @@ import (
 // patience is the timeout of all steps, for a busy machine.
 const patience = time.Minute
 
-// shared is the private server that all tests of this process use.
-var shared = sync.OnceValues(func() (*Server, error) { return start("") })
+// shared is the private server that all tests of this process use. It does not wait for the
+// disk: only a crash of the machine could lose what it has committed, and a test of what a
+// server's own crash loses has a Cluster.
+var shared = sync.OnceValues(func() (*Server, error) { return start("", true) })
 
 // Database returns the URL of a fresh, empty database, which is dropped when the test
 // ends. Without a server the test is skipped.
@@ -104,7 +106,7 @@ func Cluster(t testing.TB) *Server {
 // ClusterIn is Cluster with the server's files in a directory that everybody may write to.
 func ClusterIn(t testing.TB, dir string) *Server {
 	t.Helper()
-	s, err := start(dir)
+	s, err := start(dir, false)
 	check(t, err)
 	t.Cleanup(func() {
 		if err := s.end(); err != nil {

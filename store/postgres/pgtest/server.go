@@ -18,11 +18,12 @@ import (
 	"time"
 )
 
-// A Server is a PostgreSQL server that this process has started. Like one in production,
-// it syncs each commit to the disk.
+// A Server is a PostgreSQL server that this process has started. One of a test's own syncs
+// each commit to the disk, like one in production.
 type Server struct {
 	URL string // of the database postgres, with all rights
 
+	hasty bool   // it does not sync
 	dir   string // the data, the log and the socket; removed in the end
 	bin   string // where the programs are
 	port  int
@@ -41,7 +42,7 @@ const guard = `cat; "$1"/pg_ctl stop -D "$2"/data -m immediate; rm -rf "$2"`
 
 // start creates a server in a directory, or where temporary files are, and starts it. It
 // does not wrap a missing.
-func start(in string) (_ *Server, err error) {
+func start(in string, hasty bool) (_ *Server, err error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
@@ -50,18 +51,18 @@ func start(in string) (_ *Server, err error) {
 		return nil, err
 	}
 	// Files that are written before the server runs need no sync.
-	return startFrom(in, bin, func(s *Server) error {
+	return startFrom(in, bin, hasty, func(s *Server) error {
 		return s.run("initdb", "-D", s.data(), "-U", "postgres", "--no-locale", "--encoding=UTF8", "--auth=trust", "--no-sync")
 	})
 }
 
 // startFrom starts a server on the files that make makes.
-func startFrom(in, bin string, make func(*Server) error) (_ *Server, err error) {
+func startFrom(in, bin string, hasty bool, make func(*Server) error) (_ *Server, err error) {
 	dir, err := os.MkdirTemp(in, "parley-pg-")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, bin: bin}
+	s := &Server{dir: dir, bin: bin, hasty: hasty}
 	if err := own(dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -95,7 +96,7 @@ func startFrom(in, bin string, make func(*Server) error) (_ *Server, err error) 
 // it when the test ends.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
-	standby, err := startFrom("", s.bin, func(standby *Server) error {
+	standby, err := startFrom("", s.bin, s.hasty, func(standby *Server) error {
 		return standby.run("pg_basebackup", "-D", standby.data(), "-d", s.URL, "-R", "-X", "stream", "-c", "fast", "--no-sync")
 	})
 	check(t, err)
@@ -119,6 +120,9 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 func (s *Server) Start() error {
 	log := filepath.Join(s.dir, "log")
 	options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -p %d -k '%s' -c max_connections=200", s.port, s.dir)
+	if s.hasty {
+		options += " -c fsync=off -c full_page_writes=off"
+	}
 	err := s.run("pg_ctl", "start", "-D", s.data(), "-l", log, "-w", "-t", strconv.Itoa(int(patience.Seconds())), "-o", options)
 	if err != nil {
 		text, _ := os.ReadFile(log)
