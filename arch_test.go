@@ -63,7 +63,7 @@ var rooms = map[string][]string{
 
 	// What only tests link.
 	"store/postgres/pgtest":                        {},
-	"store/storetest":                              {"app", "desk", "provider", "store"}, // app: campaigns of clocks and of many workspaces
+	"store/storetest":                              {"desk", "provider", "store"},
 	"api/apitest":                                  {"api", "app", "desk"},
 	"whatsapp/whatsapptest":                        {},
 	"whatsapp/whatsapptest/cmd/whatsapp-simulator": {"whatsapp/whatsapptest"},

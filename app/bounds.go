@@ -8,7 +8,7 @@ import (
 
 // Bounds are the time limits of a send.
 type Bounds struct {
-	FirstByte time.Duration // from the claim until the first byte is sent; default 5 s
+	FirstByte time.Duration // from the hold until the first byte is sent; default 5 s
 	Provider  time.Duration // of the call to the provider; default 20 s
 	Margin    time.Duration // added to leases, for inexact clocks and schedulers; default 5 s
 	Fetch     time.Duration // of the lease with which a process fetches a file; default 1 min
@@ -34,7 +34,7 @@ func (b Bounds) orDefaults() Bounds {
 	return b
 }
 
-// lease is the length of a claim's lease: longer than its process can take.
+// lease is the length of the lease of a key's hold: longer than its process can take.
 func (b Bounds) lease() desk.Time {
 	return desk.Time((b.FirstByte + b.Provider + b.Margin).Milliseconds())
 }

@@ -107,8 +107,22 @@ func (a *App) request(p desk.Principal, ops []*desk.Op) *request {
 // Contact returns a contact of the principal's workspace, or NotFound or ErrStale.
 func (a *App) Contact(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Contact, error) {
 	c, settings, err := a.store.Contact(ctx, p.Workspace(), id)
-	if err == nil && p.Stale(settings) {
-		err = ErrStale
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return nil, desk.NoContact()
+	case p.Stale(settings):
+		return nil, ErrStale
+	}
+	return c, nil
+}
+
+// contact returns a contact of a workspace, or NotFound.
+func (a *App) contact(ctx context.Context, ws, id desk.ID) (*desk.Contact, error) {
+	c, _, err := a.store.Contact(ctx, ws, id)
+	if err == nil && c == nil {
+		err = desk.NoContact()
 	}
 	return c, err
 }

@@ -13,7 +13,11 @@ import (
 
 // Conversation returns a conversation of the principal's workspace, or NotFound.
 func (a *App) Conversation(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Conversation, error) {
-	return a.store.Conversation(ctx, p.Workspace(), id)
+	c, err := a.store.Conversation(ctx, p.Workspace(), id)
+	if err == nil && c == nil {
+		err = desk.NoConversation()
+	}
+	return c, err
 }
 
 // Conversations returns a page of conversations, newest first, and the cursor of the
@@ -37,7 +41,7 @@ func (a *App) filtered(ctx context.Context, p desk.Principal, name string, f des
 // ContactConversations is Conversations of one contact. It returns NotFound if there is
 // no such contact.
 func (a *App) ContactConversations(ctx context.Context, p desk.Principal, contact desk.ID, status desk.ConversationStatus, cursor string, limit int) ([]*desk.Conversation, string, error) {
-	if _, _, err := a.store.Contact(ctx, p.Workspace(), contact); err != nil {
+	if _, err := a.contact(ctx, p.Workspace(), contact); err != nil {
 		return nil, "", err
 	}
 	list := cursors.List{Workspace: p.Workspace(), Name: "contact conversations", Filter: fmt.Sprintf("%s %q", contact, status)}
@@ -112,7 +116,7 @@ func (a *App) Team(ctx context.Context, p desk.Principal) (Team, error) {
 // the next page, "" if there is none. It returns NotFound if there is no such
 // conversation, and InvalidRequest as Conversations does.
 func (a *App) Messages(ctx context.Context, p desk.Principal, conversation desk.ID, cursor string, limit int) ([]*desk.Message, string, error) {
-	if _, err := a.store.Conversation(ctx, p.Workspace(), conversation); err != nil {
+	if _, err := a.Conversation(ctx, p, conversation); err != nil {
 		return nil, "", err
 	}
 	var after *desk.MessagePlace
@@ -145,7 +149,11 @@ func (a *App) messagePlace(p desk.Principal, conversation desk.ID, cursor string
 
 // Message returns a message of a conversation, or NotFound.
 func (a *App) Message(ctx context.Context, p desk.Principal, conversation, id desk.ID) (*desk.Message, error) {
-	return a.store.Message(ctx, p.Workspace(), conversation, id)
+	m, err := a.store.Message(ctx, p.Workspace(), conversation, id)
+	if err == nil && m == nil {
+		err = desk.NoMessage()
+	}
+	return m, err
 }
 
 // Seen is the state of a conversation by which its caller decided.

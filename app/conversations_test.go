@@ -830,7 +830,34 @@ func TestRemoveMember_steps(t *testing.T) {
 		must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error { return tx.PutConversation(held...) }))
 	}
 	store := &timedStore{Store: w.store}
-	must(t, w.node(store, app.Bounds{}).RemoveMember(t.Context(), w.operator(), w.ada.ID))
+	neighbour := w.another()
+	done := make(chan error, 1)
+	go func() { done <- w.node(store, app.Bounds{}).RemoveMember(t.Context(), p, w.ada.ID) }()
+	var waits []time.Duration // of a neighbour's writes meanwhile
+	for removing := true; removing; {
+		select {
+		case err := <-done:
+			must(t, err)
+			removing = false
+		default:
+			began := time.Now()
+			op := &desk.Op{Kind: desk.OpUpsert, Write: desk.ContactWrite{Name: desk.Field[string]{Set: true, Value: fmt.Sprint(len(waits))}}}
+			op.Write.ExternalID = desk.Field[string]{Set: true, Value: "n"}
+			op.Write.Sent = []desk.Identity{{Kind: desk.KindExternalID, Value: "n"}}
+			_, err := neighbour.Write(t.Context(), neighbour.caller(), op)
+			must(t, err)
+			waits = append(waits, time.Since(began))
+		}
+	}
+	slices.Sort(waits)
+	t.Logf("%d writes of a neighbour: p50 %v, p99 %v, slowest %v", len(waits), waits[len(waits)/2], waits[len(waits)*99/100], waits[len(waits)-1])
+	owned, _, err := w.file.Contacts(t.Context(), w.ws, desk.ContactFilter{Owner: w.ada.ID}, desk.ContactPlace{}, 10)
+	must(t, err)
+	held, _, err := w.file.Conversations(t.Context(), w.ws, desk.ConversationFilter{Assignee: w.ada.ID}, nil, 10)
+	must(t, err)
+	if len(owned)+len(held) > 0 || w.operator().Settings.Member(w.ada.ID) != nil {
+		t.Errorf("%d contacts and %d conversations are still the member's", len(owned), len(held))
+	}
 	t.Logf("%d contacts and conversations: %d steps, the longest %v", *removedContacts, store.steps, store.longest)
 	if least := *removedContacts / desk.MaxOperations; store.steps < least {
 		t.Errorf("%d steps, want %d at least", store.steps, least)

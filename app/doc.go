@@ -34,7 +34,7 @@
 //	window.go         what messages change in how a conversation stands, and in its window
 //	marking.go        marking messages as read, and telling the provider
 //	receipts.go       how many receipts are on their way
-//	send.go           a send: claim, dispatch, answer, and calls that repeat it
+//	send.go           a send: hold, dispatch, answer, and calls that repeat it
 //	bounds.go         the time limits of a send
 //	plan.go           the template send: its checks, what it becomes
 //	flights.go        calls of one key that come at once

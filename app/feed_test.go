@@ -235,6 +235,57 @@ func TestFollow_ends(t *testing.T) {
 	}
 }
 
+// TestFollow_permission: a follower whose key loses a permission gets no more of what it was
+// for, neither the page that it waits to write nor the next; nor does one whose key was revoked.
+func TestFollow_permission(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	contacts, err := desk.ParseEventFilter([]string{"contact.*"})
+	must(t, err)
+	for name, c := range map[string]struct {
+		types desk.EventFilter
+		lose  func(id desk.ID) error
+		want  desk.ErrorType
+	}{
+		"a type's permission": {contacts, func(id desk.ID) error {
+			less := string(desk.EventsRead)
+			_, err := w.EditKey(t.Context(), w.operator(), id, app.KeyEdit{Permissions: &less})
+			return err
+		}, desk.Forbidden},
+		"the feed's permission": {desk.EventFilter{}, func(id desk.ID) error {
+			less := string(desk.ContactsRead)
+			_, err := w.EditKey(t.Context(), w.operator(), id, app.KeyEdit{Permissions: &less})
+			return err
+		}, desk.Forbidden},
+		"the key": {desk.EventFilter{}, func(id desk.ID) error {
+			_, err := w.RevokeKey(t.Context(), w.operator(), id)
+			return err
+		}, desk.Unauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key, id := w.newKey("events:read,contacts:read")
+			p, err := w.Access.Authenticate(t.Context(), key)
+			must(t, err)
+			f, _, err := w.Feed.Follow(t.Context(), p, feed.Query{Cursor: "latest", Limit: 10, Types: c.types})
+			must(t, err)
+			defer f.Close()
+			_, err = f.Next(t.Context(), time.Millisecond) // the wake of its beginning is used up
+			must(t, err)
+			still := f.Still(t.Context())
+			if !still() {
+				t.Fatal("it may not read at all")
+			}
+			must(t, c.lose(id))
+			if still() {
+				t.Error("a page that waits would still be written")
+			}
+			w.edit()
+			_, err = f.Next(t.Context(), time.Minute)
+			refused(t, err, c.want)
+		})
+	}
+}
+
 // TestEvents_early_statuses: a status that came before its message follows it in the
 // feed, and so does one that a late report of the sending itself brings.
 func TestEvents_early_statuses(t *testing.T) {

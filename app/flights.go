@@ -8,9 +8,8 @@ import (
 	"parley/desk"
 )
 
-// claims makes the calls with one key claim it one after the other. Those that wait
-// find the attempt of the first in the end, and have taken no place of the provider's
-// limits.
+// claims lets one call at a time hold an Idempotency-Key. The calls that wait find the
+// attempt of the first in the end, and take no place of the provider's limits.
 type claims struct {
 	mu    sync.Mutex
 	byKey map[claimOf]*claimant
@@ -26,8 +25,8 @@ type claimant struct {
 	done chan struct{}
 }
 
-// enter makes a call the claimant of the key, and returns a function that ends this. If
-// another call is the claimant, it waits for its end, and returns nil. A call with
+// enter makes a call the holder of the key, and returns a function that ends this. While
+// another call is the holder, enter waits for its end and then returns nil. A call with
 // another body is refused at once; a call that waits too long gets SendInProgress.
 func (c *claims) enter(ctx context.Context, of claimOf, hash [32]byte, most time.Duration, drained <-chan struct{}) (leave func(), err error) {
 	mine := &claimant{hash, make(chan struct{})}
@@ -55,7 +54,7 @@ func (c *claims) enter(ctx context.Context, of claimOf, hash [32]byte, most time
 	return nil, inProgress()
 }
 
-// take makes a call the claimant of a key, or returns the present claimant.
+// take makes a call the holder of a key, or returns the present holder.
 func (c *claims) take(of claimOf, mine *claimant) *claimant {
 	c.mu.Lock()
 	defer c.mu.Unlock()

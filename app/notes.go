@@ -16,7 +16,7 @@ func (a *App) Notes(ctx context.Context, p desk.Principal, conversation desk.ID,
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return nil, "", err
 	}
-	if _, err := a.store.Conversation(ctx, p.Workspace(), conversation); err != nil {
+	if _, err := a.Conversation(ctx, p, conversation); err != nil {
 		return nil, "", err
 	}
 	list := cursors.List{Workspace: p.Workspace(), Name: "notes", Filter: conversation.String()}
@@ -40,7 +40,7 @@ func (a *App) Note(ctx context.Context, p desk.Principal, conversation, id desk.
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return nil, err
 	}
-	if _, err := a.store.Conversation(ctx, p.Workspace(), conversation); err != nil {
+	if _, err := a.Conversation(ctx, p, conversation); err != nil {
 		return nil, err
 	}
 	after := id.Next()

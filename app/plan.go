@@ -242,7 +242,7 @@ func firstChoice(since map[store.NumberHash]desk.Time, handles []store.NumberHas
 	return 0
 }
 
-// An outgoing message is what the provider is to send, with what only its claim needs.
+// An outgoing message is what the provider is to send, with what only the hold of its key needs.
 type outgoing struct {
 	provider.Dispatch
 	seen *Seen // by what the author of a reply decided; nil: by nothing

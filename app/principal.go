@@ -57,12 +57,12 @@ func (a *App) OperatorOfMedia(ctx context.Context, id desk.ID) (desk.Principal, 
 		return desk.Principal{}, err
 	}
 	for _, w := range workspaces {
-		_, err := a.store.Media(ctx, w.ID, id)
-		if err == nil {
-			return a.Operator(ctx, w.ID)
-		}
-		if !desk.IsType(err, desk.NotFound) {
+		m, err := a.store.Media(ctx, w.ID, id)
+		if err != nil {
 			return desk.Principal{}, err
+		}
+		if m != nil {
+			return a.Operator(ctx, w.ID)
 		}
 	}
 	return desk.Principal{}, desk.NoMedia()

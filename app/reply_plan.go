@@ -26,8 +26,8 @@ func (a *App) openConversation(ctx context.Context, ws, channel, contact desk.ID
 
 // attachable returns a file that can be sent to a contact: an upload, or what the contact
 // sent.
-func (a *App) attachable(ctx context.Context, ws, contact desk.ID, s *desk.SentAttachment) (*desk.Media, error) {
-	m, err := a.store.Media(ctx, ws, s.Media)
+func (a *App) attachable(ctx context.Context, p desk.Principal, contact desk.ID, s *desk.SentAttachment) (*desk.Media, error) {
+	m, err := a.Media.Record(ctx, p, s.Media)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ type plannedReply struct {
 // itself. It stores nothing.
 func (a *App) planReply(ctx context.Context, p desk.Principal, r *desk.ReplyRequest, request desk.ID) (*plannedReply, error) {
 	ws := p.Workspace()
-	c, err := a.store.Conversation(ctx, ws, r.Conversation)
+	c, err := a.Conversation(ctx, p, r.Conversation)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (a *App) planReply(ctx context.Context, p desk.Principal, r *desk.ReplyRequ
 	}
 	text, file, sent := r.Text, (*desk.Media)(nil), (*provider.SentFile)(nil)
 	if r.Attachment != nil {
-		if file, err = a.attachable(ctx, ws, c.ContactID, r.Attachment); err != nil {
+		if file, err = a.attachable(ctx, p, c.ContactID, r.Attachment); err != nil {
 			return nil, err
 		}
 		plan.Kind, plan.Media, text = file.Kind, file.ID, file.AttachmentText(r.Attachment.Caption)
@@ -113,7 +113,7 @@ func (a *App) planReply(ctx context.Context, p desk.Principal, r *desk.ReplyRequ
 	if err := a.usableToReply(channel); err != nil {
 		return nil, err
 	}
-	contact, _, err := a.store.Contact(ctx, ws, c.ContactID)
+	contact, err := a.contact(ctx, ws, c.ContactID)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func addressOf(w *desk.Window, contact *desk.Contact) (number, userID string) {
 	return contact.Address(), ""
 }
 
-// mayStillReply checks again, in the transaction that claims the key, what may have changed
+// mayStillReply checks again, in the transaction that takes the key, what may have changed
 // since the plan was made, and sends to where the person wrote from meanwhile.
 func (a *App) mayStillReply(tx store.Tx, at *desk.Attempt, d *outgoing) error {
 	plan := &at.Plan

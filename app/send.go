@@ -17,7 +17,7 @@ import (
 // even if the caller leaves.
 //
 // The steps: First everything is checked, and nothing is stored. Then the send waits
-// for the provider's limits. The key is claimed with the whole plan, durably, before
+// for the provider's limits. The attempt takes the key with the whole plan, durably, before
 // the first byte is sent. The provider is called outside of any transaction. Its answer
 // is stored, in one transaction with all its consequences. If the process dies in
 // between, the attempt is never sent again: it is in doubt until a status, or a person,
@@ -31,8 +31,8 @@ func (a *App) Send(ctx context.Context, p desk.Principal, r *desk.SendRequest, r
 
 // once sends what plan makes, unless an attempt holds the key.
 func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *outgoing, error)) (SendAnswer, error) {
-	var claimed func()
-	for claimed == nil {
+	var leave func()
+	for leave == nil {
 		held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)
 		if err != nil {
 			return SendAnswer{}, err
@@ -40,17 +40,17 @@ func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]b
 		if held != nil && !held.Expired() {
 			return a.again(ctx, p, held, hash)
 		}
-		if claimed, err = a.claims.enter(ctx, claimOf{p.Workspace(), key}, hash, a.bounds.Wait, a.drained); err != nil {
+		if leave, err = a.claims.enter(ctx, claimOf{p.Workspace(), key}, hash, a.bounds.Wait, a.drained); err != nil {
 			return SendAnswer{}, err
 		}
 	}
-	defer claimed()
+	defer leave()
 	at, d, err := plan()
 	if err != nil {
 		return SendAnswer{}, err
 	}
 	f := a.flights.begin(at.ID)
-	f.answer, f.err = a.fly(ctx, p, at, d, claimed)
+	f.answer, f.err = a.fly(ctx, p, at, d, leave)
 	a.flights.end(at.ID)
 	var taken *keyTaken
 	if errors.As(f.err, &taken) {
@@ -99,19 +99,20 @@ func (a *App) Repeat(ctx context.Context, p desk.Principal, key string, hash [32
 	return answer, true, err
 }
 
-// fly takes an attempt from its claim to its answer. It calls claimed after the claim.
-func (a *App) fly(ctx context.Context, p desk.Principal, at *desk.Attempt, d *outgoing, claimed func()) (SendAnswer, error) {
+// fly takes an attempt from the hold of its key to its answer. It calls leave once the hold is
+// stored.
+func (a *App) fly(ctx context.Context, p desk.Principal, at *desk.Attempt, d *outgoing, leave func()) (SendAnswer, error) {
 	if err := a.pace(ctx, d); err != nil {
-		// Another process may have claimed the key first and have an answer.
+		// Another process may hold the key already and have an answer.
 		held, lookErr := a.store.AttemptOfKey(ctx, p.Workspace(), at.Key)
 		if lookErr == nil && held != nil && !held.Expired() {
 			err = &keyTaken{held}
 		}
-		claimed()
+		leave()
 		return SendAnswer{}, err
 	}
 	err := a.claim(ctx, p, at, d)
-	claimed()
+	leave()
 	if err != nil {
 		return SendAnswer{}, err
 	}
@@ -123,7 +124,7 @@ type keyTaken struct{ by *desk.Attempt }
 
 func (*keyTaken) Error() string { return "another attempt holds the key" }
 
-// claim makes the attempt the holder of its key, durably, or returns keyTaken.
+// hold makes the attempt the holder of its key, durably, or returns keyTaken.
 func (a *App) claim(ctx context.Context, p desk.Principal, at *desk.Attempt, d *outgoing) error {
 	ws := p.Workspace()
 	err := a.store.InTx(ctx, ws, func(tx store.Tx) error {

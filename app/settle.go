@@ -354,8 +354,8 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 	})
 }
 
-// giveUp refuses an attempt if it is unknown whether its claim was stored. If it was
-// not, the refused attempt takes its place: a claim that is still being committed is
+// giveUp refuses an attempt if it is unknown whether its hold was stored. If it was
+// not, the refused attempt takes its place: a hold that is still being committed is
 // waited for, or fails.
 func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error {
 	now := a.now()

@@ -272,11 +272,11 @@ func (a *App) simulatedFile(ctx context.Context, p desk.Principal, c *desk.Chann
 // conversation that it went to: a new one if this one is not open. It returns the errors
 // of Simulate.
 func (a *App) WriteAsCustomer(ctx context.Context, p desk.Principal, conversation desk.ID, s Simulated) (*desk.Conversation, error) {
-	c, err := a.store.Conversation(ctx, p.Workspace(), conversation)
+	c, err := a.Conversation(ctx, p, conversation)
 	if err != nil {
 		return nil, err
 	}
-	contact, _, err := a.store.Contact(ctx, p.Workspace(), c.ContactID)
+	contact, err := a.contact(ctx, p.Workspace(), c.ContactID)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (a *App) Snippets(ctx context.Context, p desk.Principal, q SnippetQuery) ([
 	}
 	customer := ""
 	if q.Contact != nil {
-		c, _, err := a.store.Contact(ctx, p.Workspace(), *q.Contact)
+		c, err := a.contact(ctx, p.Workspace(), *q.Contact)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -10,7 +10,7 @@ import (
 
 // State returns how a conversation stands, or NotFound.
 func (a *App) State(ctx context.Context, p desk.Principal, id desk.ID) (*desk.State, error) {
-	c, err := a.store.Conversation(ctx, p.Workspace(), id)
+	c, err := a.Conversation(ctx, p, id)
 	if err != nil {
 		return nil, err
 	}

@@ -76,8 +76,7 @@ func (a *App) Templates(ctx context.Context, p desk.Principal, q TemplateQuery) 
 func (a *App) templateContact(ctx context.Context, p desk.Principal, q TemplateQuery) (*desk.Contact, error) {
 	switch {
 	case q.Contact != nil:
-		c, _, err := a.store.Contact(ctx, p.Workspace(), *q.Contact)
-		return c, err
+		return a.contact(ctx, p.Workspace(), *q.Contact)
 	case q.Phone.Value != "":
 		book, err := a.store.Book(ctx, p.Workspace(), desk.Lookup{Identities: []desk.Identity{q.Phone}})
 		if err != nil {

@@ -16,8 +16,8 @@ import (
 
 // Files are what customers of the simulated provider sent.
 type Files interface {
-	// Media returns the record of a file, and OpenContent opens content by its SHA-256. Both
-	// return NotFound if it is not there.
+	// Media returns the record of a file, or nil. OpenContent opens content by its SHA-256,
+	// or returns NotFound.
 	Media(ctx context.Context, ws, id desk.ID) (*desk.Media, error)
 	OpenContent(ctx context.Context, ws desk.ID, sha256 []byte) (io.ReadSeekCloser, error)
 }
@@ -44,7 +44,7 @@ const (
 // mostSlow is longer than a file takes that is fetched.
 const mostSlow = time.Hour
 
-// FileRef is the provider's reference of a stored file with a fault; see app.Simulator.
+// FileRef is the provider's reference of a stored file with a fault; see provider.Simulator.
 func (*Sandbox) FileRef(file desk.ID, fault string) (string, error) {
 	kind, value, _ := strings.Cut(fault, ":")
 	r := fileRef{Media: file, Fault: kind}
@@ -78,7 +78,7 @@ func (*Sandbox) FileRef(file desk.ID, fault string) (string, error) {
 	return string(body), err
 }
 
-// Upload takes a file, and throws it away; see app.Talker.
+// Upload takes a file, and throws it away; see provider.Talker.
 func (s *Sandbox) Upload(_ context.Context, _ provider.Access, _, _ string, size int64, content io.Reader) (string, error) {
 	n, err := io.Copy(io.Discard, io.LimitReader(content, size))
 	if err == nil && n != size {
@@ -90,20 +90,23 @@ func (s *Sandbox) Upload(_ context.Context, _ provider.Access, _, _ string, size
 // ClosesWindow tells whether a failure closes the window; see provider.Talker.
 func (*Sandbox) ClosesWindow(code int) bool { return code == windowClosed.Code }
 
-// MarkRead does nothing, because no customer waits to see it; see app.Talker.
+// MarkRead does nothing, because no customer waits to see it; see provider.Talker.
 func (*Sandbox) MarkRead(context.Context, provider.Access, string) error { return nil }
 
-// Fetch writes a stored file to w, or does what its fault asks for; see app.Talker.
+// Fetch writes a stored file to w, or does what its fault asks for; see provider.Talker.
 func (s *Sandbox) Fetch(ctx context.Context, at provider.Access, ref string, told func(provider.FetchedMedia) error, w io.Writer) (is provider.FetchedMedia, err error) {
 	var r fileRef
 	if err := json.Unmarshal([]byte(ref), &r); err != nil || s.c.Files == nil || r.Fault == faultGone {
 		return is, provider.ErrMediaGone
 	}
 	m, err := s.c.Files.Media(ctx, at.Workspace, r.Media)
-	var file io.ReadCloser
-	if err == nil {
-		file, err = s.c.Files.OpenContent(ctx, at.Workspace, m.SHA256)
+	if err != nil {
+		return is, err
 	}
+	if m == nil {
+		return is, provider.ErrMediaGone
+	}
+	file, err := s.c.Files.OpenContent(ctx, at.Workspace, m.SHA256)
 	if desk.IsType(err, desk.NotFound) {
 		return is, provider.ErrMediaGone
 	}

@@ -45,7 +45,7 @@ type AttemptTx interface {
 	FreeKey(key string) error
 	Attempt(id desk.ID) (*desk.Attempt, error)
 
-	// Untouched tells whether an attempt is still as it was claimed: being sent, and not
+	// Untouched tells whether an attempt is still as when it took its key: being sent, and not
 	// erased. To read this is much cheaper than to read the attempt.
 	Untouched(id desk.ID) (bool, error)
 

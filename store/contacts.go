@@ -8,7 +8,7 @@ import (
 
 // Contacts keeps contacts.
 type Contacts interface {
-	// Contact returns a contact, or NotFound, together with the settings at the moment
+	// Contact returns a contact, or nil, together with the settings at the moment
 	// of the read.
 	Contact(ctx context.Context, ws, id desk.ID) (*desk.Contact, *desk.Settings, error)
 

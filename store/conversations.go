@@ -9,7 +9,7 @@ import (
 
 // Conversations keeps conversations, their messages and notes.
 type Conversations interface {
-	// Conversation returns a conversation, or NotFound.
+	// Conversation returns a conversation, or nil.
 	Conversation(ctx context.Context, ws, id desk.ID) (*desk.Conversation, error)
 
 	// Conversations returns up to limit conversations that match the filter and come
@@ -38,7 +38,7 @@ type Conversations interface {
 	// list continues, nil at its end.
 	Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) ([]*desk.Message, *desk.MessagePlace, error)
 
-	// Message returns a message of a conversation, or NotFound.
+	// Message returns a message of a conversation, or nil.
 	Message(ctx context.Context, ws, conversation, id desk.ID) (*desk.Message, error)
 
 	// Notes returns up to limit notes of a conversation with ids before the given one (nil:

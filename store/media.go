@@ -11,7 +11,7 @@ import (
 // Media keeps files: their records, and their content, which is stored apart and
 // once for all files of a workspace that have it.
 type Media interface {
-	// Media returns the record of a file, or NotFound.
+	// Media returns the record of a file, or nil.
 	Media(ctx context.Context, ws, id desk.ID) (*desk.Media, error)
 
 	// MediaList returns up to limit records, of failed ones only or of all, with ids

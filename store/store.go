@@ -21,6 +21,10 @@ var ErrNoWorkspace = errors.New("the workspace does not exist")
 //
 // No method reads or changes another workspace than the given one. A record of another
 // workspace does not exist for it.
+//
+// A record that is not there is nil, without an error, and a value that was never stored is
+// the zero value; a look-up of many leaves it out. Only a workspace that is not there is the
+// error NotFound.
 type Store interface {
 	Settings
 	Contacts
@@ -53,8 +57,7 @@ type Store interface {
 	InTx(ctx context.Context, ws desk.ID, f func(Tx) error) error
 }
 
-// A Tx is a transaction on one workspace, see Store.InTx. A method returns nil if there
-// is no such record. Puts insert or replace by id (an inbound item: by due time and
+// A Tx is a transaction on one workspace, see Store.InTx. Puts insert or replace by id (an inbound item: by due time and
 // id). An error of a method ends the transaction: the closure must return it.
 type Tx interface {
 	ContactTx

@@ -57,3 +57,27 @@ func TestFollowersShare(t *testing.T) {
 		t.Errorf("after all have left, a workspace has %d", len(again))
 	}
 }
+
+// TestFollowersOfAKey: a key has at most 16 followers on a server, whatever others have.
+func TestFollowersOfAKey(t *testing.T) {
+	t.Parallel()
+	var f followers
+	ws, key, other := desk.ID{1}, desk.ID{2}, desk.ID{3}
+	var woken []chan struct{}
+	for range 16 {
+		woken = append(woken, make(chan struct{}, 1))
+		if err := f.add(ws, key, woken[len(woken)-1]); err != nil {
+			t.Fatalf("follower %d: %v", len(woken), err)
+		}
+	}
+	if err := f.add(ws, key, make(chan struct{}, 1)); !desk.IsType(err, desk.RateLimited) || desk.AsError(err).RetryAfter != 5 {
+		t.Errorf("one more: %v", err)
+	}
+	if err := f.add(ws, other, make(chan struct{}, 1)); err != nil {
+		t.Errorf("another key: %v", err)
+	}
+	f.remove(ws, key, woken[0])
+	if err := f.add(ws, key, woken[0]); err != nil {
+		t.Errorf("after one has left: %v", err)
+	}
+}

@@ -10,7 +10,11 @@ import (
 
 // Record returns the record of a file, or NotFound.
 func (a *Service) Record(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Media, error) {
-	return a.Store.Media(ctx, p.Workspace(), id)
+	m, err := a.Store.Media(ctx, p.Workspace(), id)
+	if err == nil && m == nil {
+		err = desk.NoMedia()
+	}
+	return m, err
 }
 
 // List returns up to limit files, of failed ones only or of all, newest first, with
@@ -22,7 +26,7 @@ func (a *Service) List(ctx context.Context, p desk.Principal, failed bool, befor
 // Open opens the content of a file, which the caller must close. It returns
 // NotFound, and MediaUnavailable unless the file is ready.
 func (a *Service) Open(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Media, io.ReadSeekCloser, error) {
-	m, err := a.Store.Media(ctx, p.Workspace(), id)
+	m, err := a.Record(ctx, p, id)
 	if err != nil {
 		return nil, nil, err
 	}

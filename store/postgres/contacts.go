@@ -51,15 +51,12 @@ const (
 	contactQuery = `SELECT ` + contactColumns + contactsFrom + ` AND c.id >= $2 AND c.id <= $2 ORDER BY c.id` // see contactByID
 )
 
-// Contact returns a contact, or NotFound, and the settings at that moment.
+// Contact returns a contact and the settings at that moment, or nil.
 func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Contact, settings *desk.Settings, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		c, err := one(p, "contact", readOneContact, contactQuery, uuid(ws), uuid(id))
-		if err != nil {
+		if err != nil || c == nil {
 			return err
-		}
-		if c == nil {
-			return desk.NoContact()
 		}
 		if settings, err = s.settingsAt(p, ws, c.settings); err == nil {
 			contact = c.of(settings)

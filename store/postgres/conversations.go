@@ -40,15 +40,12 @@ const (
 	WHERE workspace_id = $1 AND contact_id = $2 AND channel_id = $3 ORDER BY created_at DESC, id DESC LIMIT 1`
 )
 
-// Conversation returns a conversation, or NotFound.
+// Conversation returns a conversation, or nil.
 func (s *Store) Conversation(ctx context.Context, ws, id desk.ID) (found *desk.Conversation, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		found, err = one(p, "conversation", readConversation, conversationQuery, uuid(ws), uuid(id))
 		return err
 	})
-	if err == nil && found == nil {
-		err = desk.NoConversation()
-	}
 	return found, err
 }
 
@@ -395,7 +392,7 @@ func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *d
 	return found, next, err
 }
 
-// Message returns a message of a conversation, or NotFound.
+// Message returns a message of a conversation, or nil.
 func (s *Store) Message(ctx context.Context, ws, conversation, id desk.ID) (found *desk.Message, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		if found, err = one(p, "message", readOneMessage, messageQuery, uuid(ws), uuid(conversation), uuid(id)); found == nil || err != nil {
@@ -403,9 +400,6 @@ func (s *Store) Message(ctx context.Context, ws, conversation, id desk.ID) (foun
 		}
 		return attach(p, ws, []*desk.Message{found})
 	})
-	if err == nil && found == nil {
-		err = desk.NoMessage()
-	}
 	return found, err
 }
 

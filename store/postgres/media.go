@@ -33,15 +33,12 @@ const (
 		created_at = excluded.created_at, used = 0`
 )
 
-// Media returns the record of a file, or NotFound.
+// Media returns the record of a file, or nil.
 func (s *Store) Media(ctx context.Context, ws, id desk.ID) (m *desk.Media, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		m, err = one(p, "media", readMedia, mediaQuery, uuid(ws), uuid(id))
 		return err
 	})
-	if err == nil && m == nil {
-		err = desk.NoMedia()
-	}
 	return m, err
 }
 

@@ -2,9 +2,7 @@ package sqlite_test
 
 import (
 	"path/filepath"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"parley/store"
 	"parley/store/sqlite"
@@ -28,23 +26,4 @@ func openTemp(t *testing.T) store.Store {
 		}
 	})
 	return s
-}
-
-func TestClocks(t *testing.T) {
-	t.Parallel()
-	storetest.RunClocks(t, true, func(t *testing.T) (store.Store, func(time.Duration)) {
-		var ahead atomic.Int64
-		s, err := sqlite.Open(t.Context(), sqlite.Config{
-			Path: filepath.Join(t.TempDir(), "parley.db"), Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return s, func(d time.Duration) { ahead.Store(int64(d)) }
-	})
 }

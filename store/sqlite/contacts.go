@@ -52,7 +52,7 @@ func readBrief(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
 const contactQuery = `SELECT w.settings_version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
 	WHERE c.workspace_id = ? AND c.id = ?`
 
-// Contact returns a contact, or NotFound, and the settings at that moment.
+// Contact returns a contact and the settings at that moment, or nil.
 func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Contact, settings *desk.Settings, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		row := c.stmt(contactQuery).id(ws).id(id)
@@ -63,9 +63,6 @@ func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Cont
 		}
 		return failed("contact", row.done())
 	})
-	if err == nil && contact == nil {
-		err = desk.NoContact()
-	}
 	return contact, settings, err
 }
 

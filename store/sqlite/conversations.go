@@ -38,15 +38,12 @@ const (
 	WHERE workspace_id = ? AND contact_id = ? AND channel_id = ? ORDER BY created_at DESC, id DESC LIMIT 1`
 )
 
-// Conversation returns a conversation, or NotFound.
+// Conversation returns a conversation, or nil.
 func (s *Store) Conversation(ctx context.Context, ws, id desk.ID) (found *desk.Conversation, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		found, err = one("conversation", c.stmt(conversationQuery).id(ws).id(id), readConversation)
 		return err
 	})
-	if err == nil && found == nil {
-		err = desk.NoConversation()
-	}
 	return found, err
 }
 
@@ -453,7 +450,7 @@ func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *d
 	return found, next, err
 }
 
-// Message returns a message of a conversation, or NotFound.
+// Message returns a message of a conversation, or nil.
 func (s *Store) Message(ctx context.Context, ws, conversation, id desk.ID) (found *desk.Message, err error) {
 	err = s.read(ctx, 2*pointRead, func(c conn) error {
 		if found, err = one("message", c.stmt(messageQuery).id(ws).id(conversation).id(id), readOneMessage); found == nil || err != nil {
@@ -461,9 +458,6 @@ func (s *Store) Message(ctx context.Context, ws, conversation, id desk.ID) (foun
 		}
 		return attach(c, ws, []*desk.Message{found})
 	})
-	if err == nil && found == nil {
-		err = desk.NoMessage()
-	}
 	return found, err
 }
 

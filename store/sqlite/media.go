@@ -36,15 +36,12 @@ const (
 	putMediaQuery    = `REPLACE INTO media (workspace_id, ` + mediaColumns + `, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`
 )
 
-// Media returns the record of a file, or NotFound.
+// Media returns the record of a file, or nil.
 func (s *Store) Media(ctx context.Context, ws, id desk.ID) (m *desk.Media, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		m, err = one("media", c.stmt(mediaQuery).id(ws).id(id), readMedia)
 		return err
 	})
-	if err == nil && m == nil {
-		err = desk.NoMedia()
-	}
 	return m, err
 }
 

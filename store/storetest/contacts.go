@@ -109,8 +109,7 @@ func largeValues(t *testing.T, s store.Store) {
 			id = want.ID
 		}
 		put(t, s, ws, remove(id))
-		_, _, err := s.Contact(t.Context(), ws, id)
-		wantType(t, err, desk.NotFound)
+		missingContact(s.Contact(t.Context(), ws, id))(t)
 	}
 }
 
@@ -236,10 +235,8 @@ func groupEnds(t *testing.T, s store.Store) {
 
 func unknownContact(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
-	_, _, err := s.Contact(t.Context(), ws, newID())
-	wantType(t, err, desk.NotFound)
-	_, _, err = s.Contact(t.Context(), newID(), newID())
-	wantType(t, err, desk.NotFound)
+	missingContact(s.Contact(t.Context(), ws, newID()))(t)
+	missingContact(s.Contact(t.Context(), newID(), newID()))(t)
 	wantType(t, s.UpdateContacts(t.Context(), newID(), nil, func(*desk.Book, int, int) {}), desk.NotFound)
 }
 
@@ -283,8 +280,7 @@ func deleteErases(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := put(t, s, ws, upsert("a@example.com", "905321112233"))
 	put(t, s, ws, remove(first.ID))
-	_, _, err := s.Contact(t.Context(), ws, first.ID)
-	wantType(t, err, desk.NotFound)
+	missingContact(s.Contact(t.Context(), ws, first.ID))(t)
 	if again := put(t, s, ws, upsert("a@example.com", "905321112233")); again.ID == first.ID {
 		t.Error("a deleted contact is found again")
 	}
@@ -362,8 +358,7 @@ func workspacesAreSealed(t *testing.T, s store.Store) {
 	if a.ID == b.ID {
 		t.Fatal("one contact in two workspaces")
 	}
-	_, _, err := s.Contact(t.Context(), two, a.ID)
-	wantType(t, err, desk.NotFound)
+	missingContact(s.Contact(t.Context(), two, a.ID))(t)
 	for _, op := range []*desk.Op{patch(a.ID, desk.ContactWrite{Name: text("Eve")}), remove(a.ID)} {
 		_, errs, err := apply(t.Context(), s, two, op)
 		must(t, err)

@@ -130,21 +130,19 @@ func mediaInUse(t *testing.T, s store.Store) {
 		put(phase)
 		equal(string(phase), true)
 		drop()
-		if _, err := s.Media(t.Context(), ws, m.ID); err != nil {
-			t.Fatalf("%s: %v", phase, err)
+		if found, err := s.Media(t.Context(), ws, m.ID); found == nil || err != nil {
+			t.Fatalf("%s: %v, %v", phase, found, err)
 		}
 	}
 	put(desk.Released)
 	equal("released", false)
 	commit(t, s, ws, func(tx store.Tx) error { return tx.DropMedia(m.ID) })
-	_, err := s.Media(t.Context(), ws, m.ID)
-	wantType(t, err, desk.NotFound)
+	missing(s.Media(t.Context(), ws, m.ID))(t)
 	dropAll(t, s)
 	noContent(t, s, ws, m.SHA256)
 	m = newFile(t, s, ws, desk.ID{}, filler(10, 2))
 	drop()
-	_, err = s.Media(t.Context(), ws, m.ID)
-	wantType(t, err, desk.NotFound)
+	missing(s.Media(t.Context(), ws, m.ID))(t)
 }
 
 // mediaUsed: what a workspace has stays within its limit, whoever stores at once; equal
@@ -424,8 +422,7 @@ func mediaFields(t *testing.T, s store.Store) {
 			equal(t, "media in a transaction", got, m)
 			return err
 		})
-		_, err = s.Media(ctx, other, m.ID)
-		wantType(t, err, desk.NotFound)
+		missing(s.Media(ctx, other, m.ID))(t)
 	}
 	list, err := s.MediaList(ctx, ws, true, desk.ID{}, 10)
 	must(t, err)
@@ -488,12 +485,12 @@ func mediaUploads(t *testing.T, s store.Store) {
 		})
 	}
 	dropAll(t, s)
-	_, err := s.Media(ctx, ws, old.ID)
-	wantType(t, err, desk.NotFound)
+	missing(s.Media(ctx, ws, old.ID))(t)
 	noContent(t, s, ws, old.SHA256)
 	for _, m := range []*desk.Media{young, sent} {
-		_, err := s.Media(ctx, ws, m.ID)
-		must(t, err)
+		if found, err := s.Media(ctx, ws, m.ID); found == nil || err != nil {
+			t.Errorf("found %v, %v", found, err)
+		}
 		readContent(t, s, ws, m.SHA256)
 	}
 }
@@ -594,8 +591,7 @@ func deleteErasesMedia(t *testing.T, s store.Store) {
 	job := newJob(t, s, ws, gone.ID, clock-1000)
 	put(t, s, ws, remove(gone.ID))
 	for _, id := range []desk.ID{own.ID, shared.ID, job.Media} {
-		_, err := s.Media(ctx, ws, id)
-		wantType(t, err, desk.NotFound)
+		missing(s.Media(ctx, ws, id))(t)
 	}
 	if left, err := s.TakeMediaJob(ctx, ws, newID(), time.Hour, 3*time.Hour); left != nil || err != nil {
 		t.Errorf("a job is left: %v, %v", left, err)
@@ -603,8 +599,9 @@ func deleteErasesMedia(t *testing.T, s store.Store) {
 	dropAll(t, s)
 	noContent(t, s, ws, own.SHA256)
 	for _, m := range []*desk.Media{theirs, upload} {
-		_, err := s.Media(ctx, ws, m.ID)
-		must(t, err)
+		if found, err := s.Media(ctx, ws, m.ID); found == nil || err != nil {
+			t.Errorf("found %v, %v", found, err)
+		}
 		readContent(t, s, ws, m.SHA256)
 	}
 }
@@ -675,8 +672,7 @@ func mediaOfMessages(t *testing.T, s store.Store) {
 
 	put(t, s, ws, remove(first.ID))
 	dropAll(t, s)
-	_, err = s.Media(ctx, ws, own.ID)
-	wantType(t, err, desk.NotFound)
+	missing(s.Media(ctx, ws, own.ID))(t)
 	noContent(t, s, ws, own.SHA256)
 	list, _, err = s.Messages(ctx, ws, theirs.ConversationID, nil, 10)
 	must(t, err)
@@ -686,7 +682,6 @@ func mediaOfMessages(t *testing.T, s store.Store) {
 	readContent(t, s, ws, shared.SHA256)
 	put(t, s, ws, remove(second.ID))
 	dropAll(t, s)
-	_, err = s.Media(ctx, ws, shared.ID)
-	wantType(t, err, desk.NotFound)
+	missing(s.Media(ctx, ws, shared.ID))(t)
 	noContent(t, s, ws, shared.SHA256)
 }

@@ -133,8 +133,7 @@ func unknownMessage(t *testing.T, s store.Store) {
 	must(t, err)
 	equal(t, "message", got, m)
 	for _, at := range [][3]desk.ID{{other, c.ID, m.ID}, {ws, elsewhere.ID, m.ID}, {ws, c.ID, unheard.ID}, {ws, c.ID, newID()}, {newID(), c.ID, m.ID}} {
-		_, err := s.Message(t.Context(), at[0], at[1], at[2])
-		wantType(t, err, desk.NotFound)
+		missing(s.Message(t.Context(), at[0], at[1], at[2]))(t)
 	}
 }
 

@@ -23,15 +23,11 @@
 //	access.go         sessions, sign-in links, passwords
 //	policies.go       reply policies
 //	answers.go        turns, who waits in the pool, automatic replies
-//	pools.go          many who wait for somebody, while others are assigned
-//	cpu_unix.go       how long the process has used the processor
-//	cpu_other.go      where that is not known
 //	snippets.go       saved replies
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
-//	clock.go          clocks that are set to wrong times
-//	workspaces.go     deleting a workspace, removing a member
+//	workspaces.go     deleting a workspace
 //	frozen.go         migrations that must not change
 //	upgrade.go        a database of the first release
 //	rules.go          two releases with other rules of identities on one database
@@ -87,7 +83,6 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"answer/loads_and_turns":              loadsAndTurns,
 		"answer/pool":                         pool,
 		"answer/auto_replies":                 autoReplies,
-		"answer/limbo":                        limbo,
 		"answer/one_assigns_at_a_time":        oneAssigns,
 		"conversation/counts":                 conversationCounts,
 		"conversation/loads":                  conversationLoads,
@@ -156,7 +151,6 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"media/messages":                      mediaOfMessages,
 		"media/jobs":                          mediaJobs,
 		"media/goes_with_its_contact":         deleteErasesMedia,
-		"settings/member_removal":             memberRemoval,
 		"settings/workspace_deletion":         workspaceDeletion,
 		"settings/workspace":                  workspaceSettings,
 		"settings/attributes":                 attributeSettings,
@@ -217,6 +211,20 @@ func wantType(t *testing.T, err error, want desk.ErrorType) {
 	if !desk.IsType(err, want) {
 		t.Fatalf("error = %v, want %s", err, want)
 	}
+}
+
+// missing checks that a look-up has found nothing, without an error.
+func missing[T any](found *T, err error) func(*testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		if found != nil || err != nil {
+			t.Errorf("found %v, %v, want nothing", found, err)
+		}
+	}
+}
+
+func missingContact(c *desk.Contact, _ *desk.Settings, err error) func(*testing.T) {
+	return missing(c, err)
 }
 
 func equal(t *testing.T, what string, got, want any) {

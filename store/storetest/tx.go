@@ -136,7 +136,7 @@ func txErrors(t *testing.T, s store.Store) {
 		fails := n%8 == 1 || n%8 == 2 || n%24 == 3 || n%24 == 4
 		messages, _, err := s.Messages(t.Context(), ws, c.ID, nil, 10)
 		must(t, err)
-		if _, err := s.Conversation(t.Context(), ws, c.ID); (err != nil) != fails || (len(messages) == 0) != fails {
+		if found, err := s.Conversation(t.Context(), ws, c.ID); err != nil || (found == nil) != fails || (len(messages) == 0) != fails {
 			t.Errorf("transaction %d: %v, and %d messages are stored", n, err, len(messages))
 		}
 	}
@@ -217,10 +217,7 @@ func recordsAreSealed(t *testing.T, s store.Store) {
 			return errors.Join(errs[:]...)
 		})
 		conversation, err := s.Conversation(t.Context(), ws, c.ID)
-		if want.c == nil {
-			wantType(t, err, desk.NotFound)
-			conversation = nil
-		}
+		must(t, err)
 		messages, _, err := s.Messages(t.Context(), ws, c.ID, nil, 10)
 		must(t, err)
 		held, err := s.AttemptOfKey(t.Context(), ws, "k")

@@ -1,16 +1,10 @@
 package storetest
 
 import (
-	"crypto/rand"
 	"errors"
-	"flag"
-	"fmt"
-	"log/slog"
-	"slices"
 	"testing"
 	"time"
 
-	"parley/app"
 	"parley/desk"
 	"parley/store"
 )
@@ -126,12 +120,8 @@ func workspaceDeletion(t *testing.T, s store.Store) {
 		t.Errorf("being deleted = %v, %v, after the end", deleting, err)
 	}
 	wantType(t, s.DeleteWorkspace(ctx, gone.ws, yes), desk.NotFound)
-	if _, _, err := s.Contact(ctx, gone.ws, gone.contact); !desk.IsType(err, desk.NotFound) {
-		t.Errorf("a contact of it: %v", err)
-	}
-	if _, err := s.Conversation(ctx, gone.ws, gone.conversation.ID); !desk.IsType(err, desk.NotFound) {
-		t.Errorf("a conversation of it: %v", err)
-	}
+	missingContact(s.Contact(ctx, gone.ws, gone.contact))(t)
+	missing(s.Conversation(ctx, gone.ws, gone.conversation.ID))(t)
 	if _, err := s.Authenticate(ctx, neighbour.key); err != nil {
 		t.Errorf("the neighbour's key: %v", err)
 	}
@@ -140,75 +130,5 @@ func workspaceDeletion(t *testing.T, s store.Store) {
 	}
 	if messages, _, err := s.Messages(ctx, neighbour.ws, neighbour.conversation.ID, nil, 10); err != nil || len(messages) != 1 {
 		t.Errorf("the neighbour has %d messages, %v", len(messages), err)
-	}
-}
-
-var removed = flag.Int("removed", 300, "how many contacts and conversations the member holds whom TestConformance/settings/member_removal removes. Long run: -removed 200000")
-
-// memberRemoval: a member who owns many records is removed in small transactions, and
-// other workspaces are served meanwhile.
-func memberRemoval(t *testing.T, s store.Store) {
-	ctx := t.Context()
-	ws, member := newWorkspace(t, s)
-	neighbour, _ := newWorkspace(t, s)
-	grown := func() desk.ID { return idAt(now()) } // as the ids that a server makes
-	for from := 0; from < *removed; from += desk.MaxOperations {
-		var ops []*desk.Op
-		for n := from; n < min(*removed, from+desk.MaxOperations); n++ {
-			op := upsert(fmt.Sprintf("p%d@example.com", n), "")
-			op.Write.Owner = refer(member.ID.String())
-			ops = append(ops, op)
-		}
-		must(t, s.UpdateContacts(ctx, ws, ops, func(b *desk.Book, from, to int) {
-			for _, op := range ops[from:to] {
-				if _, err := b.Apply(op, desk.Actor{Kind: desk.ByKey, ID: desk.ID{9}}, now(), grown); err != nil {
-					t.Error(err)
-				}
-			}
-		}))
-		commit(t, s, ws, func(tx store.Tx) error {
-			for range ops {
-				c := newConversation(member.ID, newID())
-				c.ID = grown()
-				c.Assign(member.ID)
-				if err := tx.PutConversation(c); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	a := app.New(app.Deps{Store: s, Now: time.Now, NewID: newID, Random: func(b []byte) { _, _ = rand.Read(b) }, Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler)})
-	operator, err := a.Operator(ctx, ws)
-	must(t, err)
-	done := make(chan error, 1)
-	began := time.Now()
-	go func() { done <- a.RemoveMember(ctx, operator, member.ID) }()
-	var took []time.Duration
-	for n, err := 0, error(nil); ; n++ {
-		select {
-		case err = <-done:
-			must(t, err)
-			slices.Sort(took)
-			t.Logf("%d contacts and conversations in %v; %d writes of a neighbour: p50 %v, p99 %v, slowest %v", *removed, time.Since(began).Round(time.Millisecond),
-				len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
-		default:
-			at := time.Now()
-			op := upsert(fmt.Sprintf("n%d@example.com", n%100), "")
-			op.Write.Name = text(fmt.Sprint(n))
-			put(t, s, neighbour, op)
-			took = append(took, time.Since(at))
-			continue
-		}
-		break
-	}
-	owned, _, err := s.Contacts(ctx, ws, desk.ContactFilter{Owner: member.ID}, desk.ContactPlace{}, 10)
-	must(t, err)
-	held, _, err := s.Conversations(ctx, ws, desk.ConversationFilter{Assignee: member.ID}, nil, 10)
-	must(t, err)
-	settings, err := s.Settings(ctx, ws)
-	must(t, err)
-	if len(owned)+len(held) > 0 || settings.Member(member.ID) != nil {
-		t.Errorf("%d contacts and %d conversations are still the member's, who is %v", len(owned), len(held), settings.Member(member.ID))
 	}
 }

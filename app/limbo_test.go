@@ -1,10 +1,9 @@
-package storetest
+package app_test
 
 import (
 	"context"
-	"crypto/rand"
 	"flag"
-	"log/slog"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -15,9 +14,9 @@ import (
 )
 
 var (
-	waitingWorkspaces = flag.Int("waiting-workspaces", 60, "in how many workspaces of TestConformance/answer/limbo somebody waits outside of the hours, or while all have enough. Long run: -waiting-workspaces 1000 -free-rounds 100 -idle-for 30s -timeout 40m")
-	freeRounds        = flag.Int("free-rounds", 4, "how often somebody becomes free beside the workspaces of TestConformance/answer/limbo; see -waiting-workspaces")
-	idleFor           = flag.Duration("idle-for", 0, "for how long TestConformance/answer/limbo measures the process's use of the processor while nothing changes; see -waiting-workspaces")
+	waitingWorkspaces = flag.Int("waiting-workspaces", 60, "in how many workspaces of TestLimbo somebody waits outside of the hours, or while all have enough. Long run: -waiting-workspaces 1000 -free-rounds 100 -idle-for 30s -timeout 40m")
+	freeRounds        = flag.Int("free-rounds", 4, "how often somebody becomes free beside the workspaces of TestLimbo; see -waiting-workspaces")
+	idleFor           = flag.Duration("idle-for", 0, "for how long TestLimbo measures the process's use of the processor while nothing changes; see -waiting-workspaces")
 )
 
 // assignedWithin is what contract-talk §5 promises.
@@ -55,39 +54,41 @@ func (l *lookedAt) looked() (pools int) {
 	return l.pools
 }
 
-// limbo: however many workspaces wait for their hours or for room, who waits in another one
-// is assigned soon after somebody is free there, whatever the cause, which another node
-// brought about; and those that wait are not looked at again and again.
-func limbo(t *testing.T, s store.Store) {
-	ctx := t.Context()
-	on := func(s store.Store) *app.App {
-		return app.New(app.Deps{
-			Store: s, Now: time.Now, NewID: newID, Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler),
-			Random: func(b []byte) { _, _ = rand.Read(b) },
-		})
-	}
+// TestLimbo: however many workspaces wait for their hours or for room, a person who waits in
+// another workspace is assigned soon after somebody is free there, whatever the cause, which
+// another node brought about. The workspaces that wait are not looked at again and again.
+func TestLimbo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, s, newID := t.Context(), w.file, w.clock.newID
 	seen := &lookedAt{Store: s, looks: map[desk.ID]int{}}
-	node, other := on(seen), on(s)
+	node, other := w.node(seen, app.Bounds{}), w.node(s, app.Bounds{})
+	var made int
 
 	// assigns makes a workspace whose policy gives conversations to its member.
 	assigns := func(most int, hours *desk.Hours) (desk.ID, *desk.Member, *desk.Channel) {
-		ws, ada := newWorkspace(t, s)
-		channel := &desk.Channel{ID: newID(), Kind: "sandbox", ExternalID: newID().String(), Enabled: true}
-		edit(t, s, ws, desk.Change{Channel: channel})
-		edit(t, s, ws, desk.Change{Policies: []*desk.Policy{{Assign: &desk.Assign{Mode: desk.AssignRoundRobin, Members: []desk.ID{ada.ID}, MaxOpen: most}, Hours: hours}}})
+		made++
+		ws := newID()
+		ada := &desk.Member{ID: newID(), Name: "Ada", Email: fmt.Sprintf("ada%d@example.com", made), Role: desk.RoleAdmin}
+		channel := &desk.Channel{ID: newID(), Kind: desk.SandboxChannel, ExternalID: newID().String(), Enabled: true}
+		policy := &desk.Policy{Assign: &desk.Assign{Mode: desk.AssignRoundRobin, Members: []desk.ID{ada.ID}, MaxOpen: most}, Hours: hours}
+		must(t, s.CreateWorkspace(ctx, desk.Workspace{ID: ws, Name: "Acme", Country: "TR"}))
+		for _, change := range []desk.Change{{Member: ada}, {Channel: channel}, {Policies: []*desk.Policy{policy}}} {
+			must(t, s.UpdateSettings(ctx, ws, func(*desk.Settings) (desk.Change, error) { return change, nil }))
+		}
 		return ws, ada, channel
 	}
-	waits := func(ws desk.ID, channel *desk.Channel) desk.ID {
-		c := newConversation(channel.ID, newID())
-		c.Talk.WaitingSince = now()
+	puts := func(ws desk.ID, channel *desk.Channel, change func(*desk.Conversation)) desk.ID {
+		c := &desk.Conversation{ID: newID(), ChannelID: channel.ID, ContactID: newID(), Status: desk.StatusOpen, CreatedAt: w.at(), LastMessageAt: w.at()}
+		change(c)
 		must(t, s.InTx(ctx, ws, func(tx store.Tx) error { return tx.PutConversation(c) }))
 		return c.ID
 	}
+	waits := func(ws desk.ID, channel *desk.Channel) desk.ID {
+		return puts(ws, channel, func(c *desk.Conversation) { c.Talk.WaitingSince = w.at() })
+	}
 	holds := func(ws desk.ID, channel *desk.Channel, member desk.ID) desk.ID {
-		c := newConversation(channel.ID, newID())
-		c.AssignByRule(member)
-		must(t, s.InTx(ctx, ws, func(tx store.Tx) error { return tx.PutConversation(c) }))
-		return c.ID
+		return puts(ws, channel, func(c *desk.Conversation) { c.AssignByRule(member) })
 	}
 	closed := &desk.Hours{TimeZone: "UTC", Week: map[string][]desk.Span{}}
 	var inVain []desk.ID

@@ -1,6 +1,6 @@
 //go:build unix
 
-package storetest
+package app_test
 
 import (
 	"syscall"

@@ -1,4 +1,4 @@
-package storetest
+package app_test
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,17 +19,29 @@ import (
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
+	"parley/store/sqlite"
 )
 
 var leaps = flag.Bool("leaps", false, "let TestClocks try every leap of every clock: by a minute to a year, before, during and after a send")
 
-// RunClocks proves that no change of a clock makes parley send a message twice, or hold a
-// lease or a place in the pace for longer than its bound. open returns an empty store, and
-// a function that sets the store's clock ahead of the real one. oneMachine tells that all
-// servers of this store use the same clock as it.
-func RunClocks(t *testing.T, oneMachine bool, open func(*testing.T) (store.Store, func(ahead time.Duration))) {
-	c := &campaign{T: t, oneMachine: oneMachine, calls: map[string]int{}}
-	c.store, c.setDatabase = open(t)
+// TestClocks: no change of a clock makes parley send a message twice, or hold a lease or a
+// place in the pace for longer than its bound.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	over := strings.HasPrefix(t.Name(), overPostgres)
+	c := &campaign{T: t, oneMachine: !over, calls: map[string]int{}}
+	if over {
+		d := clocked(t, databases.Database(t))
+		c.store, c.setDatabase = opened(t, d.open), d.set
+	} else {
+		var ahead atomic.Int64
+		c.setDatabase = func(d time.Duration) { ahead.Store(int64(d)) }
+		c.store = opened(t, func() (worldStore, error) {
+			return sqlite.Open(t.Context(), sqlite.Config{
+				Path: filepath.Join(t.TempDir(), "parley.db"), Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+			})
+		})
+	}
 	c.begin()
 	now, _, err := c.store.Clock(t.Context())
 	must(t, err)
@@ -41,12 +55,12 @@ func RunClocks(t *testing.T, oneMachine bool, open func(*testing.T) (store.Store
 		by = []time.Duration{time.Minute, 10 * time.Minute, time.Hour, day, 29 * day, 30 * day, 31 * day, 365 * day}
 	}
 	for _, whose := range []clocks{{true, true, true}, {false, true, false}, {true, false, false}} {
-		if oneMachine && whose != (clocks{true, true, true}) {
+		if c.oneMachine && whose != (clocks{true, true, true}) {
 			continue // of two servers on one machine, none has a clock of its own
 		}
 		for _, b := range by {
 			for _, ahead := range []time.Duration{b, -b} {
-				for _, when := range []moment{beforeSend, insideSend, afterSend} {
+				for _, when := range []leapTime{beforeSend, insideSend, afterSend} {
 					for _, lost := range []bool{false, true} {
 						c.leap(whose, ahead, when, lost)
 					}
@@ -61,20 +75,20 @@ func RunClocks(t *testing.T, oneMachine bool, open func(*testing.T) (store.Store
 // clocks are the clocks that are set to a wrong time.
 type clocks struct{ database, first, second bool }
 
-// A moment is when they are set.
-type moment string
+// A leapTime is when they are set.
+type leapTime string
 
 const (
-	beforeSend moment = "before"
-	insideSend moment = "inside"
-	afterSend  moment = "after"
+	beforeSend leapTime = "before"
+	insideSend leapTime = "inside"
+	afterSend  leapTime = "after"
 )
 
 type campaign struct {
 	*testing.T
 	store       store.Store
 	setDatabase func(time.Duration)
-	oneMachine  bool
+	oneMachine  bool // all servers use the same clock as the store
 	nodes       [2]*app.App
 	ahead       [2]atomic.Int64 // of the nodes' clocks
 	up          atomic.Int64    // of the monotonic clock
@@ -197,7 +211,7 @@ func (c *campaign) repeat(when string, keys ...string) {
 }
 
 // leap sends while clocks are wrong, and after they are corrected.
-func (c *campaign) leap(whose clocks, ahead time.Duration, when moment, lost bool) {
+func (c *campaign) leap(whose clocks, ahead time.Duration, when leapTime, lost bool) {
 	c.Helper()
 	key := fmt.Sprintf("%v by %v, %s, lost %v", whose, ahead, when, lost)
 	c.keys, c.lost, c.inside = append(c.keys, key), lost, nil
@@ -227,8 +241,9 @@ func (c *campaign) bounds(whose clocks, ahead time.Duration) {
 	c.Helper()
 	ctx, name := c.Context(), fmt.Sprintf("%v by %v", whose, ahead)
 	bucket := desk.Bucket{Name: name, Interval: time.Second, Burst: 2}
-	at := newAttempt("905321112233")
-	at.ID, at.Key, at.Plan.Channel = newID(), name, newID()
+	at := &desk.Attempt{ID: randomID(), Key: name, Actor: desk.Actor{Kind: desk.ByKey, ID: randomID()}, Phase: desk.Dispatching, CreatedAt: 1, Plan: desk.Plan{
+		Channel: randomID(), Contact: randomID(), Conversation: randomID(), Message: randomID(), Template: "t", Language: "en", Number: "905321112233",
+	}}
 	c.set(whose, ahead)
 	for range 3 {
 		_, _, err := c.store.Pace(ctx, c.ws, []desk.Bucket{bucket}, 2*time.Second)
@@ -236,14 +251,16 @@ func (c *campaign) bounds(whose clocks, ahead time.Duration) {
 	}
 	got, err := c.store.Lease(ctx, c.ws, name, 30_000)
 	must(c.T, err)
-	equal(c.T, "lease", got, true)
-	commit(c.T, c.store, c.ws, func(tx store.Tx) error { // of a process that dies now
+	if !got {
+		c.Fatalf("%s: there is no lease", name)
+	}
+	must(c.T, c.store.InTx(ctx, c.ws, func(tx store.Tx) error { // of a process that dies now
 		at.Lease = desk.LeaseFor(tx.Now(), 30_000)
 		if err := tx.PutAttempt(at); err != nil {
 			return err
 		}
 		return tx.TakeKey(name, at.ID)
-	})
+	}))
 	c.set(clocks{}, 0)
 	wait, _, err := c.store.Pace(ctx, c.ws, []desk.Bucket{bucket}, 2*time.Second)
 	must(c.T, err)
@@ -262,6 +279,12 @@ func (c *campaign) bounds(whose clocks, ahead time.Duration) {
 		c.Errorf("%s: the attempt of a dead process is %+v", name, held)
 	}
 	c.set(clocks{}, 0)
+}
+
+// randomID is an id of no time.
+func randomID() (id desk.ID) {
+	_, _ = rand.Read(id[:])
+	return id
 }
 
 // live simulates 29 days of service, with repeated calls and wrong clocks. Two days later
