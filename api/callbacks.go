@@ -12,16 +12,16 @@ import (
 // hooks adds the routes for callbacks of providers (contract §7). They need no key: a
 // token answers the handshake, and a signature admits a callback. Answers have no body,
 // except the handshake's, and do not show which channels exist.
-func (s *Server) hooks() {
+func (s *Server) callbackRoutes() {
 	for _, kind := range s.app.CallbackKinds() {
 		pattern := app.CallbackPath(kind, "{channel}")
-		s.web.Handle("GET "+pattern, hook(kind, s.handshake), failBare)
-		s.web.Handle("POST "+pattern, hook(kind, s.callback), failBare)
+		s.web.Handle("GET "+pattern, callbackHandler(kind, s.handshake), failBare)
+		s.web.Handle("POST "+pattern, callbackHandler(kind, s.callback), failBare)
 	}
 }
 
 // hook passes a request to do, with the kind and the id of the channel in its path.
-func hook(kind desk.ChannelKind, do func(*web.Response, *http.Request, desk.ChannelKind, desk.ID) error) web.Handler {
+func callbackHandler(kind desk.ChannelKind, do func(*web.Response, *http.Request, desk.ChannelKind, desk.ID) error) web.Handler {
 	return func(w *web.Response, r *http.Request) error {
 		channel, _ := desk.ParseID(r.PathValue("channel")) // a text that is no id becomes the zero id, which no channel has
 		w.Actor("channel_id", channel)

@@ -53,8 +53,8 @@ func (s lostStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error)
 	return s.Store.InTx(ctx, ws, f)
 }
 
-// A hookServer has a channel that reports by callbacks.
-type hookServer struct {
+// A callbackServer has a channel that reports by callbacks.
+type callbackServer struct {
 	*server
 	channel desk.ID
 	down    *atomic.Bool
@@ -62,7 +62,7 @@ type hookServer struct {
 
 const hookSecret, hookToken = "s3cret-app", "s3cret-verify"
 
-func newHookServer(t *testing.T) *hookServer {
+func newCallbackServer(t *testing.T) *callbackServer {
 	t.Helper()
 	down := new(atomic.Bool)
 	s := newServerWith(t, api.Config{}, func(d *app.Deps) {
@@ -76,17 +76,17 @@ func newHookServer(t *testing.T) *hookServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &hookServer{s, at.Channel.ID, down}
+	return &callbackServer{s, at.Channel.ID, down}
 }
 
-func (s *hookServer) post(channel, signature, body string) reply {
+func (s *callbackServer) post(channel, signature, body string) reply {
 	s.t.Helper()
 	return s.send("POST", "/hooks/whatsapp/"+channel, http.Header{"X-Hub-Signature-256": {signature}}, body)
 }
 
 func signed(body string) string { return hookSecret + " " + fmt.Sprint(len(body)) }
 
-func (s *hookServer) newest() desk.Time {
+func (s *callbackServer) newest() desk.Time {
 	s.t.Helper()
 	at, err := s.store.NewestCallback(s.t.Context(), s.ws, s.channel)
 	if err != nil {
@@ -103,10 +103,10 @@ func bare(t *testing.T, what string, r reply, status int) {
 	}
 }
 
-// TestHooks: a callback is admitted by its signature alone. Answers have no body.
-func TestHooks(t *testing.T) {
+// TestCallbacks: a callback is admitted by its signature alone. Answers have no body.
+func TestCallbacks(t *testing.T) {
 	t.Parallel()
-	s := newHookServer(t)
+	s := newCallbackServer(t)
 	id, sandboxed := s.channel.String(), s.addSandbox("")
 	largest := strings.Repeat("x", app.MaxCallback)
 	for _, c := range []struct {
@@ -169,11 +169,11 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestHookHandshake: the challenge is answered as it came, as plain text, to whoever has
+// TestCallbackHandshake: the challenge is answered as it came, as plain text, to whoever has
 // the verify token.
-func TestHookHandshake(t *testing.T) {
+func TestCallbackHandshake(t *testing.T) {
 	t.Parallel()
-	s := newHookServer(t)
+	s := newCallbackServer(t)
 	ask := func(channel, mode, token, challenge string) reply {
 		t.Helper()
 		q := url.Values{"hub.mode": {mode}, "hub.verify_token": {token}, "hub.challenge": {challenge}}
@@ -211,11 +211,11 @@ func TestHookHandshake(t *testing.T) {
 	}
 }
 
-// TestHookDebugLine: callbacks have a line at debug level, as all requests have, without
+// TestCallbackDebugLine: callbacks have a line at debug level, as all requests have, without
 // the token that a handshake's URL holds.
-func TestHookDebugLine(t *testing.T) {
+func TestCallbackDebugLine(t *testing.T) {
 	t.Parallel()
-	s := newHookServer(t)
+	s := newCallbackServer(t)
 	log := new(bytes.Buffer)
 	edge := web.New(web.Config{Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), NewID: s.newID, Ready: s.app.Ready, Drain: s.app.Drain})
 	api.New(api.Config{App: s.app, Web: edge})
@@ -233,10 +233,10 @@ func TestHookDebugLine(t *testing.T) {
 	}
 }
 
-// TestHookOfALeaver: that a provider leaves before the answer is no fault of ours.
-func TestHookOfALeaver(t *testing.T) {
+// TestCallbackOfALeaver: that a provider leaves before the answer is no fault of ours.
+func TestCallbackOfALeaver(t *testing.T) {
 	t.Parallel()
-	s := newHookServer(t)
+	s := newCallbackServer(t)
 	s.down.Store(true)
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
@@ -249,12 +249,12 @@ func TestHookOfALeaver(t *testing.T) {
 	}
 }
 
-// TestHooksTellNoChannelsApart: until a signature proves a channel's secret, nobody
+// TestCallbacksTellNoChannelsApart: until a signature proves a channel's secret, nobody
 // learns from an answer, or from how a body is read, whether a channel exists and of
 // what kind it is.
-func TestHooksTellNoChannelsApart(t *testing.T) {
+func TestCallbacksTellNoChannelsApart(t *testing.T) {
 	t.Parallel()
-	s := newHookServer(t)
+	s := newCallbackServer(t)
 	sandboxed := s.addSandbox("")
 	real := httptest.NewServer(s.handler)
 	t.Cleanup(real.Close)
@@ -342,10 +342,10 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestHookReadsNoMore than a webhook may have, when no length is announced.
-func TestHookReadsNoMore(t *testing.T) {
+// TestCallbackReadsNoMore than a webhook may have, when no length is announced.
+func TestCallbackReadsNoMore(t *testing.T) {
 	t.Parallel()
-	s := newHookServer(t)
+	s := newCallbackServer(t)
 	body := &endless{end: 4 * app.MaxCallback}
 	r := httptest.NewRequest("POST", "/hooks/whatsapp/"+s.channel.String(), body)
 	r.ContentLength = -1

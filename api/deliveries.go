@@ -23,13 +23,13 @@ func appendDelivery(b []byte, d deliver.Delivery) []byte {
 	} else {
 		b = appendTime(b, d.Next)
 	}
-	return append(appendArray(append(b, `,"attempts":`...), d.Attempts, appendAttempt), '}')
+	return append(appendArray(append(b, `,"attempts":`...), d.Tries, appendTry), '}')
 }
 
-// Attempt is the JSON of an attempt, which commands print too.
-func Attempt(a desk.WebhookAttempt) []byte { return appendAttempt(nil, a) }
+// WebhookTry is the JSON of a try, which commands print too.
+func WebhookTry(a desk.WebhookTry) []byte { return appendTry(nil, a) }
 
-func appendAttempt(b []byte, a desk.WebhookAttempt) []byte {
+func appendTry(b []byte, a desk.WebhookTry) []byte {
 	b = appendTime(append(b, `{"at":`...), a.At)
 	b = strconv.AppendInt(append(b, `,"duration_ms":`...), int64(a.Took), 10)
 	b = append(b, `,"status_code":`...)
@@ -47,7 +47,7 @@ func (s *Server) pingWebhook(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, dataOf(c.out, attempt, appendAttempt)}, nil
+	return answer{http.StatusOK, dataOf(c.out, attempt, appendTry)}, nil
 }
 
 func (s *Server) replayWebhook(c *call) (answer, error) {
@@ -80,7 +80,7 @@ func (s *Server) listDeliveries(c *call) (answer, error) {
 		return answer{}, desk.InvalidAt("/event_id", "it is empty; send the id of an event")
 	}
 	if q.Has("status") {
-		if f.Status, err = desk.ParseDeliveryStatus(q.Get("status")); err != nil {
+		if f.Status, err = desk.ParseWebhookDeliveryStatus(q.Get("status")); err != nil {
 			return answer{}, err
 		}
 	}

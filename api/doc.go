@@ -28,7 +28,7 @@
 //	webhooks.go       webhooks: reading requests, answering
 //	deliveries.go     what webhooks have delivered; ping, replay, redeliver
 //	callbacks.go      what providers call: the handshake, and callbacks
-//	figures.go        the metrics that are not about HTTP
+//	metrics.go        the metrics that are not about HTTP
 //	mcp.go            POST /mcp: key, origin and body of assistants' calls
 //	pages.go          /openapi.json and /docs
 //

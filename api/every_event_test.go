@@ -435,21 +435,21 @@ func TestEveryEvent(t *testing.T) {
 		must(err)
 	}, "channel.updated by cli of channel [bindings]")
 
-	var hook string
+	var webhook string
 	after("add a webhook", func() {
-		hook = addWebhook(t, s.server, s.key, `{"url":"https://example.com","types":["contact.*"]}`)
-		l.names[hook] = "hook"
-	}, "webhook.created by key=key/test of hook")
-	after("change it", call(200, "PATCH /v1/webhooks/"+hook, `{"url":"https://example.com/2","enabled":false}`),
-		"webhook.updated by key=key/test of hook [disabled_reason enabled url]")
-	after("rotate its secret", call(200, "POST /v1/webhooks/"+hook+"/rotate", `{}`), "webhook.updated by key=key/test of hook [secret]")
-	after("change nothing of it", call(200, "PATCH /v1/webhooks/"+hook, `{"url":"https://example.com/2","types":["contact.*"],"enabled":false}`))
+		webhook = addWebhook(t, s.server, s.key, `{"url":"https://example.com","types":["contact.*"]}`)
+		l.names[webhook] = "webhook"
+	}, "webhook.created by key=key/test of webhook")
+	after("change it", call(200, "PATCH /v1/webhooks/"+webhook, `{"url":"https://example.com/2","enabled":false}`),
+		"webhook.updated by key=key/test of webhook [disabled_reason enabled url]")
+	after("rotate its secret", call(200, "POST /v1/webhooks/"+webhook+"/rotate", `{}`), "webhook.updated by key=key/test of webhook [secret]")
+	after("change nothing of it", call(200, "PATCH /v1/webhooks/"+webhook, `{"url":"https://example.com/2","types":["contact.*"],"enabled":false}`))
 	after("what is refused", func() {
 		call(409, "POST /v1/webhooks", `{"url":"https://example.com/2"}`)()
-		call(400, "PATCH /v1/webhooks/"+hook, `{"types":["*"],"url":"x"}`)()
-		call(400, "POST /v1/webhooks/"+hook+"/rotate", `{"overlap_s":-1}`)()
+		call(400, "PATCH /v1/webhooks/"+webhook, `{"types":["*"],"url":"x"}`)()
+		call(400, "POST /v1/webhooks/"+webhook+"/rotate", `{"overlap_s":-1}`)()
 	})
-	after("remove it", call(204, "DELETE /v1/webhooks/"+hook, ""), "webhook.deleted by key=key/test of hook gone")
+	after("remove it", call(204, "DELETE /v1/webhooks/"+webhook, ""), "webhook.deleted by key=key/test of webhook gone")
 
 	// A deleted contact has no data any more, and what went with it has no events.
 	after("delete a contact", call(204, "DELETE /v1/contacts/"+bob, ""), "contact.deleted by key=key/test of Bob Bob gone")

@@ -20,7 +20,7 @@ func TestListBytesCoverTheJSON(t *testing.T) {
 		v := &desk.Conversation{Preview: text, Status: desk.StatusArchived, AssignedMember: desk.ID{1}, AssignedVia: desk.ViaMember}
 		message := &desk.Message{ExternalID: text, Text: text, Delivery: desk.Delivered, Direction: desk.Outbound, Failure: &desk.Failure{Code: -1 << 62, Title: text, Fix: text},
 			Kind: desk.KindUnsupported, Author: desk.Author{Type: desk.AuthorMember, ID: desk.ID{1}, Name: text}, ReplyTo: desk.ID{1},
-			Content: &desk.Content{Location: &desk.Location{Latitude: -89.1234567890123, Longitude: -179.1234567890123, Name: text, Address: text}}}
+			Extra: &desk.Extra{Location: &desk.Location{Latitude: -89.1234567890123, Longitude: -179.1234567890123, Name: text, Address: text}}}
 		for what, sizes := range map[string][2]int{
 			"contact":      {len(appendContact(nil, c)), c.ListBytes()},
 			"conversation": {len(appendConversation(nil, v, desk.WhatsAppChannel)), v.ListBytes()},

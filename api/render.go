@@ -160,10 +160,10 @@ func appendMessage(b []byte, m *desk.Message, s *desk.Settings) []byte {
 		b = appendAttachment(b, m.Attachment)
 	}
 	b = append(b, `],"content":`...)
-	return append(appendContent(b, m.Content), '}')
+	return append(appendExtra(b, m.Extra), '}')
 }
 
-func appendContent(b []byte, c *desk.Content) []byte {
+func appendExtra(b []byte, c *desk.Extra) []byte {
 	switch {
 	case c == nil:
 	case c.Buttons != nil:

@@ -534,7 +534,7 @@ func TestErasureRaces(t *testing.T) {
 		for _, in := range []provider.InboundMessage{
 			{Text: "Are you there?"},
 			{Text: "[image]", Kind: desk.KindImage, Media: &provider.InboundMedia{Ref: "1"}},
-			{Text: "[reaction]", Kind: desk.KindReaction, ReplyTo: fmt.Sprint(i, ".1"), Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}},
+			{Text: "[reaction]", Kind: desk.KindReaction, ReplyTo: fmt.Sprint(i, ".1"), Extra: &desk.Extra{Reaction: &desk.Reaction{Emoji: "+"}}},
 			{Text: "Typed", Echo: true},
 		} {
 			said++

@@ -47,12 +47,12 @@ type Server struct {
 // New builds a Server and registers its handlers.
 func New(c Config) *Server {
 	s := &Server{app: c.App, web: c.Web, rate: web.NewRate(c.RateLimit), limit: c.RateLimit, browser: c.Browser}
-	s.web.Register(figures{c.App})
+	s.web.Register(metrics{c.App})
 	for _, rt := range append(s.routes(), route{pattern: "/v1/", do: s.unknown}) {
 		s.web.Handle(rt.pattern, s.serve(rt), fail(inputOf(rt.pattern)))
 	}
 	s.pages(c.PublicURL)
-	s.hooks()
+	s.callbackRoutes()
 	if c.MCP != nil {
 		s.assistants(c.MCP, c.PublicURL)
 	}

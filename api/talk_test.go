@@ -71,10 +71,10 @@ func TestTalk(t *testing.T) {
 			}
 			hear("12025550143", "[location] Home", func(in *provider.InboundMessage) {
 				in.Kind, in.ReplyTo = desk.KindLocation, "wamid.Hello"
-				in.Content = &desk.Content{Location: &desk.Location{Latitude: 41.25, Longitude: -0.5, Name: "Home"}}
+				in.Extra = &desk.Extra{Location: &desk.Location{Latitude: 41.25, Longitude: -0.5, Name: "Home"}}
 			})
 			hear("12025550143", "[reaction] 👍", func(in *provider.InboundMessage) {
-				in.Kind, in.ReplyTo, in.Content = desk.KindReaction, "wamid.Hello", &desk.Content{Reaction: &desk.Reaction{Emoji: "👍"}}
+				in.Kind, in.ReplyTo, in.Extra = desk.KindReaction, "wamid.Hello", &desk.Extra{Reaction: &desk.Reaction{Emoji: "👍"}}
 			})
 			second := hear("12025550144", "Hi", func(*provider.InboundMessage) {})
 			hear("12025550144", "Good morning", func(in *provider.InboundMessage) { in.Echo = true })

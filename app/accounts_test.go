@@ -126,11 +126,11 @@ func TestSendCounts(t *testing.T) {
 	} {
 		w.provider.plays(c.plays)
 		w.send(c.key)
-		if got := w.Figures.Sends(); got != c.want {
+		if got := w.Metrics.Sends(); got != c.want {
 			t.Errorf("step %d: %+v, want %+v", i, got, c.want)
 		}
 	}
-	before := w.Figures.Sends()
+	before := w.Metrics.Sends()
 	channel := w.connect(metaNumber, metaBusiness)
 	w.meta.change(func() { w.meta.refusal = accountRefused(190) })
 	w.send("unavailable", on(channel))
@@ -138,7 +138,7 @@ func TestSendCounts(t *testing.T) {
 	w.send("held back", on(channel))
 	w.send("no such channel", on(w.ws))
 	before.Unavailable += 2
-	if got := w.Figures.Sends(); got != before {
+	if got := w.Metrics.Sends(); got != before {
 		t.Errorf("%+v, want %+v", got, before)
 	}
 }

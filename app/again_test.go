@@ -96,7 +96,7 @@ func dumpPostgres(t *testing.T, c *pgx.Conn) map[string][]byte {
 func (w *world) callbacks(channel desk.ID, list ...[]provider.Update) {
 	w.t.Helper()
 	for _, told := range list {
-		w.hook(channel, told...)
+		w.callback(channel, told...)
 	}
 	w.takeIn()
 }
@@ -159,14 +159,14 @@ func TestSaidAgain(t *testing.T) {
 					w.callbacks(channel, append(append([]provider.Update{}, p.told...), p.late...))
 				case 1: // one for each
 					for _, u := range append(append([]provider.Update{}, p.late...), p.told...) {
-						w.hook(channel, u)
+						w.callback(channel, u)
 					}
 				default: // several parts
 					long := append([]provider.Update{}, p.told...)
 					for range 120 {
 						long = append(long, inbound(1, stays.Phone, "", "Who stays"))
 					}
-					w.hook(channel, append(long, p.late...)...)
+					w.callback(channel, append(long, p.late...)...)
 				}
 			}
 			w.takeIn()
@@ -204,7 +204,7 @@ func (w *world) deletee(channel desk.ID, n int) *deletee {
 		message("in", func(*provider.InboundMessage) {}),
 		message("user", func(m *provider.InboundMessage) { m.Number = "" }),
 		message("reaction", func(m *provider.InboundMessage) {
-			m.Kind, m.ReplyTo, m.Content = desk.KindReaction, id("in"), &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}
+			m.Kind, m.ReplyTo, m.Extra = desk.KindReaction, id("in"), &desk.Extra{Reaction: &desk.Reaction{Emoji: "+"}}
 		}),
 		message("echo", func(m *provider.InboundMessage) { m.Echo = true }),
 		{Channel: metaNumber, Choice: &provider.MarketingChoice{Number: p.number, UserID: p.user, Change: desk.OptOut, At: at}},
@@ -218,7 +218,7 @@ func (w *world) deletee(channel desk.ID, n int) *deletee {
 	w.meta.change(func() { w.meta.refusal = refusal })
 	w.send(fmt.Sprint("refused ", n), on(channel), to(p.number))
 	w.meta.change(func() { w.meta.refusal = nil })
-	status := func(external string, attempt desk.ID, d desk.Delivery) provider.Update {
+	status := func(external string, attempt desk.ID, d desk.DeliveryStatus) provider.Update {
 		return provider.Update{Channel: metaNumber, Status: &desk.StatusUpdate{ExternalID: external, Attempt: attempt, Delivery: d, UserID: p.user, At: at}}
 	}
 	for _, at := range w.attempts() {

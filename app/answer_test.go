@@ -137,7 +137,7 @@ func answerOn(t *testing.T, newWorld func(*testing.T) *world) {
 			w.policy()
 			w.hears(provider.InboundMessage{ExternalID: "first", Number: number, Text: "Hello", At: w.at()})
 			w.policy(both, assigns(desk.AssignRoundRobin, 0, w.ada))
-		}, provider.InboundMessage{Kind: desk.KindReaction, Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}}, "", "", nil},
+		}, provider.InboundMessage{Kind: desk.KindReaction, Extra: &desk.Extra{Reaction: &desk.Reaction{Emoji: "+"}}}, "", "", nil},
 		{"after a closed one", []func(*desk.PolicyInput){assigns(desk.AssignRoundRobin, 0), both}, func(w *world) {
 			w.status(w.opens(number).ID, desk.StatusClosed)
 		}, provider.InboundMessage{}, "Ada Lovelace", desk.ViaRule, nil},
@@ -638,7 +638,7 @@ func TestAssign_locked(t *testing.T) {
 		"a callback": func(w *world) desk.ID {
 			channel := w.connect(metaNumber, metaBusiness)
 			w.policy(assigns(desk.AssignRoundRobin, 0, w.ada))
-			w.hook(channel, inbound(1, number, "", "Hello"))
+			w.callback(channel, inbound(1, number, "", "Hello"))
 			must(w.t, w.TakeInbound(w.t.Context(), w.ws))
 			list, _, err := w.Conversations(w.t.Context(), w.caller(), desk.ConversationFilter{}, "", 10)
 			must(w.t, err)

@@ -19,14 +19,14 @@ type App struct {
 	Daily   *daily.Service   // messages counted by day
 	Deliver *deliver.Service // webhooks
 	Feed    *feed.Service    // the feed of events
-	Figures *Figures         // what /metrics shows of sends, and of the database
+	Metrics *Metrics         // what /metrics shows of sends, and of the database
 	Media   *media.Service   // files
 
 	base
 	ending
 	writer     *writer
 	libraries  libraries
-	claims     claims
+	holds      holds
 	flights    flights
 	inboundDue inboundDue
 	readings   readings

@@ -28,9 +28,9 @@ func TestCallback_bodies(t *testing.T) {
 	channel := w.connect(metaNumber, metaBusiness)
 	elsewhere := inbound(3, "905321119999", "", "Hello")
 	elsewhere.Channel = "999999999999999" // a number that is not connected
-	w.hook(channel, inbound(1, "905321110001", "TR.1", "Hello"), inbound(2, "905321110002", "", "Hello"))
-	w.hook(channel, inbound(4, "905321110001", "TR.1", "Hello again"), elsewhere)
-	w.hook(channel)
+	w.callback(channel, inbound(1, "905321110001", "TR.1", "Hello"), inbound(2, "905321110002", "", "Hello"))
+	w.callback(channel, inbound(4, "905321110001", "TR.1", "Hello again"), elsewhere)
+	w.callback(channel)
 	kept := w.due()
 	if len(kept) != 3 {
 		t.Fatalf("%d inbound items", len(kept))

@@ -162,7 +162,7 @@ func TestCallback_in_parts(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			channel := w.connect(metaNumber, metaBusiness)
-			w.hook(channel, many(120)...)
+			w.callback(channel, many(120)...)
 			w.store.once.Store(true)
 			var mu sync.Mutex // the background takes in, and so does this test
 			var parts []int
@@ -225,7 +225,7 @@ func TestCallback_any_order(t *testing.T) {
 		for _, to := range []string{first, "5511998765432"} {
 			m := w.sent("k"+to, on(channel), func(r *desk.SendRequest) { r.Phone = phoneOf(to) })
 			attempt := w.holder("k" + to).ID
-			for _, d := range []desk.Delivery{desk.Sent, desk.Delivered, desk.Read, desk.Failed} {
+			for _, d := range []desk.DeliveryStatus{desk.Sent, desk.Delivered, desk.Read, desk.Failed} {
 				s := said(attempt, d)
 				s.ExternalID = m.Message.ExternalID
 				told = append(told, provider.Update{Channel: metaNumber, Status: &s})
@@ -233,15 +233,15 @@ func TestCallback_any_order(t *testing.T) {
 		}
 		r := rand.New(rand.NewPCG(seed, uint64(round)))
 		if round > 0 { // a person is known by the message that links their handles: that comes first
-			w.hook(channel, told[1], told[4])
+			w.callback(channel, told[1], told[4])
 			told = append(told, told[:len(told)/2]...)
 			r.Shuffle(len(told), func(i, j int) { told[i], told[j] = told[j], told[i] })
 		}
 		for len(told) > 0 {
 			n := 1 + r.IntN(len(told))
-			w.hook(channel, told[:n]...)
+			w.callback(channel, told[:n]...)
 			if round > 0 && r.IntN(2) == 0 {
-				w.hook(channel, told[:n]...)
+				w.callback(channel, told[:n]...)
 			}
 			told = told[n:]
 		}
@@ -301,8 +301,8 @@ func TestCallback_update_that_fails(t *testing.T) {
 	told[0].Message.Text, told[31].Message.Text = "poison", "refused"
 	told[54].Message.Number = "" // from nobody
 	told[59].Message.Text = "poison"
-	w.hook(channel, told...)
-	w.hook(channel, inbound(100, "905321110009", "", "Hello beside them"))
+	w.callback(channel, told...)
+	w.callback(channel, inbound(100, "905321110009", "", "Hello beside them"))
 	w.takeIn()
 	w.holds(4, 4, 60-4+1)
 	lines := w.logged(4, "it is skipped")
@@ -336,7 +336,7 @@ func TestCallback_while_the_database_is_away(t *testing.T) {
 		}
 		return nil
 	}
-	w.hook(channel, inbound(1, number, "", "Hello"), inbound(2, number, "", "poison"))
+	w.callback(channel, inbound(1, number, "", "Hello"), inbound(2, number, "", "poison"))
 	w.takeIn()
 	if w.writer(channel, 1) == nil || times < 4 {
 		t.Errorf("it is left out, after %d attempts", times)
@@ -359,7 +359,7 @@ func TestCallback_that_can_not_be_read(t *testing.T) {
 		t.Errorf("logged: %q", lines)
 	}
 	w.meta.change(func() { w.meta.sick = true })
-	w.hook(channel, many(3)...)
+	w.callback(channel, many(3)...)
 	m := w.sent("k", on(w.channel))
 	w.tell(said(w.holder("k").ID, desk.Read))
 	w.takeIn()
@@ -398,7 +398,7 @@ func TestCallback_of_other_numbers(t *testing.T) {
 		h.Channel = number
 		return h
 	}
-	w.hook(channel,
+	w.callback(channel,
 		through("", 1, "Hello to its own"), through(metaNumber, 2, "Hello"), through(sibling, 3, "Hello"), through(foreign, 4, "Hello"), through("1", 5, "Hello"),
 		provider.Update{Channel: foreign, Choice: &provider.MarketingChoice{Number: "905321110002", Change: desk.OptOut, At: 10}},
 		provider.Update{Channel: foreign, Move: &provider.Move{Number: "905321110008", NewNumber: "905321110009"}},
@@ -454,7 +454,7 @@ func TestCallback_of_another_app(t *testing.T) {
 		h.Channel = number
 		return h
 	}
-	w.hook(channel, to(1, foreign), to(2, "200300400500602"),
+	w.callback(channel, to(1, foreign), to(2, "200300400500602"),
 		provider.Update{Channel: foreign, Choice: &provider.MarketingChoice{Number: "905321110002", Change: desk.OptOut, At: 10}},
 		provider.Update{Business: foreignBusiness, Account: &provider.AccountStatus{Blocked: "gone"}},
 		provider.Update{Business: foreignBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en", Status: "DISABLED"}})
@@ -472,12 +472,12 @@ func TestCallback_of_another_app(t *testing.T) {
 		must(t, err)
 	}
 	replace(channel, "s3cret-2")
-	w.hook(channel, to(3, "200300400500602"))
+	w.callback(channel, to(3, "200300400500602"))
 	w.takeIn()
-	w.hook(sibling, to(4, metaNumber))
+	w.callback(sibling, to(4, metaNumber))
 	w.takeIn()
 	replace(sibling, "s3cret-2")
-	w.hook(channel, to(5, "200300400500602"))
+	w.callback(channel, to(5, "200300400500602"))
 	w.takeIn()
 	if w.writer(sibling, 3) == nil || w.writer(channel, 4) == nil || w.writer(sibling, 5) == nil {
 		t.Error("messages are lost while the secret is replaced")
@@ -502,7 +502,7 @@ func TestCallback_of_a_deleted_contact(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
-	w.hook(channel, inbound(1, number, "TR.9A", "Hello"))
+	w.callback(channel, inbound(1, number, "TR.9A", "Hello"))
 	w.takeIn()
 	first := w.writer(channel, 1)
 	w.stop()
@@ -513,12 +513,12 @@ func TestCallback_of_a_deleted_contact(t *testing.T) {
 	w.holds(0, 0, 0)
 
 	w.start(app.Bounds{})
-	w.hook(channel, inbound(2, number, "", "Hello"))
+	w.callback(channel, inbound(2, number, "", "Hello"))
 	w.takeIn()
 	w.stop()
 	w.start(app.Bounds{})
 	w.clock.advance(time.Second)
-	w.hook(channel, inbound(3, number, "", "STOP"))
+	w.callback(channel, inbound(3, number, "", "STOP"))
 	w.deleteContact(w.writer(channel, 2).ID)
 	pending := w.due()
 	if len(pending) != 1 || w.newest(channel) != pending[0].ReceivedAt {
@@ -542,7 +542,7 @@ func TestCallback_of_a_deleted_contact(t *testing.T) {
 	w.stop()
 	w.start(app.Bounds{})
 	w.clock.advance(time.Second)
-	w.hook(channel, provider.Update{Channel: metaNumber, Choice: &provider.MarketingChoice{Number: number, Change: desk.OptInAgain, At: desk.TimeOf(w.clock.now())}})
+	w.callback(channel, provider.Update{Channel: metaNumber, Choice: &provider.MarketingChoice{Number: number, Change: desk.OptInAgain, At: desk.TimeOf(w.clock.now())}})
 	pending = w.due()
 	w.takeIn()
 	must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error {
@@ -574,7 +574,7 @@ func TestAccountStatus(t *testing.T) {
 	channel, sibling, free := w.connect(metaNumber, metaBusiness), w.connect("200300400500601", metaBusiness), w.connect("200300400500602", "100200300400501")
 	tell := func(s provider.AccountStatus) {
 		t.Helper()
-		w.hook(channel, provider.Update{Business: metaBusiness, Account: &s})
+		w.callback(channel, provider.Update{Business: metaBusiness, Account: &s})
 		w.run()
 		waitFor(t, "the news to be taken in", func() bool {
 			a := w.caller().Settings.Channel(sibling).Status
@@ -587,14 +587,14 @@ func TestAccountStatus(t *testing.T) {
 	w.blocked(free, false)
 	w.blocked(w.channel, false)
 	version := w.caller().Settings.Version
-	w.hook(channel, provider.Update{Business: metaBusiness, Account: &provider.AccountStatus{Blocked: "a violation"}})
+	w.callback(channel, provider.Update{Business: metaBusiness, Account: &provider.AccountStatus{Blocked: "a violation"}})
 	w.takeIn()
 	if problems, err := w.CheckChannel(t.Context(), w.operator(), channel); err != nil || len(problems) != 1 || !problems[0].Blocking || !strings.Contains(problems[0].Text, "a violation") {
 		t.Errorf("checked: %+v, %v", problems, err)
 	}
 	tell(provider.AccountStatus{At: 20})
 	w.blocked(channel, false)
-	w.hook(channel, provider.Update{Business: metaBusiness, Account: &provider.AccountStatus{Blocked: "late news", At: 10}})
+	w.callback(channel, provider.Update{Business: metaBusiness, Account: &provider.AccountStatus{Blocked: "late news", At: 10}})
 	w.takeIn()
 	if !w.raised(version, 2) {
 		t.Errorf("what was known already, and the new account status of two channels, took the version from %d to %d", version, w.caller().Settings.Version)
@@ -680,7 +680,7 @@ func TestTemplateNews(t *testing.T) {
 	w.meta.change(func() { w.meta.away = errors.New("the provider is away") })
 	w.runAndLook()
 	update := template("order_update", "en_US", "UTILITY", "Order {{1}}", "Hi {{1}}, order {{2}} ships today.")
-	w.hook(channel,
+	w.callback(channel,
 		provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en", Status: "PAUSED"}},
 		provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: update.Name, Language: "en-US", Status: "DISABLED"}},
 		provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "unknown", Language: "en", Status: "APPROVED"}})
@@ -701,7 +701,7 @@ func TestTemplateNews(t *testing.T) {
 	}
 	waitFor(t, "the library to be fetched, in vain", func() bool { return w.meta.times(channel) > 1 && w.meta.times(sibling) > 1 })
 	w.meta.change(func() { w.meta.away = nil })
-	w.hook(channel, provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en"}})
+	w.callback(channel, provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en"}})
 	waitFor(t, "the library to be fetched", func() bool { return w.templateStatus(channel) == "approved" && w.templateStatus(sibling) == "approved" })
 	if n := w.meta.times(other); n != 1 {
 		t.Errorf("another account's library was fetched %d times", n)
@@ -733,7 +733,7 @@ func TestSyncStale(t *testing.T) {
 		t.Fatalf("fetched %d and %d times", a, b)
 	}
 	w.runAndLook()
-	w.hook(channel, provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en", Status: "PAUSED"}})
+	w.callback(channel, provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en", Status: "PAUSED"}})
 	waitFor(t, "the status to change", func() bool { return w.templateStatus(channel) == "paused" })
 	w.stop() // before it was fetched
 	w.store.down.Store(true)

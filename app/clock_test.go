@@ -54,7 +54,7 @@ func TestClock_of_inbound(t *testing.T) {
 			w.provider.plays(w.provider.Sandbox.Send)
 			m := w.sent("before", on(w.channel))
 			w.clock.server.Store(int64(ahead))
-			w.hook(channel, inbound(1, number, "", "Hello"))
+			w.callback(channel, inbound(1, number, "", "Hello"))
 			other := w.sent("after", on(w.channel))
 			w.clock.server.Store(0) // the node that takes it in is right
 			w.takeIn()
@@ -67,7 +67,7 @@ func TestClock_of_inbound(t *testing.T) {
 			w.stop()
 			w.start(app.Bounds{})
 			w.clock.server.Store(int64(ahead)) // and now the one that takes it in is wrong
-			w.hook(channel, inbound(2, number, "", "Hello"))
+			w.callback(channel, inbound(2, number, "", "Hello"))
 			bad := w.notify(poison)
 			w.takeIn()
 			if w.writer(channel, 2) == nil {

@@ -51,12 +51,12 @@ func (w *world) settled(webhook desk.ID, n int) (list []*desk.WebhookDelivery) {
 	return list
 }
 
-// TestDeliver: every event of the types comes once, the first attempts in order, with
+// TestDeliver: every event of the types comes once, the first tries in order, with
 // eight at a time.
 func TestDeliver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.*")
+	webhook := w.webhook("https://a.example/in", "contact.*")
 	w.receiver.plays(func(posted) deliver.Posted { time.Sleep(time.Millisecond); return deliver.Posted{StatusCode: 204} })
 	stop := w.deliver(w.App)
 	const contacts = 300
@@ -67,28 +67,28 @@ func TestDeliver(t *testing.T) {
 			must(t, err)
 		}
 	}
-	list := w.settled(hook, contacts)
+	list := w.settled(webhook, contacts)
 	stop()
 	got := w.receiver.got()
 	if len(list) != contacts || len(got) != contacts || w.receiver.most > 8 || w.receiver.most < 2 {
 		t.Errorf("%d deliveries, %d attempts, %d at once", len(list), len(got), w.receiver.most)
 	}
 	for i, d := range list {
-		if i > 0 && d.Event.Seq >= list[i-1].Event.Seq || len(d.Attempts) != 1 || d.Status != desk.DeliveryDelivered {
+		if i > 0 && d.Event.Seq >= list[i-1].Event.Seq || len(d.Tries) != 1 || d.Status != desk.DeliveryDelivered {
 			t.Errorf("delivery %d: %+v", i, d)
 		}
 	}
-	if at := w.state(hook).Cursor; at.Seq < list[0].Event.Seq {
+	if at := w.state(webhook).Cursor; at.Seq < list[0].Event.Seq {
 		t.Errorf("the cursor is at %v", at)
 	}
 }
 
-// TestDeliver_retries: an event that always fails has the attempts of its schedule, with
+// TestDeliver_retries: an event that always fails has the tries of its schedule, with
 // their pauses, and stops no other.
 func TestDeliver_retries(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{5 * time.Second, time.Minute, 3 * time.Hour}, GiveUp: 72 * time.Hour})
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	poison := ""
 	w.receiver.plays(func(p posted) deliver.Posted {
 		if p.Data == "poison@example.com" {
@@ -103,7 +103,7 @@ func TestDeliver_retries(t *testing.T) {
 		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
 	}
 	pending := func() (list []*desk.WebhookDelivery) {
-		for _, d := range w.deliveries(hook) {
+		for _, d := range w.deliveries(webhook) {
 			if d.Status == desk.DeliveryPending {
 				list = append(list, d)
 			}
@@ -122,10 +122,10 @@ func TestDeliver_retries(t *testing.T) {
 	for n, pause := range []time.Duration{5 * time.Second, time.Minute, 3 * time.Hour} {
 		waitFor(t, "an attempt to be stored", func() bool {
 			list := pending()
-			return len(w.deliveries(hook)) == 21 && len(list) == 1 && len(list[0].Attempts) == n+1
+			return len(w.deliveries(webhook)) == 21 && len(list) == 1 && len(list[0].Tries) == n+1
 		})
 		d := pending()[0]
-		ended := d.Attempts[n].At + d.Attempts[n].Took
+		ended := d.Tries[n].At + d.Tries[n].Took
 		if wait := time.Duration(d.DueAt-ended) * time.Millisecond; wait < pause || wait > pause*6/5 {
 			t.Errorf("after attempt %d it waits %v, want %v", n+1, wait, pause)
 		}
@@ -134,12 +134,12 @@ func TestDeliver_retries(t *testing.T) {
 		}
 		w.clock.advance(pause * 6 / 5)
 	}
-	list := w.settled(hook, 21)
+	list := w.settled(webhook, 21)
 	d := list[20]
-	if d.Status != desk.DeliveryFailed || len(d.Attempts) != 4 || d.Attempts[3].Response != "no" || tries() != 4 {
+	if d.Status != desk.DeliveryFailed || len(d.Tries) != 4 || d.Tries[3].Response != "no" || tries() != 4 {
 		t.Errorf("the poison: %+v, %d attempts", d, tries())
 	}
-	if s := w.state(hook); s.Failing() || s.FailingSince == 0 {
+	if s := w.state(webhook); s.Failing() || s.FailingSince == 0 {
 		t.Errorf("state: %+v", s)
 	}
 }
@@ -149,17 +149,17 @@ func TestDeliver_retries(t *testing.T) {
 func TestDeliver_failing(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{time.Second, time.Second, time.Second}, GiveUp: 2 * time.Hour})
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	w.receiver.plays(func(posted) deliver.Posted { return refusesWith(500, "") })
 	w.deliver(w.App)
 	for n := range 30 {
 		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
 	}
-	waitFor(t, "the endpoint to fail", func() bool { s := w.state(hook); return s.Failing() })
+	waitFor(t, "the endpoint to fail", func() bool { s := w.state(webhook); return s.Failing() })
 	for range 5 {
-		before := w.state(hook).Probes
+		before := w.state(webhook).Probes
 		w.clock.advance(10 * time.Minute)
-		waitFor(t, "a probe", func() bool { return w.state(hook).Probes > before })
+		waitFor(t, "a probe", func() bool { return w.state(webhook).Probes > before })
 	}
 	tries := len(w.receiver.got())
 	if tries > 10+8+5+2 {
@@ -167,8 +167,8 @@ func TestDeliver_failing(t *testing.T) {
 	}
 	w.receiver.plays(nil)
 	w.clock.advance(10 * time.Minute)
-	w.settled(hook, 30)
-	if s := w.state(hook); s.Failing() || s.FailingSince != 0 || s.HeldUntil != 0 {
+	w.settled(webhook, 30)
+	if s := w.state(webhook); s.Failing() || s.FailingSince != 0 || s.HeldUntil != 0 {
 		t.Errorf("state: %+v", s)
 	}
 	if len(w.logged(1, "is failing")) != 1 || len(w.logged(1, "answers again")) != 1 {
@@ -180,7 +180,7 @@ func TestDeliver_failing(t *testing.T) {
 func TestDeliver_holds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	w.receiver.plays(func(p posted) deliver.Posted {
 		if p.Data == "0@example.com" && p.n == 1 {
 			return deliver.Posted{StatusCode: 429, Error: "status", RetryAfter: 30 * time.Minute}
@@ -189,7 +189,7 @@ func TestDeliver_holds(t *testing.T) {
 	})
 	w.deliver(w.App)
 	w.put(mailed("0@example.com"))
-	waitFor(t, "the hold", func() bool { return w.state(hook).HeldUntil != 0 })
+	waitFor(t, "the hold", func() bool { return w.state(webhook).HeldUntil != 0 })
 	w.put(mailed("1@example.com"))
 	w.clock.advance(29 * time.Minute)
 	time.Sleep(2 * time.Millisecond)
@@ -197,7 +197,7 @@ func TestDeliver_holds(t *testing.T) {
 		t.Errorf("%d attempts during the hold", len(got))
 	}
 	w.clock.advance(time.Minute)
-	w.settled(hook, 2)
+	w.settled(webhook, 2)
 }
 
 // TestDeliver_nodes: a node that stops hands over without repetition; one that loses the
@@ -205,7 +205,7 @@ func TestDeliver_holds(t *testing.T) {
 func TestDeliver_nodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	w.receiver.plays(func(posted) deliver.Posted { time.Sleep(time.Millisecond); return deliver.Posted{StatusCode: 200} })
 	second := &faultyStore{Store: w.file}
 	b := w.node(second, app.Bounds{})
@@ -222,11 +222,11 @@ func TestDeliver_nodes(t *testing.T) {
 	w.deliver(b)
 	stopA()
 	write(50)
-	w.settled(hook, 100)
+	w.settled(webhook, 100)
 	if got := len(w.receiver.got()); got != 100 {
 		t.Errorf("%d attempts, want 100", got)
 	}
-	// The second node loses its database amid attempts.
+	// The second node loses its database amid tries.
 	release := make(chan struct{})
 	w.receiver.plays(func(posted) deliver.Posted { <-release; return deliver.Posted{StatusCode: 200} })
 	write(20)
@@ -239,11 +239,11 @@ func TestDeliver_nodes(t *testing.T) {
 	waitFor(t, "the third node to begin", func() bool { return len(w.receiver.got()) == 116 })
 	close(release)
 	w.receiver.plays(nil)
-	w.settled(hook, 120)
+	w.settled(webhook, 120)
 	second.down.Store(false)
 	second.cut.Store(false)
 	write(30)
-	w.settled(hook, 150)
+	w.settled(webhook, 150)
 	if got := len(w.receiver.got()); got != 158 {
 		t.Errorf("%d attempts, want 158: 8 were under way", got)
 	}
@@ -254,7 +254,7 @@ func TestDeliver_nodes(t *testing.T) {
 func TestDeliver_erasure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	release := make(chan struct{})
 	w.receiver.plays(func(p posted) deliver.Posted {
 		if p.n == 2 {
@@ -265,8 +265,8 @@ func TestDeliver_erasure(t *testing.T) {
 	w.deliver(w.App)
 	c, kept := w.put(mailed("gone@example.com")), w.put(mailed("kept@example.com"))
 	stored := func() (texts []string) {
-		for _, d := range w.deliveries(hook) {
-			for _, a := range d.Attempts {
+		for _, d := range w.deliveries(webhook) {
+			for _, a := range d.Tries {
 				texts = append(texts, a.Response)
 			}
 		}
@@ -297,12 +297,12 @@ func TestDeliver_erasure(t *testing.T) {
 func TestDeliver_expired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.created", "webhook.updated")
+	webhook := w.webhook("https://a.example/in", "contact.created", "webhook.updated")
 	w.receiver.plays(func(posted) deliver.Posted { return refusesWith(500, "") })
 	w.put(mailed("0@example.com"))
 	w.put(mailed("1@example.com"))
 	stop := w.deliver(w.App)
-	waitFor(t, "attempts", func() bool { return len(w.deliveries(hook)) == 2 })
+	waitFor(t, "attempts", func() bool { return len(w.deliveries(webhook)) == 2 })
 	stop()
 	w.put(mailed("2@example.com"))
 	w.put(mailed("3@example.com"))
@@ -311,9 +311,9 @@ func TestDeliver_expired(t *testing.T) {
 	w.receiver.plays(nil)
 	w.deliver(w.App)
 	w.put(mailed("4@example.com"))
-	list := w.settled(hook, 4)
+	list := w.settled(webhook, 4)
 	for _, d := range list[2:] {
-		if n := len(d.Attempts); d.Status != desk.DeliveryFailed || d.Attempts[n-1].Error != desk.AttemptExpired {
+		if n := len(d.Tries); d.Status != desk.DeliveryFailed || d.Tries[n-1].Error != desk.TryExpired {
 			t.Errorf("delivery: %+v", d)
 		}
 	}
@@ -326,12 +326,12 @@ func TestDeliver_expired(t *testing.T) {
 	}
 }
 
-// TestDeliver_slow_database: what was read a second ago is read again before an attempt
+// TestDeliver_slow_database: what was read a second ago is read again before a try
 // begins, because the person may have been deleted since.
 func TestDeliver_slow_database(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	c := w.put(mailed("gone@example.com"))
 	var reads atomic.Int32
 	w.store.read = func(page *store.EventPage) {
@@ -343,55 +343,55 @@ func TestDeliver_slow_database(t *testing.T) {
 		}
 	}
 	w.deliver(w.App)
-	w.settled(hook, 1)
+	w.settled(webhook, 1)
 	if got := w.receiver.got(); len(got) != 1 || got[0].Data != "" || reads.Load() < 3 {
 		t.Errorf("%d reads, %+v", reads.Load(), got)
 	}
 }
 
-// TestDeliver_moved: an attempt under way to a URL does not disable the webhook after its
+// TestDeliver_moved: a try under way to a URL does not disable the webhook after its
 // owner has changed the URL.
 func TestDeliver_moved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	gone, next := "https://gone.example/in", "https://next.example/in"
-	hook := w.webhook(gone, "contact.created")
+	webhook := w.webhook(gone, "contact.created")
 	release := make(chan struct{})
 	w.receiver.plays(func(p posted) deliver.Posted {
 		if p.URL == next {
 			return deliver.Posted{StatusCode: 200}
 		}
 		<-release
-		return deliver.Posted{StatusCode: 410, Error: desk.AttemptGone}
+		return deliver.Posted{StatusCode: 410, Error: desk.TryGone}
 	})
 	w.deliver(w.App)
 	w.put(mailed("0@example.com"))
 	waitFor(t, "the attempt", func() bool { return len(w.receiver.got(gone)) == 1 })
 	pinged := make(chan error, 1)
 	go func() {
-		_, err := w.Deliver.Ping(t.Context(), w.operator(), hook)
+		_, err := w.Deliver.Ping(t.Context(), w.operator(), webhook)
 		pinged <- err
 	}()
 	waitFor(t, "the ping", func() bool { return len(w.receiver.got(gone)) == 2 })
-	_, err := w.Deliver.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{URL: &next})
+	_, err := w.Deliver.EditWebhook(t.Context(), w.operator(), webhook, desk.WebhookEdit{URL: &next})
 	must(t, err)
 	close(release)
 	must(t, <-pinged)
-	waitFor(t, "the answer", func() bool { return len(w.deliveries(hook)) == 1 && len(w.deliveries(hook)[0].Attempts) == 1 })
+	waitFor(t, "the answer", func() bool { return len(w.deliveries(webhook)) == 1 && len(w.deliveries(webhook)[0].Tries) == 1 })
 	w.clock.advance(6 * time.Second)
 	w.put(mailed("1@example.com"))
-	w.settled(hook, 2)
-	if found := w.operator().Settings.Webhook(hook); !found.Enabled {
+	w.settled(webhook, 2)
+	if found := w.operator().Settings.Webhook(webhook); !found.Enabled {
 		t.Errorf("it was disabled: %s", found.DisabledReason)
 	}
 }
 
-// TestDeliver_enabled_anew: an attempt that began before the owner enabled the webhook
+// TestDeliver_enabled_anew: a try that began before the owner enabled the webhook
 // anew does not disable it, however long it had failed before.
 func TestDeliver_enabled_anew(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{time.Second, time.Second}, GiveUp: 2 * time.Hour})
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	release := make(chan struct{})
 	w.receiver.plays(func(p posted) deliver.Posted {
 		if p.n == 2 {
@@ -404,19 +404,19 @@ func TestDeliver_enabled_anew(t *testing.T) {
 	})
 	w.deliver(w.App)
 	w.put(mailed("0@example.com"))
-	waitFor(t, "the failure", func() bool { return w.state(hook).FailingSince != 0 })
+	waitFor(t, "the failure", func() bool { return w.state(webhook).FailingSince != 0 })
 	w.clock.advance(3 * time.Hour)
 	waitFor(t, "the second attempt", func() bool { return len(w.receiver.got()) == 2 })
 	other := w.node(w.file, app.Bounds{}) // of which the first node does not hear at once
 	for _, enabled := range []bool{false, true} {
-		_, err := other.Deliver.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{Enabled: &enabled})
+		_, err := other.Deliver.EditWebhook(t.Context(), w.operator(), webhook, desk.WebhookEdit{Enabled: &enabled})
 		must(t, err)
 	}
 	close(release)
-	waitFor(t, "the answer", func() bool { return len(w.deliveries(hook)) == 1 && len(w.deliveries(hook)[0].Attempts) == 2 })
+	waitFor(t, "the answer", func() bool { return len(w.deliveries(webhook)) == 1 && len(w.deliveries(webhook)[0].Tries) == 2 })
 	w.clock.advance(2 * time.Second)
-	w.settled(hook, 1)
-	if found := w.operator().Settings.Webhook(hook); !found.Enabled {
+	w.settled(webhook, 1)
+	if found := w.operator().Settings.Webhook(webhook); !found.Enabled {
 		t.Errorf("it was disabled: %s", found.DisabledReason)
 	}
 }
@@ -426,47 +426,47 @@ func TestDeliver_enabled_anew(t *testing.T) {
 func TestDeliver_asked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	w.receiver.plays(func(posted) deliver.Posted { return refusesWith(500, "") })
 	w.deliver(w.App)
 	for n := range 12 {
 		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
 	}
-	waitFor(t, "the endpoint to fail", func() bool { s := w.state(hook); return s.Failing() })
-	list := w.deliveries(hook)
+	waitFor(t, "the endpoint to fail", func() bool { s := w.state(webhook); return s.Failing() })
+	list := w.deliveries(webhook)
 	last := list[len(list)-1]
 	tries := func() (n int) {
-		d, err := w.file.Delivery(t.Context(), w.ws, hook, last.ID)
+		d, err := w.file.Delivery(t.Context(), w.ws, webhook, last.ID)
 		must(t, err)
-		return len(d.Attempts)
+		return len(d.Tries)
 	}
 	before := tries()
-	d, err := w.Deliver.Redeliver(t.Context(), w.operator(), hook, last.ID)
+	d, err := w.Deliver.Redeliver(t.Context(), w.operator(), webhook, last.ID)
 	must(t, err)
 	if d.Next == 0 {
 		t.Error("a redelivery is not planned")
 	}
 	waitFor(t, "the redelivery", func() bool { return tries() == before+1 })
 	w.receiver.plays(nil)
-	if a, err := w.Deliver.Ping(t.Context(), w.operator(), hook); err != nil || a.Error != "" {
+	if a, err := w.Deliver.Ping(t.Context(), w.operator(), webhook); err != nil || a.Error != "" {
 		t.Fatalf("ping: %+v, %v", a, err)
 	}
-	w.settled(hook, 12)
-	_, err = w.Deliver.Replay(t.Context(), w.operator(), hook, "oldest")
+	w.settled(webhook, 12)
+	_, err = w.Deliver.Replay(t.Context(), w.operator(), webhook, "oldest")
 	must(t, err)
-	w.settled(hook, 24)
-	_, err = w.Deliver.Replay(t.Context(), w.operator(), hook, "evt_1")
+	w.settled(webhook, 24)
+	_, err = w.Deliver.Replay(t.Context(), w.operator(), webhook, "evt_1")
 	refused(t, err, desk.InvalidRequest)
-	w.receiver.plays(func(posted) deliver.Posted { return deliver.Posted{StatusCode: 410, Error: desk.AttemptGone} })
+	w.receiver.plays(func(posted) deliver.Posted { return deliver.Posted{StatusCode: 410, Error: desk.TryGone} })
 	w.put(mailed("last@example.com"))
 	waitFor(t, "the webhook to be disabled", func() bool {
-		found := w.operator().Settings.Webhook(hook)
+		found := w.operator().Settings.Webhook(webhook)
 		return !found.Enabled && found.DisabledReason == desk.DisabledGone
 	})
-	_, err = w.Deliver.Redeliver(t.Context(), w.operator(), hook, last.ID)
+	_, err = w.Deliver.Redeliver(t.Context(), w.operator(), webhook, last.ID)
 	refused(t, err, desk.EndpointOff)
-	must(t, w.Deliver.RemoveWebhook(t.Context(), w.operator(), hook))
-	if left := w.deliveries(hook); len(left) != 0 {
+	must(t, w.Deliver.RemoveWebhook(t.Context(), w.operator(), webhook))
+	if left := w.deliveries(webhook); len(left) != 0 {
 		t.Errorf("%d deliveries are left", len(left))
 	}
 }
@@ -497,12 +497,14 @@ func TestDeliver_swept(t *testing.T) {
 }
 
 // probed lets times pass, and waits for a failing endpoint's next probe after each.
-func (w *world) probed(hook desk.ID, pauses ...time.Duration) {
+func (w *world) probed(webhook desk.ID, pauses ...time.Duration) {
 	w.t.Helper()
 	for _, pause := range pauses {
-		before := w.state(hook).Probes
+		before := w.state(webhook).Probes
 		w.clock.advance(pause)
-		waitFor(w.t, "a probe", func() bool { return w.state(hook).Probes > before || !w.operator().Settings.Webhook(hook).Enabled })
+		waitFor(w.t, "a probe", func() bool {
+			return w.state(webhook).Probes > before || !w.operator().Settings.Webhook(webhook).Enabled
+		})
 	}
 }
 
@@ -512,7 +514,7 @@ func (w *world) probed(hook desk.ID, pauses ...time.Duration) {
 func TestDeliver_gives_up(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	start := w.latest()
 	w.receiver.plays(func(posted) deliver.Posted { return refusesWith(500, "") })
 	w.deliver(w.App)
@@ -520,10 +522,10 @@ func TestDeliver_gives_up(t *testing.T) {
 	for n := range before {
 		w.put(mailed(fmt.Sprintf("%d@example.com", n)))
 	}
-	waitFor(t, "the endpoint to fail", func() bool { s := w.state(hook); return s.Failing() })
-	since := w.state(hook).FailingSince
-	w.probed(hook, 24*time.Hour, 24*time.Hour, 23*time.Hour)
-	if found := w.operator().Settings.Webhook(hook); !found.Enabled || len(w.log.find("was disabled")) != 0 {
+	waitFor(t, "the endpoint to fail", func() bool { s := w.state(webhook); return s.Failing() })
+	since := w.state(webhook).FailingSince
+	w.probed(webhook, 24*time.Hour, 24*time.Hour, 23*time.Hour)
+	if found := w.operator().Settings.Webhook(webhook); !found.Enabled || len(w.log.find("was disabled")) != 0 {
 		t.Fatalf("it is disabled too early: %+v, %q", found, w.log.find("was disabled"))
 	}
 	disabled := func() (list []desk.FeedEvent) {
@@ -537,36 +539,36 @@ func TestDeliver_gives_up(t *testing.T) {
 	if list := disabled(); len(list) != 0 {
 		t.Fatalf("events: %+v", list)
 	}
-	w.probed(hook, 2*time.Hour)
-	waitFor(t, "parley to give up", func() bool { return !w.operator().Settings.Webhook(hook).Enabled })
-	if found := w.operator().Settings.Webhook(hook); found.DisabledReason != desk.DisabledFailing || w.state(hook).FailingSince != since {
-		t.Errorf("%+v, failing since %v, before %v", found, w.state(hook).FailingSince, since)
+	w.probed(webhook, 2*time.Hour)
+	waitFor(t, "parley to give up", func() bool { return !w.operator().Settings.Webhook(webhook).Enabled })
+	if found := w.operator().Settings.Webhook(webhook); found.DisabledReason != desk.DisabledFailing || w.state(webhook).FailingSince != since {
+		t.Errorf("%+v, failing since %v, before %v", found, w.state(webhook).FailingSince, since)
 	}
-	if list := disabled(); len(list) != 1 || list[0].Type != desk.WebhookDisabled || list[0].Subject != hook || list[0].Actor != (desk.Actor{Kind: desk.BySystem}) || len(list[0].Changed) != 0 {
+	if list := disabled(); len(list) != 1 || list[0].Type != desk.WebhookDisabled || list[0].Subject != webhook || list[0].Actor != (desk.Actor{Kind: desk.BySystem}) || len(list[0].Changed) != 0 {
 		t.Errorf("events: %+v", list)
 	}
 	waitFor(t, "a warning", func() bool { return len(w.log.find("was disabled")) == 1 })
-	if line := w.log.find("was disabled")[0]; !strings.HasPrefix(line, "WARN ") || !strings.Contains(line, hook.String()) || !strings.Contains(line, "reason=failing") {
+	if line := w.log.find("was disabled")[0]; !strings.HasPrefix(line, "WARN ") || !strings.Contains(line, webhook.String()) || !strings.Contains(line, "reason=failing") {
 		t.Errorf("log: %q", line)
 	}
 
 	// While it is disabled nothing is tried. Some of what it has not got expires.
-	tries, cursor := len(w.receiver.got()), w.state(hook).Cursor
+	tries, cursor := len(w.receiver.got()), w.state(webhook).Cursor
 	w.put(mailed("expires@example.com"))
 	w.clock.advance(2 * time.Hour)
 	must(t, w.Feed.Forget(t.Context(), time.Hour))
 	w.put(mailed("stays@example.com"))
 	w.clock.advance(10 * time.Minute)
 	must(t, w.Feed.Look(t.Context()))
-	if n := len(w.receiver.got()); n != tries || w.state(hook).Cursor != cursor {
-		t.Errorf("%d attempts at a disabled endpoint, the cursor is at %v, not %v", n-tries, w.state(hook).Cursor, cursor)
+	if n := len(w.receiver.got()); n != tries || w.state(webhook).Cursor != cursor {
+		t.Errorf("%d attempts at a disabled endpoint, the cursor is at %v, not %v", n-tries, w.state(webhook).Cursor, cursor)
 	}
 	w.receiver.plays(nil)
 	yes := true
-	_, err := w.Deliver.EditWebhook(t.Context(), w.operator(), hook, desk.WebhookEdit{Enabled: &yes})
+	_, err := w.Deliver.EditWebhook(t.Context(), w.operator(), webhook, desk.WebhookEdit{Enabled: &yes})
 	must(t, err)
 	waitFor(t, "what is left, and that it has nothing else", func() bool {
-		for _, d := range w.deliveries(hook) {
+		for _, d := range w.deliveries(webhook) {
 			if d.Status == desk.DeliveryPending {
 				return false
 			}
@@ -578,21 +580,21 @@ func TestDeliver_gives_up(t *testing.T) {
 	if len(got) != 1 || got[0].Data != "stays@example.com" {
 		t.Errorf("after it was enabled: %+v", got)
 	}
-	for _, d := range w.settled(hook, 1) {
-		last := d.Attempts[len(d.Attempts)-1]
-		if expired := last.Error == desk.AttemptExpired; expired == (d.Status == desk.DeliveryDelivered) {
+	for _, d := range w.settled(webhook, 1) {
+		last := d.Tries[len(d.Tries)-1]
+		if expired := last.Error == desk.TryExpired; expired == (d.Status == desk.DeliveryDelivered) {
 			t.Errorf("%+v", d)
 		}
 	}
 	lines := w.log.find("expired before they were delivered")
-	if len(lines) != 1 || !strings.HasPrefix(lines[0], "WARN ") || !strings.Contains(lines[0], hook.String()) {
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "WARN ") || !strings.Contains(lines[0], webhook.String()) {
 		t.Fatalf("log: %q", lines)
 	}
 	// From its cursor to the oldest event left: contacts, and the event that disabled it.
 	if want := fmt.Sprintf(" events=%d", w.oldest().Seq-cursor.Seq); !strings.HasSuffix(lines[0], want) {
 		t.Errorf("log: %q, want%s", lines[0], want)
 	}
-	if s := w.state(hook); s.FailingSince != 0 || s.Failing() {
+	if s := w.state(webhook); s.FailingSince != 0 || s.Failing() {
 		t.Errorf("state: %+v", s)
 	}
 }
@@ -610,7 +612,7 @@ func (w *world) oldest() desk.EventPlace {
 func TestDeliver_lag(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	w.put(mailed("0@example.com"))
 	w.clock.advance(time.Hour)
 	w.receiver.plays(func(posted) deliver.Posted { return refusesWith(500, "") })
@@ -620,13 +622,13 @@ func TestDeliver_lag(t *testing.T) {
 	}
 	stop := w.deliver(w.App)
 	late(w.App)
-	waitFor(t, "the delivery to be stored", func() bool { return len(w.deliveries(hook)) == 1 && len(w.deliveries(hook)[0].Attempts) == 1 })
+	waitFor(t, "the delivery to be stored", func() bool { return len(w.deliveries(webhook)) == 1 && len(w.deliveries(webhook)[0].Tries) == 1 })
 	stop()
 	b := w.node(w.store, app.Bounds{})
 	w.deliver(b)
 	late(b)
 	w.receiver.plays(nil)
 	w.clock.advance(10 * time.Minute)
-	w.settled(hook, 1)
+	w.settled(webhook, 1)
 	waitFor(t, "no lag", func() bool { return b.Deliver.Lag() == 0 })
 }

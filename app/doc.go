@@ -16,7 +16,7 @@
 //	simulate.go       messages of customers of simulated channels
 //	secrets.go        secrets, encrypted: how, and those of channels
 //	accounts.go       whether providers let channels send
-//	figures.go        what /metrics shows of sends and of the database
+//	metrics.go        what /metrics shows of sends and of the database
 //	pace.go           the limits of a provider, which all nodes share
 //	templates.go      template libraries and hints
 //	libraries.go      template libraries by version, and which are stale

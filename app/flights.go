@@ -10,17 +10,17 @@ import (
 
 // claims lets one call at a time hold an Idempotency-Key. The calls that wait find the
 // attempt of the first in the end, and take no place of the provider's limits.
-type claims struct {
+type holds struct {
 	mu    sync.Mutex
-	byKey map[claimOf]*claimant
+	byKey map[holdOf]*holder
 }
 
-type claimOf struct {
+type holdOf struct {
 	workspace desk.ID
 	key       string
 }
 
-type claimant struct {
+type holder struct {
 	hash [32]byte
 	done chan struct{}
 }
@@ -28,8 +28,8 @@ type claimant struct {
 // enter makes a call the holder of the key, and returns a function that ends this. While
 // another call is the holder, enter waits for its end and then returns nil. A call with
 // another body is refused at once; a call that waits too long gets SendInProgress.
-func (c *claims) enter(ctx context.Context, of claimOf, hash [32]byte, most time.Duration, drained <-chan struct{}) (leave func(), err error) {
-	mine := &claimant{hash, make(chan struct{})}
+func (c *holds) enter(ctx context.Context, of holdOf, hash [32]byte, most time.Duration, drained <-chan struct{}) (leave func(), err error) {
+	mine := &holder{hash, make(chan struct{})}
 	other := c.take(of, mine)
 	if other == nil {
 		return sync.OnceFunc(func() {
@@ -55,14 +55,14 @@ func (c *claims) enter(ctx context.Context, of claimOf, hash [32]byte, most time
 }
 
 // take makes a call the holder of a key, or returns the present holder.
-func (c *claims) take(of claimOf, mine *claimant) *claimant {
+func (c *holds) take(of holdOf, mine *holder) *holder {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if other := c.byKey[of]; other != nil {
 		return other
 	}
 	if c.byKey == nil {
-		c.byKey = map[claimOf]*claimant{}
+		c.byKey = map[holdOf]*holder{}
 	}
 	c.byKey[of] = mine
 	return nil

@@ -37,15 +37,15 @@ type receiver struct {
 	mu      sync.Mutex
 	posts   []posted
 	flying  int
-	most    int // attempts at once
+	most    int // tries at once
 	answers func(posted) deliver.Posted
 }
 
-// posted is an attempt that reached the receiver.
+// posted is a try that reached the receiver.
 type posted struct {
 	deliver.Post
 	toldEvent
-	ctx context.Context //nolint:containedctx // of the attempt
+	ctx context.Context //nolint:containedctx // of the try
 	n   int             // how often the event has come to this URL, with this time
 }
 
@@ -81,7 +81,7 @@ func (r *receiver) plays(answers func(posted) deliver.Posted) {
 	r.answers = answers
 }
 
-// got are the attempts so far, those of some URLs only.
+// got are the tries so far, those of some URLs only.
 func (r *receiver) got(urls ...string) []posted {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -184,7 +184,7 @@ func (w *world) connectAs(a app.NewChannel) desk.ID {
 }
 
 // hook has WhatsApp report to a channel.
-func (w *world) hook(channel desk.ID, told ...provider.Update) {
+func (w *world) callback(channel desk.ID, told ...provider.Update) {
 	w.t.Helper()
 	body, err := json.Marshal(told)
 	must(w.t, err)

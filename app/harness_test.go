@@ -569,7 +569,7 @@ func (w *world) due() []desk.InboundItem {
 }
 
 // said is a status of an attempt's message, as the provider reports it.
-func said(attempt desk.ID, d desk.Delivery) desk.StatusUpdate {
+func said(attempt desk.ID, d desk.DeliveryStatus) desk.StatusUpdate {
 	s := desk.StatusUpdate{ExternalID: messageID(attempt), Attempt: attempt, Delivery: d, At: desk.TimeOf(time.Now())}
 	if d == desk.Failed {
 		s.Failure = refusal.Failure
@@ -578,7 +578,7 @@ func said(attempt desk.ID, d desk.Delivery) desk.StatusUpdate {
 }
 
 // saidEarly is the same without the attempt's id.
-func saidEarly(attempt desk.ID, d desk.Delivery) desk.StatusUpdate {
+func saidEarly(attempt desk.ID, d desk.DeliveryStatus) desk.StatusUpdate {
 	s := said(attempt, d)
 	s.Attempt = desk.ID{}
 	return s

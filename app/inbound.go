@@ -146,7 +146,7 @@ func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atO
 			rest, wait = &next, later.Wait
 		}
 	}
-	var unread *unreadError
+	var unread *unreadableError
 	switch {
 	case n.ReceivedAt != 0 && err != nil && !errors.As(err, &unread):
 		return 0, err
@@ -212,8 +212,8 @@ func (a *App) toldAgain(tx store.Tx, own *desk.Channel, before []provider.Update
 	return tx.AnyErased(list)
 }
 
-// An unreadError means that a callback's body has an unknown form.
-type unreadError struct{ error }
+// An unreadableError means that a callback's body has an unknown form.
+type unreadableError struct{ error }
 
 // maxReading is how many bytes of bodies are read before their content is processed.
 const maxReading = 1 << 20
@@ -281,7 +281,7 @@ func (a *App) nextPart(tx store.Tx, channel *desk.Channel, n desk.InboundItem, a
 	}
 	if one.err != nil {
 		a.readings.drop(n.ID)
-		return nil, nil, nil, &unreadError{one.err}
+		return nil, nil, nil, &unreadableError{one.err}
 	}
 	later := n
 	later.Body, later.Skip = nil, n.Skip+atOnce

@@ -55,7 +55,7 @@ func TestStatus_before_the_answer(t *testing.T) {
 // TestStatus_settles_a_doubt, whichever it is that comes first.
 func TestStatus_settles_a_doubt(t *testing.T) {
 	t.Parallel()
-	for _, delivery := range []desk.Delivery{desk.Sent, desk.Delivered, desk.Read, desk.Failed} {
+	for _, delivery := range []desk.DeliveryStatus{desk.Sent, desk.Delivered, desk.Read, desk.Failed} {
 		t.Run(string(delivery), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -126,7 +126,7 @@ func TestStatus_too_early(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		hours int
-		want  desk.Delivery
+		want  desk.DeliveryStatus
 	}{"in time": {24, desk.Delivered}, "too late": {25, desk.Sent}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -152,15 +152,15 @@ func TestStatus_too_early(t *testing.T) {
 func TestStatus_any_order(t *testing.T) {
 	t.Parallel()
 	const numbers, callers = 10, 64
-	order := []desk.Delivery{desk.Queued, desk.Sent, desk.Failed, desk.Delivered, desk.Read}
-	place := func(d desk.Delivery) int { return slices.Index(order, d) }
+	order := []desk.DeliveryStatus{desk.Queued, desk.Sent, desk.Failed, desk.Delivered, desk.Read}
+	place := func(d desk.DeliveryStatus) int { return slices.Index(order, d) }
 	w, messages := newWorld(t), 1000
 	if w.postgres != nil {
 		messages = 100
 	}
 	w.store.once.Store(true) // what is watched is what is stored
 	var mu sync.Mutex
-	now, stories := map[desk.ID]desk.Delivery{}, map[desk.ID]story{}
+	now, stories := map[desk.ID]desk.DeliveryStatus{}, map[desk.ID]story{}
 	w.store.put = func(m *desk.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -251,7 +251,7 @@ type story struct {
 
 func newStory(r *rand.Rand, attempt desk.ID) story {
 	s := story{lost: r.IntN(4) == 0, size: 1 + r.IntN(4)}
-	all := []desk.Delivery{desk.Sent, desk.Delivered, desk.Read, desk.Failed}
+	all := []desk.DeliveryStatus{desk.Sent, desk.Delivered, desk.Read, desk.Failed}
 	for range r.IntN(8) {
 		status := said(attempt, all[r.IntN(len(all))])
 		if r.IntN(2) == 0 {
@@ -390,7 +390,7 @@ func TestInbound_beside_one_that_is_stuck(t *testing.T) {
 	release := sync.OnceFunc(func() { close(stuck) })
 	t.Cleanup(release)
 	w.meta.change(func() { w.meta.stuck = stuck })
-	w.hook(channel, many(3)...)
+	w.callback(channel, many(3)...)
 	w.run()
 	other, err := w.CreateWorkspace(t.Context(), "Other", "")
 	must(t, err)
@@ -420,7 +420,7 @@ func TestRun_stops_amid_a_callback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
-	w.hook(channel, many(1000)...)
+	w.callback(channel, many(1000)...)
 	w.run()
 	waitFor(t, "a part to be taken in", func() bool { list := w.due(); return len(list) == 0 || list[0].Skip > 0 })
 	began := time.Now()

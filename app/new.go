@@ -70,7 +70,7 @@ func New(d Deps) *App {
 		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Vault: a.vault, Clock: d.Now, Uptime: uptime, NewID: d.NewID, Random: d.Random,
 		Drained: a.drained, Log: d.Log, Poster: d.Poster, Event: d.Event, Rules: d.Deliveries, WebhookRules: a.addresses,
 	})
-	a.Figures = &Figures{store: a.store, clock: d.Now}
+	a.Metrics = &Metrics{store: a.store, clock: d.Now}
 	a.Media = media.New(media.Deps{
 		Store: a.store, Providers: d.Providers, Access: a.access, Now: a.now, NewID: d.NewID, Log: d.Log,
 		MaxSize: d.MaxMedia, PerWorkspace: d.MediaPerWorkspace, KeepFree: d.KeepFree, Lease: d.Bounds.Fetch,

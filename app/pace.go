@@ -33,7 +33,7 @@ func (a *App) pace(ctx context.Context, d *outgoing) error {
 		return err
 	}
 	if !ok {
-		a.Figures.sends.unavailable.Add(1)
+		a.Metrics.sends.unavailable.Add(1)
 		e := limits.HeldBack.Answer()
 		e.RetryAfter = max(1, int(math.Ceil(wait.Seconds())))
 		return e

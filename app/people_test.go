@@ -78,7 +78,7 @@ func TestSender(t *testing.T) {
 			held := w.people(c.held...)
 			h := inbound(1, c.number, c.user, "Hello")
 			h.Message.Name = "Ann"
-			w.hook(channel, h)
+			w.callback(channel, h)
 			w.takeIn()
 			got := w.writer(channel, 1)
 			if who := slices.IndexFunc(held, func(c *desk.Contact) bool { return c.ID == got.ID }); who != c.want {
@@ -97,7 +97,7 @@ func TestSender(t *testing.T) {
 			}
 			again := inbound(2, c.number, c.user, "Hello again")
 			again.Message.Name = "Another" // they have a name by now
-			w.hook(channel, again)
+			w.callback(channel, again)
 			w.takeIn()
 			if again := w.writer(channel, 2); again.ID != got.ID || again.UpdatedAt != got.UpdatedAt {
 				t.Errorf("then it is %+v", again)
@@ -130,7 +130,7 @@ func TestReceipt(t *testing.T) {
 	if got, want := send("4", number, "", "TR.9B"), handles(phoneOf(number), userIDOf("TR.9B")); got != want {
 		t.Errorf("an id: %s, want %s", got, want)
 	}
-	w.hook(channel, inbound(1, "", "BR.9A", "Hello"), inbound(2, brazilShort, "", "Hello"))
+	w.callback(channel, inbound(1, "", "BR.9A", "Hello"), inbound(2, brazilShort, "", "Hello"))
 	w.takeIn()
 	w.holds(2, 2, 4+2)
 
@@ -147,7 +147,7 @@ func TestReceipt(t *testing.T) {
 	w.meta.change(func() {
 		w.meta.meanwhile = func(d provider.Dispatch) {
 			s := said(d.Attempt, desk.Delivered)
-			w.hook(channel, provider.Update{Channel: metaNumber, Status: &s})
+			w.callback(channel, provider.Update{Channel: metaNumber, Status: &s})
 			w.takeIn()
 			w.deleteContact(w.writerOf(number).ID)
 		}
@@ -181,7 +181,7 @@ func TestRecipient_events(t *testing.T) {
 	status := func(attempt desk.ID, user string) {
 		s := said(attempt, desk.Delivered)
 		s.UserID = user
-		w.hook(channel, provider.Update{Channel: metaNumber, Status: &s})
+		w.callback(channel, provider.Update{Channel: metaNumber, Status: &s})
 		w.takeIn()
 	}
 	w.meta.change(func() { w.meta.receipt = provider.Receipt{UserID: "TR.9A"} })
@@ -204,12 +204,12 @@ func TestRecipient_events(t *testing.T) {
 func TestEarlyStatus_tells_the_recipient(t *testing.T) {
 	t.Parallel()
 	tell := func(w *world, channel, attempt desk.ID) {
-		for _, d := range []desk.Delivery{desk.Delivered, desk.Sent} {
+		for _, d := range []desk.DeliveryStatus{desk.Delivered, desk.Sent} {
 			s := saidEarly(attempt, d)
 			if s.UserID = "TR.9A"; d == desk.Sent {
 				s.UserID = ""
 			}
-			w.hook(channel, provider.Update{Channel: metaNumber, Status: &s})
+			w.callback(channel, provider.Update{Channel: metaNumber, Status: &s})
 		}
 		w.takeIn()
 	}
@@ -226,7 +226,7 @@ func TestEarlyStatus_tells_the_recipient(t *testing.T) {
 			must(w.t, err)
 			tell(w, channel, at.ID)
 			said := said(at.ID, desk.Sent) // which binds it
-			w.hook(channel, provider.Update{Channel: metaNumber, Status: &said})
+			w.callback(channel, provider.Update{Channel: metaNumber, Status: &said})
 			w.takeIn()
 			return w.attempt(at.ID).Plan.Contact
 		},
@@ -270,7 +270,7 @@ func TestLearn_no_more(t *testing.T) {
 	if m := w.sent("k", on(channel)); m.Conversation.ContactID != full.ID {
 		t.Errorf("sent to %s", m.Conversation.ContactID)
 	}
-	w.hook(channel, inbound(1, number, "TR.9A", "Hello"),
+	w.callback(channel, inbound(1, number, "TR.9A", "Hello"),
 		provider.Update{Channel: metaNumber, Move: &provider.Move{Number: number, NewUserID: "TR.9A"}})
 	w.takeIn()
 	if c := w.writer(channel, 1); c == nil || c.ID != full.ID {
@@ -325,7 +325,7 @@ func TestMove(t *testing.T) {
 			channel := w.connect(metaNumber, metaBusiness)
 			held := w.people(c.held...)
 			for range 2 { // it comes twice
-				w.hook(channel, provider.Update{Channel: metaNumber, Move: &c.move})
+				w.callback(channel, provider.Update{Channel: metaNumber, Move: &c.move})
 				w.takeIn()
 				for i, want := range c.want {
 					if got := fmt.Sprint(w.contact(held[i].ID).Identities()); got != want {
@@ -377,7 +377,7 @@ func TestOptOut_by_any_handle(t *testing.T) {
 			w := newWorld(t)
 			channel := w.connect(metaNumber, metaBusiness)
 			for _, h := range c.told {
-				w.hook(channel, h)
+				w.callback(channel, h)
 				w.takeIn()
 			}
 			w.wants(c.since, on(w.channel), to(brazilShort))
@@ -395,11 +395,11 @@ func TestOptOut_by_id_before_the_number_is_known(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
-	w.hook(channel, provider.Update{Channel: metaNumber, Choice: &provider.MarketingChoice{UserID: "TR.9A", Change: desk.OptOut, At: 10}})
+	w.callback(channel, provider.Update{Channel: metaNumber, Choice: &provider.MarketingChoice{UserID: "TR.9A", Change: desk.OptOut, At: 10}})
 	w.takeIn()
 	w.holds(0, 0, 0) // a marketing choice makes nobody a contact
 	w.wants(0, on(channel))
-	w.hook(channel, inbound(1, number, "TR.9A", "Hello"))
+	w.callback(channel, inbound(1, number, "TR.9A", "Hello"))
 	w.takeIn()
 	w.wants(10, on(channel))
 }
@@ -414,14 +414,14 @@ func TestStatus_tells_the_recipient(t *testing.T) {
 	s := said(w.holder("1").ID, desk.Delivered)
 	s.UserID = "TR.9A"
 	for range 2 {
-		w.hook(channel, provider.Update{Channel: metaNumber, Status: &s})
+		w.callback(channel, provider.Update{Channel: metaNumber, Status: &s})
 		w.takeIn()
 	}
 	got, want := fmt.Sprint(w.contact(m.Conversation.ContactID).Identities()), handles(phoneOf(number), userIDOf("TR.9A"))
 	if got != want {
 		t.Errorf("known as %s, want %s", got, want)
 	}
-	w.hook(channel, inbound(1, "", "TR.9A", "Hello"))
+	w.callback(channel, inbound(1, "", "TR.9A", "Hello"))
 	w.takeIn()
 	if writer := w.writer(channel, 1); writer.ID != m.Conversation.ContactID {
 		t.Errorf("the message is of %s, not of %s", writer.ID, m.Conversation.ContactID)

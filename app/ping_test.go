@@ -17,15 +17,15 @@ import (
 func TestPing_pace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook, other := w.webhook("https://a.example/in", "contact.created"), w.webhook("https://b.example/in", "contact.created")
+	webhook, other := w.webhook("https://a.example/in", "contact.created"), w.webhook("https://b.example/in", "contact.created")
 	nodes := []*app.App{w.App, w.node(w.file, app.Bounds{})}
 	for n := range 10 {
-		_, err := nodes[n%2].Deliver.Ping(t.Context(), w.operator(), hook)
+		_, err := nodes[n%2].Deliver.Ping(t.Context(), w.operator(), webhook)
 		must(t, err)
 	}
 	for range 100 {
 		for _, node := range nodes {
-			_, err := node.Deliver.Ping(t.Context(), w.operator(), hook)
+			_, err := node.Deliver.Ping(t.Context(), w.operator(), webhook)
 			if e := refusalOf(t, err, desk.RateLimited); e.RetryAfter < 1 || e.RetryAfter > 6 {
 				t.Fatalf("Retry-After: %d", e.RetryAfter)
 			}
@@ -35,7 +35,7 @@ func TestPing_pace(t *testing.T) {
 	must(t, err)
 	w.clock.advance(6 * time.Second)
 	w.clock.up.Add(int64(6 * time.Second))
-	_, err = w.Deliver.Ping(t.Context(), w.operator(), hook)
+	_, err = w.Deliver.Ping(t.Context(), w.operator(), webhook)
 	must(t, err)
 	if got := len(w.receiver.got()); got != 12 {
 		t.Errorf("%d requests", got)
@@ -47,7 +47,7 @@ func TestPing_pace(t *testing.T) {
 func TestPing_places(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	release := make(chan struct{})
 	w.receiver.plays(func(posted) deliver.Posted { <-release; return deliver.Posted{StatusCode: 200} })
 	var paced atomic.Int64
@@ -62,14 +62,14 @@ func TestPing_places(t *testing.T) {
 	waitFor(t, "eight deliveries", func() bool { return len(w.receiver.got()) == 8 })
 	pinged := make(chan error, 10)
 	ping := func() {
-		_, err := w.Deliver.Ping(t.Context(), w.operator(), hook)
+		_, err := w.Deliver.Ping(t.Context(), w.operator(), webhook)
 		pinged <- err
 	}
 	for range 8 {
 		go ping()
 	}
 	waitFor(t, "eight pings that wait", func() bool { return paced.Load() == 8 })
-	_, err := w.Deliver.Ping(t.Context(), w.operator(), hook)
+	_, err := w.Deliver.Ping(t.Context(), w.operator(), webhook)
 	refused(t, err, desk.RateLimited)
 	if got := w.receiver.got(); len(got) != 8 {
 		t.Fatalf("%d requests at once", len(got))
@@ -78,7 +78,7 @@ func TestPing_places(t *testing.T) {
 	for range 8 {
 		must(t, <-pinged)
 	}
-	w.settled(hook, 20)
+	w.settled(webhook, 20)
 	w.receiver.mu.Lock()
 	defer w.receiver.mu.Unlock()
 	if w.receiver.most != 8 {
@@ -91,7 +91,7 @@ func TestPing_places(t *testing.T) {
 func TestPing_caller(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	w.receiver.plays(func(p posted) deliver.Posted {
 		<-p.ctx.Done()
 		return deliver.Posted{Error: "timeout"}
@@ -102,7 +102,7 @@ func TestPing_caller(t *testing.T) {
 		n := len(w.receiver.got())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := w.Deliver.Ping(ctx, w.operator(), hook)
+			_, err := w.Deliver.Ping(ctx, w.operator(), webhook)
 			ended <- err
 		}()
 		waitFor(t, "the request", func() bool { return len(w.receiver.got()) > n })
@@ -119,11 +119,11 @@ func TestPing_caller(t *testing.T) {
 func TestPing_machine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("https://a.example/in", "contact.created")
+	webhook := w.webhook("https://a.example/in", "contact.created")
 	w.receiver.plays(func(posted) deliver.Posted {
 		return deliver.Posted{Error: "connect", Err: errors.New("too many open files")}
 	})
-	_, err := w.Deliver.Ping(t.Context(), w.operator(), hook)
+	_, err := w.Deliver.Ping(t.Context(), w.operator(), webhook)
 	refused(t, err, desk.Unavailable)
 	w.deliver(w.App)
 	w.put(mailed("0@example.com"))
@@ -131,10 +131,10 @@ func TestPing_machine(t *testing.T) {
 	w.receiver.plays(nil)
 	waitFor(t, "the delivery", func() bool {
 		w.clock.advance(time.Second)
-		list := w.deliveries(hook)
-		return len(list) == 1 && list[0].Status == desk.DeliveryDelivered && len(list[0].Attempts) == 1
+		list := w.deliveries(webhook)
+		return len(list) == 1 && list[0].Status == desk.DeliveryDelivered && len(list[0].Tries) == 1
 	})
-	if s := w.state(hook); s.FailingSince != 0 {
+	if s := w.state(webhook); s.FailingSince != 0 {
 		t.Errorf("state: %+v", s)
 	}
 }

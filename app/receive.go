@@ -80,7 +80,7 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 	m := &desk.Message{
 		ID: a.newID(), ConversationID: c.ID, ChannelID: channel, Direction: desk.Inbound,
 		ExternalID: in.ExternalID, Text: in.Text, TS: desk.InboundTime(in.At, newest.TS), ContactID: contact.ID,
-		Kind: cmp.Or(in.Kind, desk.KindText), Content: in.Content,
+		Kind: cmp.Or(in.Kind, desk.KindText), Extra: in.Extra,
 	}
 	if named != nil && named.ContactID == contact.ID {
 		m.ReplyTo = named.ID

@@ -280,7 +280,7 @@ func replied(s *desk.Settings, at *desk.Attempt, c *desk.Conversation, externalI
 		Text: plan.Text, Delivery: desk.Sent, TS: sent, Kind: r.Kind, Author: r.Author, ReplyTo: r.ReplyTo, Media: r.Media, Attempt: at.ID,
 	}
 	if r.Buttons != nil {
-		m.Message.Content = &desk.Content{Buttons: r.Buttons}
+		m.Message.Extra = &desk.Extra{Buttons: r.Buttons}
 	}
 	m.Conversation.Note(&m.Message)
 	return m

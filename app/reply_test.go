@@ -55,7 +55,7 @@ func TestReply(t *testing.T) {
 	}
 	m := w.messages(c.ID)[0]
 	if m.Kind != desk.KindButtons || m.Author != (desk.Author{Type: desk.AuthorMember, ID: w.grace.ID, Name: "Grace Hopper"}) || m.ReplyTo != asked.ID ||
-		m.Content.Buttons[0].Title != "Yes" || m.Delivery != desk.Sent || m.OptIn != nil {
+		m.Extra.Buttons[0].Title != "Yes" || m.Delivery != desk.Sent || m.OptIn != nil {
 		t.Errorf("stored: %+v", m)
 	}
 	stored := w.conversation(c.ID)

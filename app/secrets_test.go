@@ -432,7 +432,7 @@ func TestCheckChannel_signs_of_life(t *testing.T) {
 	says(old)
 	w.clock.advance(7 * 24 * time.Hour)
 	says(old, silent)
-	w.hook(channel, many(1)...)
+	w.callback(channel, many(1)...)
 	says(old)
 	w.clock.advance(8 * 24 * time.Hour)
 	must(t, w.Forget(t.Context()))

@@ -40,7 +40,7 @@ func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]b
 		if held != nil && !held.Expired() {
 			return a.again(ctx, p, held, hash)
 		}
-		if leave, err = a.claims.enter(ctx, claimOf{p.Workspace(), key}, hash, a.bounds.Wait, a.drained); err != nil {
+		if leave, err = a.holds.enter(ctx, holdOf{p.Workspace(), key}, hash, a.bounds.Wait, a.drained); err != nil {
 			return SendAnswer{}, err
 		}
 	}
@@ -111,7 +111,7 @@ func (a *App) fly(ctx context.Context, p desk.Principal, at *desk.Attempt, d *ou
 		leave()
 		return SendAnswer{}, err
 	}
-	err := a.claim(ctx, p, at, d)
+	err := a.hold(ctx, p, at, d)
 	leave()
 	if err != nil {
 		return SendAnswer{}, err
@@ -125,7 +125,7 @@ type keyTaken struct{ by *desk.Attempt }
 func (*keyTaken) Error() string { return "another attempt holds the key" }
 
 // hold makes the attempt the holder of its key, durably, or returns keyTaken.
-func (a *App) claim(ctx context.Context, p desk.Principal, at *desk.Attempt, d *outgoing) error {
+func (a *App) hold(ctx context.Context, p desk.Principal, at *desk.Attempt, d *outgoing) error {
 	ws := p.Workspace()
 	err := a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		if p.Stale(tx.Settings()) {
@@ -181,7 +181,7 @@ func (a *App) claim(ctx context.Context, p desk.Principal, at *desk.Attempt, d *
 // workspace was deleted meanwhile: the attempt went with it.
 func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *outgoing) (SendAnswer, error) {
 	receipt, err := a.callProvider(ctx, d)
-	a.Figures.sends.count(err)
+	a.Metrics.sends.count(err)
 	if err == nil {
 		defer a.accountAnswered(ctx, ws, d.Channel, nil) // after the send is settled
 		stored, err := a.accepted(ctx, ws, at, receipt)

@@ -5,7 +5,7 @@ import (
 )
 
 // deliveryEvents are those of a status that moves a message forward.
-var deliveryEvents = map[desk.Delivery]desk.EventType{
+var deliveryEvents = map[desk.DeliveryStatus]desk.EventType{
 	desk.Sent: desk.MessageSent, desk.Delivered: desk.MessageDelivered, desk.Read: desk.MessageRead, desk.Failed: desk.MessageFailed,
 }
 

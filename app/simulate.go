@@ -178,7 +178,7 @@ func (s *Simulated) content(in *provider.InboundMessage, named *desk.Message) (s
 		if err != nil {
 			return "", desk.InvalidAt("/reaction", "%v", err)
 		}
-		in.Kind, in.Content = desk.KindReaction, &desk.Content{Reaction: &desk.Reaction{Emoji: emoji}}
+		in.Kind, in.Extra = desk.KindReaction, &desk.Extra{Reaction: &desk.Reaction{Emoji: emoji}}
 		if emoji == "" {
 			return "[reaction removed]", nil
 		}
@@ -189,14 +189,14 @@ func (s *Simulated) content(in *provider.InboundMessage, named *desk.Message) (s
 			return "", desk.InvalidAt("/choice", "%v", err)
 		}
 		chosen := desk.Button{ID: id, Title: cmp.Or(text, id)}
-		if named != nil && named.Content != nil {
-			for _, b := range named.Content.Buttons {
+		if named != nil && named.Extra != nil {
+			for _, b := range named.Extra.Buttons {
 				if b.ID == id {
 					chosen.Title = b.Title
 				}
 			}
 		}
-		in.Kind, in.Content = desk.KindChoice, &desk.Content{Choice: &chosen}
+		in.Kind, in.Extra = desk.KindChoice, &desk.Extra{Choice: &chosen}
 		return chosen.Title, nil
 	}
 	return text, nil

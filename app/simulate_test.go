@@ -17,7 +17,7 @@ func TestSimulate(t *testing.T) {
 	const number = "905321110010"
 	asked := provider.InboundMessage{
 		ExternalID: "asked", Number: number, Text: "Keep one?", At: desk.TimeOf(w.clock.atServer()), Kind: desk.KindButtons, Echo: true,
-		Content: &desk.Content{Buttons: []desk.Button{{ID: "keep", Title: "Keep one"}}},
+		Extra: &desk.Extra{Buttons: []desk.Button{{ID: "keep", Title: "Keep one"}}},
 	}
 	c, err := w.Receive(t.Context(), w.ws, w.channel, asked)
 	if err != nil {
@@ -35,17 +35,17 @@ func TestSimulate(t *testing.T) {
 		"a quote by its id at the provider": {in: app.Simulated{Text: "Hi", ReplyTo: "asked"}, want: &desk.Message{Kind: "text", Text: "Hi", ReplyTo: question.ID}},
 		"a quote of something unknown":      {in: app.Simulated{Text: "Hi", ReplyTo: "unknown"}, want: &desk.Message{Kind: "text", Text: "Hi"}},
 		"a choice": {in: app.Simulated{Choice: "keep", ReplyTo: "asked"}, want: &desk.Message{
-			Kind: "choice", Text: "keep", ReplyTo: question.ID, Content: &desk.Content{Choice: &desk.Button{ID: "keep", Title: "keep"}},
+			Kind: "choice", Text: "keep", ReplyTo: question.ID, Extra: &desk.Extra{Choice: &desk.Button{ID: "keep", Title: "keep"}},
 		}},
 		"a choice among the buttons": {in: app.Simulated{Choice: "keep", ReplyTo: question.ID.String()}, want: &desk.Message{
-			Kind: "choice", Text: "Keep one", ReplyTo: question.ID, Content: &desk.Content{Choice: &desk.Button{ID: "keep", Title: "Keep one"}},
+			Kind: "choice", Text: "Keep one", ReplyTo: question.ID, Extra: &desk.Extra{Choice: &desk.Button{ID: "keep", Title: "Keep one"}},
 		}},
-		"a choice with a title": {in: app.Simulated{Choice: "x", Text: "Other"}, want: &desk.Message{Kind: "choice", Text: "Other", Content: &desk.Content{Choice: &desk.Button{ID: "x", Title: "Other"}}}},
+		"a choice with a title": {in: app.Simulated{Choice: "x", Text: "Other"}, want: &desk.Message{Kind: "choice", Text: "Other", Extra: &desk.Extra{Choice: &desk.Button{ID: "x", Title: "Other"}}}},
 		"a reaction": {in: app.Simulated{Reaction: &like, ReplyTo: "asked"}, want: &desk.Message{
-			Kind: "reaction", Text: "[reaction] 👍", ReplyTo: question.ID, Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "👍"}},
+			Kind: "reaction", Text: "[reaction] 👍", ReplyTo: question.ID, Extra: &desk.Extra{Reaction: &desk.Reaction{Emoji: "👍"}},
 		}},
 		"a reaction that is taken back": {in: app.Simulated{Reaction: &none, ReplyTo: "asked"}, want: &desk.Message{
-			Kind: "reaction", Text: "[reaction removed]", ReplyTo: question.ID, Content: &desk.Content{Reaction: &desk.Reaction{}},
+			Kind: "reaction", Text: "[reaction removed]", ReplyTo: question.ID, Extra: &desk.Extra{Reaction: &desk.Reaction{}},
 		}},
 		"typed in the phone app": {in: app.Simulated{Text: "Hi", Echo: true}, want: &desk.Message{Kind: "text", Text: "Hi", Direction: desk.Outbound}},
 
@@ -75,8 +75,8 @@ func TestSimulate(t *testing.T) {
 			if tc.want.Direction == "" {
 				tc.want.Direction = desk.Inbound
 			}
-			if got := (desk.Message{Kind: m.Kind, Text: m.Text, ReplyTo: m.ReplyTo, Content: m.Content, Direction: m.Direction}); !reflect.DeepEqual(&got, tc.want) {
-				t.Errorf("got %+v %+v, want %+v %+v", got, got.Content, tc.want, tc.want.Content)
+			if got := (desk.Message{Kind: m.Kind, Text: m.Text, ReplyTo: m.ReplyTo, Extra: m.Extra, Direction: m.Direction}); !reflect.DeepEqual(&got, tc.want) {
+				t.Errorf("got %+v %+v, want %+v %+v", got, got.Extra, tc.want, tc.want.Extra)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func (a *App) Sweep(ctx context.Context) error {
 			failed = append(failed, err) // the next one may be of another workspace
 			continue
 		}
-		a.Figures.sends.inDoubt.Add(1)
+		a.Metrics.sends.inDoubt.Add(1)
 		a.log.WarnContext(ctx, "the outcome of a send is unknown: its process ended during the send", "workspace_id", l.Workspace, "attempt_id", l.ID)
 	}
 	return errors.Join(failed...)

@@ -134,7 +134,7 @@ func talkHistoriesOn(t *testing.T, histories int, newWorld func(*testing.T) *wor
 				w.hears(provider.InboundMessage{ExternalID: fmt.Sprint("in", step), Number: number, Text: "More", At: at, ReplyTo: one.ExternalID})
 			case 3:
 				w.hears(provider.InboundMessage{ExternalID: fmt.Sprint("in", step), Number: number, Text: "[reaction] +", At: desk.TimeOf(w.clock.now()), Kind: desk.KindReaction, ReplyTo: one.ExternalID,
-					Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "+"}}})
+					Extra: &desk.Extra{Reaction: &desk.Reaction{Emoji: "+"}}})
 			case 4:
 				w.hears(provider.InboundMessage{ExternalID: fmt.Sprint("echo", step), Number: number, Text: "Typed", At: desk.TimeOf(w.clock.now()), Echo: true})
 				all := w.messages(c.ID)
@@ -146,7 +146,7 @@ func talkHistoriesOn(t *testing.T, histories int, newWorld func(*testing.T) *wor
 				if i < 0 {
 					continue
 				}
-				status := desk.StatusUpdate{ExternalID: list[i].ExternalID, Delivery: []desk.Delivery{desk.Failed, desk.Delivered}[what-6], At: desk.TimeOf(w.clock.now())}
+				status := desk.StatusUpdate{ExternalID: list[i].ExternalID, Delivery: []desk.DeliveryStatus{desk.Failed, desk.Delivered}[what-6], At: desk.TimeOf(w.clock.now())}
 				if status.Delivery == desk.Failed {
 					status.Failure = &desk.Failure{Code: []int{131047, 131026}[r.IntN(2)], Title: "No"}
 				}

@@ -33,18 +33,18 @@ type windowBar struct {
 // windowWidth is the length of the bar that stands for the whole window.
 const windowWidth = 96
 
-// savedReplies are those that a search finds.
-type savedReplies struct {
+// A snippetList has the snippets that a search finds.
+type snippetList struct {
 	Find   string
 	Asked  bool
 	Fields []hiddenField
-	List   []savedReply
+	List   []snippetLink
 	More   bool // there are others
 	None   bool // the team has none
 }
 
-// A savedReply is a link that fills the reply.
-type savedReply struct{ Shortcut, Text, Href string }
+// A snippetLink is a link that fills the reply.
+type snippetLink struct{ Shortcut, Text, Href string }
 
 // readComposer reads what the foot of a conversation shows.
 func (c *call) readComposer(t *thread, conv *desk.Conversation) error {
@@ -168,7 +168,7 @@ func (c *call) fillComposer(t *thread, f *composer) error {
 		}
 	}
 	if f.Blocked == "" && f.Shut == "" {
-		return c.savedReplies(t, f)
+		return c.listSnippets(t, f)
 	}
 	return nil
 }
@@ -211,9 +211,9 @@ func bytesOf(n int64) string {
 // savedRows is how many saved replies a page lists.
 const savedRows = 20
 
-// savedReplies lists the saved replies that a search finds, and fills the one that was
+// listSnippets lists the snippets that a search finds, and fills the one that was
 // chosen into an empty reply.
-func (c *call) savedReplies(t *thread, f *composer) error {
+func (c *call) listSnippets(t *thread, f *composer) error {
 	agent := c.p.Actor.ID.String()
 	list, values, err := c.s.app.Snippets(c.r.Context(), c.p, app.SnippetQuery{Contact: &t.Person.ID, Agent: &agent})
 	if err != nil {
@@ -239,7 +239,7 @@ func (c *call) savedReplies(t *thread, f *composer) error {
 	found := slices.Concat(named, others)
 	f.Saved.More = len(found) > savedRows
 	for _, s := range found[:min(len(found), savedRows)] {
-		f.Saved.List = append(f.Saved.List, savedReply{s.Shortcut, excerpt(s.Fill(values)), "/inbox/" + t.ID.String() + with(t.Query, "snippet", s.Shortcut)})
+		f.Saved.List = append(f.Saved.List, snippetLink{s.Shortcut, excerpt(s.Fill(values)), "/inbox/" + t.ID.String() + with(t.Query, "snippet", s.Shortcut)})
 	}
 	return nil
 }

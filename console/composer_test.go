@@ -125,7 +125,7 @@ func TestReply(t *testing.T) {
 	_, anyway, _ := strings.Cut(news.body, `id="news"`)
 	fields[3] = value(t, anyway, "seen_message")
 	nora.post(n.path+"/reply", fields...).sends(n.path + "?done=sent")
-	if v := w.asStored(c); v.AssignedMember != w.mei.ID || w.messages(c)[0].Content.Buttons[0] != (desk.Button{ID: "Yes", Title: "Yes"}) {
+	if v := w.asStored(c); v.AssignedMember != w.mei.ID || w.messages(c)[0].Extra.Buttons[0] != (desk.Button{ID: "Yes", Title: "Yes"}) {
 		t.Errorf("a reply of another took the conversation of %s", v.AssignedMember)
 	}
 
@@ -308,7 +308,7 @@ func TestReply_quote(t *testing.T) {
 	mei.post(m.path+"/reply", mei.looks(c, "").fields(t, "reply", "Yes", "reply_to", w.newID().String())...).want(422, "Nothing was sent.", "Yes</textarea>")
 }
 
-func TestSavedReplies(t *testing.T) {
+func TestComposer_snippets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.writes("+34 612 34 56 78", "Lucía Fernández", "Hello")
@@ -403,7 +403,7 @@ func TestWriteAsCustomer(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	mei.post(at, "text", "", "to", asked.ID.String(), "reaction", "👍").sends(m.path)
-	if got := w.messages(c)[0]; got.Kind != desk.KindReaction || got.Content.Reaction.Emoji != "👍" {
+	if got := w.messages(c)[0]; got.Kind != desk.KindReaction || got.Extra.Reaction.Emoji != "👍" {
 		t.Errorf("%+v", got)
 	}
 	mei.post(at, "text", "", "to", asked.ID.String(), "reaction", "none").sends(m.path)

@@ -28,10 +28,10 @@ func (c *call) customerForm(f *customerForm, messages []*desk.Message) {
 			continue
 		}
 		f.To = append(f.To, choice{Value: m.ID.String(), Label: excerpt(plain(m.Text))})
-		if m.Content == nil {
+		if m.Extra == nil {
 			continue
 		}
-		for _, b := range m.Content.Buttons {
+		for _, b := range m.Extra.Buttons {
 			f.Taps = append(f.Taps, choice{Value: m.ID.String() + "/" + b.ID, Label: b.Title})
 		}
 	}

@@ -26,7 +26,7 @@ type deliveryRow struct {
 	Pending  bool
 }
 
-// An attemptRow is one attempt of a delivery.
+// An attemptRow is one try of a delivery.
 type attemptRow struct {
 	At       moment
 	Good     bool
@@ -34,21 +34,21 @@ type attemptRow struct {
 	Response string
 }
 
-// attemptWords say why an attempt failed.
+// attemptWords say why a try failed.
 var attemptWords = map[string]string{
-	"address_refused":   "The address is not a public one, and whoever runs this server has not allowed it",
-	"dns":               "The host's name was not found",
-	"connect":           "It could not be connected",
-	"tls":               "The certificate, or what comes before the request, failed",
-	"timeout":           "It did not answer in time",
-	"protocol":          "The connection was cut, or the answer was no HTTP",
-	"redirect":          "It answered with a redirect, which is not followed",
-	desk.AttemptGone:    "It answered that it is gone",
-	"status":            "It answered with an error",
-	desk.AttemptExpired: "The event had expired",
+	"address_refused": "The address is not a public one, and whoever runs this server has not allowed it",
+	"dns":             "The host's name was not found",
+	"connect":         "It could not be connected",
+	"tls":             "The certificate, or what comes before the request, failed",
+	"timeout":         "It did not answer in time",
+	"protocol":        "The connection was cut, or the answer was no HTTP",
+	"redirect":        "It answered with a redirect, which is not followed",
+	desk.TryGone:      "It answered that it is gone",
+	"status":          "It answered with an error",
+	desk.TryExpired:   "The event had expired",
 }
 
-func (c *call) attemptRow(a desk.WebhookAttempt) attemptRow {
+func (c *call) attemptRow(a desk.WebhookTry) attemptRow {
 	row := attemptRow{At: c.when(a.At), Good: a.Error == "", Text: attemptWords[a.Error], Response: a.Response}
 	if row.Good {
 		row.Text = "Taken"
@@ -65,7 +65,7 @@ func (c *call) attemptRow(a desk.WebhookAttempt) attemptRow {
 func (c *call) deliveryRow(webhook desk.ID, d *deliver.Delivery) deliveryRow {
 	row := deliveryRow{
 		ID: d.ID, Href: "/settings/webhooks/" + webhook.String() + "/deliveries/" + d.ID.String(), Type: typesOf([]string{string(d.Type)}),
-		At: c.when(d.CreatedAt), Attempts: len(d.Attempts), Next: c.when(d.Next), Pending: d.Status == desk.DeliveryPending,
+		At: c.when(d.CreatedAt), Attempts: len(d.Tries), Next: c.when(d.Next), Pending: d.Status == desk.DeliveryPending,
 	}
 	switch d.Status {
 	case desk.DeliveryDelivered:
@@ -75,8 +75,8 @@ func (c *call) deliveryRow(webhook desk.ID, d *deliver.Delivery) deliveryRow {
 	default:
 		row.State = pill{"Waiting", "warn"}
 	}
-	if n := len(d.Attempts); n > 0 {
-		row.Last = c.attemptRow(d.Attempts[n-1]).Text
+	if n := len(d.Tries); n > 0 {
+		row.Last = c.attemptRow(d.Tries[n-1]).Text
 	}
 	return row
 }
@@ -108,7 +108,7 @@ func (c *call) deliveryView() (view, error) {
 		return view{}, err
 	}
 	page := deliveryPage{deliveryRow: c.deliveryRow(w.ID, &d), Back: "/settings/webhooks/" + w.ID.String(), URL: w.URL, Event: d.EventID}
-	for _, a := range slices.Backward(d.Attempts) {
+	for _, a := range slices.Backward(d.Tries) {
 		page.List = append(page.List, c.attemptRow(a))
 	}
 	var indented bytes.Buffer

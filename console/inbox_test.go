@@ -145,7 +145,7 @@ func TestInbox_refuses(t *testing.T) {
 
 func TestTrackOf(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[desk.Delivery]int{desk.Queued: 1, desk.Sent: 2, desk.Delivered: 3, desk.Read: 4} {
+	for d, want := range map[desk.DeliveryStatus]int{desk.Queued: 1, desk.Sent: 2, desk.Delivered: 3, desk.Read: 4} {
 		on := 0
 		for _, dot := range trackOf(d).Dots {
 			if dot.On {

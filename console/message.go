@@ -218,10 +218,10 @@ func reacted(list []reaction, r reaction) []reaction {
 }
 
 func emojiOf(m *desk.Message) string {
-	if m.Content == nil || m.Content.Reaction == nil {
+	if m.Extra == nil || m.Extra.Reaction == nil {
 		return ""
 	}
-	return m.Content.Reaction.Emoji
+	return m.Extra.Reaction.Emoji
 }
 
 // reactionLine tells of a reaction to a message of another page.
@@ -255,7 +255,7 @@ func (c *call) bubble(t *thread, m *desk.Message) bubble {
 			b.File.Name = plain(text)
 		}
 	}
-	if v := m.Content; v != nil {
+	if v := m.Extra; v != nil {
 		for _, button := range v.Buttons {
 			b.Buttons = append(b.Buttons, button.Title)
 		}
@@ -331,14 +331,14 @@ func placeOf(l *desk.Location) *place {
 
 // trackWords are the deliveries in the order in which a message reaches them.
 var trackWords = []struct {
-	at   desk.Delivery
+	at   desk.DeliveryStatus
 	word string
 }{{desk.Queued, "Queued"}, {desk.Sent, "Sent"}, {desk.Delivered, "Delivered"}, {desk.Read, "Read"}}
 
 // trackStep is the distance between two dots of a track.
 const trackStep = 12
 
-func trackOf(d desk.Delivery) *track {
+func trackOf(d desk.DeliveryStatus) *track {
 	if d == desk.Failed {
 		return &track{Word: "Failed"}
 	}

@@ -62,7 +62,7 @@ func TestThread(t *testing.T) {
 	w.simulates(app.Simulated{Reaction: &heart, ReplyTo: first.ID.String()})
 	offer := desk.Message{
 		ID: w.newID(), ConversationID: first.ConversationID, ChannelID: w.channel, ContactID: first.ContactID, TS: desk.TimeOf(w.server.now()), Direction: desk.Outbound, ExternalID: "offer", Delivery: desk.Delivered,
-		Kind: desk.KindButtons, Text: "Two are left. Shall I keep one?", Content: &desk.Content{Buttons: []desk.Button{{ID: "keep", Title: "Keep one"}, {ID: "no", Title: "No, thanks"}}},
+		Kind: desk.KindButtons, Text: "Two are left. Shall I keep one?", Extra: &desk.Extra{Buttons: []desk.Button{{ID: "keep", Title: "Keep one"}, {ID: "no", Title: "No, thanks"}}},
 		Author: desk.Author{Type: desk.AuthorMember, ID: w.nora.ID, Name: w.nora.Name}, ReplyTo: photo.ID,
 	}
 	w.stores(func(tx store.Tx) error { return tx.PutMessage(&offer) })
@@ -86,11 +86,11 @@ func TestThread(t *testing.T) {
 		base := desk.Message{ConversationID: first.ConversationID, ChannelID: w.channel, ContactID: first.ContactID, TS: first.TS + 1000, Direction: desk.Inbound}
 		for i, change := range []func(*desk.Message){
 			func(m *desk.Message) {
-				m.Kind, m.Text, m.Content = desk.KindLocation, "[location] Harbour", &desk.Content{Location: &desk.Location{Latitude: 43.3, Longitude: -1.98, Name: "Harbour", Address: "Quay 1"}}
+				m.Kind, m.Text, m.Extra = desk.KindLocation, "[location] Harbour", &desk.Extra{Location: &desk.Location{Latitude: 43.3, Longitude: -1.98, Name: "Harbour", Address: "Quay 1"}}
 			},
 			func(m *desk.Message) { m.Kind, m.Text = desk.KindContacts, "[contact] Ann" },
 			func(m *desk.Message) {
-				m.Kind, m.Content, m.Text = desk.KindReaction, &desk.Content{Reaction: &desk.Reaction{Emoji: "👍"}}, "[reaction] 👍"
+				m.Kind, m.Extra, m.Text = desk.KindReaction, &desk.Extra{Reaction: &desk.Reaction{Emoji: "👍"}}, "[reaction] 👍"
 				m.ReplyTo = desk.ID{9}
 			},
 			func(m *desk.Message) {

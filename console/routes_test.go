@@ -54,7 +54,7 @@ func (w *world) records() map[string]string {
 		w.t.Fatal(err)
 	}
 	url := "https://secret.example/hook"
-	hook, _, err := w.app.Deliver.AddWebhook(ctx, w.operator(), desk.WebhookEdit{URL: &url}, nil)
+	webhook, _, err := w.app.Deliver.AddWebhook(ctx, w.operator(), desk.WebhookEdit{URL: &url}, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func (w *world) records() map[string]string {
 		"/settings/keys/{id}":           key.ID.String(),
 		"/settings/attributes/{key}":    "plan",
 		"/settings/channels/{id}":       w.channel.String(),
-		"/settings/webhooks/{id}":       hook.ID.String(),
+		"/settings/webhooks/{id}":       webhook.ID.String(),
 		"{delivery}":                    w.newID().String(),
 		"/templates/{channel}":          w.channel.String(),
 		"{name}":                        "pickup_ready",

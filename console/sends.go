@@ -87,7 +87,7 @@ var phases = map[desk.Phase]pill{
 }
 
 // deliveries are the words for what became of a message that the provider accepted.
-var deliveries = map[desk.Delivery]pill{
+var deliveries = map[desk.DeliveryStatus]pill{
 	desk.Queued:    phases[desk.Done],
 	desk.Sent:      phases[desk.Done],
 	desk.Failed:    {"Not delivered", "bad"},

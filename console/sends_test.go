@@ -27,7 +27,7 @@ func (w *world) sending(m desk.Member, key, number string) error {
 }
 
 // reports moves the message of an attempt to a status, as a report of the provider does.
-func (w *world) reports(id desk.ID, d desk.Delivery, f *desk.Failure) {
+func (w *world) reports(id desk.ID, d desk.DeliveryStatus, f *desk.Failure) {
 	w.t.Helper()
 	ctx := context.Background()
 	at, err := w.store.Attempt(ctx, w.ws, id)
@@ -77,7 +77,7 @@ func TestSends_outcome(t *testing.T) {
 	mei.get("/sends").want(200, "Message undeliverable.", sent)
 	outcome(read, sent).lacks("Not delivered", "undeliverable")
 	for _, v := range []struct {
-		d    desk.Delivery
+		d    desk.DeliveryStatus
 		word string
 	}{{desk.Delivered, "Delivered"}, {desk.Read, "Read"}} {
 		w.reports(read.ID, v.d, nil)

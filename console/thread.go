@@ -139,7 +139,7 @@ type composer struct {
 	Focus   bool
 	Unread  int
 	Reads   bool // whether what is seen counts as read
-	Saved   savedReplies
+	Saved   snippetList
 
 	Customer customerForm
 }

@@ -211,9 +211,9 @@ func (c *call) webhookView() (view, error) {
 		return view{}, err
 	}
 	d.Form = c.webhookForm(d.Path, w.URL, w.Types)
-	q, query := deliver.Query{Status: desk.DeliveryStatus(c.query("status")), Cursor: c.query("after"), Limit: deliveryRows}, ""
+	q, query := deliver.Query{Status: desk.WebhookDeliveryStatus(c.query("status")), Cursor: c.query("after"), Limit: deliveryRows}, ""
 	for _, v := range []struct {
-		status desk.DeliveryStatus
+		status desk.WebhookDeliveryStatus
 		label  string
 	}{{"", "All"}, {desk.DeliveryPending, "Waiting"}, {desk.DeliveryFailed, "Failed"}, {desk.DeliveryDelivered, "Delivered"}} {
 		t := tab{Label: v.label, Href: d.Path, Here: v.status == q.Status}

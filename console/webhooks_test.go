@@ -98,11 +98,11 @@ func TestWebhooks_deliveries(t *testing.T) {
 	v := w.signedIn(w.nora)
 	w.receiver.answers(deliver.Posted{StatusCode: 503, Error: "status", Response: "busy <b>", Took: 7 * time.Millisecond})
 	url, types := "https://crm.example/in", []string{"message.received"}
-	hook, _, err := w.app.Deliver.AddWebhook(t.Context(), w.operator(), desk.WebhookEdit{URL: &url, Types: &types}, nil)
+	webhook, _, err := w.app.Deliver.AddWebhook(t.Context(), w.operator(), desk.WebhookEdit{URL: &url, Types: &types}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := "/settings/webhooks/" + hook.ID.String()
+	path := "/settings/webhooks/" + webhook.ID.String()
 	w.writes("+34 612 34 56 78", "Lucía", "Hello")
 	v.get(path).want(200, "Since 09:30") // it waits
 	ctx, stop := context.WithCancel(t.Context())
@@ -134,7 +134,7 @@ func TestWebhooks_deliveries(t *testing.T) {
 		}
 	}
 	v.get(path+"?status=delivered").want(200, "Messages: received", "Works")
-	if _, err := w.app.Deliver.EditWebhook(t.Context(), w.operator(), hook.ID, desk.WebhookEdit{Enabled: new(bool)}); err != nil {
+	if _, err := w.app.Deliver.EditWebhook(t.Context(), w.operator(), webhook.ID, desk.WebhookEdit{Enabled: new(bool)}); err != nil {
 		t.Fatal(err)
 	}
 	v.post(at).want(409, "Enable it first")
@@ -157,7 +157,7 @@ func TestWebhooks_states(t *testing.T) {
 			t.Errorf("%s: %s, %q", want, state.Text, text)
 		}
 	}
-	for _, e := range append(desk.AttemptErrors, desk.AttemptExpired) {
+	for _, e := range append(desk.TryErrors, desk.TryExpired) {
 		if attemptWords[e] == "" {
 			t.Errorf("no words for %s", e)
 		}

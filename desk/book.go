@@ -13,7 +13,7 @@ type Book struct {
 	entries  map[ID]*Entry
 	holders  map[Claim]ID
 	sharers  map[Claim][]ID // all holders of claims that contacts share since an older release; usually nil
-	unread   []*Contact     // loaded without their further identities; usually nil
+	brief    []*Contact     // loaded without their further identities; usually nil
 	bytes    int            // approximate size of the loaded contacts
 	room     int            // space left for the details of the current operation's error
 	ended    bool
@@ -41,8 +41,8 @@ func (b *Book) Load(c *Contact) {
 	b.entries[c.ID] = &Entry{Stored: c, Now: c}
 	b.hold(c)
 	b.bytes += c.Size()
-	if c.Unread {
-		b.unread = append(b.unread, c)
+	if c.Brief {
+		b.brief = append(b.brief, c)
 	}
 }
 
@@ -425,7 +425,7 @@ func (b *Book) replace(current, next *Contact, changed []string, actor Actor, no
 
 // put records the contact's new state (nil when deleted) and the event.
 func (b *Book) put(e *Entry, c *Contact, event Event) {
-	if was := e.Now; was != nil && was.Unread && (c == nil || !sameIdentities(was, c)) {
+	if was := e.Now; was != nil && was.Brief && (c == nil || !sameIdentities(was, c)) {
 		panic("desk: handles change of a contact whose further identities were not read")
 	}
 	if e.Now == e.Stored { // contacts are never changed in place, so this is the first change

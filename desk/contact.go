@@ -21,7 +21,7 @@ type Contact struct {
 	UpdatedAt  Time
 	Version    int64 // counts the stored changes; stores use it to detect lost updates
 	Apart      Apart
-	Unread     bool // Further was left out, although there are some (Book.ToRead)
+	Brief      bool // Further was left out, although there are some (Book.ToRead)
 }
 
 // Apart is used by a store: it says which values of a stored contact are in a table of

@@ -148,22 +148,22 @@ var undeliverable = &desk.Failure{Code: 131026, Title: "Message undeliverable", 
 func TestMessage_Reach(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		statuses []desk.Delivery
-		want     desk.Delivery
+		statuses []desk.DeliveryStatus
+		want     desk.DeliveryStatus
 		failed   bool // the message says why
 		changes  int
 	}{
 		{nil, desk.Sent, false, 0},
-		{[]desk.Delivery{desk.Queued}, desk.Sent, false, 0},
-		{[]desk.Delivery{desk.Sent, desk.Delivered, desk.Read}, desk.Read, false, 2},
-		{[]desk.Delivery{desk.Read, desk.Delivered, desk.Sent}, desk.Read, false, 1},
-		{[]desk.Delivery{desk.Delivered, desk.Delivered}, desk.Delivered, false, 1},
-		{[]desk.Delivery{desk.Failed}, desk.Failed, true, 1},
-		{[]desk.Delivery{desk.Failed, desk.Failed}, desk.Failed, true, 1},
-		{[]desk.Delivery{desk.Failed, desk.Sent}, desk.Failed, true, 1},
-		{[]desk.Delivery{desk.Failed, desk.Delivered}, desk.Delivered, true, 2},
-		{[]desk.Delivery{desk.Delivered, desk.Failed}, desk.Delivered, true, 2}, // why is new, how far is not
-		{[]desk.Delivery{"", "played", "DELIVERED"}, desk.Sent, false, 0},
+		{[]desk.DeliveryStatus{desk.Queued}, desk.Sent, false, 0},
+		{[]desk.DeliveryStatus{desk.Sent, desk.Delivered, desk.Read}, desk.Read, false, 2},
+		{[]desk.DeliveryStatus{desk.Read, desk.Delivered, desk.Sent}, desk.Read, false, 1},
+		{[]desk.DeliveryStatus{desk.Delivered, desk.Delivered}, desk.Delivered, false, 1},
+		{[]desk.DeliveryStatus{desk.Failed}, desk.Failed, true, 1},
+		{[]desk.DeliveryStatus{desk.Failed, desk.Failed}, desk.Failed, true, 1},
+		{[]desk.DeliveryStatus{desk.Failed, desk.Sent}, desk.Failed, true, 1},
+		{[]desk.DeliveryStatus{desk.Failed, desk.Delivered}, desk.Delivered, true, 2},
+		{[]desk.DeliveryStatus{desk.Delivered, desk.Failed}, desk.Delivered, true, 2}, // why is new, how far is not
+		{[]desk.DeliveryStatus{"", "played", "DELIVERED"}, desk.Sent, false, 0},
 	} {
 		m, changes := desk.Message{Delivery: desk.Sent}, 0
 		for _, d := range c.statuses {
@@ -185,15 +185,15 @@ func TestMessage_Reach(t *testing.T) {
 }
 
 // The deliveries as they follow each other; what the order of the constants says.
-var furthest = []desk.Delivery{desk.Queued, desk.Sent, desk.Failed, desk.Delivered, desk.Read}
+var furthest = []desk.DeliveryStatus{desk.Queued, desk.Sent, desk.Failed, desk.Delivered, desk.Read}
 
 // TestMessage_Reach_any_order: statuses come late, twice and in any order, and what
 // becomes of the message is the same: it ends where the furthest of them is, having
 // only moved forward.
 func TestMessage_Reach_any_order(t *testing.T) {
 	t.Parallel()
-	place := func(d desk.Delivery) int { return slices.Index(furthest, d) }
-	end := func(t *rapid.T, statuses []desk.Delivery) desk.Message {
+	place := func(d desk.DeliveryStatus) int { return slices.Index(furthest, d) }
+	end := func(t *rapid.T, statuses []desk.DeliveryStatus) desk.Message {
 		m := desk.Message{Delivery: desk.Queued}
 		for _, d := range statuses {
 			before, why := m, (*desk.Failure)(nil)

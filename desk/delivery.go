@@ -6,46 +6,46 @@ import (
 )
 
 // A WebhookDelivery is an event on its way to an endpoint. It exists from its first
-// attempt (contract-events §3).
+// try (contract-events §3).
 type WebhookDelivery struct {
 	ID        ID
 	Event     EventPlace
 	Type      EventType
 	Contact   ID // whose data an answer may repeat; zero: nobody's
-	Status    DeliveryStatus
+	Status    WebhookDeliveryStatus
 	CreatedAt Time
-	DueAt     Time // of the next attempt by the schedule
-	TriedAt   Time // when the newest attempt began; 0: none was stored
+	DueAt     Time // of the next try by the schedule
+	TriedAt   Time // when the newest try began; 0: none was stored
 	Steps     int  // of the schedule that are used; below 0: it was asked for, see Asked
 	SettledAt Time // 0 while it is pending
-	Attempts  []WebhookAttempt
-	Trying    bool // an attempt is under way, in this process
+	Tries     []WebhookTry
+	Trying    bool // a try is under way, in this process
 	EventAt   Time // when the event happened, if this process knows; it is not stored
 }
 
-// A DeliveryStatus says what came of a delivery.
-type DeliveryStatus string
+// A WebhookDeliveryStatus says what came of a delivery.
+type WebhookDeliveryStatus string
 
 // The statuses.
 const (
-	DeliveryPending   DeliveryStatus = "pending"
-	DeliveryDelivered DeliveryStatus = "delivered"
-	DeliveryFailed    DeliveryStatus = "failed"
+	DeliveryPending   WebhookDeliveryStatus = "pending"
+	DeliveryDelivered WebhookDeliveryStatus = "delivered"
+	DeliveryFailed    WebhookDeliveryStatus = "failed"
 )
 
-// DeliveryStatuses lists the statuses.
-var DeliveryStatuses = []DeliveryStatus{DeliveryPending, DeliveryDelivered, DeliveryFailed}
+// WebhookDeliveryStatuses lists the statuses.
+var WebhookDeliveryStatuses = []WebhookDeliveryStatus{DeliveryPending, DeliveryDelivered, DeliveryFailed}
 
-// ParseDeliveryStatus reads a status of the filter of a list.
-func ParseDeliveryStatus(text string) (DeliveryStatus, error) {
-	if s := DeliveryStatus(text); slices.Contains(DeliveryStatuses, s) {
+// ParseWebhookDeliveryStatus reads a status of the filter of a list.
+func ParseWebhookDeliveryStatus(text string) (WebhookDeliveryStatus, error) {
+	if s := WebhookDeliveryStatus(text); slices.Contains(WebhookDeliveryStatuses, s) {
 		return s, nil
 	}
 	return "", InvalidAt("/status", "send pending, delivered or failed")
 }
 
 // A WebhookAttempt is one request to an endpoint, and what came of it.
-type WebhookAttempt struct {
+type WebhookTry struct {
 	At         Time
 	Took       Time   // milliseconds
 	StatusCode int    // 0: there was no answer
@@ -53,24 +53,24 @@ type WebhookAttempt struct {
 	Response   string `json:"-"` // which is stored apart, so that it goes with the contact
 }
 
-// Some of the errors of an attempt; the others come from the Poster.
+// Some of the errors of a try; the others come from the Poster.
 const (
-	AttemptGone    = "gone"    // the endpoint answered 410
-	AttemptExpired = "expired" // the event has left the feed
+	TryGone    = "gone"    // the endpoint answered 410
+	TryExpired = "expired" // the event has left the feed
 )
 
-// AttemptErrors are the errors of a request to an endpoint.
-var AttemptErrors = []string{"address_refused", "dns", "connect", "tls", "timeout", "protocol", "redirect", AttemptGone, "status"}
+// TryErrors are the errors of a request to an endpoint.
+var TryErrors = []string{"address_refused", "dns", "connect", "tls", "timeout", "protocol", "redirect", TryGone, "status"}
 
 // statusTooMany is the status code by which an endpoint asks for a pause.
 const statusTooMany = 429
 
-// A WebhookResult is an attempt that has ended, with what the rules need to know.
+// A WebhookResult is a try that has ended, with what the rules need to know.
 type WebhookResult struct {
-	WebhookAttempt
+	WebhookTry
 	RetryAfter time.Duration // 0: the answer did not say
 	Probe      bool          // it tried a failing endpoint
-	Steps      int           // of the delivery when the attempt began
+	Steps      int           // of the delivery when the try began
 	Jitter     float64       // from 0 to 1, chosen at random
 }
 
@@ -79,7 +79,7 @@ func (r *WebhookResult) ended() Time { return r.At + r.Took }
 // The rules of deliveries that nobody can configure.
 const (
 	// MaxPending is how many deliveries of an endpoint may be pending before its cursor
-	// waits; MaxInFlight how many of its attempts are under way at a time.
+	// waits; MaxInFlight how many of its tries are under way at a time.
 	MaxPending  = 1000
 	MaxInFlight = 8
 
@@ -88,7 +88,7 @@ const (
 	KeepDelivery  = 7 * 24 * time.Hour
 	MaxDeliveries = 10_000
 
-	keptAttempts   = 12
+	keptTries      = 12
 	failuresInARow = 10 // make a failing endpoint
 	jitter         = 0.2
 	holdUnsaid     = time.Minute
@@ -100,7 +100,7 @@ var probeAfter = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Min
 
 // DeliveryRules are those that the operator can configure.
 type DeliveryRules struct {
-	Schedule []time.Duration // the pauses between the attempts of a delivery
+	Schedule []time.Duration // the pauses between the tries of a delivery
 	GiveUp   time.Duration   // how long an endpoint may fail
 }
 
@@ -117,16 +117,16 @@ func DefaultDeliveryRules() DeliveryRules {
 
 func millis(d time.Duration) Time { return Time(d.Milliseconds()) }
 
-// A Verdict says what else follows from an attempt.
+// A Verdict says what else follows from a try.
 type Verdict struct {
 	Disable   DisabledReason // why the endpoint is to be disabled; "": it is not
 	Recovered bool           // it was failing: all pending deliveries are due
 }
 
-// Attempted applies the result of an attempt to the delivery and to its endpoint. If
-// somebody has asked for the delivery since the attempt began, it stays due.
-func (rules DeliveryRules) Attempted(s *WebhookState, d *WebhookDelivery, r *WebhookResult) Verdict {
-	d.record(r.WebhookAttempt)
+// Tried applies the result of a try to the delivery and to its endpoint. If
+// somebody has asked for the delivery since the try began, it stays due.
+func (rules DeliveryRules) Tried(s *WebhookState, d *WebhookDelivery, r *WebhookResult) Verdict {
+	d.record(r.WebhookTry)
 	askedSince := d.Asked() && d.Steps < r.Steps
 	if r.Error == "" {
 		if !askedSince {
@@ -152,7 +152,7 @@ func (s *WebhookState) Pinged(r *WebhookResult) Verdict {
 	switch r.Error {
 	case "":
 		return Verdict{Recovered: s.succeed()}
-	case AttemptGone:
+	case TryGone:
 		return Verdict{Disable: DisabledGone}
 	}
 	return Verdict{}
@@ -185,7 +185,7 @@ func (rules DeliveryRules) fail(s *WebhookState, r *WebhookResult) DisabledReaso
 		s.HeldUntil = max(s.HeldUntil, now+millis(hold))
 	}
 	switch {
-	case r.Error == AttemptGone:
+	case r.Error == TryGone:
 		return DisabledGone
 	case now-s.FailingSince >= millis(rules.GiveUp):
 		return DisabledFailing
@@ -196,13 +196,13 @@ func (rules DeliveryRules) fail(s *WebhookState, r *WebhookResult) DisabledReaso
 // Failing tells whether the endpoint has failed so often in a row that it is only probed.
 func (s *WebhookState) Failing() bool { return s.Failures >= failuresInARow }
 
-// Held tells whether no attempt may begin yet. A hold that ends later than a hold can is
+// Held tells whether no try may begin yet. A hold that ends later than a hold can is
 // void: the clock was set back after it was stored.
 func (s *WebhookState) Held(now Time) bool {
 	return s.HeldUntil > now && s.HeldUntil <= now+millis(longestHold)
 }
 
-// Next returns the pending delivery that is to be attempted now, nil for none, and
+// Next returns the pending delivery that is to be tried now, nil for none, and
 // whether that is a probe. A failing endpoint without pending deliveries is probed with
 // its next event, see MayBegin.
 func (rules DeliveryRules) Next(s *WebhookState, pending []*WebhookDelivery, now Time) (next *WebhookDelivery, probe bool) {
@@ -235,9 +235,9 @@ func (rules DeliveryRules) Next(s *WebhookState, pending []*WebhookDelivery, now
 	return due, false
 }
 
-// longest is how long a delivery waits for its next attempt at most.
+// longest is how long a delivery waits for its next try at most.
 func (rules DeliveryRules) longest(d *WebhookDelivery) Time {
-	wait := Time(1000) // after an attempt that did not begin
+	wait := Time(1000) // after a try that did not begin
 	if step := min(d.Steps, len(rules.Schedule)); step > 0 {
 		wait += millis(rules.Schedule[step-1]) * 6 / 5
 	}
@@ -255,9 +255,9 @@ func (s *WebhookState) MayBegin(pending int, now Time) bool {
 	return !s.Held(now) && pending < MaxPending && (!s.Failing() || pending == 0)
 }
 
-// NextAttempt is when the delivery's next attempt is planned, 0 if none is. probed tells
+// NextTry is when the delivery's next try is planned, 0 if none is. probed tells
 // that it is the one with which a failing endpoint is probed.
-func (d *WebhookDelivery) NextAttempt(w *Webhook, s *WebhookState, probed bool) Time {
+func (d *WebhookDelivery) NextTry(w *Webhook, s *WebhookState, probed bool) Time {
 	switch {
 	case d.Status != DeliveryPending || !w.Enabled:
 		return 0
@@ -271,41 +271,41 @@ func (d *WebhookDelivery) NextAttempt(w *Webhook, s *WebhookState, probed bool) 
 	return max(d.DueAt, s.HeldUntil)
 }
 
-// Redeliver makes the delivery due now: its next attempt begins even while the endpoint is
-// failing, and then a new schedule does. An attempt that is under way is not the one that
+// Redeliver makes the delivery due now: its next try begins even while the endpoint is
+// failing, and then a new schedule does. A try that is under way is not the one that
 // was asked for. So each time that somebody asks has its own number, the next one below 0.
 func (d *WebhookDelivery) Redeliver(now Time) {
 	d.Status, d.SettledAt, d.DueAt, d.Steps = DeliveryPending, 0, now, min(d.Steps, 0)-1
 }
 
-// Asked tells whether somebody asked for the delivery's next attempt.
+// Asked tells whether somebody asked for the delivery's next try.
 func (d *WebhookDelivery) Asked() bool { return d.Status == DeliveryPending && d.Steps < 0 }
 
 // Expire ends the delivery, because its event has left the feed.
 func (d *WebhookDelivery) Expire(now Time) {
-	d.record(WebhookAttempt{At: now, Error: AttemptExpired})
+	d.record(WebhookTry{At: now, Error: TryExpired})
 	d.settle(DeliveryFailed, now)
 }
 
-func (d *WebhookDelivery) settle(status DeliveryStatus, now Time) {
+func (d *WebhookDelivery) settle(status WebhookDeliveryStatus, now Time) {
 	d.Status, d.SettledAt, d.DueAt = status, now, 0
 }
 
-// record keeps the newest attempts.
-func (d *WebhookDelivery) record(a WebhookAttempt) {
+// record keeps the newest tries.
+func (d *WebhookDelivery) record(a WebhookTry) {
 	d.TriedAt = a.At
-	d.Attempts = append(d.Attempts, a)
-	d.Attempts = d.Attempts[max(0, len(d.Attempts)-keptAttempts):]
+	d.Tries = append(d.Tries, a)
+	d.Tries = d.Tries[max(0, len(d.Tries)-keptTries):]
 }
 
-// Dropped tells whether older attempts may have been dropped.
-func (d *WebhookDelivery) Dropped() bool { return len(d.Attempts) == keptAttempts }
+// Dropped tells whether older tries may have been dropped.
+func (d *WebhookDelivery) Dropped() bool { return len(d.Tries) == keptTries }
 
-// Respond adds the response to the attempt that began at a time.
+// Respond adds the response to the try that began at a time.
 func (d *WebhookDelivery) Respond(at Time, response string) {
-	for i := range d.Attempts {
-		if d.Attempts[i].At == at {
-			d.Attempts[i].Response = response
+	for i := range d.Tries {
+		if d.Tries[i].At == at {
+			d.Tries[i].Response = response
 		}
 	}
 }
@@ -313,7 +313,7 @@ func (d *WebhookDelivery) Respond(at Time, response string) {
 // ListBytes is the delivery's size in a page.
 func (d *WebhookDelivery) ListBytes() int {
 	n := recordRoom
-	for _, a := range d.Attempts {
+	for _, a := range d.Tries {
 		n += 128 + jsonBytes(a.Response)
 	}
 	return n
@@ -322,6 +322,6 @@ func (d *WebhookDelivery) ListBytes() int {
 // A DeliveryFilter narrows the list of an endpoint's deliveries; its zero value matches
 // all.
 type DeliveryFilter struct {
-	Status DeliveryStatus // "": any
-	Event  *EventPlace    // nil: any
+	Status WebhookDeliveryStatus // "": any
+	Event  *EventPlace           // nil: any
 }

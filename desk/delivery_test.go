@@ -7,21 +7,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tried applies an attempt that takes no time.
+// tried applies a try that takes no time.
 func tried(rules DeliveryRules, s *WebhookState, d *WebhookDelivery, r WebhookResult) Verdict {
 	r.Steps = d.Steps
-	return rules.Attempted(s, d, &r)
+	return rules.Tried(s, d, &r)
 }
 
 func failedAt(at Time) WebhookResult {
-	return WebhookResult{WebhookAttempt: WebhookAttempt{At: at, StatusCode: 500, Error: "status"}}
+	return WebhookResult{WebhookTry: WebhookTry{At: at, StatusCode: 500, Error: "status"}}
 }
 
 func answeredAt(at Time) WebhookResult {
-	return WebhookResult{WebhookAttempt: WebhookAttempt{At: at, StatusCode: 200}}
+	return WebhookResult{WebhookTry: WebhookTry{At: at, StatusCode: 200}}
 }
 
-// TestDeliverySchedule: a poison event has 11 attempts in 52 to 62 hours, while others
+// TestDeliverySchedule: a poison event has 11 tries in 52 to 62 hours, while others
 // succeed.
 func TestDeliverySchedule(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestDeliverySchedule(t *testing.T) {
 			}
 			tried(rules, s, &WebhookDelivery{Status: DeliveryPending}, answeredAt(now)) // another event
 		}
-		if d.Status != DeliveryFailed || attempts != 11 || d.SettledAt != now || len(d.Attempts) != 11 || s.FailingSince != 0 {
+		if d.Status != DeliveryFailed || attempts != 11 || d.SettledAt != now || len(d.Tries) != 11 || s.FailingSince != 0 {
 			t.Errorf("%d attempts: %+v", attempts, d)
 		}
 		if took := time.Duration(now-1_000_000) * time.Millisecond; took != total {
@@ -88,7 +88,7 @@ func TestHolds(t *testing.T) {
 		if next, _ := rules.Next(s, []*WebhookDelivery{other}, max(held, start)); next != other || !s.MayBegin(1, max(held, start)) {
 			t.Errorf("%s: nothing begins after the hold", name)
 		}
-		if at := d.NextAttempt(&Webhook{Enabled: true}, s, false); at != max(d.DueAt, held) {
+		if at := d.NextTry(&Webhook{Enabled: true}, s, false); at != max(d.DueAt, held) {
 			t.Errorf("%s: the next attempt is at %d", name, at)
 		}
 		// A clock that was set back does not hold it for longer than an hour.
@@ -150,10 +150,10 @@ func TestFailingEndpoint(t *testing.T) {
 		}
 		next.Trying = false
 		w := &Webhook{Enabled: true}
-		if at := pending[(n+1)%2].NextAttempt(w, s, false); at != 0 {
+		if at := pending[(n+1)%2].NextTry(w, s, false); at != 0 {
 			t.Errorf("a paused delivery is planned at %d", at)
 		}
-		if at := next.NextAttempt(w, s, true); at != now {
+		if at := next.NextTry(w, s, true); at != now {
 			t.Errorf("the probe is planned at %d, want %d", at, now)
 		}
 		r := failedAt(now)
@@ -185,7 +185,7 @@ func TestFailingEndpoint(t *testing.T) {
 		t.Errorf("before 72 hours: %+v", v)
 	}
 	pinged := *s
-	if v := pinged.Pinged(&WebhookResult{WebhookAttempt: WebhookAttempt{Error: "timeout"}}); v != (Verdict{}) || pinged != *s {
+	if v := pinged.Pinged(&WebhookResult{WebhookTry: WebhookTry{Error: "timeout"}}); v != (Verdict{}) || pinged != *s {
 		t.Errorf("a ping that fails: %+v", v)
 	}
 	ok := answeredAt(now)
@@ -197,9 +197,9 @@ func TestFailingEndpoint(t *testing.T) {
 	}
 }
 
-// TestRedeliver_while_trying: who asks for a delivery while an attempt is under way gets
-// another attempt, whatever comes of the first, also if it was asked for itself. The result
-// of the attempt that was asked for ends the wish.
+// TestRedeliver_while_trying: who asks for a delivery while a try is under way gets
+// another try, whatever comes of the first, also if it was asked for itself. The result
+// of the try that was asked for ends the wish.
 func TestRedeliver_while_trying(t *testing.T) {
 	t.Parallel()
 	rules := DefaultDeliveryRules()
@@ -215,8 +215,8 @@ func TestRedeliver_while_trying(t *testing.T) {
 			r := result
 			r.Steps = d.Steps
 			d.Redeliver(asked)
-			rules.Attempted(s, d, &r)
-			if d.Status != DeliveryPending || d.DueAt != asked || d.SettledAt != 0 || !d.Asked() || len(d.Attempts) != 1 {
+			rules.Tried(s, d, &r)
+			if d.Status != DeliveryPending || d.DueAt != asked || d.SettledAt != 0 || !d.Asked() || len(d.Tries) != 1 {
 				t.Errorf("%s, %s: %+v", before, name, d)
 			}
 			if next, _ := rules.Next(s, []*WebhookDelivery{d}, asked); next != d {
@@ -224,7 +224,7 @@ func TestRedeliver_while_trying(t *testing.T) {
 			}
 			r = answeredAt(asked + 20)
 			r.Steps = d.Steps
-			if rules.Attempted(s, d, &r); d.Status != DeliveryDelivered || d.Asked() {
+			if rules.Tried(s, d, &r); d.Status != DeliveryDelivered || d.Asked() {
 				t.Errorf("%s, %s: after what was asked for: %+v", before, name, d)
 			}
 		}
@@ -236,7 +236,7 @@ func TestGone(t *testing.T) {
 	t.Parallel()
 	s, d := &WebhookState{}, &WebhookDelivery{Status: DeliveryPending}
 	r := failedAt(5)
-	r.StatusCode, r.Error = 410, AttemptGone
+	r.StatusCode, r.Error = 410, TryGone
 	if v := tried(DefaultDeliveryRules(), s, d, r); v.Disable != DisabledGone || d.Status != DeliveryPending {
 		t.Errorf("%+v, %+v", v, d)
 	}
@@ -245,8 +245,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestDeliveryRules checks any sequence of attempts: a delivery ends after as many
-// attempts as it has steps and one, keeps at most 12, and what is planned lies within the
+// TestDeliveryRules checks any sequence of tries: a delivery ends after as many
+// tries as it has steps and one, keeps at most 12, and what is planned lies within the
 // schedule.
 func TestDeliveryRules(t *testing.T) {
 	t.Parallel()
@@ -267,7 +267,7 @@ func TestDeliveryRules(t *testing.T) {
 			}
 			next, probe := rules.Next(s, []*WebhookDelivery{d}, now)
 			if next == nil {
-				at := d.NextAttempt(&Webhook{Enabled: true}, s, true)
+				at := d.NextTry(&Webhook{Enabled: true}, s, true)
 				if at <= now || at > now+millis(longestHold)+millis(120*time.Second) {
 					t.Fatalf("nothing begins at %d, and the next is planned at %d", now, at)
 				}
@@ -288,8 +288,8 @@ func TestDeliveryRules(t *testing.T) {
 			}
 			tried(rules, s, d, r)
 			switch {
-			case len(d.Attempts) > keptAttempts:
-				t.Fatalf("%d attempts are kept", len(d.Attempts))
+			case len(d.Tries) > keptTries:
+				t.Fatalf("%d attempts are kept", len(d.Tries))
 			case r.Error == "" && d.Status != DeliveryDelivered:
 				t.Fatalf("a success left it %s", d.Status)
 			case r.Error != "" && (d.Status == DeliveryFailed) != (!probe && counted == len(rules.Schedule)+1):

@@ -20,7 +20,7 @@
 //	list.go          pages, filters and positions of lists
 //	op.go            operations: every change of a contact is one; look-ups
 //	book.go          Book.Apply: matching, conflicts, owners; all contact writes use it
-//	unread.go        which contacts a Book may hold without their further identities
+//	brief.go         which contacts a Book may hold without their further identities
 //	batch.go         limits and counts of a batch
 //	channel.go       channels, and which one a caller means
 //	template.go      message templates: reading the provider's form, what can't be sent

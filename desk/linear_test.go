@@ -139,7 +139,7 @@ func rules() map[string]func(s string) {
 		"HintValues":              func(s string) { desk.HintValues(&desk.Member{Name: s}, s, desk.FromRequest) },
 		"OptWord":                 func(s string) { desk.OptWord(s) },
 		"ParseConversationStatus": func(s string) { _, _ = desk.ParseConversationStatus(s) },
-		"ParseDeliveryStatus":     func(s string) { _, _ = desk.ParseDeliveryStatus(s) },
+		"ParseDeliveryStatus":     func(s string) { _, _ = desk.ParseWebhookDeliveryStatus(s) },
 		"ParsePhase":              func(s string) { _, _ = desk.ParsePhase(s) },
 		"ParseChannelName":        func(s string) { _, _ = desk.ParseChannelName(s) },
 		"Blank":                   func(s string) { desk.Blank(s) },

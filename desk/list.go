@@ -99,7 +99,7 @@ func (m *Message) ListBytes() int {
 	if !m.Media.IsZero() {
 		n += attachmentRoom // the record may not be read yet
 	}
-	if c := m.Content; c != nil {
+	if c := m.Extra; c != nil {
 		for _, v := range c.Buttons {
 			n += recordRoom + jsonBytes(v.ID) + jsonBytes(v.Title)
 		}

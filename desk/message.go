@@ -9,23 +9,23 @@ const (
 	Outbound Direction = "outbound"
 )
 
-// A Delivery is the delivery status of an outbound message; "" for an inbound one.
-type Delivery string
+// A DeliveryStatus says how far the provider got with an outbound message; "" for an inbound one.
+type DeliveryStatus string
 
 // The deliveries (contract §5).
 const (
-	Queued    Delivery = "queued"
-	Sent      Delivery = "sent"
-	Failed    Delivery = "failed"
-	Delivered Delivery = "delivered"
-	Read      Delivery = "read"
+	Queued    DeliveryStatus = "queued"
+	Sent      DeliveryStatus = "sent"
+	Failed    DeliveryStatus = "failed"
+	Delivered DeliveryStatus = "delivered"
+	Read      DeliveryStatus = "read"
 )
 
 // reach orders the deliveries. A message only moves forward in this order: statuses
 // come late, twice and in any order, and the result must not depend on that. A message
 // that was delivered did not fail before, and can't fail afterwards (a person's other
 // devices may refuse what one has shown).
-var reach = map[Delivery]int{Queued: 1, Sent: 2, Failed: 3, Delivered: 4, Read: 5}
+var reach = map[DeliveryStatus]int{Queued: 1, Sent: 2, Failed: 3, Delivered: 4, Read: 5}
 
 // A Failure says why a provider did not accept or deliver a message, and what to do.
 type Failure struct {
@@ -41,7 +41,7 @@ type Message struct {
 	Direction      Direction
 	ExternalID     string // the provider's id; "" when it is not known
 	Text           string
-	Delivery       Delivery
+	Delivery       DeliveryStatus
 	Failure        *Failure // the failure, even if the message was delivered afterwards
 	TS             Time
 	OptIn          *OptIn // of a template
@@ -49,11 +49,11 @@ type Message struct {
 	Template       string // NAME/LANGUAGE of an outbound message; "" if it has none, or is of an older release
 	ContactID      ID     // of its conversation; only a Tx fills it in
 	Kind           MessageKind
-	Author         Author   // zero: a person wrote it to us, or somebody typed it in the phone app
-	ReplyTo        ID       // the message that it quotes or reacts to; zero: none, or not known
-	Media          ID       // its file; zero: none
-	Attachment     *Media   // that file's record, in lists and events; nil: it is gone
-	Content        *Content // what its kind has besides the text; nil: nothing
+	Author         Author // zero: a person wrote it to us, or somebody typed it in the phone app
+	ReplyTo        ID     // the message that it quotes or reacts to; zero: none, or not known
+	Media          ID     // its file; zero: none
+	Attachment     *Media // that file's record, in lists and events; nil: it is gone
+	Extra          *Extra // what its kind has besides the text; nil: nothing
 }
 
 // Event is an event of the message.
@@ -61,8 +61,8 @@ func (m *Message) Event(t EventType, by Actor, now Time) Event {
 	return Event{Type: t, Subject: m.ID, Conversation: m.ConversationID, Contact: m.ContactID, TS: m.TS, Actor: by, At: now}
 }
 
-// A Content is what a message has besides its text: one of the fields is set.
-type Content struct {
+// An Extra is what a message has besides its text: one of the fields is set.
+type Extra struct {
 	Buttons  []Button  `json:"buttons,omitzero"`
 	Choice   *Button   `json:"choice,omitzero"`
 	Location *Location `json:"location,omitzero"`
@@ -149,7 +149,7 @@ type MessageRef struct {
 
 // Reach moves the message forward to a reported status, and returns the names of the
 // fields that changed, sorted.
-func (m *Message) Reach(d Delivery, f *Failure) []string {
+func (m *Message) Reach(d DeliveryStatus, f *Failure) []string {
 	var changed fields
 	if reach[d] > reach[m.Delivery] {
 		m.Delivery = d

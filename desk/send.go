@@ -322,7 +322,7 @@ func (a *Attempt) Settle(p Phase, now Time) {
 type StatusUpdate struct {
 	ExternalID string
 	Attempt    ID // zero if the provider did not return one
-	Delivery   Delivery
+	Delivery   DeliveryStatus
 	Failure    *Failure
 	UserID     string // the provider's id of the recipient, "" if it does not say
 	At         Time

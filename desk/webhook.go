@@ -39,9 +39,9 @@ const MaxWebhooks = 20
 type WebhookState struct {
 	Cursor       EventPlace // deliveries have begun up to here
 	FailingSince Time       // the first failure since the last success or enabling; 0: none
-	Failures     int        // failed attempts in a row
+	Failures     int        // failed tries in a row
 	Probes       int        // of a failing endpoint, in a row
-	HeldUntil    Time       // no attempt begins earlier; 0: not held
+	HeldUntil    Time       // no try begins earlier; 0: not held
 }
 
 func (w *Webhook) changes(old *Webhook) []string {

@@ -58,7 +58,7 @@ func policyOf(t *testing.T, database string) (w *whatsApp, c *client, members []
 		r.SetURL(targets[turn.Add(1)%int64(len(targets))])
 	}})
 	t.Cleanup(between.Close)
-	w.sim.SetWebhook(between.URL+w.hook, waVerify)
+	w.sim.SetWebhook(between.URL+w.callbacks, waVerify)
 	return w, w.server.client(t, w.key, 16), members
 }
 

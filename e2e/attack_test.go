@@ -176,8 +176,8 @@ func pings(a *attacked) (stop func()) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	hook := a.webhook(a.t, a.key, "http://"+silent.Addr().String())
-	end := a.connections(a.of(50), 4<<10, "POST /v1/webhooks/"+hook+"/ping HTTP/1.1\r\nHost: parley\r\nAuthorization: Bearer "+a.key+"\r\nContent-Length: 0\r\n\r\n",
+	webhook := a.webhook(a.t, a.key, "http://"+silent.Addr().String())
+	end := a.connections(a.of(50), 4<<10, "POST /v1/webhooks/"+webhook+"/ping HTTP/1.1\r\nHost: parley\r\nAuthorization: Bearer "+a.key+"\r\nContent-Length: 0\r\n\r\n",
 		func(ctx context.Context, _ net.Conn) {
 			select {
 			case <-ctx.Done():

@@ -82,7 +82,7 @@ func (c *client) large(t *testing.T, rounds, n int) (slowest time.Duration) {
 // TestMemoryOfBodies: requests that announce or hold large bodies take no more memory than there
 // is for them, and others are served beside them, with large bodies too.
 func TestMemoryOfBodies(t *testing.T) {
-	batch, hook := "POST /v1/contacts/batch", "POST /hooks/whatsapp/0196f2a0-0000-7000-8000-000000000000"
+	batch, callback := "POST /v1/contacts/batch", "POST /hooks/whatsapp/0196f2a0-0000-7000-8000-000000000000"
 	for _, c := range []struct {
 		name            string
 		n               int
@@ -91,7 +91,7 @@ func TestMemoryOfBodies(t *testing.T) {
 		announced, sent int
 	}{
 		{"announced", full(300, 100), batch, true, 16 << 20, 1},
-		{"callbacks", full(200, 40), hook, false, 4 << 20, 4<<20 - 1},
+		{"callbacks", full(200, 40), callback, false, 4 << 20, 4<<20 - 1},
 		{"still", 16, batch, true, 16 << 20, 16<<20 - 1},
 		{"still without a key", 16, batch, false, 16 << 20, 16<<20 - 1},
 	} {

@@ -82,8 +82,8 @@ func TestDeliveriesFitTheDescription(t *testing.T) {
 	s := serve(t, dir, "--webhook-allow", "127.0.0.0/8", "--webhook-schedule", "100ms,100ms,100ms")
 	endpoint := newInspector(t)
 	answer := s.want(t, 201, key, "POST", "/webhooks", fmt.Sprintf(`{"url":%q}`, endpoint.URL))
-	var hook struct{ Data struct{ ID string } }
-	if err := json.Unmarshal([]byte(answer), &hook); err != nil {
+	var webhook struct{ Data struct{ ID string } }
+	if err := json.Unmarshal([]byte(answer), &webhook); err != nil {
 		t.Fatal(err)
 	}
 	template := filepath.Join(t.TempDir(), "template.json")
@@ -123,9 +123,9 @@ func TestDeliveriesFitTheDescription(t *testing.T) {
 	}
 	must(t, dir, "member", "remove", member)
 	must(t, dir, "key", "create", "--workspace", workspace, "--name", "other", "--permissions", "contacts:read")
-	s.want(t, 200, key, "PATCH", "/webhooks/"+hook.Data.ID, `{"types":["*","contact.*"]}`)
-	s.want(t, 200, key, "POST", "/webhooks/"+hook.Data.ID+"/rotate", `{}`)
-	s.want(t, 200, key, "POST", "/webhooks/"+hook.Data.ID+"/ping", "")
+	s.want(t, 200, key, "PATCH", "/webhooks/"+webhook.Data.ID, `{"types":["*","contact.*"]}`)
+	s.want(t, 200, key, "POST", "/webhooks/"+webhook.Data.ID+"/rotate", `{}`)
+	s.want(t, 200, key, "POST", "/webhooks/"+webhook.Data.ID+"/ping", "")
 	want := []string{
 		"attribute.created", "attribute.updated", "contact.created", "contact.deleted", "contact.opted_in", "contact.opted_out", "contact.updated",
 		"conversation.created", "conversation.updated", "key.created", "member.created", "member.deleted", "member.updated",

@@ -217,7 +217,7 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 	c := s.client(t, key, 8)
 	endpoint := newEcho(t)
 	added := c.must(t, 201, "POST", "/webhooks", fmt.Sprintf(`{"url":%q,"types":["contact.*","conversation.*","message.*","note.*"]}`, endpoint.URL))
-	hook := decode[struct{ Data struct{ ID string } }](t, added).Data.ID
+	webhook := decode[struct{ Data struct{ ID string } }](t, added).Data.ID
 
 	// The people, each with a conversation.
 	count := *forgotten
@@ -311,8 +311,8 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 
 	// Later attempts.
 	waitFor(t, "all deliveries to settle", func() bool {
-		page := decode[struct{ Data []struct{ Status string } }](t, c.must(t, 200, "GET", "/webhooks/"+hook+"/deliveries?status=pending&limit=1", ""))
-		feed := decode[struct{ Data struct{ Cursor string } }](t, c.must(t, 200, "GET", "/webhooks/"+hook, "")).Data.Cursor
+		page := decode[struct{ Data []struct{ Status string } }](t, c.must(t, 200, "GET", "/webhooks/"+webhook+"/deliveries?status=pending&limit=1", ""))
+		feed := decode[struct{ Data struct{ Cursor string } }](t, c.must(t, 200, "GET", "/webhooks/"+webhook, "")).Data.Cursor
 		newest := decode[struct{ Cursor string }](t, c.must(t, 200, "GET", "/events?cursor=latest", "")).Cursor
 		return len(page.Data) == 0 && feed == newest
 	})
@@ -336,7 +336,7 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 	}
 	nothingLeft("in the end")
 	for cursor := ""; ; {
-		body := c.must(t, 200, "GET", "/webhooks/"+hook+"/deliveries?limit=200"+cursor, "")
+		body := c.must(t, 200, "GET", "/webhooks/"+webhook+"/deliveries?limit=200"+cursor, "")
 		left("the list of deliveries", body)
 		next := decode[struct {
 			NextCursor string `json:"next_cursor"`

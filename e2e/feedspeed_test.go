@@ -207,10 +207,10 @@ func deliverySpeed(t *testing.T, key string, s *server) {
 	if want := len(rows) * batches; len(events) != want {
 		t.Fatalf("%d events, want %d", len(events), want)
 	}
-	hook := decode[struct {
+	webhook := decode[struct {
 		Data struct{ ID, Secret string }
 	}](t, c.must(t, 201, "POST", "/webhooks", `{"url":"`+sink+`/in","types":["contact.*"],"enabled":false}`)).Data
-	secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(hook.Secret, "whsec_"))
+	secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(webhook.Secret, "whsec_"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,9 +233,9 @@ func deliverySpeed(t *testing.T, key string, s *server) {
 	var delivered, bare []float64
 	for range speedRounds() {
 		before := posted()
-		c.must(t, 200, "POST", "/webhooks/"+hook.ID+"/replay", `{"cursor":"`+place+`"}`)
+		c.must(t, 200, "POST", "/webhooks/"+webhook.ID+"/replay", `{"cursor":"`+place+`"}`)
 		begun := time.Now()
-		c.must(t, 200, "PATCH", "/webhooks/"+hook.ID, `{"enabled":true}`)
+		c.must(t, 200, "PATCH", "/webhooks/"+webhook.ID, `{"enabled":true}`)
 		for count, moved := before, begun; count < before+n; {
 			if now := posted(); now > count {
 				count, moved = now, time.Now()
@@ -245,7 +245,7 @@ func deliverySpeed(t *testing.T, key string, s *server) {
 			time.Sleep(time.Millisecond)
 		}
 		delivered = append(delivered, float64(n)/time.Since(begun).Seconds())
-		c.must(t, 200, "PATCH", "/webhooks/"+hook.ID, `{"enabled":false}`)
+		c.must(t, 200, "PATCH", "/webhooks/"+webhook.ID, `{"enabled":false}`)
 
 		begun = time.Now()
 		var next atomic.Int64

@@ -98,10 +98,10 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 		http.Error(w, "restarting", http.StatusServiceUnavailable)
 	}))
 	defer receiver.Close()
-	hook := decode[struct{ Data struct{ ID string } }](t, c.must(t, 201, "POST", "/webhooks", `{"url":"`+receiver.URL+`"}`)).Data.ID
+	webhook := decode[struct{ Data struct{ ID string } }](t, c.must(t, 201, "POST", "/webhooks", `{"url":"`+receiver.URL+`"}`)).Data.ID
 	c.must(t, 201, "POST", "/contacts", `{"external_id":"delivered"}`)
 	waitFor(t, "a delivery to fail", func() bool {
-		return strings.Contains(string(c.must(t, 200, "GET", "/webhooks/"+hook+"/deliveries", "")), "restarting")
+		return strings.Contains(string(c.must(t, 200, "GET", "/webhooks/"+webhook+"/deliveries", "")), "restarting")
 	})
 	for _, content := range []string{"a text", strings.Repeat("a long one ", 200_000), "a text"} {
 		w.media = append(w.media, decode[struct{ Data struct{ ID string } }](t, c.must(t, 201, "POST", "/media?name=a.txt", content)).Data.ID)

@@ -30,7 +30,7 @@ var (
 )
 
 // eightHooks are eight endpoints of a workspace, all of one sink.
-func eightHooks(t *testing.T, s *server, key string) (*sink, []string) {
+func eightWebhooks(t *testing.T, s *server, key string) (*sink, []string) {
 	t.Helper()
 	to := newSink(t)
 	var ids []string
@@ -80,7 +80,7 @@ func databaseIsAway(t *testing.T, d deployment, away func(*server), back func())
 	t.Helper()
 	_, key := d.workspace(t)
 	s := d.delivering(t)
-	to, _ := eightHooks(t, s, key)
+	to, _ := eightWebhooks(t, s, key)
 	count := func() int {
 		to.mu.Lock()
 		defer to.mu.Unlock()
@@ -269,7 +269,7 @@ func TestLostCommits(t *testing.T) {
 	onBothStores(t, func(t *testing.T, d deployment) {
 		// All that the feed, deliveries and leases are made of. What else was written stays,
 		// so that the contacts of lost events are not made again.
-		feed, hooks := []string{"events", "event_counters"}, []string{"webhook_states", "deliveries", "leases"}
+		feed, webhooks := []string{"events", "event_counters"}, []string{"webhook_states", "deliveries", "leases"}
 		if d.database == "" {
 			feed = feed[:1]
 		}
@@ -283,7 +283,7 @@ func TestLostCommits(t *testing.T) {
 		to.wait(t, kept)
 		s.wantSettled(t, key, webhook)
 		// These are in the backup, but their deliveries are not.
-		back := d.copyOf(t, hooks...)
+		back := d.copyOf(t, webhooks...)
 		l.create(kept, unsure, nil)
 		to.wait(t, kept+unsure)
 		s.wantSettled(t, key, webhook)

@@ -100,11 +100,11 @@ func (st *stage) addWebhook(t *testing.T) {
 		}
 	}))
 	t.Cleanup(receiver.Close)
-	var hook struct{ Data struct{ ID string } }
-	read(t, st.d.want(t, http.StatusCreated, st.key, "POST", "/webhooks", `{"url":"`+receiver.URL+`/crm/in","types":["message.*","contact.*"]}`), &hook)
-	st.d.want(t, http.StatusOK, st.key, "POST", "/webhooks/"+hook.Data.ID+"/replay", `{"cursor":"oldest"}`)
+	var webhook struct{ Data struct{ ID string } }
+	read(t, st.d.want(t, http.StatusCreated, st.key, "POST", "/webhooks", `{"url":"`+receiver.URL+`/crm/in","types":["message.*","contact.*"]}`), &webhook)
+	st.d.want(t, http.StatusOK, st.key, "POST", "/webhooks/"+webhook.Data.ID+"/replay", `{"cursor":"oldest"}`)
 	waitFor(t, "a delivery", func() bool {
-		return strings.Contains(st.d.want(t, http.StatusOK, st.key, "GET", "/webhooks/"+hook.Data.ID+"/deliveries?limit=50", ""), `"delivered"`)
+		return strings.Contains(st.d.want(t, http.StatusOK, st.key, "GET", "/webhooks/"+webhook.Data.ID+"/deliveries?limit=50", ""), `"delivered"`)
 	})
 }
 

@@ -63,12 +63,12 @@ func binaryBefore(t *testing.T) string {
 
 // An upgrade is an installation in PostgreSQL whose servers are replaced.
 type upgrade struct {
-	t       *testing.T
-	d       deployment
-	program string // of commands
-	ws, key string
-	sim     *whatsapptest.Simulator
-	hook    string // the path of the callbacks
+	t         *testing.T
+	d         deployment
+	program   string // of commands
+	ws, key   string
+	sim       *whatsapptest.Simulator
+	callbacks string // the path of the callbacks
 
 	nodes   atomic.Pointer[[]*server] // those that a balancer would know
 	clients atomic.Pointer[[]*client] // of each
@@ -106,7 +106,7 @@ func (u *upgrade) serve(program string, place int) *server {
 	for _, n := range nodes {
 		clients = append(clients, n.client(u.t, u.key, 16))
 	}
-	u.sim.SetWebhook(s.url+u.hook, waVerify)
+	u.sim.SetWebhook(s.url+u.callbacks, waVerify)
 	if out != nil {
 		u.stop(out)
 	}
@@ -186,9 +186,9 @@ func TestRollingUpgrade(t *testing.T) {
 		u.serve(before, -1)
 	}
 	ids := u.sim.IDs()
-	u.hook = "/hooks/whatsapp/" + u.command("channel", "add", "whatsapp", "--workspace", u.ws, "--phone-number-id", ids.PhoneNumberID, "--waba-id", ids.BusinessID,
+	u.callbacks = "/hooks/whatsapp/" + u.command("channel", "add", "whatsapp", "--workspace", u.ws, "--phone-number-id", ids.PhoneNumberID, "--waba-id", ids.BusinessID,
 		"--app-secret-env", "WA_SECRET", "--token-env", "WA_TOKEN", "--verify-token-env", "WA_VERIFY", "--graph-url", graph.URL)["channel_id"].(string)
-	u.sim.SetWebhook((*u.nodes.Load())[1].url+u.hook, waVerify)
+	u.sim.SetWebhook((*u.nodes.Load())[1].url+u.callbacks, waVerify)
 	if err := u.sim.VerifyWebhook(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -39,16 +39,16 @@ var (
 // A whatsApp is an installation whose provider is the simulator.
 type whatsApp struct {
 	deployment
-	sim      *whatsapptest.Simulator
-	graph    string // the simulator's address
-	server   *server
-	ws, key  string
-	channel  string
-	printed  buffer // by all commands
-	hook     string // the path of the callbacks
-	children []*process
-	flags    []string // of the servers
-	env      []string // of the commands
+	sim       *whatsapptest.Simulator
+	graph     string // the simulator's address
+	server    *server
+	ws, key   string
+	channel   string
+	printed   buffer // by all commands
+	callbacks string // the path of the callbacks
+	children  []*process
+	flags     []string // of the servers
+	env       []string // of the commands
 }
 
 // newWhatsApp starts a server and a simulator that do not know each other yet.
@@ -124,8 +124,8 @@ func (w *whatsApp) add(more ...string) []string {
 func (w *whatsApp) connect(t testing.TB, to *server, more ...string) {
 	t.Helper()
 	w.channel = w.command(t, 0, w.add(more...)...)["channel_id"].(string)
-	w.hook = "/hooks/whatsapp/" + w.channel
-	w.sim.SetWebhook(to.url+w.hook, waVerify)
+	w.callbacks = "/hooks/whatsapp/" + w.channel
+	w.sim.SetWebhook(to.url+w.callbacks, waVerify)
 	if err := w.sim.VerifyWebhook(t.Context()); err != nil {
 		t.Fatalf("the handshake: %v", err)
 	}
@@ -678,7 +678,7 @@ func TestWhatsAppSignatures(t *testing.T) {
 		t.Fatalf("%d callbacks", len(bodies))
 	}
 	post := func(body []byte, signature string) int {
-		request, err := http.NewRequestWithContext(t.Context(), "POST", w.server.url+w.hook, bytes.NewReader(body))
+		request, err := http.NewRequestWithContext(t.Context(), "POST", w.server.url+w.callbacks, bytes.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -740,7 +740,7 @@ func TestWhatsAppSignatures(t *testing.T) {
 		}
 	}
 	// One more, to know when all have been taken in: they are in order.
-	w.sim.SetWebhook(w.server.url+w.hook, waVerify)
+	w.sim.SetWebhook(w.server.url+w.callbacks, waVerify)
 	w.sim.Inbound(whatsapptest.Inbound{From: "905329999999", Text: "the last"}).Wait()
 	waitFor(t, "the last callback", func() bool { return len(c.bubbles(t, "+905329999999")) == 1 })
 	if after := state(); !strings.HasPrefix(after, then[:strings.LastIndex(then, "\n")+1]) {

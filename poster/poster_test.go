@@ -635,7 +635,7 @@ func TestEnvironmentProxyIsNotUsed(t *testing.T) {
 func TestWords(t *testing.T) {
 	t.Parallel()
 	words := []string{poster.AddressRefused, poster.DNS, poster.Connect, poster.TLS, poster.Timeout, poster.Protocol, poster.Redirect, poster.Gone, poster.Status}
-	if !slices.Equal(words, desk.AttemptErrors) {
-		t.Errorf("%q, but desk lists %q", words, desk.AttemptErrors)
+	if !slices.Equal(words, desk.TryErrors) {
+		t.Errorf("%q, but desk lists %q", words, desk.TryErrors)
 	}
 }

@@ -33,7 +33,7 @@ type InboundMessage struct {
 	Text       string
 	At         desk.Time
 	Kind       desk.MessageKind // "": text
-	Content    *desk.Content
+	Extra      *desk.Extra
 	ReplyTo    string        // the provider's id of the message that it quotes or reacts to; "": none
 	Media      *InboundMedia // nil: none
 	Echo       bool          // the business typed it in the phone app; Number and UserID are the recipient's

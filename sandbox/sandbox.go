@@ -123,8 +123,8 @@ type story struct {
 
 // A step is a status and its time, counted in paces since the message was accepted.
 type step struct {
-	Status desk.Delivery `json:"status"`
-	After  int           `json:"after"`
+	Status desk.DeliveryStatus `json:"status"`
+	After  int                 `json:"after"`
 }
 
 // later returns the item for the rest of the story, due after this many paces.

@@ -111,7 +111,7 @@ func TestSend_takes(t *testing.T) {
 	t.Parallel()
 	type told struct {
 		after    time.Duration
-		delivery desk.Delivery
+		delivery desk.DeliveryStatus
 		failed   bool
 	}
 	reads := []told{{pace, desk.Delivered, false}, {3 * pace, desk.Read, false}}

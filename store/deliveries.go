@@ -36,7 +36,7 @@ type Deliveries interface {
 	StoreDeliveries(ctx context.Context, hold DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (bool, error)
 
 	// PendingDeliveries returns all pending deliveries of a webhook, without the responses
-	// of their attempts.
+	// of their tries.
 	PendingDeliveries(ctx context.Context, ws, webhook desk.ID) ([]*desk.WebhookDelivery, error)
 
 	// DeliveredWebhooks lists the webhooks that have deliveries, also those that were
@@ -73,10 +73,10 @@ type DeliveryTx interface {
 	Passed(place desk.EventPlace) (bool, error)
 
 	// DeliveriesOf returns deliveries of a webhook by their ids, those that exist, with
-	// attempts but without responses.
+	// tries but without responses.
 	DeliveriesOf(webhook desk.ID, ids []desk.ID) ([]*desk.WebhookDelivery, error)
 
-	// PutDeliveries stores deliveries. It adds the responses of their attempts, unless
+	// PutDeliveries stores deliveries. It adds the responses of their tries, unless
 	// the contact is deleted.
 	PutDeliveries(webhook desk.ID, list []*desk.WebhookDelivery) error
 

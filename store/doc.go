@@ -3,7 +3,7 @@
 //
 //	store.go          Store and Tx, which have all topics; errors of any method
 //	settings.go       workspaces and their configuration
-//	gauges.go         the values of /metrics
+//	metrics.go        the values of /metrics
 //	contacts.go       contacts, loaded into a desk.Book
 //	conversations.go  conversations, messages, notes, windows
 //	templates.go      copies of template libraries

@@ -74,11 +74,11 @@ type Settings interface {
 	PutKeyUses(ctx context.Context, ws desk.ID, uses map[desk.ID]desk.Time) error
 	KeyUses(ctx context.Context, ws desk.ID) (map[desk.ID]desk.Time, error)
 
-	// Gauges returns the values of /metrics that concern the whole database. A block of
+	// Metrics returns the values of /metrics that concern the whole database. A block of
 	// a channel may have ended at now, the caller's time. It reads attempts in doubt and
 	// waiting items, at most a hundred thousand of each, and each channel. It reads no
 	// contacts, conversations or messages.
-	Gauges(ctx context.Context, now desk.Time) (Gauges, error)
+	Metrics(ctx context.Context, now desk.Time) (Metrics, error)
 
 	// WorkspaceOf returns the workspace of the member, key, channel, webhook or unsettled
 	// attempt with this id, or NotFound.

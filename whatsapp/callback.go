@@ -331,7 +331,7 @@ type status struct {
 	Errors          json.RawMessage `json:"errors"`
 }
 
-var deliveries = map[text]desk.Delivery{
+var deliveries = map[text]desk.DeliveryStatus{
 	"sent": desk.Sent, "delivered": desk.Delivered, "read": desk.Read, "played": desk.Read, "failed": desk.Failed,
 }
 

@@ -53,8 +53,8 @@ func message(id, text string, change ...func(*provider.InboundMessage)) provider
 }
 
 // kind is a message's kind, and what it has besides its text.
-func kind(k desk.MessageKind, replyTo string, c *desk.Content, media *provider.InboundMedia) func(*provider.InboundMessage) {
-	return func(m *provider.InboundMessage) { m.Kind, m.ReplyTo, m.Content, m.Media = k, replyTo, c, media }
+func kind(k desk.MessageKind, replyTo string, c *desk.Extra, media *provider.InboundMedia) func(*provider.InboundMessage) {
+	return func(m *provider.InboundMessage) { m.Kind, m.ReplyTo, m.Extra, m.Media = k, replyTo, c, media }
 }
 
 // typed makes it one that the business typed in the phone app.
@@ -87,21 +87,21 @@ func TestRead_fixtures(t *testing.T) {
 		"webhook_status_read":         {told(both, desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Read, At: at(9)})},
 		"webhook_status_failed":       {told(both[:1], desk.StatusUpdate{ExternalID: sim, Attempt: attempt, Delivery: desk.Failed, At: at(4), Failure: &undeliverable})},
 		"webhook_inbound_text":        {message("wamid.IN0001", "Merhaba, siparişim nerede?")},
-		"webhook_inbound_button":      {message("wamid.IN0003", "Evet", kind("choice", sim, &desk.Content{Choice: &desk.Button{ID: "Evet", Title: "Evet"}}, nil))},
-		"webhook_inbound_interactive": {message("wamid.IN0004", "Kargo", kind("choice", sim, &desk.Content{Choice: &desk.Button{ID: "opt_1", Title: "Kargo"}}, nil))},
+		"webhook_inbound_button":      {message("wamid.IN0003", "Evet", kind("choice", sim, &desk.Extra{Choice: &desk.Button{ID: "Evet", Title: "Evet"}}, nil))},
+		"webhook_inbound_interactive": {message("wamid.IN0004", "Kargo", kind("choice", sim, &desk.Extra{Choice: &desk.Button{ID: "opt_1", Title: "Kargo"}}, nil))},
 		"webhook_inbound_button_reply": {
-			message("wamid.IN0023", "Ayır", kind("choice", sim, &desk.Content{Choice: &desk.Button{ID: "keep", Title: "Ayır"}}, nil)),
+			message("wamid.IN0023", "Ayır", kind("choice", sim, &desk.Extra{Choice: &desk.Button{ID: "keep", Title: "Ayır"}}, nil)),
 		},
 		"webhook_inbound_image": {message("wamid.IN0005", "[image] Fotoğraf", kind("image", "", nil, &provider.InboundMedia{Ref: "3000000001", MIME: "image/jpeg"}))},
 		"webhook_inbound_document": {message("wamid.IN0021", "[document: Fatura 17.pdf] Fatura", kind("document", sim, nil, &provider.InboundMedia{
 			Ref: "3000000002", MIME: "application/pdf", Name: "Fatura 17.pdf", SHA256: hash("%PDF-1.4\n"),
 		}))},
 		"webhook_inbound_lost_media": {message("wamid.IN0024", "[video]", kind("video", "", nil, &provider.InboundMedia{}))},
-		"webhook_inbound_location": {message("wamid.IN0022", "[location] Galata, Beyoğlu, İstanbul (41.0082, 28.9784)", kind("location", "", &desk.Content{
+		"webhook_inbound_location": {message("wamid.IN0022", "[location] Galata, Beyoğlu, İstanbul (41.0082, 28.9784)", kind("location", "", &desk.Extra{
 			Location: &desk.Location{Latitude: 41.0082, Longitude: 28.9784, Name: "Galata", Address: "Beyoğlu, İstanbul"},
 		}, nil))},
 		"webhook_inbound_reaction": {
-			message("wamid.IN0006", "[reaction] 👍", kind("reaction", sim, &desk.Content{Reaction: &desk.Reaction{Emoji: "👍"}}, nil)),
+			message("wamid.IN0006", "[reaction] 👍", kind("reaction", sim, &desk.Extra{Reaction: &desk.Reaction{Emoji: "👍"}}, nil)),
 		},
 		"webhook_inbound_unsupported": {message("wamid.IN0007", "[unsupported message: poll_creation]", kind("unsupported", "", nil, nil))},
 		"webhook_inbound_username_only": {{Channel: numberID, Message: &provider.InboundMessage{
@@ -241,7 +241,7 @@ func TestRead_odd(t *testing.T) {
 // TestRead_content: what a message has besides its text, also when its parts are odd.
 func TestRead_content(t *testing.T) {
 	t.Parallel()
-	chose := func(id, title string) *desk.Content { return &desk.Content{Choice: &desk.Button{ID: id, Title: title}} }
+	chose := func(id, title string) *desk.Extra { return &desk.Extra{Choice: &desk.Button{ID: id, Title: title}} }
 	sum := hex.EncodeToString(hash("x"))
 	long := strings.Repeat("ş", 2000)
 	for _, c := range []struct {
@@ -252,25 +252,25 @@ func TestRead_content(t *testing.T) {
 		{"text", `,"text":{"body":"x"},"context":{"id":"wamid.0"}`, provider.InboundMessage{Kind: "text", ReplyTo: "wamid.0"}},
 		{"text", `,"text":{"body":"x"},"context":{"id":"` + strings.Repeat("w", 513) + `"}`, provider.InboundMessage{Kind: "text"}},
 		{"text", `,"text":{"body":"x"},"context":7`, provider.InboundMessage{Kind: "text"}},
-		{"button", `,"button":{"payload":"yes"}`, provider.InboundMessage{Kind: "choice", Content: chose("yes", "yes")}},
-		{"button", `,"button":{"text":"Yes"}`, provider.InboundMessage{Kind: "choice", Content: chose("Yes", "Yes")}},
-		{"button", `,"button":{"payload":"a\u0000b","text":" Y\ne\u0000s "}`, provider.InboundMessage{Kind: "choice", Content: chose("ab", "Y es")}},
-		{"button", `,"button":{"payload":"` + long + `","text":"Yes"}`, provider.InboundMessage{Kind: "choice", Content: chose(strings.Repeat("ş", 1023)+"…", "Yes")}},
+		{"button", `,"button":{"payload":"yes"}`, provider.InboundMessage{Kind: "choice", Extra: chose("yes", "yes")}},
+		{"button", `,"button":{"text":"Yes"}`, provider.InboundMessage{Kind: "choice", Extra: chose("Yes", "Yes")}},
+		{"button", `,"button":{"payload":"a\u0000b","text":" Y\ne\u0000s "}`, provider.InboundMessage{Kind: "choice", Extra: chose("ab", "Y es")}},
+		{"button", `,"button":{"payload":"` + long + `","text":"Yes"}`, provider.InboundMessage{Kind: "choice", Extra: chose(strings.Repeat("ş", 1023)+"…", "Yes")}},
 		{"button", ``, provider.InboundMessage{Kind: "choice"}},
-		{"interactive", `,"interactive":{"type":"list_reply","list_reply":{"id":7,"title":"Seven"}}`, provider.InboundMessage{Kind: "choice", Content: chose("7", "Seven")}},
+		{"interactive", `,"interactive":{"type":"list_reply","list_reply":{"id":7,"title":"Seven"}}`, provider.InboundMessage{Kind: "choice", Extra: chose("7", "Seven")}},
 		{"interactive", `,"interactive":{"type":"nfm_reply","nfm_reply":{"body":"Sent"}}`, provider.InboundMessage{Kind: "unsupported"}},
 		{"interactive", `,"interactive":{"type":"button","body":{"text":"?"},"action":{"buttons":[7,{"reply":{"id":"a","title":"A"}},{"reply":{}}]}}`, provider.InboundMessage{
-			Kind: "buttons", Content: &desk.Content{Buttons: []desk.Button{{ID: "a", Title: "A"}}},
+			Kind: "buttons", Extra: &desk.Extra{Buttons: []desk.Button{{ID: "a", Title: "A"}}},
 		}},
 		{"interactive", `,"interactive":{"type":"button","action":{"buttons":{}}}`, provider.InboundMessage{Kind: "buttons"}},
-		{"location", `,"location":{"latitude":"41","longitude":-28.5}`, provider.InboundMessage{Kind: "location", Content: &desk.Content{Location: &desk.Location{Latitude: 41, Longitude: -28.5}}}},
+		{"location", `,"location":{"latitude":"41","longitude":-28.5}`, provider.InboundMessage{Kind: "location", Extra: &desk.Extra{Location: &desk.Location{Latitude: 41, Longitude: -28.5}}}},
 		{"location", `,"location":{"latitude":91,"longitude":0}`, provider.InboundMessage{Kind: "location"}},
 		{"location", `,"location":{"latitude":"NaN","longitude":0}`, provider.InboundMessage{Kind: "location"}},
 		{"location", `,"location":{"latitude":1e999,"longitude":0}`, provider.InboundMessage{Kind: "location"}},
 		{"location", `,"location":{"latitude":1}`, provider.InboundMessage{Kind: "location"}},
-		{"reaction", `,"reaction":{"message_id":"wamid.0"}`, provider.InboundMessage{Kind: "reaction", ReplyTo: "wamid.0", Content: &desk.Content{Reaction: &desk.Reaction{}}}},
+		{"reaction", `,"reaction":{"message_id":"wamid.0"}`, provider.InboundMessage{Kind: "reaction", ReplyTo: "wamid.0", Extra: &desk.Extra{Reaction: &desk.Reaction{}}}},
 		{"reaction", `,"reaction":{"message_id":"wamid.0","emoji":"❤️"},"context":{"id":"wamid.9"}`, provider.InboundMessage{
-			Kind: "reaction", ReplyTo: "wamid.0", Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "❤️"}},
+			Kind: "reaction", ReplyTo: "wamid.0", Extra: &desk.Extra{Reaction: &desk.Reaction{Emoji: "❤️"}},
 		}},
 		{"audio", `,"audio":{"id":"1","mime_type":"audio/ogg; codecs=opus","sha256":"` + sum + `","file_size":7,"voice":true}`, provider.InboundMessage{
 			Kind: "audio", Media: &provider.InboundMedia{Ref: "1", MIME: "audio/ogg; codecs=opus", SHA256: hash("x"), Size: 7},
@@ -291,7 +291,7 @@ func TestRead_content(t *testing.T) {
 			continue
 		}
 		m := got[0].Message
-		if got := (provider.InboundMessage{Kind: m.Kind, ReplyTo: m.ReplyTo, Content: m.Content, Media: m.Media}); !reflect.DeepEqual(got, c.want) {
+		if got := (provider.InboundMessage{Kind: m.Kind, ReplyTo: m.ReplyTo, Extra: m.Extra, Media: m.Media}); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s%.80s:\n got %s\nwant %s", c.kind, c.rest, show(got), show(c.want))
 		}
 	}
@@ -303,7 +303,7 @@ func TestRead_echoes(t *testing.T) {
 	for rest, want := range map[string]*provider.InboundMessage{
 		`"to":"+905321112233","type":"text","text":{"body":"x"}`: {Number: both[0], Text: "x", Kind: "text"},
 		`"to":"905321112233","to_user_id":"TR.1","type":"reaction","reaction":{"message_id":"wamid.0","emoji":"x"}`: {
-			Number: both[0], UserID: "TR.1", Text: "[reaction] x", Kind: "reaction", ReplyTo: "wamid.0", Content: &desk.Content{Reaction: &desk.Reaction{Emoji: "x"}},
+			Number: both[0], UserID: "TR.1", Text: "[reaction] x", Kind: "reaction", ReplyTo: "wamid.0", Extra: &desk.Extra{Reaction: &desk.Reaction{Emoji: "x"}},
 		},
 		`"to":"TR.1","type":"contacts","contacts":[{"name":{"formatted_name":"Ann"}}]`:                {UserID: "TR.1", Text: "[contacts] Ann", Kind: "contacts"},
 		`"to":"905321112233","type":"new"`:                                                            {Number: both[0], Text: "[unknown type: new]", Kind: "unsupported"},
@@ -658,7 +658,7 @@ func FuzzRead(f *testing.F) {
 				if name, err := desk.ParseName(m.Name); err != nil || name != m.Name {
 					t.Errorf("name %q: %v", m.Name, err)
 				}
-				if m.Kind == "" || m.Media != nil && m.Media.Size < 0 || strings.Contains(show(m.Content)+show(m.Media)+m.ReplyTo, "\\u0000") {
+				if m.Kind == "" || m.Media != nil && m.Media.Size < 0 || strings.Contains(show(m.Extra)+show(m.Media)+m.ReplyTo, "\\u0000") {
 					t.Errorf("%s", show(h))
 				}
 				if m.ExternalID == "" || m.Number == "" && m.UserID == "" || m.At == 0 {

@@ -192,19 +192,19 @@ func (m *inbound) content(in *provider.InboundMessage) string {
 	case "document":
 		return m.file(in, desk.KindDocument, &m.Document, named(with("document", m.Document.Filename), m.Document.Caption))
 	case "location":
-		in.Kind, in.Content = desk.KindLocation, m.place()
+		in.Kind, in.Extra = desk.KindLocation, m.place()
 		return m.location()
 	case "contacts":
 		in.Kind = desk.KindContacts
 		return m.contacts()
 	case "button":
-		in.Kind, in.Content = desk.KindChoice, choice(m.Button.Payload, m.Button.Text)
+		in.Kind, in.Extra = desk.KindChoice, choice(m.Button.Payload, m.Button.Text)
 		return cmp.Or(string(m.Button.Text), string(m.Button.Payload), "[button]")
 	case "interactive":
 		return m.Interactive.content(in)
 	case "reaction":
 		in.Kind, in.ReplyTo = desk.KindReaction, externalIDOf(m.Reaction.MessageID)
-		in.Content = &desk.Content{Reaction: &desk.Reaction{Emoji: oneLine(storedText(m.Reaction.Emoji), maxLabel)}}
+		in.Extra = &desk.Extra{Reaction: &desk.Reaction{Emoji: oneLine(storedText(m.Reaction.Emoji), maxLabel)}}
 		if m.Reaction.Emoji == "" {
 			return "[reaction removed]"
 		}
@@ -263,12 +263,12 @@ const (
 
 // choice is what a person tapped. A button without an id of its own has its label as its
 // id.
-func choice(id, title text) *desk.Content {
+func choice(id, title text) *desk.Extra {
 	b := button(cmp.Or(id, title), cmp.Or(title, id))
 	if b.ID == "" {
 		return nil
 	}
-	return &desk.Content{Choice: &b}
+	return &desk.Extra{Choice: &b}
 }
 
 func button(id, title text) desk.Button {
@@ -281,14 +281,14 @@ func storedText(t text) string {
 }
 
 // place is a location in numbers, nil if it has none.
-func (m *inbound) place() *desk.Content {
+func (m *inbound) place() *desk.Extra {
 	latitude, err := strconv.ParseFloat(string(m.Location.Latitude), 64)
 	longitude, err2 := strconv.ParseFloat(string(m.Location.Longitude), 64)
 	onEarth := math.Abs(latitude) <= 90 && math.Abs(longitude) <= 180 // NaN is not
 	if err != nil || err2 != nil || !onEarth {
 		return nil
 	}
-	return &desk.Content{Location: &desk.Location{
+	return &desk.Extra{Location: &desk.Location{
 		Latitude: latitude, Longitude: longitude,
 		Name: oneLine(storedText(m.Location.Name), desk.MaxName), Address: oneLine(storedText(m.Location.Address), maxAddress),
 	}}
@@ -350,13 +350,13 @@ func (m *inbound) contacts() string {
 func (i *interactive) content(in *provider.InboundMessage) string {
 	switch i.Type {
 	case "button_reply":
-		in.Kind, in.Content = desk.KindChoice, choice(i.ButtonReply.ID, i.ButtonReply.Title)
+		in.Kind, in.Extra = desk.KindChoice, choice(i.ButtonReply.ID, i.ButtonReply.Title)
 		return cmp.Or(string(i.ButtonReply.Title), "[button]")
 	case "list_reply":
-		in.Kind, in.Content = desk.KindChoice, choice(i.ListReply.ID, i.ListReply.Title)
+		in.Kind, in.Extra = desk.KindChoice, choice(i.ListReply.ID, i.ListReply.Title)
 		return cmp.Or(string(i.ListReply.Title), "[list reply]")
 	case "button":
-		in.Kind, in.Content = desk.KindButtons, i.buttons()
+		in.Kind, in.Extra = desk.KindButtons, i.buttons()
 		return cmp.Or(string(i.Body.Text), "[buttons]")
 	}
 	in.Kind = desk.KindUnsupported
@@ -373,8 +373,8 @@ func (i *interactive) content(in *provider.InboundMessage) string {
 const maxButtons = 10
 
 // buttons are those under a question, nil if there are none.
-func (i *interactive) buttons() *desk.Content {
-	c := &desk.Content{}
+func (i *interactive) buttons() *desk.Extra {
+	c := &desk.Extra{}
 	for _, raw := range list(i.Action.Buttons) {
 		var b struct {
 			Reply reply `json:"reply"`

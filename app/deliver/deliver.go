@@ -115,7 +115,7 @@ func New(d Deps) *Service {
 	if a.Rules.Schedule == nil {
 		a.Rules = desk.DefaultDeliveryRules()
 	}
-	for _, result := range desk.AttemptErrors {
+	for _, result := range desk.TryErrors {
 		a.results[result] = 0
 	}
 	return a

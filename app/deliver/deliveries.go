@@ -19,7 +19,7 @@ type Delivery struct {
 
 // delivered is one of a webhook's deliveries as callers see it.
 func (a *Service) delivered(ws desk.ID, d *desk.WebhookDelivery, w *desk.Webhook, state *desk.WebhookState, probed desk.ID) Delivery {
-	return Delivery{d, a.Feed.EventID(ws, d.Event), d.NextAttempt(w, state, d.ID == probed)}
+	return Delivery{d, a.Feed.EventID(ws, d.Event), d.NextTry(w, state, d.ID == probed)}
 }
 
 // probed is the delivery with which a failing endpoint is probed next, the zero id if
@@ -43,8 +43,8 @@ func (a *Service) probed(ctx context.Context, ws desk.ID, w *desk.Webhook, state
 
 // A Query narrows a list of deliveries.
 type Query struct {
-	Status  desk.DeliveryStatus // "": any
-	EventID string              // "": any
+	Status  desk.WebhookDeliveryStatus // "": any
+	EventID string                     // "": any
 	Cursor  string
 	Limit   int
 }
@@ -194,7 +194,7 @@ func (a *Service) Redeliver(ctx context.Context, p desk.Principal, id, delivery 
 	if err != nil {
 		return Delivery{}, err
 	}
-	for _, before := range stored.Attempts {
+	for _, before := range stored.Tries {
 		d.Respond(before.At, before.Response)
 	}
 	return a.delivered(ref.Workspace, d, w, &state, desk.ID{}), nil

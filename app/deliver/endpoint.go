@@ -271,7 +271,7 @@ func (e *endpoint) load(ctx context.Context) error {
 		switch old := known[d.ID]; {
 		case old == nil:
 		case old.Trying:
-			old.DueAt, old.TriedAt, old.Steps, old.Attempts = d.DueAt, d.TriedAt, d.Steps, d.Attempts
+			old.DueAt, old.TriedAt, old.Steps, old.Tries = d.DueAt, d.TriedAt, d.Steps, d.Tries
 			pending[i] = old
 		default:
 			d.EventAt = old.EventAt

@@ -92,33 +92,33 @@ func (a *Service) pingPlace(ctx context.Context, ref store.WebhookRef) (end func
 // Ping makes one try now, even if the webhook is disabled, and returns what came of
 // it. It counts among the requests under way, and ends when its caller leaves. It returns
 // NotFound, Forbidden, RateLimited, and Unavailable.
-func (a *Service) Ping(ctx context.Context, p desk.Principal, id desk.ID) (desk.WebhookAttempt, error) {
+func (a *Service) Ping(ctx context.Context, p desk.Principal, id desk.ID) (desk.WebhookTry, error) {
 	w, err := directed(p, id)
 	if err != nil {
-		return desk.WebhookAttempt{}, err
+		return desk.WebhookTry{}, err
 	}
 	ws := p.Workspace()
 	end, err := a.pingPlace(ctx, store.WebhookRef{Workspace: ws, ID: id})
 	if err != nil {
-		return desk.WebhookAttempt{}, err
+		return desk.WebhookTry{}, err
 	}
 	defer end()
 	shown, err := a.oneWebhook(ctx, p.Settings, w)
 	if err != nil {
-		return desk.WebhookAttempt{}, err
+		return desk.WebhookTry{}, err
 	}
 	event := desk.FeedEvent{ID: "ping_" + a.NewID().String(), Event: desk.Event{Type: PingType, Subject: id, Actor: p.Actor, At: a.now()}}
 	page := &feed.Page{EventPage: &store.EventPage{Settings: p.Settings}, Webhooks: map[desk.ID]*feed.Webhook{id: &shown}}
 	r, err := a.post(ctx, ws, w, event.ID, a.Event(page, &event))
 	if err != nil {
-		return desk.WebhookAttempt{}, err
+		return desk.WebhookTry{}, err
 	}
 	// What follows from it is not the caller's: the try was made.
 	ctx = context.WithoutCancel(ctx)
 	if err := a.pinged(ctx, store.WebhookRef{Workspace: ws, ID: id}, w.URL, &r); err != nil {
 		a.Log.WarnContext(ctx, "what a ping showed is not stored", "workspace_id", ws, "webhook_id", id, "err", err)
 	}
-	return r.WebhookAttempt, nil
+	return r.WebhookTry, nil
 }
 
 // pinged stores what follows from a ping to a URL.

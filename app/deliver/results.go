@@ -50,7 +50,7 @@ func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *outcom
 		d.Expire(e.service.now())
 		return
 	}
-	verdict := e.service.Rules.Attempted(s, d, &r.result)
+	verdict := e.service.Rules.Tried(s, d, &r.result)
 	if verdict.Recovered {
 		recovered(r.result.At + r.result.Took)
 	}
@@ -80,8 +80,8 @@ func (e *endpoint) isStored(ctx context.Context, s *desk.WebhookState) {
 	e.tellFailing(ctx, s, e.unstored)
 	e.added += len(e.begun)
 	for _, d := range e.changed {
-		for i := range d.Attempts {
-			d.Attempts[i].Response = ""
+		for i := range d.Tries {
+			d.Tries[i].Response = ""
 		}
 	}
 	e.drop()
@@ -196,7 +196,7 @@ func (e *endpoint) reapply(tx store.Tx, state *desk.WebhookState) (put []*desk.W
 		if d == nil { // a replay has dropped it
 			d = &desk.WebhookDelivery{Status: desk.DeliveryPending}
 		}
-		if !r.expired && slices.ContainsFunc(d.Attempts, func(a desk.WebhookAttempt) bool { return a.At == r.result.At }) {
+		if !r.expired && slices.ContainsFunc(d.Tries, func(a desk.WebhookTry) bool { return a.At == r.result.At }) {
 			continue
 		}
 		e.take(state, d, r, func(at desk.Time) {

@@ -84,7 +84,7 @@ func (a *Service) post(ctx context.Context, ws desk.ID, webhook *desk.Webhook, i
 	}
 	a.count(p.Error)
 	return desk.WebhookResult{
-		WebhookAttempt: desk.WebhookAttempt{
+		WebhookTry: desk.WebhookTry{
 			At: desk.TimeOf(at), Took: desk.Time(p.Took.Milliseconds()), StatusCode: p.StatusCode, Error: p.Error, Response: p.Response,
 		},
 		RetryAfter: p.RetryAfter,

@@ -13,10 +13,10 @@ import (
 )
 
 // An attemptOf is an attempt at an endpoint, as the API shows it.
-type attemptOf desk.WebhookAttempt
+type attemptOf desk.WebhookTry
 
 // MarshalJSON is the API's record.
-func (a attemptOf) MarshalJSON() ([]byte, error) { return api.Attempt(desk.WebhookAttempt(a)), nil }
+func (a attemptOf) MarshalJSON() ([]byte, error) { return api.WebhookTry(desk.WebhookTry(a)), nil }
 
 // outcome is what came of it, in a few words.
 func (a attemptOf) outcome() string {
@@ -60,10 +60,10 @@ func (r deliveryRecord) MarshalJSON() ([]byte, error) { return api.Delivery(&r.D
 
 // last is what came of the newest attempt.
 func (r *deliveryRecord) last() string {
-	if len(r.Attempts) == 0 {
+	if len(r.Tries) == 0 {
 		return "-"
 	}
-	return attemptOf(r.Attempts[len(r.Attempts)-1]).outcome()
+	return attemptOf(r.Tries[len(r.Tries)-1]).outcome()
 }
 
 type webhookPingCmd struct {
@@ -136,7 +136,7 @@ func (*webhookDeliveriesCmd) Help() string {
 // Validate refuses a status that no delivery has.
 func (c *webhookDeliveriesCmd) Validate() error {
 	if c.Status != "" {
-		if _, err := desk.ParseDeliveryStatus(c.Status); err != nil {
+		if _, err := desk.ParseWebhookDeliveryStatus(c.Status); err != nil {
 			return errors.New("--status: give pending, delivered or failed")
 		}
 	}
@@ -146,7 +146,7 @@ func (c *webhookDeliveriesCmd) Validate() error {
 // Run lists the deliveries.
 func (c *webhookDeliveriesCmd) Run(ctx context.Context, s *session) error {
 	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
-		q := deliver.Query{Status: desk.DeliveryStatus(c.Status)}
+		q := deliver.Query{Status: desk.WebhookDeliveryStatus(c.Status)}
 		var records []deliveryRecord
 		for more := true; more && c.Limit.page(len(records)) > 0; more = q.Cursor != "" {
 			q.Limit = c.Limit.page(len(records))
@@ -160,7 +160,7 @@ func (c *webhookDeliveriesCmd) Run(ctx context.Context, s *session) error {
 			q.Cursor = next
 		}
 		return answerList(s, records, []string{"DELIVERY", "TYPE", "STATUS", "CREATED", "ATTEMPTS", "LAST", "NEXT"}, func(r deliveryRecord) []string {
-			return []string{r.ID.String(), string(r.Type), string(r.Status), r.CreatedAt.String(), strconv.Itoa(len(r.Attempts)), r.last(), orDash(momentOf(r.Next))}
+			return []string{r.ID.String(), string(r.Type), string(r.Status), r.CreatedAt.String(), strconv.Itoa(len(r.Tries)), r.last(), orDash(momentOf(r.Next))}
 		})
 	})
 }

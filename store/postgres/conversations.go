@@ -330,7 +330,7 @@ func readMessage(row pgx.Row, more ...any) (*desk.Message, error) {
 	var o desk.OptIn
 	err := row.Scan(append([]any{into(&m.ConversationID), (*int64)(&m.TS), into(&m.ID), into(&m.ChannelID), (*string)(&m.Direction), &m.ExternalID, &m.Text,
 		(*string)(&m.Delivery), document{&m.Failure}, into(&o.Key), (*int64)(&o.At), into(&o.Request), into(&o.Member), &m.Template,
-		(*string)(&m.Kind), document{&m.Author}, into(&m.ReplyTo), document{&m.Content}, into(&m.Media)}, more...)...)
+		(*string)(&m.Kind), document{&m.Author}, into(&m.ReplyTo), document{&m.Extra}, into(&m.Media)}, more...)...)
 	defer m.Older()
 	if o.At != 0 {
 		m.OptIn = &o
@@ -447,7 +447,7 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 	}
 	p.put(putMessageQuery, uuid(ws), uuid(m.ConversationID), int64(m.TS), uuid(m.ID), uuid(m.ChannelID), string(m.Direction), m.ExternalID, m.Text,
 		string(m.Delivery), asJSON(m.Failure), orNull(o.Key), int64(o.At), orNull(o.Request), orNull(o.Member), m.Template,
-		string(m.Kind), asJSON(author), orNull(m.ReplyTo), asJSON(m.Content), orNull(m.Media), unread, orNull(m.Attempt))
+		string(m.Kind), asJSON(author), orNull(m.ReplyTo), asJSON(m.Extra), orNull(m.Media), unread, orNull(m.Attempt))
 	return p.fail
 }
 

@@ -64,7 +64,7 @@ const deliveryColumns = `id, seq, tag, type, contact_id, status, created_at, due
 func readDelivery(row pgx.Row) (*desk.WebhookDelivery, error) {
 	var d desk.WebhookDelivery
 	err := row.Scan(into(&d.ID), &d.Event.Seq, &d.Event.Tag, (*string)(&d.Type), into(&d.Contact), (*string)(&d.Status), (*int64)(&d.CreatedAt),
-		(*int64)(&d.DueAt), (*int64)(&d.TriedAt), &d.Steps, (*int64)(&d.SettledAt), document{&d.Attempts})
+		(*int64)(&d.DueAt), (*int64)(&d.TriedAt), &d.Steps, (*int64)(&d.SettledAt), document{&d.Tries})
 	return &d, err
 }
 
@@ -113,12 +113,12 @@ func (s *Store) Deliveries(ctx context.Context, ws, webhook desk.ID, f desk.Deli
 	return list, next, err
 }
 
-// readResponses adds the responses of the deliveries' attempts.
+// readResponses adds the responses of the deliveries' tries.
 func readResponses(p *pipe, ws desk.ID, list []*desk.WebhookDelivery) error {
 	byID := map[desk.ID]*desk.WebhookDelivery{}
 	var contacts, ids pgtype.FlatArray[uuid]
 	for _, d := range list {
-		if d.Status == desk.DeliveryDelivered && len(d.Attempts) == 1 {
+		if d.Status == desk.DeliveryDelivered && len(d.Tries) == 1 {
 			continue // nothing has failed
 		}
 		byID[d.ID] = d
@@ -150,7 +150,7 @@ func (s *Store) Delivery(ctx context.Context, ws, webhook, id desk.ID) (d *desk.
 }
 
 // PendingDeliveries returns all pending deliveries of a webhook, without the
-// responses of their attempts.
+// responses of their tries.
 func (s *Store) PendingDeliveries(ctx context.Context, ws, webhook desk.ID) (list []*desk.WebhookDelivery, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		list, err = all(p, "pending deliveries", readDelivery, `SELECT `+deliveryColumns+`
@@ -305,19 +305,19 @@ func putDeliveries(p *pipe, ws, webhook desk.ID, list []*desk.WebhookDelivery) {
 	slices.SortFunc(list, func(a, b *desk.WebhookDelivery) int { return bytes.Compare(a.Contact[:], b.Contact[:]) })
 	for _, d := range list {
 		p.put(putDeliveryQuery, uuid(ws), uuid(webhook), uuid(d.ID), d.Event.Seq, d.Event.Tag, string(d.Type), orNull(d.Contact), string(d.Status),
-			int64(d.CreatedAt), int64(d.DueAt), int64(d.TriedAt), d.Steps, int64(d.SettledAt), asJSON(d.Attempts))
+			int64(d.CreatedAt), int64(d.DueAt), int64(d.TriedAt), d.Steps, int64(d.SettledAt), asJSON(d.Tries))
 		query := putContactsResponse
 		if d.Contact.IsZero() {
 			query = putResponse + `VALUES ($1, $2, $3, $4, $5)` + putAnyResponse
 		}
-		for _, a := range d.Attempts {
+		for _, a := range d.Tries {
 			if a.Response != "" {
 				p.put(query, uuid(ws), uuid(d.Contact), uuid(d.ID), int64(a.At), a.Response)
 			}
 		}
 		if d.Dropped() {
 			p.put(`DELETE FROM delivery_responses WHERE workspace_id = $1 AND contact_id = $2 AND delivery_id = $3 AND at < $4`,
-				uuid(ws), uuid(d.Contact), uuid(d.ID), int64(d.Attempts[0].At))
+				uuid(ws), uuid(d.Contact), uuid(d.ID), int64(d.Tries[0].At))
 		}
 	}
 }

@@ -26,7 +26,7 @@
 //	webhooks.go       webhooks and their states
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
 //	clock.go          the database's clock, and its counter of hours
-//	gauges.go         values for /metrics
+//	metrics.go        values for /metrics
 //	media.go          files: their records
 //	content.go        the content of files
 //	media_jobs.go     files to fetch

@@ -51,15 +51,15 @@ func TestOneRoundTrip(t *testing.T) {
 	if len(page.Events) != 1 {
 		t.Fatalf("%d events", len(page.Events))
 	}
-	me, hook := newID(), newID()
+	me, webhook := newID(), newID()
 	ref := store.LeaseRef{Workspace: ws, Task: "deliver"}
 	calls, err := s.HoldLeases(t.Context(), []store.LeaseRef{ref}, me, 10_000)
 	check(t, err)
-	hold := store.DeliveryHold{WebhookRef: store.WebhookRef{Workspace: ws, ID: hook}, Task: ref.Task, Holder: me, Calls: calls[ref], Settings: 1}
+	hold := store.DeliveryHold{WebhookRef: store.WebhookRef{Workspace: ws, ID: webhook}, Task: ref.Task, Holder: me, Calls: calls[ref], Settings: 1}
 	var list []*desk.WebhookDelivery
 	for range 100 {
 		list = append(list, &desk.WebhookDelivery{ID: newID(), Event: page.Newest, Type: desk.MessageReceived, Contact: contact, Status: desk.DeliveryPending,
-			Attempts: []desk.WebhookAttempt{{At: 5, StatusCode: 500, Error: "status", Response: "no"}}})
+			Tries: []desk.WebhookTry{{At: 5, StatusCode: 500, Error: "status", Response: "no"}}})
 	}
 	trips("deliveries", func() {
 		stored, err := s.StoreDeliveries(t.Context(), hold, desk.WebhookState{Cursor: page.Newest}, list)

@@ -15,9 +15,9 @@ const contactColumns = `c.id, c.external_id, c.name, c.email, c.phone, c.note, c
 // large_values. settings resolves the owner.
 func readContact(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
 	v := readBrief(c, s, settings)
-	if v.Unread && s.fail == nil {
+	if v.Brief && s.fail == nil {
 		v.Further, s.fail = readFurther(c, settings.ID, v.ID)
-		v.Unread = false
+		v.Brief = false
 	}
 	return v
 }
@@ -41,7 +41,7 @@ func readBrief(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
 		return v
 	}
 	v.Attributes = desk.StoredAttributes(attributes)
-	if v.Unread = v.Apart.Further; !v.Unread {
+	if v.Brief = v.Apart.Further; !v.Brief {
 		v.Further, s.fail = desk.StoredFurther(further)
 	}
 	v.Owner = settings.Member(s.readID())
@@ -250,7 +250,7 @@ func loadBook(c conn, settings *desk.Settings, ops []*desk.Op, ids, claims strin
 			book.Load(readContact(c, &rows, settings))
 		}
 	}
-	if err := rows.done(); err != nil || full() || !book.Unread() {
+	if err := rows.done(); err != nil || full() || !book.HasBrief() {
 		return book, failed("load contacts", err)
 	}
 	holders := map[desk.Claim][]desk.ID{}

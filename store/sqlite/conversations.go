@@ -391,7 +391,7 @@ const messageColumns = `conversation_id, ts, id, channel_id, direction, external
 func readMessage(s *stmt) *desk.Message {
 	m := &desk.Message{
 		ConversationID: s.readID(), TS: s.readTime(), ID: s.readID(), ChannelID: s.readID(), Direction: desk.Direction(s.readText()),
-		ExternalID: s.readText(), Text: s.readText(), Delivery: desk.Delivery(s.readText()),
+		ExternalID: s.readText(), Text: s.readText(), Delivery: desk.DeliveryStatus(s.readText()),
 	}
 	s.readJSON(&m.Failure)
 	if o := (desk.OptIn{Key: s.readID(), At: s.readTime(), Request: s.readID(), Member: s.readID()}); o.At != 0 {
@@ -400,7 +400,7 @@ func readMessage(s *stmt) *desk.Message {
 	m.Template, m.Kind = s.readText(), desk.MessageKind(s.readText())
 	s.readJSON(&m.Author)
 	m.ReplyTo = s.readID()
-	s.readJSON(&m.Content)
+	s.readJSON(&m.Extra)
 	m.Media = s.readID()
 	m.Older()
 	return m
@@ -500,7 +500,7 @@ func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 		reply_to = excluded.reply_to, content = excluded.content, media_id = excluded.media_id`).
 		id(ws).id(m.ConversationID).time(m.TS).id(m.ID).id(m.ChannelID).text(string(m.Direction)).text(m.ExternalID).text(m.Text).
 		text(string(m.Delivery)).json(m.Failure).idOrNull(o.Key).time(o.At).idOrNull(o.Request).idOrNull(o.Member).text(m.Template).
-		text(string(m.Kind)).json(authorOrNil(m)).idOrNull(m.ReplyTo).json(m.Content).idOrNull(m.Media).int(unread).idOrNull(m.Attempt).run())
+		text(string(m.Kind)).json(authorOrNil(m)).idOrNull(m.ReplyTo).json(m.Extra).idOrNull(m.Media).int(unread).idOrNull(m.Attempt).run())
 }
 
 // authorOrNil is nil for a message without author.

@@ -55,10 +55,10 @@ const deliveryColumns = `id, seq, tag, type, contact_id, status, created_at, due
 func readDelivery(s *stmt) *desk.WebhookDelivery {
 	d := &desk.WebhookDelivery{
 		ID: s.readID(), Event: desk.EventPlace{Seq: s.readInt(), Tag: s.readInt()}, Type: desk.EventType(s.readText()), Contact: s.readID(),
-		Status: desk.DeliveryStatus(s.readText()), CreatedAt: s.readTime(), DueAt: s.readTime(), TriedAt: s.readTime(), Steps: int(s.readInt()),
+		Status: desk.WebhookDeliveryStatus(s.readText()), CreatedAt: s.readTime(), DueAt: s.readTime(), TriedAt: s.readTime(), Steps: int(s.readInt()),
 		SettledAt: s.readTime(),
 	}
-	s.readJSON(&d.Attempts)
+	s.readJSON(&d.Tries)
 	return d
 }
 
@@ -115,9 +115,9 @@ func (s *Store) Deliveries(ctx context.Context, ws, webhook desk.ID, f desk.Deli
 	return list, next, err
 }
 
-// readResponses adds the responses of a delivery's attempts.
+// readResponses adds the responses of a delivery's tries.
 func readResponses(c conn, ws desk.ID, d *desk.WebhookDelivery) error {
-	if d.Status == desk.DeliveryDelivered && len(d.Attempts) == 1 {
+	if d.Status == desk.DeliveryDelivered && len(d.Tries) == 1 {
 		return nil // nothing has failed
 	}
 	row := c.stmt(deliveryResponsesQuery).id(ws).id(d.Contact).id(d.ID)
@@ -141,7 +141,7 @@ func (s *Store) Delivery(ctx context.Context, ws, webhook, id desk.ID) (d *desk.
 }
 
 // PendingDeliveries returns all pending deliveries of a webhook, without the
-// responses of their attempts.
+// responses of their tries.
 func (s *Store) PendingDeliveries(ctx context.Context, ws, webhook desk.ID) (list []*desk.WebhookDelivery, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		list, err = all("pending deliveries", c.stmt(`SELECT `+deliveryColumns+`
@@ -271,11 +271,11 @@ func (t *tx) PutDeliveries(webhook desk.ID, list []*desk.WebhookDelivery) error 
 	for _, d := range list {
 		err := t.c.stmt(`REPLACE INTO deliveries (workspace_id, webhook_id, ` + deliveryColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`).
 			id(t.ws).id(webhook).id(d.ID).int(d.Event.Seq).int(d.Event.Tag).text(string(d.Type)).idOrNull(d.Contact).text(string(d.Status)).
-			time(d.CreatedAt).time(d.DueAt).time(d.TriedAt).int(int64(d.Steps)).time(d.SettledAt).json(d.Attempts).run()
+			time(d.CreatedAt).time(d.DueAt).time(d.TriedAt).int(int64(d.Steps)).time(d.SettledAt).json(d.Tries).run()
 		if err != nil {
 			return failed("store delivery", err)
 		}
-		for _, a := range d.Attempts {
+		for _, a := range d.Tries {
 			if a.Response == "" {
 				continue
 			}
@@ -287,7 +287,7 @@ func (t *tx) PutDeliveries(webhook desk.ID, list []*desk.WebhookDelivery) error 
 		}
 		if d.Dropped() {
 			if err := t.c.stmt(`DELETE FROM delivery_responses WHERE workspace_id = ? AND contact_id = ? AND delivery_id = ? AND at < ?`).
-				id(t.ws).id(d.Contact).id(d.ID).time(d.Attempts[0].At).run(); err != nil {
+				id(t.ws).id(d.Contact).id(d.ID).time(d.Tries[0].At).run(); err != nil {
 				return failed("drop responses", err)
 			}
 		}

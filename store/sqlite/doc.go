@@ -29,7 +29,7 @@
 //	webhooks.go       webhooks and their states
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
 //	clock.go          the database's clock, and its counter of hours
-//	gauges.go         values for /metrics
+//	metrics.go        values for /metrics
 //	media.go          files: their records, their content, and those to fetch
 //	pace.go           the limits of providers, as shared buckets
 //	tx.go             transactions that the caller composes

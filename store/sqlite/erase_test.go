@@ -98,12 +98,12 @@ func populate(t *testing.T, s *Store, ws desk.ID, random *rand.Rand, count int) 
 				ExternalID: p.word("external") + fmt.Sprint(n), Text: strings.Repeat(p.word("text"), 1+random.IntN(60)),
 			}
 			c.Note(&m)
-			hook := desk.InboundItem{ID: m.ID, Channel: channel, Due: m.TS + 1, ReceivedAt: m.TS + 1, Body: []byte(strings.Repeat(p.word("callback"), 1+random.IntN(200)))}
+			callback := desk.InboundItem{ID: m.ID, Channel: channel, Due: m.TS + 1, ReceivedAt: m.TS + 1, Body: []byte(strings.Repeat(p.word("callback"), 1+random.IntN(200)))}
 			attempt := desk.Attempt{
 				ID: newID(), Key: fmt.Sprint("key ", n), Phase: desk.InDoubt, CreatedAt: 1,
 				Plan: desk.Plan{Channel: channel, Contact: p.id, Known: true, Text: strings.Repeat(p.word("plan"), 20), Number: p.phone()},
 			}
-			return errors.Join(tx.PutConversation(c), tx.PutMessage(&m), tx.PutCallback(hook), tx.PutCallbackPeople(hook, []string{p.phone()}),
+			return errors.Join(tx.PutConversation(c), tx.PutMessage(&m), tx.PutCallback(callback), tx.PutCallbackPeople(callback, []string{p.phone()}),
 				tx.PutAttempt(&attempt))
 		})
 		if err != nil {

@@ -43,7 +43,7 @@ const (
 )
 
 func readStatus(s *stmt) desk.StatusUpdate {
-	n := desk.StatusUpdate{ExternalID: s.readText(), Attempt: s.readID(), Delivery: desk.Delivery(s.readText())}
+	n := desk.StatusUpdate{ExternalID: s.readText(), Attempt: s.readID(), Delivery: desk.DeliveryStatus(s.readText())}
 	s.readJSON(&n.Failure)
 	n.UserID, n.At = s.readText(), s.readTime()
 	return n

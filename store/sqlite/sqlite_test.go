@@ -772,9 +772,9 @@ func TestGaugesScanNoWorkspace(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	for query, want := range map[string][]string{
-		countInDoubtQuery:  {"USING COVERING INDEX attempts_unsettled (phase=?)"},
-		countInboundQuery:  {"SCAN inbound_items"}, // all of it is counted
-		channelGaugesQuery: {"SCAN c", "USING COVERING INDEX callbacks_channel (workspace_id=? AND channel_id=?)"},
+		countInDoubtQuery:   {"USING COVERING INDEX attempts_unsettled (phase=?)"},
+		countInboundQuery:   {"SCAN inbound_items"}, // all of it is counted
+		channelMetricsQuery: {"SCAN c", "USING COVERING INDEX callbacks_channel (workspace_id=? AND channel_id=?)"},
 	} {
 		steps, err := all("plan", s.writer.stmt("EXPLAIN QUERY PLAN "+query), func(s *stmt) string { s.col = 3; return s.readText() })
 		plan := strings.Join(steps, "; ")

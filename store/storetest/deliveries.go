@@ -20,15 +20,15 @@ func newDelivery(seq int64, contact desk.ID) *desk.WebhookDelivery {
 	}
 }
 
-func refused(at desk.Time, response string) desk.WebhookAttempt {
-	return desk.WebhookAttempt{At: at, Took: 12, StatusCode: 503, Error: "status", Response: response}
+func refused(at desk.Time, response string) desk.WebhookTry {
+	return desk.WebhookTry{At: at, Took: 12, StatusCode: 503, Error: "status", Response: response}
 }
 
-func deliveries(t *testing.T, s store.Store, ws, hook desk.ID, f desk.DeliveryFilter, limit int) (list []*desk.WebhookDelivery) {
+func deliveries(t *testing.T, s store.Store, ws, webhook desk.ID, f desk.DeliveryFilter, limit int) (list []*desk.WebhookDelivery) {
 	t.Helper()
 	var after *desk.ID
 	for {
-		page, next, err := s.Deliveries(t.Context(), ws, hook, f, after, limit)
+		page, next, err := s.Deliveries(t.Context(), ws, webhook, f, after, limit)
 		must(t, err)
 		if list = append(list, page...); next == nil {
 			return list
@@ -41,15 +41,15 @@ func deliveries(t *testing.T, s store.Store, ws, hook desk.ID, f desk.DeliveryFi
 // those of another webhook or workspace are not there.
 func deliveryFields(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
-	hook, contact := newID(), put(t, s, ws, upsert("ada@example.com", ""))
+	webhook, contact := newID(), put(t, s, ws, upsert("ada@example.com", ""))
 	var all []*desk.WebhookDelivery
 	for n := range int64(7) {
 		d := newDelivery(n/2, contact.ID)
 		if n == 3 {
 			d.Contact = desk.ID{}
 		}
-		if d.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, fmt.Sprintf("response %d", n))}; n%3 == 1 {
-			d.Attempts = append(d.Attempts, desk.WebhookAttempt{At: d.TriedAt + 1, StatusCode: 204})
+		if d.Tries = []desk.WebhookTry{refused(d.TriedAt, fmt.Sprintf("response %d", n))}; n%3 == 1 {
+			d.Tries = append(d.Tries, desk.WebhookTry{At: d.TriedAt + 1, StatusCode: 204})
 			d.Status, d.DueAt, d.SettledAt = desk.DeliveryDelivered, 0, d.TriedAt+1
 		}
 		all = append(all, d)
@@ -58,11 +58,11 @@ func deliveryFields(t *testing.T, s store.Store) {
 		if err := tx.PutDeliveries(newID(), []*desk.WebhookDelivery{newDelivery(1, contact.ID)}); err != nil {
 			return err
 		}
-		return tx.PutDeliveries(hook, all)
+		return tx.PutDeliveries(webhook, all)
 	})
 	slices.Reverse(all)
 	for _, limit := range []int{1, 3, 7, 50} {
-		equal(t, "all", deliveries(t, s, ws, hook, desk.DeliveryFilter{}, limit), all)
+		equal(t, "all", deliveries(t, s, ws, webhook, desk.DeliveryFilter{}, limit), all)
 	}
 	only := func(keep func(*desk.WebhookDelivery) bool) (list []*desk.WebhookDelivery) {
 		for _, d := range all {
@@ -73,46 +73,46 @@ func deliveryFields(t *testing.T, s store.Store) {
 		return list
 	}
 	pending := only(func(d *desk.WebhookDelivery) bool { return d.Status == desk.DeliveryPending })
-	equal(t, "pending", deliveries(t, s, ws, hook, desk.DeliveryFilter{Status: desk.DeliveryPending}, 2), pending)
+	equal(t, "pending", deliveries(t, s, ws, webhook, desk.DeliveryFilter{Status: desk.DeliveryPending}, 2), pending)
 	place := desk.EventPlace{Seq: 2, Tag: 14}
 	ofEvent := only(func(d *desk.WebhookDelivery) bool { return d.Event == place })
-	equal(t, "of an event", deliveries(t, s, ws, hook, desk.DeliveryFilter{Event: &place}, 1), ofEvent)
-	equal(t, "of an event, delivered", deliveries(t, s, ws, hook, desk.DeliveryFilter{Event: &place, Status: desk.DeliveryDelivered}, 1),
+	equal(t, "of an event", deliveries(t, s, ws, webhook, desk.DeliveryFilter{Event: &place}, 1), ofEvent)
+	equal(t, "of an event, delivered", deliveries(t, s, ws, webhook, desk.DeliveryFilter{Event: &place, Status: desk.DeliveryDelivered}, 1),
 		only(func(d *desk.WebhookDelivery) bool { return d.Event == place && d.Status == desk.DeliveryDelivered }))
-	found, err := s.Delivery(t.Context(), ws, hook, all[0].ID)
+	found, err := s.Delivery(t.Context(), ws, webhook, all[0].ID)
 	must(t, err)
 	equal(t, "one", found, all[0])
 	other, _ := newWorkspace(t, s)
-	for _, of := range [][2]desk.ID{{other, hook}, {ws, newID()}} {
+	for _, of := range [][2]desk.ID{{other, webhook}, {ws, newID()}} {
 		if found, err := s.Delivery(t.Context(), of[0], of[1], all[0].ID); found != nil || err != nil {
 			t.Errorf("another's: %v, %v", found, err)
 		}
 	}
-	if list := deliveries(t, s, other, hook, desk.DeliveryFilter{}, 9); list != nil {
+	if list := deliveries(t, s, other, webhook, desk.DeliveryFilter{}, 9); list != nil {
 		t.Errorf("another workspace has %v", list)
 	}
 
-	waiting, err := s.PendingDeliveries(t.Context(), ws, hook)
+	waiting, err := s.PendingDeliveries(t.Context(), ws, webhook)
 	must(t, err)
 	slices.Reverse(pending)
 	for i, d := range pending {
 		bare := *d
-		bare.Attempts = slices.Clone(d.Attempts)
-		for n := range bare.Attempts {
-			bare.Attempts[n].Response = ""
+		bare.Tries = slices.Clone(d.Tries)
+		for n := range bare.Tries {
+			bare.Tries[n].Response = ""
 		}
 		equal(t, "waiting", waiting[i], &bare)
 	}
-	commit(t, s, ws, func(tx store.Tx) error { return tx.DuePending(hook, 77) })
-	commit(t, s, ws, func(tx store.Tx) error { return tx.DropPending(hook, 1) })
-	waiting, err = s.PendingDeliveries(t.Context(), ws, hook)
+	commit(t, s, ws, func(tx store.Tx) error { return tx.DuePending(webhook, 77) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.DropPending(webhook, 1) })
+	waiting, err = s.PendingDeliveries(t.Context(), ws, webhook)
 	must(t, err)
 	for _, d := range waiting {
 		if d.Event.Seq > 1 || d.DueAt != 77 {
 			t.Errorf("waiting: %+v", d)
 		}
 	}
-	if left := deliveries(t, s, ws, hook, desk.DeliveryFilter{}, 9); len(waiting) == 0 || len(left) != len(waiting)+len(all)-len(pending) {
+	if left := deliveries(t, s, ws, webhook, desk.DeliveryFilter{}, 9); len(waiting) == 0 || len(left) != len(waiting)+len(all)-len(pending) {
 		t.Errorf("%d are waiting, %d are left", len(waiting), len(left))
 	}
 }
@@ -137,7 +137,7 @@ func deliveriesHeld(t *testing.T, s store.Store) {
 	hold := store.DeliveryHold{WebhookRef: store.WebhookRef{Workspace: ws, ID: webhook.ID}, Task: task, Holder: me, Calls: calls[ref], Settings: settings.Version}
 	state := desk.WebhookState{Cursor: newest, FailingSince: now(), Failures: 3, Probes: 1, HeldUntil: now() + 5}
 	d := newDelivery(newest.Seq, contact.ID)
-	d.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, "no")}
+	d.Tries = []desk.WebhookTry{refused(d.TriedAt, "no")}
 	try := func(hold store.DeliveryHold, state desk.WebhookState, d *desk.WebhookDelivery) bool {
 		t.Helper()
 		stored, err := s.StoreDeliveries(t.Context(), hold, state, []*desk.WebhookDelivery{d})
@@ -157,7 +157,7 @@ func deliveriesHeld(t *testing.T, s store.Store) {
 	if !try(hold, state, d) {
 		t.Fatal("it is not stored")
 	}
-	d.Status, d.SettledAt, d.Attempts = desk.DeliveryDelivered, now(), append(d.Attempts, desk.WebhookAttempt{At: now(), StatusCode: 200})
+	d.Status, d.SettledAt, d.Tries = desk.DeliveryDelivered, now(), append(d.Tries, desk.WebhookTry{At: now(), StatusCode: 200})
 	if !try(hold, state, d) {
 		t.Error("it is not stored again")
 	}
@@ -195,33 +195,33 @@ func deliveriesHeld(t *testing.T, s store.Store) {
 	}
 }
 
-// deliveryAttempts: a delivery is changed, keeps its responses, and forgets those of the
-// attempts that it no longer has.
+// deliveryTries: a delivery is changed, keeps its responses, and forgets those of the
+// tries that it no longer has.
 func deliveryAttempts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
-	hook, contact := newID(), put(t, s, ws, upsert("ada@example.com", ""))
+	webhook, contact := newID(), put(t, s, ws, upsert("ada@example.com", ""))
 	d := newDelivery(1, contact.ID)
 	rules, state := desk.DefaultDeliveryRules(), desk.WebhookState{}
-	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d}) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(webhook, []*desk.WebhookDelivery{d}) })
 	for n := range 15 {
 		commit(t, s, ws, func(tx store.Tx) error {
-			rows, err := tx.DeliveriesOf(hook, []desk.ID{newID(), d.ID})
+			rows, err := tx.DeliveriesOf(webhook, []desk.ID{newID(), d.ID})
 			if err != nil || len(rows) != 1 {
 				return fmt.Errorf("%d rows: %w", len(rows), err)
 			}
-			rules.Attempted(&state, rows[0], &desk.WebhookResult{WebhookAttempt: refused(now(), fmt.Sprint("response ", n)), Probe: true})
-			return tx.PutDeliveries(hook, rows)
+			rules.Tried(&state, rows[0], &desk.WebhookResult{WebhookTry: refused(now(), fmt.Sprint("response ", n)), Probe: true})
+			return tx.PutDeliveries(webhook, rows)
 		})
 	}
-	found, err := s.Delivery(t.Context(), ws, hook, d.ID)
+	found, err := s.Delivery(t.Context(), ws, webhook, d.ID)
 	must(t, err)
-	for i, a := range found.Attempts {
+	for i, a := range found.Tries {
 		if a.Response != fmt.Sprint("response ", i+3) {
 			t.Errorf("attempt %d has %q", i, a.Response)
 		}
 	}
-	if len(found.Attempts) != 12 {
-		t.Errorf("%d attempts", len(found.Attempts))
+	if len(found.Tries) != 12 {
+		t.Errorf("%d attempts", len(found.Tries))
 	}
 }
 
@@ -229,21 +229,21 @@ func deliveryAttempts(t *testing.T, s store.Store) {
 // after it, and those of others stay.
 func deleteErasesResponses(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
-	hook := newID()
+	webhook := newID()
 	contact, other := put(t, s, ws, upsert("ada@example.com", "")), put(t, s, ws, upsert("bob@example.com", ""))
 	d, late, kept := newDelivery(1, contact.ID), newDelivery(2, contact.ID), newDelivery(3, other.ID)
-	d.Attempts, kept.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, "ada")}, []desk.WebhookAttempt{refused(kept.TriedAt, "bob")}
-	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d, late, kept}) })
+	d.Tries, kept.Tries = []desk.WebhookTry{refused(d.TriedAt, "ada")}, []desk.WebhookTry{refused(kept.TriedAt, "bob")}
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(webhook, []*desk.WebhookDelivery{d, late, kept}) })
 	put(t, s, ws, remove(contact.ID))
-	late.Attempts = []desk.WebhookAttempt{refused(late.TriedAt, "ada")}
-	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{late}) })
-	for _, found := range deliveries(t, s, ws, hook, desk.DeliveryFilter{}, 9) {
+	late.Tries = []desk.WebhookTry{refused(late.TriedAt, "ada")}
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(webhook, []*desk.WebhookDelivery{late}) })
+	for _, found := range deliveries(t, s, ws, webhook, desk.DeliveryFilter{}, 9) {
 		want := ""
 		if found.ID == kept.ID {
 			want = "bob"
 		}
-		if len(found.Attempts) != 1 || found.Attempts[0].Response != want {
-			t.Errorf("%+v, want the response %q", found.Attempts, want)
+		if len(found.Tries) != 1 || found.Tries[0].Response != want {
+			t.Errorf("%+v, want the response %q", found.Tries, want)
 		}
 	}
 	// Beside deletions: whichever comes first, no response is left.
@@ -251,17 +251,17 @@ func deleteErasesResponses(t *testing.T, s store.Store) {
 	for n := range 20 {
 		c := put(t, s, ws, upsert(fmt.Sprintf("%d@example.com", n), ""))
 		d := newDelivery(int64(10+n), c.ID)
-		d.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, "someone")}
+		d.Tries = []desk.WebhookTry{refused(d.TriedAt, "someone")}
 		group.Go(func() { put(t, s, ws, remove(c.ID)) })
 		group.Go(func() {
-			if err := s.InTx(t.Context(), ws, func(tx store.Tx) error { return tx.PutDeliveries(hook, []*desk.WebhookDelivery{d}) }); err != nil {
+			if err := s.InTx(t.Context(), ws, func(tx store.Tx) error { return tx.PutDeliveries(webhook, []*desk.WebhookDelivery{d}) }); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	group.Wait()
-	for _, found := range deliveries(t, s, ws, hook, desk.DeliveryFilter{}, 50) {
-		if found.Event.Seq >= 10 && found.Attempts[0].Response != "" {
+	for _, found := range deliveries(t, s, ws, webhook, desk.DeliveryFilter{}, 50) {
+		if found.Event.Seq >= 10 && found.Tries[0].Response != "" {
 			t.Errorf("left of a deleted contact: %+v", found)
 		}
 	}
@@ -271,19 +271,19 @@ func deleteErasesResponses(t *testing.T, s store.Store) {
 // webhook only.
 func deliveriesAreForgotten(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
-	hook := newID()
+	webhook := newID()
 	var list []*desk.WebhookDelivery
 	for n := range int64(10) {
 		d := newDelivery(n, desk.ID{})
-		if d.Attempts = []desk.WebhookAttempt{refused(d.TriedAt, "no")}; n != 4 {
+		if d.Tries = []desk.WebhookTry{refused(d.TriedAt, "no")}; n != 4 {
 			d.Status, d.SettledAt = desk.DeliveryFailed, d.TriedAt
 		}
 		list = append(list, d)
 	}
-	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(hook, list) })
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(webhook, list) })
 	forget := func(before desk.Time, keep, limit, want int) {
 		t.Helper()
-		if n, err := s.ForgetDeliveries(t.Context(), ws, hook, before, keep, limit); n != want || err != nil {
+		if n, err := s.ForgetDeliveries(t.Context(), ws, webhook, before, keep, limit); n != want || err != nil {
 			t.Errorf("forgot %d, %v; want %d", n, err, want)
 		}
 	}
@@ -291,15 +291,15 @@ func deliveriesAreForgotten(t *testing.T, s store.Store) {
 	forget(list[3].SettledAt, 100, 2, 2)
 	forget(list[3].SettledAt, 100, 2, 1)
 	forget(0, 5, 100, 1) // of seven, the oldest two, of which one is pending
-	left := deliveries(t, s, ws, hook, desk.DeliveryFilter{}, 50)
-	if len(left) != 6 || left[5].ID != list[4].ID || left[5].Attempts[0].Response != "no" {
+	left := deliveries(t, s, ws, webhook, desk.DeliveryFilter{}, 50)
+	if len(left) != 6 || left[5].ID != list[4].ID || left[5].Tries[0].Response != "no" {
 		t.Errorf("left: %+v", left)
 	}
-	var hooks []desk.ID
+	var webhooks []desk.ID
 	for range 3 {
-		hooks = append(hooks, newID())
+		webhooks = append(webhooks, newID())
 		commit(t, s, ws, func(tx store.Tx) error {
-			return tx.PutDeliveries(hooks[len(hooks)-1], []*desk.WebhookDelivery{newDelivery(1, desk.ID{}), newDelivery(2, desk.ID{})})
+			return tx.PutDeliveries(webhooks[len(webhooks)-1], []*desk.WebhookDelivery{newDelivery(1, desk.ID{}), newDelivery(2, desk.ID{})})
 		})
 	}
 	delivered := func(ws desk.ID, want ...desk.ID) {
@@ -314,11 +314,11 @@ func deliveriesAreForgotten(t *testing.T, s store.Store) {
 			t.Errorf("webhooks with deliveries: %v, want %v", got, want)
 		}
 	}
-	delivered(ws, append(hooks, hook)...)
+	delivered(ws, append(webhooks, webhook)...)
 	forget(0, 0, 4, 4)
 	forget(0, 0, 4, 2)
 	forget(0, 0, 4, 0)
-	delivered(ws, hooks...)
+	delivered(ws, webhooks...)
 	other, _ := newWorkspace(t, s)
 	delivered(other)
 }

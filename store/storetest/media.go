@@ -206,7 +206,7 @@ func mediaUsed(t *testing.T, s store.Store) {
 	})
 	dropAll(t, s)
 	used(300) // what was kept for files that are still to be stored
-	g, err := s.Gauges(t.Context(), now())
+	g, err := s.Metrics(t.Context(), now())
 	must(t, err)
 	if g.Stored < 400 {
 		t.Errorf("the gauge: %d", g.Stored)

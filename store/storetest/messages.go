@@ -41,12 +41,12 @@ func messageFieldsSurvive(t *testing.T, s store.Store) {
 	check()
 	want.OptIn = &desk.OptIn{Member: newID(), At: now(), Request: newID()}
 	want.Kind, want.ReplyTo, want.Author = desk.KindButtons, newID(), desk.Author{Type: desk.AuthorMember, ID: newID(), Name: "A\"da"}
-	want.Content = &desk.Content{Buttons: []desk.Button{{ID: "a", Title: "Yes"}, {ID: "b", Title: "No"}}}
+	want.Extra = &desk.Extra{Buttons: []desk.Button{{ID: "a", Title: "Yes"}, {ID: "b", Title: "No"}}}
 	check()
 	want.Kind, want.Author = desk.KindReaction, desk.Author{Type: desk.AuthorRule, Name: "away"}
-	want.Content = &desk.Content{Reaction: &desk.Reaction{}}
+	want.Extra = &desk.Extra{Reaction: &desk.Reaction{}}
 	check()
-	want.Content = &desk.Content{Location: &desk.Location{Latitude: -41.25, Longitude: 179.5, Name: "Home"}}
+	want.Extra = &desk.Extra{Location: &desk.Location{Latitude: -41.25, Longitude: 179.5, Name: "Home"}}
 	check()
 	put = store.Tx.PutMessageDelivery
 	want.Delivery, want.Failure = desk.Failed, &desk.Failure{Code: 131026, Title: "Not \"delivered\"", Fix: "ü"}

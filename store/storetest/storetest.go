@@ -16,7 +16,7 @@
 //	inbound.go        inbound items, leases, early statuses, opt-outs
 //	callbacks.go      bodies of callbacks, and their erasure with a contact
 //	erased.go         messages of deleted contacts that are delivered again
-//	gauges.go         values for /metrics
+//	metrics.go        values for /metrics
 //	pace.go           the limits of providers
 //	webhooks.go       webhooks and their states
 //	events.go         events, and the pages of their feed
@@ -126,7 +126,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"deliveries/forgotten":                deliveriesAreForgotten,
 		"deliveries/leases":                   heldLeases,
 		"events/one_of_many":                  oneOfMany,
-		"gauges":                              gauges,
+		"metrics":                             metrics,
 		"callback/bodies_and_skip":            callbackBodies,
 		"callback/erased_with_its_contact":    deleteErasesCallbacks,
 		"callback/forgotten":                  callbacksAreForgotten,

@@ -400,7 +400,7 @@ func UpgradedTalk(t *testing.T, s store.Store) {
 				if m.Direction == desk.Outbound {
 					kind, author = desk.KindTemplate, desk.Author{Type: desk.AuthorKey, ID: OldID(9)}
 				}
-				if m.Kind != kind || m.Author != author || !m.ReplyTo.IsZero() || m.Attachment != nil || m.Content != nil {
+				if m.Kind != kind || m.Author != author || !m.ReplyTo.IsZero() || m.Attachment != nil || m.Extra != nil {
 					t.Errorf("a message of the first release is %+v", m)
 				}
 				if i == 0 {

@@ -8,11 +8,11 @@ import (
 	"parley/store"
 )
 
-// gauges: the values cover all workspaces.
-func gauges(t *testing.T, s store.Store) {
-	check := func(want store.Gauges) {
+// metrics: the values cover all workspaces.
+func metrics(t *testing.T, s store.Store) {
+	check := func(want store.Metrics) {
 		t.Helper()
-		got, err := s.Gauges(t.Context(), 1_000)
+		got, err := s.Metrics(t.Context(), 1_000)
 		must(t, err)
 		if got.Bytes <= 0 || got.Bytes > 1<<30 {
 			t.Errorf("the database has %d bytes", got.Bytes)
@@ -23,9 +23,9 @@ func gauges(t *testing.T, s store.Store) {
 			t.Errorf("the database's clock was %d, and is %d", got.Now, clock)
 		}
 		got.Bytes, got.Now = 0, 0
-		equal(t, "gauges", got, want)
+		equal(t, "metrics", got, want)
 	}
-	check(store.Gauges{})
+	check(store.Metrics{})
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 
@@ -34,7 +34,7 @@ func gauges(t *testing.T, s store.Store) {
 	blocked.Status = desk.AccountStatus{Blocked: "a violation", Until: 1_001}
 	pardoned.Status = desk.AccountStatus{Blocked: "a violation", Until: 1_000}
 	expired.Status = desk.AccountStatus{Blocked: "expired", Code: 190, Trace: "x", Since: 7, ByCall: true, Token: true}
-	var channels []store.ChannelGauge
+	var channels []store.ChannelMetrics
 	for i, c := range []*desk.Channel{free, disabled, blocked, pardoned, expired} {
 		c.ExternalID = string(rune('a' + i))
 		of := ws
@@ -42,10 +42,10 @@ func gauges(t *testing.T, s store.Store) {
 			of = other
 		}
 		edit(t, s, of, desk.Change{Channel: c})
-		channels = append(channels, store.ChannelGauge{ID: c.ID, Up: c == free || c == pardoned})
+		channels = append(channels, store.ChannelMetrics{ID: c.ID, Up: c == free || c == pardoned})
 	}
-	slices.SortFunc(channels, func(a, b store.ChannelGauge) int { return slices.Compare(a.ID[:], b.ID[:]) })
-	check(store.Gauges{Channels: channels})
+	slices.SortFunc(channels, func(a, b store.ChannelMetrics) int { return slices.Compare(a.ID[:], b.ID[:]) })
+	check(store.Metrics{Channels: channels})
 
 	doubted, elsewhere, under, done := newAttempt("1"), newAttempt("1"), newAttempt("1"), newAttempt("1")
 	doubted.Phase, elsewhere.Phase = desk.InDoubt, desk.InDoubt
@@ -67,7 +67,7 @@ func gauges(t *testing.T, s store.Store) {
 	ended := newJob(t, s, other, newID(), 5)
 	ended.Ended = true
 	commit(t, s, other, func(tx store.Tx) error { return tx.PutMediaJob(ended) })
-	check(store.Gauges{InDoubt: 2, Waiting: 2, Media: 1, Channels: channels})
+	check(store.Metrics{InDoubt: 2, Waiting: 2, Media: 1, Channels: channels})
 
 	// The time of the newest callback stays after the callback is deleted.
 	for n := 1; n > 0; {
@@ -75,5 +75,5 @@ func gauges(t *testing.T, s store.Store) {
 		n, err = s.ForgetCallbacks(t.Context(), ws, 0, 2)
 		must(t, err)
 	}
-	check(store.Gauges{InDoubt: 2, Waiting: 2, Media: 1, Channels: channels})
+	check(store.Metrics{InDoubt: 2, Waiting: 2, Media: 1, Channels: channels})
 }

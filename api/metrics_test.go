@@ -14,7 +14,7 @@ import (
 // by their exact names. Its only labels beside channels' ids are few.
 func TestFigures(t *testing.T) {
 	t.Parallel()
-	s := newHookServer(t)
+	s := newCallbackServer(t)
 	silent := s.addSandbox("")
 	enabled := false
 	if _, err := s.app.EditChannel(t.Context(), s.operator(s.ws), silent, app.ChannelEdit{Enabled: &enabled}); err != nil {
@@ -69,7 +69,7 @@ func TestCallbackAge(t *testing.T) {
 	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newHookServer(t)
+			s := newCallbackServer(t)
 			bare(t, "a callback", s.post(s.channel.String(), signed("{}"), "{}"), 200)
 			now, _, err := s.store.Clock(t.Context())
 			if err != nil {

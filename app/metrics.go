@@ -37,40 +37,40 @@ func (c *sendCounts) count(err error) {
 	}
 }
 
-// gaugeEvery is how old the gauges may get.
-const gaugeEvery = 5 * time.Second
+// databaseEvery is how old the metrics of the database may get.
+const databaseEvery = 5 * time.Second
 
-// gaugeTimeout is how long reading them may take: a reader of /metrics waits.
-const gaugeTimeout = 3 * time.Second
+// databaseTimeout is how long reading them may take: a reader of /metrics waits.
+const databaseTimeout = 3 * time.Second
 
-// Figures are what /metrics shows of this process's sends, and of the database.
-type Figures struct {
+// Metrics are what /metrics shows of this process's sends, and of the database.
+type Metrics struct {
 	store store.Store
 	clock func() time.Time
 	sends sendCounts
 
-	// The last reading of the gauges, which all readers of /metrics share.
+	// The last reading of the database's metrics, which all readers of /metrics share.
 	mu    sync.Mutex
 	at    time.Time // zero: there was none
-	found store.Gauges
+	found store.Metrics
 	err   error
 }
 
 // Sends returns the counts of sends.
-func (f *Figures) Sends() SendCounts {
+func (f *Metrics) Sends() SendCounts {
 	c := &f.sends
 	return SendCounts{c.accepted.Load(), c.refused.Load(), c.unavailable.Load(), c.inDoubt.Load()}
 }
 
-// Gauges returns the gauges, which are up to gaugeEvery old but for Now. A database that
-// can't be read is not asked more often either.
-func (f *Figures) Gauges(ctx context.Context) (store.Gauges, error) {
+// Database returns the metrics of the database, which are up to databaseEvery old but for
+// Now. A database that can't be read is not asked more often either.
+func (f *Metrics) Database(ctx context.Context) (store.Metrics, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.at.IsZero() || f.clock().Sub(f.at) >= gaugeEvery {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gaugeTimeout)
+	if f.at.IsZero() || f.clock().Sub(f.at) >= databaseEvery {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), databaseTimeout)
 		defer cancel()
-		f.found, f.err = f.store.Gauges(ctx, desk.TimeOf(f.clock()))
+		f.found, f.err = f.store.Metrics(ctx, desk.TimeOf(f.clock()))
 		f.at = f.clock()
 	}
 	found := f.found

@@ -36,7 +36,7 @@ func (b *Book) ToRead(ops []*Op, holders map[Claim][]ID) []*Contact {
 		}
 	}
 	var list []*Contact
-	for _, c := range b.unread {
+	for _, c := range b.brief {
 		if need[c.ID] {
 			list = append(list, c)
 		}
@@ -67,10 +67,10 @@ func (b *Book) leavesHandles(op *Op, holders map[Claim][]ID) bool {
 // Read adds the further identities of a contact that was loaded without them.
 func (b *Book) Read(c *Contact, further []Identity) {
 	before := c.Size()
-	c.Further, c.Unread = further, false
+	c.Further, c.Brief = further, false
 	b.hold(c)
 	b.bytes += c.Size() - before
 }
 
 // Unread tells whether contacts were loaded without their further identities.
-func (b *Book) Unread() bool { return len(b.unread) > 0 }
+func (b *Book) HasBrief() bool { return len(b.brief) > 0 }

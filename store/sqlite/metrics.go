@@ -19,7 +19,7 @@ const (
 	countInboundQuery = `SELECT count(*) FROM (SELECT 1 FROM inbound_items LIMIT 100000)`
 )
 
-var channelGaugesQuery = `SELECT c.id, c.enabled, c.status, ` + newestCallback("c.workspace_id", "c.id") + ` FROM channels c ORDER BY c.id`
+var channelMetricsQuery = `SELECT c.id, c.enabled, c.status, ` + newestCallback("c.workspace_id", "c.id") + ` FROM channels c ORDER BY c.id`
 
 const databaseBytesQuery = `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`
 
@@ -32,25 +32,25 @@ const (
 	countDisabledQuery = countHooks + `NOT h.enabled`
 )
 
-// Gauges returns the values of /metrics that concern the whole database.
-func (s *Store) Gauges(ctx context.Context, now desk.Time) (g store.Gauges, err error) {
+// Metrics returns the values of /metrics that concern the whole database.
+func (s *Store) Metrics(ctx context.Context, now desk.Time) (g store.Metrics, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		g = store.Gauges{Now: s.now()}
+		g = store.Metrics{Now: s.now()}
 		for _, count := range []struct {
 			query string
 			into  *int64
 		}{{countInDoubtQuery, &g.InDoubt}, {countInboundQuery, &g.Waiting}, {countMediaQuery, &g.Media}, {usedMediaBytes, &g.Stored}, {databaseBytesQuery, &g.Bytes},
 			{countActiveQuery, &g.WebhooksActive}, {countFailingQuery, &g.WebhooksFailing}, {countDisabledQuery, &g.WebhooksDisabled}} {
-			n, err := one("gauges", c.stmt(count.query), (*stmt).readInt)
+			n, err := one("metrics", c.stmt(count.query), (*stmt).readInt)
 			if err != nil {
 				return err
 			}
 			*count.into = n
 		}
-		g.Channels, err = all("channels' gauges", c.stmt(channelGaugesQuery), func(s *stmt) store.ChannelGauge {
+		g.Channels, err = all("channels' metrics", c.stmt(channelMetricsQuery), func(s *stmt) store.ChannelMetrics {
 			channel := desk.Channel{ID: s.readID(), Enabled: s.readInt() != 0}
 			s.readJSON(&channel.Status)
-			return store.ChannelGauge{ID: channel.ID, Up: channel.Up(now), Callback: s.readTime()}
+			return store.ChannelMetrics{ID: channel.ID, Up: channel.Up(now), Callback: s.readTime()}
 		})
 		return err
 	})

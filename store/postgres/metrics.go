@@ -17,8 +17,8 @@ const (
 )
 
 const (
-	channelGaugesQuery = `SELECT c.id, c.enabled, c.status, ` + newestCallback + ` FROM channels c ORDER BY c.id`
-	databaseBytesQuery = `SELECT pg_database_size(current_database())`
+	channelMetricsQuery = `SELECT c.id, c.enabled, c.status, ` + newestCallback + ` FROM channels c ORDER BY c.id`
+	databaseBytesQuery  = `SELECT pg_database_size(current_database())`
 )
 
 // The number of webhooks of a state.
@@ -30,10 +30,10 @@ const (
 	countDisabledQuery = countHooks + `NOT h.enabled`
 )
 
-// Gauges returns the values of /metrics that concern the whole database.
-func (s *Store) Gauges(ctx context.Context, now desk.Time) (g store.Gauges, err error) {
+// Metrics returns the values of /metrics that concern the whole database.
+func (s *Store) Metrics(ctx context.Context, now desk.Time) (g store.Metrics, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		g = store.Gauges{}
+		g = store.Metrics{}
 		count := func(into *int64, query string) {
 			p.each(func(row pgx.Row) error { return row.Scan(into) }, query)
 		}
@@ -46,12 +46,12 @@ func (s *Store) Gauges(ctx context.Context, now desk.Time) (g store.Gauges, err 
 		count(&g.WebhooksFailing, countFailingQuery)
 		count(&g.WebhooksDisabled, countDisabledQuery)
 		count((*int64)(&g.Now), `SELECT `+databaseNow)
-		g.Channels, err = all(p, "gauges", func(row pgx.Row) (store.ChannelGauge, error) {
+		g.Channels, err = all(p, "metrics", func(row pgx.Row) (store.ChannelMetrics, error) {
 			var c desk.Channel
 			var called desk.Time
 			err := row.Scan(into(&c.ID), &c.Enabled, document{&c.Status}, (*int64)(&called))
-			return store.ChannelGauge{ID: c.ID, Up: c.Up(now), Callback: called}, err
-		}, channelGaugesQuery)
+			return store.ChannelMetrics{ID: c.ID, Up: c.Up(now), Callback: called}, err
+		}, channelMetricsQuery)
 		return err
 	})
 	return g, err

@@ -64,7 +64,7 @@ func (s *shelf) openBrief(ops []*desk.Op, leave bool) *desk.Book {
 		loaded[id] = true
 		c := stored(&row)
 		if leave && len(c.Further) > 0 {
-			c.Further, c.Unread = nil, true
+			c.Further, c.Brief = nil, true
 		}
 		b.Load(c)
 	}
@@ -85,9 +85,9 @@ func (s *shelf) openBrief(ops []*desk.Op, leave bool) *desk.Book {
 	return b
 }
 
-// TestBook_unread: whatever a Book leaves unread, the answers, the events, and what is
+// TestBook_brief: whatever a Book leaves unread, the answers, the events, and what is
 // stored and claimed are the same.
-func TestBook_unread(t *testing.T) {
+func TestBook_brief(t *testing.T) {
 	t.Parallel()
 	left := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -102,7 +102,7 @@ func TestBook_unread(t *testing.T) {
 				step.op.Brief = chance(t, 90)
 			}
 			one, other := s.openBrief(opsOf(group), false), s.openBrief(opsOf(group), true)
-			if other.Unread() {
+			if other.HasBrief() {
 				left++
 			}
 			before := s.made
@@ -145,7 +145,7 @@ func (s *shelf) sameChanges(t tester, one, other *desk.Book) {
 	for n, want := range one.Changed() {
 		got := other.Changed()[n]
 		now := got.Now
-		if now != nil && now.Unread {
+		if now != nil && now.Brief {
 			filled := *now
 			filled.Further = s.rows[now.ID].Further
 			now = &filled
@@ -164,9 +164,9 @@ func (s *shelf) sameChanges(t tester, one, other *desk.Book) {
 	}
 }
 
-// TestBook_unread_shared: contacts that share a handle are told apart by spellings, which
+// TestBook_brief_shared: contacts that share a handle are told apart by spellings, which
 // may be among their further identities.
-func TestBook_unread_shared(t *testing.T) {
+func TestBook_brief_shared(t *testing.T) {
 	t.Parallel()
 	s := newShelf()
 	s.rows[id(1)] = desk.Contact{ID: id(1), Email: "a@x.example", Further: handles("email", "a@x。example")}
@@ -178,15 +178,15 @@ func TestBook_unread_shared(t *testing.T) {
 	}
 }
 
-// TestBook_unread_handles: handles of a contact whose further identities were not read
+// TestBook_brief_handles: handles of a contact whose further identities were not read
 // never change, or some would be lost.
-func TestBook_unread_handles(t *testing.T) {
+func TestBook_brief_handles(t *testing.T) {
 	t.Parallel()
 	for name, op := range map[string]*desk.Op{"erase": at(id(1), erase()), "change": patch(id(1), noEmail)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := desk.NewBook(settings, 1)
-			b.Load(&desk.Contact{ID: id(1), Email: "a@x.example", Unread: true})
+			b.Load(&desk.Contact{ID: id(1), Email: "a@x.example", Brief: true})
 			defer func() {
 				if recover() == nil || len(b.Changed()) != 0 {
 					t.Error("the handles changed")
