@@ -44,7 +44,7 @@ const (
 // mostSlow is longer than a file takes that is fetched.
 const mostSlow = time.Hour
 
-// FileRef is the provider's reference of a stored file with a fault; see app.Simulator.
+// FileRef is the provider's reference of a stored file with a fault; see provider.Simulator.
 func (*Sandbox) FileRef(file desk.ID, fault string) (string, error) {
 	kind, value, _ := strings.Cut(fault, ":")
 	r := fileRef{Media: file, Fault: kind}
@@ -78,7 +78,7 @@ func (*Sandbox) FileRef(file desk.ID, fault string) (string, error) {
 	return string(body), err
 }
 
-// Upload takes a file, and throws it away; see app.Talker.
+// Upload takes a file, and throws it away; see provider.Talker.
 func (s *Sandbox) Upload(_ context.Context, _ provider.Access, _, _ string, size int64, content io.Reader) (string, error) {
 	n, err := io.Copy(io.Discard, io.LimitReader(content, size))
 	if err == nil && n != size {
@@ -90,10 +90,10 @@ func (s *Sandbox) Upload(_ context.Context, _ provider.Access, _, _ string, size
 // ClosesWindow tells whether a failure closes the window; see provider.Talker.
 func (*Sandbox) ClosesWindow(code int) bool { return code == windowClosed.Code }
 
-// MarkRead does nothing, because no customer waits to see it; see app.Talker.
+// MarkRead does nothing, because no customer waits to see it; see provider.Talker.
 func (*Sandbox) MarkRead(context.Context, provider.Access, string) error { return nil }
 
-// Fetch writes a stored file to w, or does what its fault asks for; see app.Talker.
+// Fetch writes a stored file to w, or does what its fault asks for; see provider.Talker.
 func (s *Sandbox) Fetch(ctx context.Context, at provider.Access, ref string, told func(provider.FetchedMedia) error, w io.Writer) (is provider.FetchedMedia, err error) {
 	var r fileRef
 	if err := json.Unmarshal([]byte(ref), &r); err != nil || s.c.Files == nil || r.Fault == faultGone {

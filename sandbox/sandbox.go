@@ -168,7 +168,7 @@ func (s *Sandbox) Templates(ctx context.Context, at provider.Access) ([]desk.Tem
 	return s.c.Library.SandboxTemplates(ctx, at.Workspace, at.Channel.ID)
 }
 
-// PutTemplate writes into a channel's library; see app.Simulator.
+// PutTemplate writes into a channel's library; see provider.Simulator.
 func (s *Sandbox) PutTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error {
 	return s.c.Library.PutSandboxTemplate(ctx, ws, channel, t)
 }

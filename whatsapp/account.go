@@ -85,7 +85,7 @@ func (*Provider) Limits(c *desk.Channel, person func() string) provider.Limits {
 // CallbackFields are the fields to which Meta's app must be subscribed.
 const CallbackFields = "messages, smb_message_echoes, message_template_status_update, message_template_components_update, message_template_quality_update, template_category_update, phone_number_quality_update, account_update, user_preferences, user_id_update"
 
-// ReportingAdvice says where to enter a callback URL at Meta; see app.CallbackProvider.
+// ReportingAdvice says where to enter a callback URL at Meta; see provider.CallbackProvider.
 func (*Provider) ReportingAdvice(path string) string {
 	return "in Meta's app, under WhatsApp, Configuration, set the callback URL to the server's public address with the path " + path + ", and subscribe to the fields " + CallbackFields
 }

@@ -35,14 +35,14 @@ func VerifySignature(header string, body []byte, secrets ...provider.Secret) boo
 const maxChallenge = 256
 
 // Handshake reads Meta's request that verifies a callback URL: the answer is its
-// challenge. See app.CallbackProvider.
+// challenge. See provider.CallbackProvider.
 func (*Provider) Handshake(query func(string) string) (token, answer string, ok bool) {
 	answer = query("hub.challenge")
 	return query("hub.verify_token"), answer, query("hub.mode") == "subscribe" && len(answer) <= maxChallenge
 }
 
 // Signed tells whether a callback is signed with one of the channel's app secrets; see
-// app.CallbackProvider.
+// provider.CallbackProvider.
 func (*Provider) Signed(at provider.Access, header func(string) string, body []byte) bool {
 	return VerifySignature(header("X-Hub-Signature-256"), body, at.Secrets.AppSecret, at.Secrets.OldAppSecret)
 }
@@ -120,7 +120,7 @@ func (p *Provider) Read(n desk.InboundItem) ([]provider.Update, *provider.Later,
 
 // People lists the people whom a callback names: all texts that have the form of a
 // number or of a user id, also in elements that Read skips, but for the channel's own
-// number. See app.CallbackProvider.
+// number. See provider.CallbackProvider.
 func (*Provider) People(body []byte) []desk.Identity {
 	var all any // parsed once: a body may be large, and deep
 	if json.Unmarshal(body, &all) != nil {

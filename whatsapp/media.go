@@ -38,7 +38,7 @@ func newMediaClient(guarded guard) *http.Client {
 }
 
 // Upload hands over a file, and returns the id by which a message can name it; see
-// app.Talker.
+// provider.Talker.
 func (p *Provider) Upload(ctx context.Context, at provider.Access, kind, name string, size int64, content io.Reader) (ref string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
 	defer cancel()
@@ -141,7 +141,7 @@ func (s *source) close() error {
 	return s.err
 }
 
-// Fetch writes a file that a person sent; see app.Talker. Its address is asked for each
+// Fetch writes a file that a person sent; see provider.Talker. Its address is asked for each
 // time, because it works for a few minutes only.
 func (p *Provider) Fetch(ctx context.Context, at provider.Access, ref string, told func(provider.FetchedMedia) error, w io.Writer) (file provider.FetchedMedia, err error) {
 	if ref == "" {
@@ -269,7 +269,7 @@ func shown(ctx context.Context, err error) error {
 	return fmt.Errorf("whatsapp: %w", err)
 }
 
-// MarkRead tells the provider that a message was read; see app.Talker.
+// MarkRead tells the provider that a message was read; see provider.Talker.
 func (p *Provider) MarkRead(ctx context.Context, at provider.Access, externalID string) error {
 	body, err := json.Marshal(map[string]string{"messaging_product": "whatsapp", "status": "read", "message_id": externalID})
 	if err != nil { // strings can always be encoded
