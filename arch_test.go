@@ -156,7 +156,7 @@ var inside = map[string][]string{
 	"answer_test.go":    {"app", "desk", "provider", "work"},
 	// The server that it calls has a provider that counts, refuses and loses answers.
 	"send_test.go": {"api", "app", "desk", "provider", "web"},
-	// It posts to the receivers of docs/events.md what no server would: bad signatures, repetitions.
+	// It posts to the receivers of docs/receivers.md what no server would: bad signatures, repetitions.
 	"receivers_test.go": {"poster"},
 	// It compares tables of docs/ with the lists that the rules go by.
 	"readme_test.go": {"desk"},

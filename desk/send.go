@@ -161,7 +161,7 @@ func (r *Refusal) Answer() *Error {
 	return e
 }
 
-// An Attempt is one try to send a template message (docs/architecture.md, Sending).
+// An Attempt is one try to send a template message (docs/internals.md).
 type Attempt struct {
 	ID         ID
 	Key        string // the Idempotency-Key that it holds, or held

@@ -9,7 +9,7 @@
 //	demo_test.go     the demo, and the curl lines that it prints
 //	readme_test.go   the examples of README.md and docs/
 //	mcp_test.go      assistants, over stdio and HTTP
-//	receivers_test.go the programs of docs/events.md: receivers of webhooks, a reader of the feed
+//	receivers_test.go the programs of docs/receivers.md: receivers of webhooks, a reader of the feed
 //	described_test.go deliveries to webhooks, held to the API description
 //	settings_test.go requests under way while a workspace changes
 //	attempts_test.go sends in doubt, settled by two nodes at once

@@ -22,10 +22,10 @@ import (
 	"parley/poster"
 )
 
-// programs are the blocks of docs/events.md in one language.
+// programs are the blocks of docs/receivers.md in one language.
 func programs(t *testing.T, language string) (list []string) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/events.md")
+	text, err := os.ReadFile("../docs/receivers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +35,12 @@ func programs(t *testing.T, language string) (list []string) {
 		}
 	}
 	if len(list) == 0 {
-		t.Fatalf("docs/events.md has no program in %s", language)
+		t.Fatalf("docs/receivers.md has no program in %s", language)
 	}
 	return list
 }
 
-// A program is one of docs/events.md, and a directory with an inbox where it runs.
+// A program is one of docs/receivers.md, and a directory with an inbox where it runs.
 type program struct {
 	dir     string
 	command []string
@@ -162,7 +162,7 @@ func (s *program) lines() []string {
 
 var receivers = []struct{ language, file string }{{"python", "receiver.py"}, {"js", "receiver.mjs"}, {"go", "main.go"}}
 
-// The receivers of docs/events.md take what is signed, once, and nothing else. So the
+// The receivers of docs/receivers.md take what is signed, once, and nothing else. So the
 // libraries of others that they use accept our signatures.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
@@ -244,7 +244,7 @@ func codeLines(text string) (n int) {
 	return n
 }
 
-// The reader of the feed in docs/events.md gets every event once, also of the time while
+// The reader of the feed in docs/receivers.md gets every event once, also of the time while
 // it is not running.
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
@@ -320,7 +320,7 @@ func TestCatchUp_failures(t *testing.T) {
 	}
 }
 
-// Each receiver of docs/events.md gets what a server sends, byte for byte as the feed has
+// Each receiver of docs/receivers.md gets what a server sends, byte for byte as the feed has
 // it. What happens while a receiver is down reaches it afterwards.
 func TestReceiversOfAServer(t *testing.T) {
 	t.Parallel()

@@ -141,7 +141,7 @@ type webhookAddCmd struct {
 
 // Help shows examples.
 func (*webhookAddCmd) Help() string {
-	return paragraphs("A running server posts every event after this one to the endpoint. docs/events.md shows how to build a receiver.", typesHelp(), examples(
+	return paragraphs("A running server posts every event after this one to the endpoint. docs/webhooks.md and docs/receivers.md show how to build a receiver.", typesHelp(), examples(
 		`parley webhook add --workspace 01980000-0000-7000-8000-000000000001 --url https://crm.example.com/in`,
 		`parley webhook add --workspace 01980000-0000-7000-8000-000000000001 --url https://crm.example.com/in --types 'message.*,contact.created' --json`,
 		`parley webhook add --workspace 01980000-0000-7000-8000-000000000001 --url http://10.1.0.7:3000/in --webhook-allow 10.1.0.0/16`,

@@ -11,7 +11,7 @@ const (
 	// checkpointFrames is the estimated length of the log, in pages, at which it is
 	// copied into the database and starts again from its beginning. A short log is
 	// overwritten in place; then a sync costs two thirds of one that makes the file
-	// longer (docs/performance.md). If the log is copied too often, the same pages are
+	// longer (docs/optimizations.md). If the log is copied too often, the same pages are
 	// copied again and again.
 	checkpointFrames = 12_000
 	// pageSize is SQLite's own, in bytes.
