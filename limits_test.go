@@ -34,7 +34,7 @@ func thousands(n int) string {
 }
 
 // words are small numbers as texts have them.
-var words = map[string]string{"3": "three", "7": "seven", "10": "ten"}
+var words = map[string]string{"3": "three", "5": "five", "7": "seven", "10": "ten", "20": "twenty"}
 
 const number = `([0-9]+(?:,[0-9]{3})*|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty)`
 
@@ -43,6 +43,10 @@ var toldLimits = []told{
 	{"desk.LinkLife", `(?i)more than ` + number + ` minutes old`, fmt.Sprint(desk.LinkLife.Minutes()), 1},
 	{"desk.SessionIdle", `(?i)session ends after ` + number + ` days`, daysOf(desk.SessionIdle), 2},
 	{"desk.SessionLife", `(?i)session ends [^.\n]{0,40}and (?:after )?` + number + ` days`, daysOf(desk.SessionLife), 2},
+	{"desk.SignInTries", `(?i)limited, successful ones too: ` + number + ` for an e-mail`, fmt.Sprint(desk.SignInTries), 1},
+	{"desk.SignInEvery", `(?i)for an e-mail, and then one in ` + number + ` seconds`, fmt.Sprint(desk.SignInEvery.Seconds()), 1},
+	{"desk.AddressTries", number + ` for an address`, fmt.Sprint(desk.AddressTries), 1},
+	{"desk.AddressEvery", `for an address, and then one in ` + number + ` seconds`, fmt.Sprint(desk.AddressEvery.Seconds()), 1},
 	{"desk.KeepEvents", `(?i)events are kept for ` + number + ` days|can be replayed: ` + number + ` days|--event-retention.: ` + number + ` days|your cursor, up to ` + number + ` days`, daysOf(desk.KeepEvents), 4},
 	{"desk.KeyLife", `(?i)kept for at least ` + number + ` days|keeps each send for ` + number + ` days|; for ` + number + ` days it gets|same answer for ` + number + ` days`, fmt.Sprint(desk.KeyLife / 24), 5},
 	{"desk.ErasedLife", `(?i)in the last ` + number + ` days|provider's id, for ` + number + ` days`, daysOf(desk.ErasedLife), 2},

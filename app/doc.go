@@ -32,8 +32,9 @@
 //	notes.go          notes of the team on conversations
 //	talk.go           how conversations stand: what is unread, who waits, the inbox
 //	window.go         what messages change in how a conversation stands, and in its window
-//	marking.go        marking messages as read, and telling the provider
-//	receipts.go       how many receipts are on their way
+//	marking.go        marking messages as read
+//	receipts.go       telling the provider that a message was read
+//	receipt_places.go how many receipts are on their way
 //	send.go           a send: hold, dispatch, answer, and calls that repeat it
 //	bounds.go         the time limits of a send
 //	plan.go           the template send: its checks, what it becomes

@@ -2,13 +2,9 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"time"
 
-	"parley/app/steps"
 	"parley/desk"
-	"parley/provider"
 	"parley/store"
 )
 
@@ -99,58 +95,4 @@ func (a *App) replyOfPerson(tx store.Tx, c *desk.Conversation, at desk.Time) err
 	}
 	w.Replied(at)
 	return tx.PutWindow(c.ChannelID, c.ContactID, w)
-}
-
-// receiptWaits are the waits between the tries of a receipt.
-var receiptWaits = [...]time.Duration{time.Second, 5 * time.Second}
-
-// receiptFor tells the provider, after the transaction, that the newest message of the
-// person up to a position was read; the provider takes that for all before it too.
-func (a *App) receiptFor(ctx context.Context, tx store.Tx, c *desk.Conversation, upTo desk.MessagePlace, then *afterwards) error {
-	channel := tx.Settings().Channel(c.ChannelID)
-	talker, ok := a.providers[channel.Kind].(provider.Talker)
-	if !ok || !channel.Enabled {
-		return nil
-	}
-	m, err := tx.NewestInbound(c.ID, upTo)
-	if err != nil || m == nil || m.TS < a.now()-receiptLife {
-		return err
-	}
-	ws := tx.Settings().ID
-	*then = append(*then, func() { a.sendReceipt(context.WithoutCancel(ctx), ws, channel, talker, m.ExternalID) })
-	return nil
-}
-
-func (a *App) sendReceipt(ctx context.Context, ws desk.ID, channel *desk.Channel, talker provider.Talker, externalID string) {
-	if !a.receipts.enter(ws) {
-		return
-	}
-	a.retries.Go(func() {
-		defer a.receipts.leave(ws)
-		at, err := a.access(ws, channel)
-		for try := 0; err == nil; try++ {
-			if err = a.tellRead(ctx, talker, at, externalID); err == nil || try == len(receiptWaits) {
-				break
-			}
-			select {
-			case <-time.After(receiptWaits[try]):
-				err = nil
-			case <-a.stopped:
-				return
-			}
-		}
-		if err != nil {
-			a.log.InfoContext(ctx, "the provider was not told that a message was read", "workspace_id", ws, "channel_id", channel.ID, "err", err)
-		}
-	})
-}
-
-func (a *App) tellRead(ctx context.Context, talker provider.Talker, at provider.Access, externalID string) (err error) {
-	defer steps.Caught("provider", &err)
-	ctx, cancel := context.WithTimeout(ctx, a.bounds.Provider)
-	defer cancel()
-	if err = talker.MarkRead(ctx, at, externalID); err != nil {
-		return fmt.Errorf("read receipt: %w", err)
-	}
-	return nil
 }

@@ -1,46 +1,69 @@
 package app
 
 import (
-	"sync"
+	"context"
+	"fmt"
+	"time"
 
+	"parley/app/steps"
 	"parley/desk"
+	"parley/provider"
+	"parley/store"
 )
 
-// receipts are those on their way to providers.
-type receipts struct {
-	mu sync.Mutex
-	of map[desk.ID]int // by workspace
-	n  int
+// receiptLife is how old a message may be for its receipt, in milliseconds.
+const receiptLife = desk.Time(30 * 24 * 60 * 60 * 1000)
+
+// receiptWaits are the waits between the tries of a receipt.
+var receiptWaits = [...]time.Duration{time.Second, 5 * time.Second}
+
+// receiptFor tells the provider, after the transaction, that the newest message of the
+// person up to a position was read; the provider takes that for all before it too.
+func (a *App) receiptFor(ctx context.Context, tx store.Tx, c *desk.Conversation, upTo desk.MessagePlace, then *afterwards) error {
+	channel := tx.Settings().Channel(c.ChannelID)
+	talker, ok := a.providers[channel.Kind].(provider.Talker)
+	if !ok || !channel.Enabled {
+		return nil
+	}
+	m, err := tx.NewestInbound(c.ID, upTo)
+	if err != nil || m == nil || m.TS < a.now()-receiptLife {
+		return err
+	}
+	ws := tx.Settings().ID
+	*then = append(*then, func() { a.sendReceipt(context.WithoutCancel(ctx), ws, channel, talker, m.ExternalID) })
+	return nil
 }
 
-const (
-	// maxReceipts is how many receipts are on their way at a time, and maxReceiptsOf those
-	// of one workspace: further ones are left out.
-	maxReceipts   = 64
-	maxReceiptsOf = 16
-	// receiptLife is how old a message may be for its receipt, in milliseconds.
-	receiptLife = desk.Time(30 * 24 * 60 * 60 * 1000)
-)
-
-func (r *receipts) enter(ws desk.ID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.n >= maxReceipts || r.of[ws] >= maxReceiptsOf {
-		return false
+func (a *App) sendReceipt(ctx context.Context, ws desk.ID, channel *desk.Channel, talker provider.Talker, externalID string) {
+	if !a.receipts.enter(ws) {
+		return
 	}
-	if r.of == nil {
-		r.of = map[desk.ID]int{}
-	}
-	r.n++
-	r.of[ws]++
-	return true
+	a.retries.Go(func() {
+		defer a.receipts.leave(ws)
+		at, err := a.access(ws, channel)
+		for try := 0; err == nil; try++ {
+			if err = a.tellRead(ctx, talker, at, externalID); err == nil || try == len(receiptWaits) {
+				break
+			}
+			select {
+			case <-time.After(receiptWaits[try]):
+				err = nil
+			case <-a.stopped:
+				return
+			}
+		}
+		if err != nil {
+			a.log.InfoContext(ctx, "the provider was not told that a message was read", "workspace_id", ws, "channel_id", channel.ID, "err", err)
+		}
+	})
 }
 
-func (r *receipts) leave(ws desk.ID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.n--
-	if r.of[ws]--; r.of[ws] == 0 {
-		delete(r.of, ws)
+func (a *App) tellRead(ctx context.Context, talker provider.Talker, at provider.Access, externalID string) (err error) {
+	defer steps.Caught("provider", &err)
+	ctx, cancel := context.WithTimeout(ctx, a.bounds.Provider)
+	defer cancel()
+	if err = talker.MarkRead(ctx, at, externalID); err != nil {
+		return fmt.Errorf("read receipt: %w", err)
 	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -13,6 +14,14 @@ import (
 const (
 	MinPassword = 15
 	MaxPassword = 256
+)
+
+// How often passwords may be tried, also with success: SignInTries for an e-mail, and then one
+// in SignInEvery; AddressTries from an address, and then one in AddressEvery. A member's
+// changes of the password have the limits of an e-mail.
+const (
+	SignInTries, SignInEvery   = 5, 30 * time.Second
+	AddressTries, AddressEvery = 20, 5 * time.Second
 )
 
 // NormalPassword is a password as it is hashed: keyboards differ in how they compose

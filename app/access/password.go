@@ -33,15 +33,13 @@ const maxPassword = 16 << 10
 // The throttle of sign-ins, which all nodes share. E-mails, members and addresses are
 // hashed, and only so many of their hashes are told apart, so their number takes no space.
 const (
-	emailTries, emailEvery     = 5, 30 * time.Second
-	emailBuckets               = 4096
-	addressTries, addressEvery = 20, 5 * time.Second
-	addressBuckets             = 65536
+	emailBuckets   = 4096
+	addressBuckets = 65536
 )
 
 // LongestThrottle is how far ahead the places of the throttle are taken. After it, they can
 // be forgotten.
-const LongestThrottle = max(emailTries*emailEvery, addressTries*addressEvery)
+const LongestThrottle = max(desk.SignInTries*desk.SignInEvery, desk.AddressTries*desk.AddressEvery)
 
 var errSignIn = desk.Errorf(desk.Unauthorized, "the e-mail or the password is wrong")
 
@@ -206,7 +204,7 @@ func (a *Service) HasPassword(ctx context.Context, p desk.Principal) (bool, erro
 
 // emailBucket limits the tries with an e-mail, or the changes of a member's password.
 func (a *Service) emailBucket(kind, text string) desk.Bucket {
-	return desk.Bucket{Name: a.throttled(kind, text, emailBuckets), Interval: emailEvery, Burst: emailTries}
+	return desk.Bucket{Name: a.throttled(kind, text, emailBuckets), Interval: desk.SignInEvery, Burst: desk.SignInTries}
 }
 
 // throttle takes a place in a bucket, and for a try from this address, if it is not "". It
@@ -214,7 +212,7 @@ func (a *Service) emailBucket(kind, text string) desk.Bucket {
 func (a *Service) throttle(ctx context.Context, bucket desk.Bucket, from string) error {
 	buckets := []desk.Bucket{bucket}
 	if from != "" {
-		buckets = append(buckets, desk.Bucket{Name: a.throttled("address", network(from), addressBuckets), Interval: addressEvery, Burst: addressTries})
+		buckets = append(buckets, desk.Bucket{Name: a.throttled("address", network(from), addressBuckets), Interval: desk.AddressEvery, Burst: desk.AddressTries})
 	}
 	wait, ok, err := a.Store.Pace(ctx, desk.ID{}, buckets, 0)
 	if err == nil && !ok {

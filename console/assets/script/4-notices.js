@@ -36,6 +36,78 @@ function counts() {
 	}, 1e4);
 }
 
+// ---- Notifications: the tab with the stream tells who has written, while it is hidden
+
+const bell = find("#notify button"), ring = () => bell && (bell.textContent = store.notify ? "Turn off" : "Turn on");
+const writers = async () => all("[data-at]", await ask("/me/news", "news").then(read, () => make("p"))); // the newest first
+const newest = (rows) => rows[0]?.dataset.at ?? "0";
+let telling;
+
+function news() {
+	if (source && (page.sound || (document.hidden && store.notify))) telling ||= setTimeout(async () => {
+		telling = 0;
+		const rows = await writers();
+		if (page.sound && newest(rows) > store.heard) {
+			store.heard = newest(rows);
+			chime();
+		}
+		if (document.hidden && store.notify) for (const { dataset, firstChild: link } of rows.reverse()) {
+			if (dataset.at <= store.notify) continue;
+			store.notify = dataset.at;
+			new Notification(link.textContent, { tag: link.href }).onclick = () => open(link.href, "_self", focus());
+		}
+	}, 1000);
+}
+
+// What was there before the sound was turned on does not ring.
+if (!page.sound) delete store.heard;
+else if (!store.heard) writers().then((rows) => (store.heard ??= newest(rows)));
+
+// chime rings twice, softly.
+function chime() {
+	const audio = new AudioContext(), volume = audio.createGain();
+	volume.connect(audio.destination);
+	volume.gain.setValueAtTime(0.2, audio.currentTime);
+	volume.gain.exponentialRampToValueAtTime(0.001, audio.currentTime + 0.8);
+	[660, 880].forEach((pitch, i) => {
+		const tone = audio.createOscillator();
+		tone.frequency.value = pitch;
+		tone.connect(volume);
+		tone.start(audio.currentTime + i / 6);
+		tone.stop(audio.currentTime + 0.8);
+	});
+	setTimeout(() => audio.close(), 2000);
+}
+
+async function turnOn() {
+	const may = await window.Notification?.requestPermission() === "granted";
+	may ? (store.notify = newest(await writers())) : toast("The browser forbids it.", true);
+	ring();
+}
+
+// Notifications are offered in the inbox, until the member has answered.
+const offered = find("#offer");
+if (offered && window.Notification?.permission === "default" && !store.notify && !store.offered) {
+	offered.hidden = false;
+	offered.onclick = ({ target }) => {
+		if (!target.matches("button")) return;
+		store.offered = "yes";
+		offered.remove();
+		focusOn();
+		if (!target.matches("[data-no]")) turnOn();
+	};
+}
+
+if (bell) {
+	if (window.Notification?.permission !== "granted") delete store.notify;
+	ring();
+	bell.onclick = () => {
+		if (!store.notify) return turnOn();
+		delete store.notify;
+		ring();
+	};
+}
+
 // ---- Dialogs
 
 function dialog(nodes) {
