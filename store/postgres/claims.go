@@ -37,13 +37,14 @@ func makeClaims(ctx context.Context, c *pgx.Conn, rules string, log *slog.Logger
 	if rebuild, err := stored.Rebuild(rules, known); err != nil || !rebuild {
 		return err
 	}
-	if err := fence(ctx, c, rules); err != nil {
+	if err := fence(ctx, c, rules, log); err != nil {
 		return fmt.Errorf("stop the writes of older servers: %w", err)
 	}
-	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+	return step(ctx, c, log, func(tx pgx.Tx) error {
 		start := time.Now()
 		for _, statement := range []string{
-			`TRUNCATE claims`,
+			`TRUNCATE claims`, // which locks the table
+			freeLocks,
 			`CREATE TEMPORARY TABLE made_claims (workspace_id uuid, kind text COLLATE "C", value text COLLATE "C", contact_id uuid) ON COMMIT DROP`,
 		} {
 			if _, err := tx.Exec(ctx, statement); err != nil {
@@ -84,8 +85,8 @@ const setRules = `INSERT INTO claim_rules (one, rules) VALUES (1, $1) ON CONFLIC
 // of its settings it reads the rules. Each transaction reads the version from
 // workspaces first, so the lock of that table waits for those under way. It is held for
 // a moment only; during the rebuild, such a server still answers reads.
-func fence(ctx context.Context, c *pgx.Conn, rules string) error {
-	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+func fence(ctx context.Context, c *pgx.Conn, rules string, log *slog.Logger) error {
+	return step(ctx, c, log, func(tx pgx.Tx) error {
 		for _, statement := range []string{
 			`LOCK TABLE workspaces IN ACCESS EXCLUSIVE MODE`,
 			`UPDATE workspaces SET settings_version = ` + nextVersion("settings_version"),

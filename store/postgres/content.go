@@ -382,14 +382,16 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 		if err != nil {
 			break
 		}
+		var gone []string
 		err = s.write(ctx, ws, false, func(t *tx) error {
 			if err := t.open("begin"); err != nil {
 				return err
 			}
-			failed, err := dropContents(t, void, sums)
-			stuck = cmp.Or(failed, stuck)
+			aside, failed, err := dropContents(t, void, sums)
+			gone, stuck = append(gone, aside...), cmp.Or(failed, stuck)
 			return err
 		})
+		stored.DropAside(gone)               // also if the commit failed: the content had no file
 		if desk.IsType(err, desk.NotFound) { // the workspace was deleted meanwhile
 			err = nil
 		}
@@ -397,8 +399,9 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 	return n, cmp.Or(err, stuck)
 }
 
-// dropContents returns as stuck why a file could not be deleted; its content stays unused.
-func dropContents(t *tx, void int64, sums [][]byte) (stuck, err error) {
+// dropContents returns where the files are that were set aside, and as stuck why one could
+// not be; its content stays unused.
+func dropContents(t *tx, void int64, sums [][]byte) (aside []string, stuck, err error) {
 	places, sizes := map[string]desk.ID{}, map[string]int64{}
 	var locked [][]byte
 	t.each(func(row pgx.Row) error {
@@ -411,7 +414,7 @@ func dropContents(t *tx, void int64, sums [][]byte) (stuck, err error) {
 		return err
 	}, lockContentsQuery, void, uuid(t.ws), sums)
 	if err := t.send("lock content"); err != nil || locked == nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var used [][]byte
 	t.each(func(row pgx.Row) error {
@@ -422,7 +425,7 @@ func dropContents(t *tx, void int64, sums [][]byte) (stuck, err error) {
 		return err
 	}, usedContentsQuery, uuid(t.ws), locked)
 	if err := t.send("content in use"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var gone [][]byte
 	freed := int64(0)
@@ -432,10 +435,12 @@ func dropContents(t *tx, void int64, sums [][]byte) (stuck, err error) {
 		case !at.IsZero():
 			chunks = append(chunks, uuid(at))
 		case t.s.files != nil:
-			if e := t.s.files.Remove(t.ws, []byte(sum)); e != nil {
+			path, e := t.s.files.SetAside(t.ws, []byte(sum))
+			if e != nil {
 				stuck = e
 				continue
 			}
+			aside = append(aside, path)
 		}
 		gone = append(gone, []byte(sum))
 		freed += sizes[sum]
@@ -444,7 +449,7 @@ func dropContents(t *tx, void int64, sums [][]byte) (stuck, err error) {
 	t.put(`DELETE FROM media_chunks WHERE workspace_id = $1 AND chunks = ANY ($2::uuid[])`, uuid(t.ws), chunks)
 	t.put(`DELETE FROM media_contents WHERE workspace_id = $1 AND sha256 = ANY ($2::bytea[])`, uuid(t.ws), gone)
 	t.put(`UPDATE media_used SET bytes = greatest(bytes - $2::bigint, 0) WHERE workspace_id = $1`, uuid(t.ws), freed)
-	return stuck, t.fail
+	return aside, stuck, t.fail
 }
 
 // draftGroup is how many drafts are deleted at a time.

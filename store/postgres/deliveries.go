@@ -246,7 +246,7 @@ func (s *Store) StoreDeliveries(ctx context.Context, hold store.DeliveryHold, st
 		return false, err
 	}
 	ws, changed := hold.Workspace, false
-	err := s.atOnce(ctx, "store deliveries", func(p *pipe) {
+	err := s.atOnceIn(ctx, ws, "store deliveries", func(p *pipe) {
 		p.put(lockShared, lockOf(ws))
 		p.put(stillHeld, uuid(ws), hold.Task, uuid(hold.Holder), hold.Calls)
 		p.put(stillSettings, uuid(ws), hold.Settings)

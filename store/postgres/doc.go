@@ -34,6 +34,7 @@
 //	shares.go         how many connections the transactions on one workspace have
 //	tx.go             transactions that the caller composes
 //	import.go         writing everything, for parley migrate
+//	step.go           steps of an upgrade, which do not wait long for a table
 //	pipe.go           statements: sharing a round trip, binding and reading
 //	errors.go         which errors of PostgreSQL are faults of the machine
 //

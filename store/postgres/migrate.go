@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"parley/store/internal/stored"
@@ -47,7 +46,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, rules string, log *slo
 	if err != nil {
 		return err
 	}
-	if err := runMigrations(ctx, lock, all); err != nil {
+	if err := runMigrations(ctx, lock, all, log); err != nil {
 		return err
 	}
 	if err := makeClaims(ctx, lock, rules, log); err != nil {
@@ -64,13 +63,8 @@ const (
 	putVersion = `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`
 )
 
-// migrationTries is how often a migration begins. Servers of the release before write
-// meanwhile, and their transactions lock the same tables in another order, so it may be the
-// one that PostgreSQL ends.
-const migrationTries = 50
-
 // runMigrations runs the migrations that the database lacks. The caller holds the lock.
-func runMigrations(ctx context.Context, c *pgx.Conn, all []stored.Migration) error {
+func runMigrations(ctx context.Context, c *pgx.Conn, all []stored.Migration, log *slog.Logger) error {
 	ran, err := migrationsRun(ctx, c)
 	if err != nil {
 		return fmt.Errorf("schema version: %w", err)
@@ -80,15 +74,13 @@ func runMigrations(ctx context.Context, c *pgx.Conn, all []stored.Migration) err
 		return err
 	}
 	for _, m := range pending {
-		err := runMigration(ctx, c, m)
-		for try := 1; conflicts(err) && try < migrationTries; try++ {
-			select {
-			case <-time.After(10*time.Millisecond + rand.N(100*time.Millisecond)):
-			case <-ctx.Done():
-				return ctx.Err()
+		err := step(ctx, c, log, func(tx pgx.Tx) error {
+			if _, err := c.PgConn().Exec(ctx, m.Statements).ReadAll(); err != nil {
+				return err
 			}
-			err = runMigration(ctx, c, m)
-		}
+			_, err := tx.Exec(ctx, putVersion, m.Version)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("migrate to schema %d: %w", m.Version, err)
 		}
@@ -105,17 +97,6 @@ func migrationsRun(ctx context.Context, c *pgx.Conn) ([]int64, error) {
 	}
 	rows, _ := c.Query(ctx, `SELECT version_id FROM goose_db_version WHERE is_applied`) // its error is that of the rows
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
-}
-
-// runMigration runs a migration in one transaction, so one that was ended can begin again.
-func runMigration(ctx context.Context, c *pgx.Conn, m stored.Migration) error {
-	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-		if _, err := c.PgConn().Exec(ctx, m.Statements).ReadAll(); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, putVersion, m.Version)
-		return err
-	})
 }
 
 // suits refuses a database that could not hold every name.

@@ -1,9 +1,12 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
@@ -85,7 +88,7 @@ func TestMigrateBesideWriters(t *testing.T) {
 	}
 	opened := make(chan error, 1)
 	go func() {
-		s, err := Open(context.Background(), Config{URL: url + separator + "deadlock_timeout=3s", MaxConns: 2})
+		s, err := Open(context.Background(), Config{URL: url + separator + "deadlock_timeout=1s", MaxConns: 2})
 		if err == nil {
 			err = s.Close()
 		}
@@ -105,5 +108,62 @@ func TestMigrateBesideWriters(t *testing.T) {
 	exec(`COMMIT`)
 	if err := <-opened; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMigrateBesideDump: while a transaction reads a table for long, as pg_dump does, a server
+// that has to change the table starts later, and does not make the running ones wait for the
+// transaction. The tables are those that a migration, the fence and the rebuilding of claims lock.
+func TestMigrateBesideDump(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"messages", "workspaces", "claims"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.Database(t)
+			check(t, schemaOf(t, url, 27).Close())
+			connect := func() *pgx.Conn {
+				t.Helper()
+				conn, err := pgx.Connect(t.Context(), url)
+				check(t, err)
+				t.Cleanup(func() { _ = conn.Close(context.Background()) })
+				return conn
+			}
+			dump, running, looks := connect(), connect(), connect()
+			tx, err := dump.Begin(t.Context())
+			check(t, err)
+			_, err = tx.Exec(t.Context(), `LOCK TABLE `+table+` IN ACCESS SHARE MODE`)
+			check(t, err)
+			var told bytes.Buffer
+			opened := make(chan error, 1)
+			go func() {
+				s, err := Open(context.Background(), Config{URL: url, MaxConns: 2, Log: slog.New(slog.NewTextHandler(&told, nil))})
+				if err == nil {
+					err = s.Close()
+				}
+				opened <- err
+			}()
+			for waits := 0; waits == 0; {
+				check(t, looks.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = $1::regclass`, table).Scan(&waits))
+				select {
+				case err := <-opened:
+					t.Fatalf("it did not wait: %v", err)
+				default:
+				}
+			}
+			began := time.Now()
+			reading, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			var n int
+			if err := running.QueryRow(reading, `SELECT count(*) FROM `+table).Scan(&n); err != nil {
+				t.Errorf("a read of a running server, after %v: %v", time.Since(began), err)
+			}
+			check(t, tx.Commit(t.Context()))
+			if err := <-opened; err != nil {
+				t.Error(err)
+			}
+			if n := strings.Count(told.String(), "pg_dump"); n == 0 {
+				t.Errorf("the log does not tell why it waits: %s", &told)
+			}
+		})
 	}
 }

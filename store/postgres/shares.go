@@ -10,9 +10,9 @@ import (
 )
 
 // A workspace whose rows are locked by a process that hangs must not have all connections
-// of the others wait for it. So the transactions on one workspace have a share of a node's
-// connections; and those that assign by policy, which exclude each other, have one: they
-// queue before they have a connection.
+// of the others wait for it. So the transactions on one workspace, also those that store
+// deliveries, have a share of a node's connections; and those that assign by policy, which
+// exclude each other, have one: they queue before they have a connection.
 
 // shares are those of the workspaces with transactions under way.
 type shares struct {

@@ -9,6 +9,9 @@ import (
 )
 
 const (
+	// snippetsLock locks a workspace's snippets. If two workspaces share a lock, one only waits.
+	snippetsLock = `SELECT pg_advisory_xact_lock(hashtextextended('snippets' || $1::uuid::text, 0))`
+
 	snippetsQuery = `SELECT shortcut, text, updated_at FROM snippets WHERE workspace_id = $1 ORDER BY shortcut`
 	snippetQuery  = `SELECT shortcut, text, updated_at FROM snippets WHERE workspace_id = $1 AND shortcut = $2`
 	countSnippets = `SELECT count(*) FROM snippets WHERE workspace_id = $1`
@@ -29,6 +32,7 @@ func (s *Store) Snippets(ctx context.Context, ws desk.ID) (list []desk.Snippet, 
 }
 
 func (t *tx) Snippet(shortcut string) (found *desk.Snippet, count int, err error) {
+	t.put(snippetsLock, uuid(t.ws))
 	t.each(func(row pgx.Row) error {
 		s, err := readSnippet(row)
 		found = &s

@@ -121,4 +121,55 @@ func TestStoppedProcess(t *testing.T) {
 	}
 }
 
+// TestStoppedProcess_deliveries: a process that is stopped while it has a workspace to itself
+// makes all wait who store deliveries of the workspace, but they do not have all connections.
+func TestStoppedProcess_deliveries(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	s, stopped := openAt(t, url), openAt(t, url)
+	ctx := t.Context()
+	ws, other := newTestID(1), newTestID(2)
+	for _, id := range []desk.ID{ws, other} {
+		check(t, s.CreateWorkspace(ctx, desk.Workspace{ID: id, Name: "Acme"}))
+	}
+	locked, resume := make(chan struct{}), make(chan struct{})
+	resumed := make(chan error, 1)
+	go func() {
+		resumed <- stopped.write(ctx, ws, true, func(x *tx) error {
+			if err := x.open("begin"); err != nil {
+				return err
+			}
+			close(locked)
+			<-resume
+			return nil
+		})
+	}()
+	<-locked
+	var waiters sync.WaitGroup
+	for n := range byte(20) {
+		waiters.Go(func() {
+			hold := store.DeliveryHold{WebhookRef: store.WebhookRef{Workspace: ws, ID: newTestID(10 + n)}, Task: "deliver", Holder: newTestID(3)}
+			if stored, err := s.StoreDeliveries(ctx, hold, desk.WebhookState{}, nil); stored || err != nil { // it holds nothing
+				t.Errorf("%v, %v", stored, err)
+			}
+		})
+	}
+	for waits := 0; waits < shareOf(8); { // they have the connections that they may have
+		check(t, stopped.pool.QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waits))
+	}
+	began := time.Now()
+	if err := s.InTx(ctx, other, func(tx store.Tx) error { return nil }); err != nil {
+		t.Errorf("a write of another workspace: %v", err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("another workspace waited %v", took)
+	}
+	waiters.Wait()
+	close(resume)
+	if err := <-resumed; !errors.Is(err, store.ErrCommitLost) { // its session was ended
+		t.Errorf("the stopped process: %v", err)
+	}
+}
+
 func newTestID(n byte) desk.ID { return desk.ID{0: 1, 6: 0x70, 8: 0x80, 15: n} }

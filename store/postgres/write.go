@@ -125,6 +125,24 @@ func (s *Store) transact(ctx context.Context, ws desk.ID, own *share, assigns, a
 func (s *Store) atOnce(ctx context.Context, doing string, f func(*pipe)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBound)
 	defer cancel()
+	return s.sendAtOnce(ctx, doing, f)
+}
+
+// atOnceIn is atOnce with one of the connections that a workspace may have, see shares: f
+// locks the workspace.
+func (s *Store) atOnceIn(ctx context.Context, ws desk.ID, doing string, f func(*pipe)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBound)
+	defer cancel()
+	own, done := s.shares.use(ws)
+	defer done()
+	if err := takePlace(ctx, own.slots); err != nil {
+		return err
+	}
+	defer func() { <-own.slots }()
+	return s.sendAtOnce(ctx, doing, f)
+}
+
+func (s *Store) sendAtOnce(ctx context.Context, doing string, f func(*pipe)) error {
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return stored.Unavailable(err)

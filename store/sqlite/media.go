@@ -193,9 +193,9 @@ const (
 	keptContentQuery = `UPDATE media_contents SET unused = 0 WHERE workspace_id = ? AND sha256 = ?`
 )
 
-// DropContents deletes up to limit contents that no file has. The files go in the
-// transaction, while nobody can keep the same content again. One that can't be deleted does
-// not keep the others.
+// DropContents deletes up to limit contents that no file has. The files are set aside in the
+// transaction, while nobody can keep the same content again, and deleted after it: all other
+// writes wait for the transaction. A file that can't be set aside does not keep the others.
 func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) {
 	type content struct {
 		ws  desk.ID
@@ -215,6 +215,7 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 		return 0, err
 	}
 	var stuck error
+	var gone []string
 	err = s.write(func(c conn) error {
 		list, err := find(c)
 		n, stuck = len(list), nil
@@ -229,10 +230,12 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 			query := keptContentQuery
 			if used == 0 {
 				query = dropContentQuery
-				if e := s.files.Remove(content.ws, content.sum); e != nil {
+				aside, e := s.files.SetAside(content.ws, content.sum)
+				if e != nil {
 					stuck = e
 					continue
 				}
+				gone = append(gone, aside)
 				if err = failed("leave media", c.stmt(leaveMediaQuery).id(content.ws).bytes(content.sum).run()); err != nil {
 					break
 				}
@@ -241,6 +244,7 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 		}
 		return err
 	})
+	stored.DropAside(gone) // also if the commit failed: the content had no file
 	return n, cmp.Or(err, stuck)
 }
 

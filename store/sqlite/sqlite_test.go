@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -814,4 +815,137 @@ func TestStuckContent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	storetest.StuckContent(t, openAt(t, filepath.Join(dir, "parley.db")), filepath.Join(dir, "media"))
+}
+
+// TestFilesGoBesideWrites: files are deleted while no transaction is open, since all others
+// wait for one. A write in the same transaction sees that they are still there.
+func TestFilesGoBesideWrites(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openAt(t, filepath.Join(dir, "parley.db"))
+	ctx := t.Context()
+	ws := desk.ID{7}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(s.CreateWorkspace(ctx, desk.Workspace{ID: ws, Name: "Acme"}))
+	keep := func(text string) (sum []byte) {
+		t.Helper()
+		d, err := s.NewContent(ctx, ws)
+		must(err)
+		defer d.Drop()
+		_, err = d.Write([]byte(text))
+		must(err)
+		sum, _, err = d.Keep(ctx, 0)
+		must(err)
+		must(s.InTx(ctx, ws, func(tx store.Tx) error {
+			if err := tx.UseContent(sum); err != nil {
+				return err
+			}
+			return tx.ReleaseContent(sum)
+		}))
+		return sum
+	}
+	files := func(below string) (n int) {
+		t.Helper()
+		err := filepath.WalkDir(filepath.Join(dir, "media", below), func(_ string, e os.DirEntry, err error) error {
+			if err == nil && e.Type().IsRegular() {
+				n++
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		return n
+	}
+	// beside runs do, and look in the same transaction as its first change.
+	beside := func(do func() error, look func()) {
+		t.Helper()
+		blocked, free := make(chan struct{}), make(chan struct{})
+		var all sync.WaitGroup
+		change := func(f func()) func() {
+			return func() {
+				if err := s.write(func(conn) error { f(); return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		queued := func(n int) {
+			for {
+				s.queue.mu.Lock()
+				waiting := len(s.queue.waiting)
+				s.queue.mu.Unlock()
+				if waiting == n {
+					return
+				}
+				runtime.Gosched()
+			}
+		}
+		all.Go(change(func() { close(blocked); <-free }))
+		<-blocked
+		all.Go(func() {
+			if err := do(); err != nil {
+				t.Error(err)
+			}
+		})
+		queued(1)
+		all.Go(change(look))
+		queued(2)
+		close(free)
+		all.Wait()
+	}
+	keep("one")
+	keep("two")
+	beside(func() error {
+		n, err := s.DropContents(ctx, 50)
+		if n != 2 {
+			t.Errorf("%d contents", n)
+		}
+		return err
+	}, func() {
+		if kept, aside := files(ws.String()), files("drafts"); kept != 0 || aside != 2 {
+			t.Errorf("in the transaction, %d files are in their place, and %d are set aside", kept, aside)
+		}
+	})
+	if n := files(""); n != 0 {
+		t.Errorf("%d files are left", n)
+	}
+
+	_, err := s.files.SetAside(ws, keep("three")) // by a process that is killed then
+	must(err)
+	must(s.DropDrafts(ctx, -time.Hour))
+	if n, err := s.DropContents(ctx, 50); n != 1 || err != nil || files("") != 0 {
+		t.Errorf("after a kill: %d contents, %v, %d files", n, err, files(""))
+	}
+
+	keep("four")
+	must(s.DeleteWorkspace(ctx, ws, func(string) error { return nil }))
+	for n := 1; n > 0; { // all records, but not yet the workspace
+		must(s.write(func(c conn) error {
+			n = 0
+			tables, err := workspaceTables(c)
+			for _, table := range tables {
+				if err == nil {
+					err = c.stmt(eraseQuery(table)).id(ws).int(1000).run()
+					n += c.Changes()
+				}
+			}
+			return err
+		}))
+	}
+	beside(func() error {
+		_, err := s.EraseWorkspace(ctx, ws, 10)
+		return err
+	}, func() {
+		if n := files(ws.String()); n != 1 {
+			t.Errorf("in the transaction, %d files are left", n)
+		}
+	})
+	if left, err := s.Deleting(ctx); files("") != 0 || len(left) != 0 || err != nil {
+		t.Errorf("%d files, %v, %v", files(""), left, err)
+	}
 }

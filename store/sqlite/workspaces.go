@@ -71,8 +71,12 @@ func (s *Store) DeleteWorkspace(_ context.Context, ws desk.ID, check func(name s
 
 // EraseWorkspace deletes up to limit records of a workspace that is marked as deleted,
 // and returns how many. When none are left, it deletes the workspace itself.
+//
+// Its files are deleted between two transactions, since all other writes wait for one.
 func (s *Store) EraseWorkspace(_ context.Context, ws desk.ID, limit int) (n int, err error) {
+	empty := false
 	err = s.write(func(c conn) error {
+		n, empty = 0, false
 		marked, err := one("workspace", c.stmt(`SELECT deleted FROM workspaces WHERE id = ?`).id(ws), (*stmt).readInt)
 		if err != nil || marked == 0 {
 			return err
@@ -89,12 +93,18 @@ func (s *Store) EraseWorkspace(_ context.Context, ws desk.ID, limit int) (n int,
 				return wantScrub(c)
 			}
 		}
-		if err := s.files.RemoveAll(ws); err != nil {
-			return err
-		}
-		return failed("erase workspace", c.stmt(`DELETE FROM workspaces WHERE id = ?`).id(ws).run())
+		empty = true
+		return nil
 	})
-	return n, err
+	if err != nil || !empty {
+		return n, err
+	}
+	if err := s.files.RemoveAll(ws); err != nil {
+		return 0, err
+	}
+	return 0, s.write(func(c conn) error {
+		return failed("erase workspace", c.stmt(`DELETE FROM workspaces WHERE id = ? AND deleted = 1`).id(ws).run())
+	})
 }
 
 // workspaceTables lists the tables of workspaces, found by their keys, with the rest of

@@ -301,9 +301,10 @@ func StuckContent(t *testing.T, s store.Store, dir string) {
 	}
 	slices.SortFunc(all, func(a, b content) int { return cmp.Or(a.ws.Compare(b.ws), bytes.Compare(a.sum, b.sum)) })
 	name := hex.EncodeToString(all[0].sum)
-	stuck = filepath.Join(dir, all[0].ws.String(), name[:2], name)
-	must(t, os.Remove(stuck))
-	must(t, os.MkdirAll(filepath.Join(stuck, "x"), 0o700))
+	folder := filepath.Join(dir, all[0].ws.String(), name[:2])
+	stuck = filepath.Join(folder, name)
+	must(t, os.Rename(folder, folder+"-elsewhere"))
+	must(t, os.WriteFile(folder, nil, 0o600)) // in a file, there is nothing that could be deleted
 	for range 2 {
 		_, err := s.DropContents(t.Context(), 50)
 		wantType(t, err, desk.Unavailable)
@@ -318,7 +319,8 @@ func StuckContent(t *testing.T, s store.Store, dir string) {
 	if left, err := os.ReadDir(filepath.Join(dir, "drafts")); err != nil || len(left) != 1 {
 		t.Errorf("drafts: %v, %v", left, err)
 	}
-	must(t, os.Remove(filepath.Join(stuck, "x")))
+	must(t, os.Remove(folder))
+	must(t, os.Rename(folder+"-elsewhere", folder))
 	n, err := s.DropContents(t.Context(), 50)
 	must(t, err)
 	equal(t, "deleted at last", n, 1)

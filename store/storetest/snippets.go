@@ -1,6 +1,9 @@
 package storetest
 
 import (
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"parley/desk"
@@ -53,4 +56,48 @@ func snippets(t *testing.T, s store.Store) {
 	commit(t, s, ws, func(tx store.Tx) error { return tx.DropSnippet("a_b") })
 	check(ws, list[0], list[2], hi)
 	check(other, desk.Snippet{Shortcut: "hi", Text: "theirs", UpdatedAt: 1})
+}
+
+// snippetRaces: transactions that count the snippets before they store one do not pass a
+// number together, and two that store the same one do not both find that it is new.
+func snippetRaces(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	const most, writers, rounds = 3, 8, 5
+	for round := range rounds {
+		var group sync.WaitGroup
+		var made atomic.Int64
+		for n := range writers {
+			group.Go(func() {
+				added := false
+				err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
+					shortcut := fmt.Sprint("s", n/2)
+					found, count, err := tx.Snippet(shortcut)
+					added = err == nil && found == nil && count < most
+					if !added {
+						return err
+					}
+					return tx.PutSnippet(desk.Snippet{Shortcut: shortcut, Text: "Hi", UpdatedAt: 1})
+				})
+				if err != nil {
+					t.Error(err)
+				} else if added {
+					made.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		list, err := s.Snippets(t.Context(), ws)
+		must(t, err)
+		if len(list) != most || made.Load() != most {
+			t.Fatalf("round %d: %d snippets, %d are new, want %d", round, len(list), made.Load(), most)
+		}
+		commit(t, s, ws, func(tx store.Tx) error {
+			for _, snippet := range list {
+				if err := tx.DropSnippet(snippet.Shortcut); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
 }

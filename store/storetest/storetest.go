@@ -116,6 +116,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"events/pages_join":                   eventPages,
 		"events/pages_end_early":              eventPageBytes,
 		"snippets/fields_and_order":           snippets,
+		"snippets/races":                      snippetRaces,
 		"daily/counts":                        dailyCounts,
 		"events/log":                          eventLog,
 		"events/expire":                       eventsExpire,

@@ -17,7 +17,7 @@ import (
 )
 
 // Files keeps content in a directory: each in a file WORKSPACE/ab/SHA256, where ab are the
-// first digits of the hash. What is still arriving is in drafts.
+// first digits of the hash. What is still arriving, or is being deleted, is in drafts.
 type Files struct{ Dir string }
 
 const draftsDir = "drafts"
@@ -131,12 +131,26 @@ func (f Files) Open(ws desk.ID, sum []byte) (*os.File, error) {
 	return file, nil
 }
 
-// Remove deletes content, if it is there.
-func (f Files) Remove(ws desk.ID, sum []byte) error {
-	if err := os.Remove(f.path(ws, sum)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return NoStorage(err)
+// SetAside moves content to the drafts, if it is there, and returns where it is then. For a
+// large file this takes no longer than for a small one, unlike deleting it, so it can be done
+// while others wait. What a process that dies has set aside is deleted by DropDrafts.
+func (f Files) SetAside(ws desk.ID, sum []byte) (aside string, err error) {
+	dir := filepath.Join(f.Dir, draftsDir)
+	if err := ensure(dir); err != nil {
+		return "", NoStorage(err)
 	}
-	return nil
+	aside = filepath.Join(dir, ws.String()+"-"+hex.EncodeToString(sum))
+	if err := os.Rename(f.path(ws, sum), aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", NoStorage(err)
+	}
+	return aside, nil
+}
+
+// DropAside deletes what was set aside. If that fails, DropDrafts deletes it later.
+func DropAside(list []string) {
+	for _, aside := range list {
+		_ = os.Remove(aside)
+	}
 }
 
 // RemoveAll deletes all content of a workspace.
@@ -148,7 +162,7 @@ func (f Files) RemoveAll(ws desk.ID) error {
 }
 
 // DropDrafts deletes drafts to which nothing was written for this long: the processes
-// that made them have died.
+// that made them, or set them aside, have died.
 func (f Files) DropDrafts(ctx context.Context, age time.Duration) error {
 	dir := filepath.Join(f.Dir, draftsDir)
 	list, err := os.ReadDir(dir)
