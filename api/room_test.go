@@ -1,8 +1,10 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -54,6 +56,70 @@ func TestRoomFirst(t *testing.T) {
 		})
 	}
 	calls.Wait()
+}
+
+// TestUnreadAnswers: a short answer that its client does not read keeps no buffer of a long
+// one. It looks at the heap, so no other test runs beside it.
+func TestUnreadAnswers(t *testing.T) {
+	s := newServer(t)
+	var values []string
+	for k := range 50 {
+		if r := s.do("POST /v1/attributes", fmt.Sprintf(`{"key":"a%d","type":"text"}`, k)); r.status != 201 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+		values = append(values, fmt.Sprintf(`"a%d":%q`, k, strings.Repeat("x", 3990)))
+	}
+	for n := range 20 {
+		if r := s.do("POST /v1/contacts", fmt.Sprintf(`{"external_id":"c%d","attributes":{%s}}`, n, strings.Join(values, ","))); r.status != 201 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+	}
+	get := func(w http.ResponseWriter, query string) {
+		r := httptest.NewRequest("GET", "/v1/contacts?"+query, nil)
+		r.Header.Set("Authorization", "Bearer "+s.key)
+		s.handler.ServeHTTP(w, r)
+	}
+	heap := func() int {
+		runtime.GC()
+		runtime.GC() // what a sync.Pool has is free after the second one
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	for name, query := range map[string]string{"a contact of 200 KB": "limit=1", "nobody": "external_id=nobody"} {
+		const calls, most = 10, 20 << 20
+		before := heap()
+		free := make(chan struct{})
+		var unread sync.WaitGroup
+		for range calls {
+			w := &stuck{httptest.NewRecorder(), make(chan struct{}), free}
+			unread.Go(func() {
+				long := httptest.NewRecorder()
+				if get(long, "limit=20"); long.Body.Len() < 3<<20 {
+					t.Errorf("the long answer has %d bytes", long.Body.Len())
+				}
+				get(w, query)
+			})
+			<-w.begun
+		}
+		if more := heap() - before; more > most {
+			t.Errorf("%s: %d answers that nobody reads keep %d MB", name, calls, more>>20)
+		}
+		close(free)
+		unread.Wait()
+	}
+}
+
+// A stuck answer is one whose client does not read until free is closed.
+type stuck struct {
+	http.ResponseWriter
+	begun, free chan struct{}
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	close(s.begun)
+	<-s.free
+	return s.ResponseWriter.Write(b)
 }
 
 // TestWritesTakeTurns: how large the answer to a write is, is only known once it is made,

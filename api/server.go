@@ -112,6 +112,7 @@ func (s *Server) serve(rt route) web.Handler {
 			a, err = s.makeRoom(rt, c, a, read)
 		}
 		if err == nil {
+			a.body = c.fitted(a.body, *out)
 			reply(w, a)
 		} else {
 			w.Unreserve()
@@ -303,6 +304,18 @@ func (c *call) giveBack(body []byte) {
 	}
 	largeBuffers.Put(c.large)
 	c.out, c.large = nil, nil
+}
+
+// fitted moves a body that is much shorter than the buffer that was lent to a short one, and
+// gives the lent one back: only the body's size is reserved, and a client that does not read
+// keeps the buffer for as long.
+func (c *call) fitted(body, short []byte) []byte {
+	if c.large == nil || c.outer != nil || max(cap(body), cap(*c.large)) <= max(maxKept, 2*len(body)) {
+		return body
+	}
+	short = append(short[:0], body...)
+	c.giveBack(body)
+	return short
 }
 
 // maxLarge is the largest buffer that is kept for the next large answer.

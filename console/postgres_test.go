@@ -64,6 +64,7 @@ var notOverPostgres = map[string]string{
 	"TestHeaders":          looks,
 	"TestCrossSite":        looks,
 	"TestSignIn_longTexts": looks,
+	"TestSignIn_memory":    looks,
 	"TestSignIn_secure":    looks,
 	"TestChannels_address": looks,
 	"TestSettings_presets": looks,

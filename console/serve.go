@@ -100,7 +100,7 @@ func (c *call) readForm(known bool) error {
 	if known {
 		body, err = c.w.Body(maxForm, c.p.Workspace())
 	} else {
-		body, err = c.w.UncheckedBody(maxForm)
+		body, err = c.w.UncheckedBody(maxOpenForm)
 	}
 	if err != nil {
 		return err

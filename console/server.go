@@ -55,8 +55,12 @@ type call struct {
 	from string // where in the feed a stream goes on after this page; "": unknown
 }
 
-// maxForm is the largest body of a form.
-const maxForm = 1 << 20
+// maxForm is the largest body of a form, and maxOpenForm that of one of somebody who is not
+// signed in: it is below the size from which bodies take of the memory that callbacks share.
+const (
+	maxForm     = 1 << 20
+	maxOpenForm = web.Free - 1
+)
 
 // takeTurn waits until the workspace has few pages under way. How large a page is, is only
 // known once it is made.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -564,10 +565,57 @@ func (w *world) twice(t *testing.T) (other desk.Workspace, m desk.Member) {
 func TestSignIn_longTexts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	quotes := strings.Repeat(`"`, 100_000)
-	page := w.visitor().post("/sign-in", "email", quotes+"@harbour.example", "password", "x", "next", "/inbox?q="+quotes)
-	if page.want(422, "e-mail or the password is wrong"); len(page.body) > 20_000 {
-		t.Errorf("the page has %d bytes", len(page.body))
+	quotes := strings.Repeat(`"`, 5_000) // in the form, each has three bytes
+	for email, next := range map[string]string{quotes + "@harbour.example": "/inbox", "nobody@harbour.example": "/inbox?q=" + quotes} {
+		page := w.visitor().post("/sign-in", "email", email, "password", "x", "next", next)
+		if page.want(422, "e-mail or the password is wrong"); strings.Contains(page.body, "&#34;&#34;") || strings.Contains(page.body, "%22%22") {
+			t.Errorf("the page repeats a long text: it has %d bytes", len(page.body))
+		}
 	}
 	w.visitor().post("/sign-in", "email", "nobody@harbour.example", "password", "x", "next", "/inbox?q=a").want(422, "nobody@harbour.example", "/inbox?q=a")
+}
+
+// TestSignIn_memory: forms of people who are not signed in take nothing of the memory that
+// providers' callbacks share, however slowly they come; longer ones are refused.
+func TestSignIn_memory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server.web.Handle("GET /all", func(r *web.Response, _ *http.Request) error { return r.ReserveUnchecked(64 << 20) }, func(r *web.Response, e *desk.Error) { r.WriteHeader(web.Status(e.Type)) })
+	look := func() {
+		if t.Failed() {
+			return
+		}
+		rec := httptest.NewRecorder()
+		w.handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/all", nil))
+		if rec.Code != 200 {
+			t.Error("a form that is on its way has some of the memory of callbacks")
+		}
+	}
+	for _, path := range []string{"/sign-in", "/sign-in/no-such-link", "/no-such-page"} {
+		for n, status := range map[int]int{maxOpenForm: 0, maxOpenForm + 1: 413, 40_000: 413} {
+			for _, length := range []int64{int64(n), -1} {
+				r := httptest.NewRequest(http.MethodPost, path, &slowly{look, strings.NewReader("email=" + strings.Repeat("x", n-len("email=")))})
+				r.ContentLength = length
+				rec := httptest.NewRecorder()
+				w.handler.ServeHTTP(rec, r)
+				if rec.Code != status && (status != 0 || rec.Code == 413) {
+					t.Errorf("POST %s with %d bytes answers %d", path, n, rec.Code)
+				}
+				if status == 413 && !strings.Contains(rec.Body.String(), "16 KiB") {
+					t.Errorf("POST %s does not say how long a form may be", path)
+				}
+			}
+		}
+	}
+}
+
+// A slowly comes in parts of up to 1 KiB, and looks around before each.
+type slowly struct {
+	look func()
+	from io.Reader
+}
+
+func (s *slowly) Read(b []byte) (int, error) {
+	s.look()
+	return s.from.Read(b[:min(len(b), 1<<10)])
 }

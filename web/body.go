@@ -100,6 +100,9 @@ func (w *Response) read(b *budget, limit int, ws desk.ID) ([]byte, error) {
 var errStopping = desk.Errorf(desk.Unavailable, "the server is stopping, and the body stood still; send the request again")
 
 func tooLarge(limit int) error {
+	if limit < 1<<20 {
+		return desk.Errorf(desk.PayloadTooLarge, "the body is too large: this endpoint takes less than %d KiB", (limit+1)>>10)
+	}
 	return desk.Errorf(desk.PayloadTooLarge, "the body is larger than the %d MiB that this endpoint takes", limit>>20)
 }
 

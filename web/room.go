@@ -6,7 +6,17 @@ import "parley/desk"
 // Unavailable if there is none. What the answer does not need goes back with Fit, and all of
 // it with Unreserve, or once the client has read the answer.
 func (w *Response) Reserve(most int, ws desk.ID) error {
-	return w.reserve(w.server.budget(most), most, ws)
+	return w.reserve(w.answers(most), most, ws)
+}
+
+// answers is the budget for an answer of n bytes. Who holds a body takes it from the budget
+// of large ones, where bodies that are held meanwhile are not: otherwise bodies that fill the
+// share of a workspace would all wait for one another.
+func (w *Response) answers(n int) *budget {
+	if w.hold != nil {
+		return w.server.large
+	}
+	return w.server.budget(n)
 }
 
 // ReserveUnchecked is Reserve for a caller who is not authenticated. Such answers share the
@@ -36,7 +46,7 @@ func (w *Response) TryRoom(n int, ws desk.ID) bool {
 	if n <= Free {
 		return true
 	}
-	h := w.server.budget(n).enter(ws, n, nil)
+	h := w.answers(n).enter(ws, n, nil)
 	if !h.try(n) {
 		h.leave()
 		return false
@@ -69,7 +79,7 @@ func (w *Response) Room(n int, ws desk.ID) {
 	if w.Fit(n) || w.Reserve(n, ws) == nil {
 		return
 	}
-	w.room = w.server.budget(n).enter(ws, n, nil)
+	w.room = w.answers(n).enter(ws, n, nil)
 	w.room.force(n)
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,6 +60,40 @@ func TestReserve(t *testing.T) {
 		}
 		empty(t, s.large)
 		empty(t, s.bodies)
+	})
+}
+
+// TestReserve_bodies: calls whose bodies fill the share of their workspace get memory for
+// their answers, one after the other.
+func TestReserve_bodies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		const size = 250e3 // takes 256 KiB
+		var calls []*Response
+		for range s.bodies.share / (256 << 10) {
+			w := respond(s)
+			w.request = httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", size)))
+			if _, err := w.Body(1<<20, ada); err != nil {
+				t.Fatal(err)
+			}
+			calls = append(calls, w)
+		}
+		if n := s.bodies.bytes(); n != s.bodies.share {
+			t.Fatalf("the bodies take %d bytes", n)
+		}
+		for _, w := range calls {
+			go func() {
+				if err := w.Reserve(4*size, ada); err != nil {
+					t.Error(err)
+				}
+				<-time.After(time.Second)
+				w.end()
+			}()
+		}
+		<-time.After(2 * patience)
+		empty(t, s.bodies)
+		empty(t, s.large)
 	})
 }
 
