@@ -88,6 +88,9 @@ const (
 	KeepDelivery  = 7 * 24 * time.Hour
 	MaxDeliveries = 10_000
 
+	// MaxTryResponse is how many bytes of an endpoint's answer are kept with a try.
+	MaxTryResponse = 1 << 10
+
 	keptTries      = 12
 	failuresInARow = 10 // make a failing endpoint
 	jitter         = 0.2

@@ -23,6 +23,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"parley/desk"
+
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
@@ -46,7 +48,6 @@ const (
 	tlsTimeout     = 5 * time.Second
 	maxAnswer      = 16 << 10 // bytes of the body that are read
 	maxHeader      = 16 << 10 // bytes of the answer's header
-	maxResponse    = 1 << 10  // bytes of the body that are reported
 )
 
 // maxRetryAfter bounds what a receiver can ask for, so that callers can calculate with it.
@@ -266,8 +267,8 @@ func retryAfter(h http.Header, at time.Time) time.Duration {
 // text is how a body begins, or "" if that is not UTF-8. A NUL is no text either:
 // PostgreSQL could not store it.
 func text(body []byte) string {
-	cut := len(body) > maxResponse
-	body = body[:min(len(body), maxResponse)]
+	cut := len(body) > desk.MaxTryResponse
+	body = body[:min(len(body), desk.MaxTryResponse)]
 	// The cut may have divided a character, which is left out.
 	for i := 0; cut && i < utf8.UTFMax-1 && !utf8.Valid(body); i++ {
 		body = body[:len(body)-1]

@@ -9,14 +9,6 @@ import (
 	"parley/store"
 )
 
-// The greatest numbers of followers of a process, of one workspace, and of one key
-// (contract-events §2).
-const (
-	maxFollowers          = 1024
-	maxWorkspaceFollowers = maxFollowers / 2
-	maxKeyFollowers       = 16
-)
-
 // followers are those who wait for events, by workspace.
 type followers struct {
 	count atomic.Int64 // so that a write without followers costs nothing
@@ -62,12 +54,12 @@ func (f *followers) full(ws, by desk.ID) *desk.Error {
 	switch {
 	case by.IsZero():
 		return nil
-	case f.byKey[by] >= maxKeyFollowers:
-		return desk.Errorf(desk.RateLimited, "this key has %d streams and waiting reads already: close one first", maxKeyFollowers)
-	case of != nil && of.count >= maxWorkspaceFollowers:
-		return desk.Errorf(desk.RateLimited, "this workspace has %d streams and waiting reads already: close one first", maxWorkspaceFollowers)
-	case f.count.Load()-int64(f.byKey[desk.ID{}]) >= maxFollowers:
-		return desk.Errorf(desk.Unavailable, "this server has %d streams and waiting reads already", maxFollowers)
+	case f.byKey[by] >= desk.MaxKeyFollowers:
+		return desk.Errorf(desk.RateLimited, "this key has %d streams and waiting reads already: close one first", desk.MaxKeyFollowers)
+	case of != nil && of.count >= desk.MaxWorkspaceFollowers:
+		return desk.Errorf(desk.RateLimited, "this workspace has %d streams and waiting reads already: close one first", desk.MaxWorkspaceFollowers)
+	case f.count.Load()-int64(f.byKey[desk.ID{}]) >= desk.MaxFollowers:
+		return desk.Errorf(desk.Unavailable, "this server has %d streams and waiting reads already", desk.MaxFollowers)
 	}
 	return nil
 }
