@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -23,11 +24,20 @@ import (
 // between, the attempt is never sent again: it is in doubt until a status, or a person,
 // settles it.
 func (a *App) Send(ctx context.Context, p desk.Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
-	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *outgoing, error) {
-		at, d, _, err := a.plan(ctx, p, r, request)
-		return at, d, err
-	})
+	for {
+		answer, err := a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *outgoing, error) {
+			at, d, _, err := a.plan(ctx, p, r, request)
+			return at, d, err
+		})
+		if !errors.Is(err, errContactGone) {
+			return answer, err
+		}
+	}
 }
+
+// errContactGone means that a send's contact was deleted after the send was planned. The
+// next plan is without it: the number has a new contact, or the id has none.
+var errContactGone = errors.New("the contact was deleted since the send was planned")
 
 // once sends what plan makes, unless an attempt holds the key.
 func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *outgoing, error)) (SendAnswer, error) {
@@ -153,6 +163,11 @@ func (a *App) claim(ctx context.Context, p desk.Principal, at *desk.Attempt, d *
 					return &keyTaken{held}
 				}
 				return err
+			}
+		} else if at.Plan.Known {
+			// From here on a deletion finds the attempt: it waits for this transaction.
+			if c, err := tx.Contact(at.Plan.Contact); err != nil || c == nil {
+				return cmp.Or(err, errContactGone)
 			}
 		}
 		d.By = a.clock().Add(a.bounds.FirstByte)
