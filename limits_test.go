@@ -57,6 +57,9 @@ var toldLimits = []told{
 	{"desk.MaxCaption", `caption.{0,3} of up to ` + number + ` characters`, thousands(desk.MaxCaption), 2},
 	{"desk.MaxEveryHours", `"every_hours": \{"type": "integer", "minimum": 1, "maximum": ` + number, fmt.Sprint(desk.MaxEveryHours), 1},
 	{"desk.MaxOperations", `(?:has|Runs) 1 to ` + number + ` operations|more than ` + number + ` operations|operations in a batch \| ` + number, thousands(desk.MaxOperations), 4},
+	{"desk.MaxTemplates", `(?i)at most ` + number + ` templates`, thousands(desk.MaxTemplates), 2},
+	{"desk.MaxLibraryBytes", `(?i)templates, with ` + number + ` MiB`, fmt.Sprint(desk.MaxLibraryBytes >> 20), 2},
+	{"desk.MaxTemplateBytes", `MiB (?:of JSON|of the provider's JSON) in all and ` + number + ` KiB each`, fmt.Sprint(desk.MaxTemplateBytes >> 10), 2},
 	{"desk.PerSecond", `Meta's limits:\*\* ` + number + ` messages a second|the default, ` + number + `\."`, fmt.Sprint(desk.PerSecond), 2},
 	{"desk.DefaultMediaPerWorkspace", "which is " + number + " GiB.\" name:\"media-per-workspace", fmt.Sprint(desk.DefaultMediaPerWorkspace >> 30), 1},
 }
