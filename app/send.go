@@ -302,9 +302,12 @@ func outcomeUnknown(attempt desk.ID) *desk.Error {
 	return e
 }
 
-// otherProcess is how often a waiting call checks whether another process, or a status,
-// has settled the attempt.
-const otherProcess = 100 * time.Millisecond
+// How often a waiting call checks whether another process has settled the attempt, and, of
+// an attempt of this process, whether a status or a person has.
+const (
+	otherProcess = 100 * time.Millisecond
+	thisProcess  = time.Second
+)
 
 // again answers a call whose key another attempt holds.
 func (a *App) again(ctx context.Context, p desk.Principal, held *desk.Attempt, hash [32]byte) (SendAnswer, error) {
@@ -324,8 +327,11 @@ func (a *App) again(ctx context.Context, p desk.Principal, held *desk.Attempt, h
 		case desk.Released:
 			return SendAnswer{}, inProgress()
 		}
-		look := time.NewTimer(otherProcess) // the garbage collector removes timers that did not fire
-		f := a.flights.of(held.ID)
+		f, pause := a.flights.of(held.ID), otherProcess
+		if f != nil {
+			pause = thisProcess
+		}
+		look := time.NewTimer(pause) // the garbage collector removes timers that did not fire
 		select {
 		case <-f.landed():
 			return SendAnswer{f.answer.Body, f.err == nil}, f.err
