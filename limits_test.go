@@ -50,6 +50,7 @@ var toldLimits = []told{
 	{"desk.KeepCallback", `(?i)(?:contacts are kept for|deleted after|callbacks are kept for) ` + number + ` days`, daysOf(desk.KeepCallback), 3},
 	{"desk.KeepDelivery", `(?i)(?:listed for|It stays for) ` + number + ` days`, daysOf(desk.KeepDelivery), 2},
 	{"desk.MaxDeliveries", `(?i)up to ` + number + ` for each endpoint|the newest ` + number + ` of`, thousands(desk.MaxDeliveries), 1},
+	{"desk.MaxPings", `(?i)pinged ` + number + ` times a minute`, fmt.Sprint(desk.MaxPings), 2},
 	{"desk.DefaultDeliveryRules().GiveUp", `(?i)After ` + number + ` days of failures|down for less than ` + number + ` days|gives up after ` + number + ` days`, daysOf(desk.DefaultDeliveryRules().GiveUp), 3},
 	{"desk.CallTime", `(?i)for ` + number + ` seconds at most, and is never repeated`, fmt.Sprint(desk.CallTime.Seconds()), 1},
 	{"desk.MaxReply", `text.{0,3} has 1 to ` + number + ` characters|pass (?:the )?` + number + ` characters`, thousands(desk.MaxReply), 3},
