@@ -57,6 +57,7 @@ var toldLimits = []told{
 	{"desk.MaxFollowers", `waiting reads \| on each server 16 of a key and 512 of a workspace, then 429; ` + number + ` in all`, thousands(desk.MaxFollowers), 1},
 	{"desk.MaxWorkspaceFollowers", `of a key and ` + number + ` of a workspace, then 429`, thousands(desk.MaxWorkspaceFollowers), 1},
 	{"desk.MaxKeyFollowers", `waiting reads \| on each server ` + number + ` of a key`, fmt.Sprint(desk.MaxKeyFollowers), 1},
+	{"desk.MaxPings", `(?i)pinged ` + number + ` times a minute`, fmt.Sprint(desk.MaxPings), 2},
 	{"desk.DefaultDeliveryRules().GiveUp", `(?i)After ` + number + ` days of failures|down for less than ` + number + ` days|gives up after ` + number + ` days`, daysOf(desk.DefaultDeliveryRules().GiveUp), 3},
 	{"desk.CallTime", `(?i)for ` + number + ` seconds at most, and is never repeated`, fmt.Sprint(desk.CallTime.Seconds()), 1},
 	{"desk.MaxReply", `text.{0,3} has 1 to ` + number + ` characters|pass (?:the )?` + number + ` characters`, thousands(desk.MaxReply), 3},
@@ -64,6 +65,9 @@ var toldLimits = []told{
 	{"desk.MaxCaption", `caption.{0,3} of up to ` + number + ` characters`, thousands(desk.MaxCaption), 2},
 	{"desk.MaxEveryHours", `"every_hours": \{"type": "integer", "minimum": 1, "maximum": ` + number, fmt.Sprint(desk.MaxEveryHours), 1},
 	{"desk.MaxOperations", `(?:has|Runs) 1 to ` + number + ` operations|more than ` + number + ` operations|operations in a batch \| ` + number, thousands(desk.MaxOperations), 4},
+	{"desk.MaxTemplates", `(?i)at most ` + number + ` templates`, thousands(desk.MaxTemplates), 2},
+	{"desk.MaxLibraryBytes", `(?i)templates, with ` + number + ` MiB`, fmt.Sprint(desk.MaxLibraryBytes >> 20), 2},
+	{"desk.MaxTemplateBytes", `MiB (?:of JSON|of the provider's JSON) in all and ` + number + ` KiB each`, fmt.Sprint(desk.MaxTemplateBytes >> 10), 2},
 	{"desk.PerSecond", `Meta's limits:\*\* ` + number + ` messages a second|the default, ` + number + `\."`, fmt.Sprint(desk.PerSecond), 2},
 	{"desk.DefaultMediaPerWorkspace", "which is " + number + " GiB.\" name:\"media-per-workspace", fmt.Sprint(desk.DefaultMediaPerWorkspace >> 30), 1},
 }

@@ -13,6 +13,7 @@ type Bounds struct {
 	Margin    time.Duration // added to leases, for inexact clocks and schedulers; default 5 s
 	Fetch     time.Duration // of the lease with which a process fetches a file; default 1 min
 	AutoReply time.Duration // of the lease with which a process sends an automatic reply; default 20 s
+	Templates time.Duration // of a fetch of a channel's templates; default 10 min
 	Wait      time.Duration // how long to wait for another call with the same key; default 25 s
 }
 
@@ -26,7 +27,7 @@ func (b Bounds) orDefaults() Bounds {
 	for _, d := range []struct {
 		bound *time.Duration
 		value time.Duration
-	}{{&b.FirstByte, 5 * time.Second}, {&b.Provider, desk.CallTime}, {&b.Margin, 5 * time.Second}, {&b.Wait, 25 * time.Second}, {&b.AutoReply, autoReplyLease}} {
+	}{{&b.FirstByte, 5 * time.Second}, {&b.Provider, desk.CallTime}, {&b.Margin, 5 * time.Second}, {&b.Wait, 25 * time.Second}, {&b.Templates, 10 * time.Minute}, {&b.AutoReply, autoReplyLease}} {
 		if *d.bound == 0 {
 			*d.bound = d.value
 		}

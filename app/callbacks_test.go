@@ -346,18 +346,27 @@ func TestCallback_while_the_database_is_away(t *testing.T) {
 	}
 }
 
-// TestCallback_that_can_not_be_read: one in no language is dropped, and its body stays;
-// what a bug in reading can't take in waits, as it was, for the next release. Neither
-// holds up the others.
+// TestCallback_that_can_not_be_read: one in no language is dropped, with its body, since
+// nobody knows whom it names; its time stays. What a bug in reading can't take in waits, as
+// it was, for the next release. Neither holds up the others.
 func TestCallback_that_can_not_be_read(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
-	must(t, w.calledBack(channel, sign(appSecret, []byte("{")), []byte("{")))
+	odd := []byte(`{"from":"` + number)
+	must(t, w.calledBack(channel, sign(appSecret, odd), odd))
+	pending := w.due()
 	w.takeIn()
-	if lines := w.logged(1, "dropped"); len(lines) != 1 || !strings.Contains(lines[0], "unexpected end of JSON input") || w.newest(channel) == 0 {
+	if lines := w.logged(1, "dropped"); len(lines) != 1 || !strings.Contains(lines[0], "unexpected end of JSON input") {
 		t.Errorf("logged: %q", lines)
 	}
+	must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error {
+		body, err := tx.Callback(pending[0])
+		if len(body) != 0 || w.newest(channel) != pending[0].ReceivedAt {
+			t.Errorf("the body is kept: %q", body)
+		}
+		return err
+	}))
 	w.meta.change(func() { w.meta.sick = true })
 	w.callback(channel, many(3)...)
 	m := w.sent("k", on(w.channel))
@@ -754,6 +763,103 @@ func TestSyncStale(t *testing.T) {
 	}
 	if a, b := w.meta.times(channel), w.meta.times(others); a != 4 || b != 2 {
 		t.Errorf("fetched %d and %d times", a, b)
+	}
+}
+
+// TestSyncStale_slow: a provider whose library never comes delays no other workspace, is
+// asked once at a time, also if somebody asks by hand, and is told at the end what changed.
+func TestSyncStale_slow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	slow := w.connect(metaNumber, metaBusiness)
+	other := w.another()
+	others := other.connect(metaNumber, metaBusiness)
+	w.meta.change(func() { w.meta.slow = slow })
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	synced := func() desk.Time {
+		h, err := w.ChannelHealth(t.Context(), other.operator(), others)
+		must(t, err)
+		return h.Synced
+	}
+	begins := func() (ended chan error) {
+		w.clock.advance(61 * time.Minute)
+		ended = make(chan error, 1)
+		go func() { ended <- w.SyncStale(ctx) }()
+		return ended
+	}
+	before := synced()
+	first := begins()
+	waitFor(t, "both to be fetched", func() bool { return w.meta.times(slow) == 2 && synced() > before })
+	second := begins()
+	waitFor(t, "the second call to end", func() bool { return len(second) == 1 })
+	if n := w.meta.times(others); n != 3 {
+		t.Errorf("the other was asked %d times", n)
+	}
+
+	impatient, leave := context.WithCancel(ctx)
+	leave()
+	_, _, err := w.SyncChannel(impatient, w.operator(), slow)
+	refused(t, err, desk.Unavailable)
+	if n := w.meta.times(slow); n != 2 {
+		t.Errorf("it was asked %d times", n)
+	}
+	w.meta.change(func() { w.meta.refusal = &desk.Refusal{Type: desk.ProviderRejected, StaleTemplate: true} })
+	refused(t, w.send("k", on(slow)).err, desk.ProviderRejected)
+	<-w.TemplatesNoted()
+	must(t, w.SyncStale(ctx))
+	if len(w.TemplatesNoted()) != 0 {
+		t.Error("while it is fetched, it is said to have changed")
+	}
+	stop()
+	<-first
+	waitFor(t, "it to be said", func() bool { return len(w.TemplatesNoted()) == 1 })
+	w.meta.change(func() { w.meta.slow = desk.ID{} })
+	must(t, w.SyncStale(t.Context()))
+	if n := w.meta.times(slow); n != 3 {
+		t.Errorf("it was asked %d times", n)
+	}
+}
+
+// TestSyncChannel_slow: a fetch ends after some minutes, and says why.
+func TestSyncChannel_slow(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, app.Bounds{Templates: 50 * time.Millisecond})
+	channel := w.connect(metaNumber, metaBusiness)
+	w.meta.change(func() { w.meta.slow = channel })
+	_, _, err := w.SyncChannel(t.Context(), w.operator(), channel)
+	if e := refusalOf(t, err, desk.Unavailable); !strings.Contains(e.Message, "within 50ms") {
+		t.Errorf("it says %q", e.Message)
+	}
+}
+
+// TestSyncChannel_of_others_every_time: what an account had before stays as deleted, up to
+// the size that a library may have.
+func TestSyncChannel_of_others_every_time(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	names := func(n int) (list []desk.TemplateSource) {
+		for i := range desk.MaxTemplates * 2 / 5 {
+			list = append(list, template(fmt.Sprintf("t%d_%d", n, i), "en", "UTILITY", "", "Hi"))
+		}
+		return list
+	}
+	for n := range 4 {
+		w.meta.change(func() { w.meta.library = names(n) })
+		_, _, err := w.SyncChannel(t.Context(), w.operator(), channel)
+		must(t, err)
+	}
+	library, err := w.TemplatesOf(t.Context(), w.operator(), channel)
+	must(t, err)
+	deleted := 0
+	for _, tmpl := range library.Templates {
+		if tmpl.Status == "deleted" {
+			deleted++
+		}
+	}
+	if n := len(library.Templates); n != desk.MaxTemplates || deleted != desk.MaxTemplates*3/5 {
+		t.Errorf("%d templates, %d of them deleted", n, deleted)
 	}
 }
 

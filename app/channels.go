@@ -95,7 +95,7 @@ func (a *App) AddChannel(ctx context.Context, p desk.Principal, n NewChannel) (a
 		return at, nil, err
 	}
 	if _, simulated := impl.(provider.Simulator); !simulated {
-		if _, _, err := a.sync(ctx, c.ID); err != nil { // the channel exists all the same
+		if _, _, err := a.sync(ctx, at.Workspace, c.ID); err != nil { // the channel exists all the same
 			problems = append(problems, provider.Problem{Text: fmt.Sprintf("the templates could not be fetched: %v", err), Advice: desk.Advice{Kind: desk.SyncChannel, Arg: c.ID.String()}})
 		}
 	}

@@ -36,6 +36,7 @@ type meta struct {
 
 	meanwhile func(provider.Dispatch) // while a message is on its way
 	fetching  func()                  // while a library is
+	slow      desk.ID                 // the channel whose library never comes
 	calls     []provider.Dispatch
 	sick      bool          // reading panics
 	stuck     chan struct{} // what is read waits for it; nil: for nothing
@@ -73,11 +74,15 @@ func (m *meta) Send(_ context.Context, d provider.Dispatch) (provider.Receipt, e
 // MarkRead is never asked of the provider itself.
 func (m *meta) MarkRead(context.Context, provider.Access, string) error { return nil }
 
-func (m *meta) Templates(_ context.Context, at provider.Access) ([]desk.TemplateSource, error) {
+func (m *meta) Templates(ctx context.Context, at provider.Access) ([]desk.TemplateSource, error) {
 	m.mu.Lock()
 	m.fetched[at.Channel.ID]++
-	library, away, fetching := m.library, m.away, m.fetching
+	library, away, fetching, slow := m.library, m.away, m.fetching, m.slow
 	m.mu.Unlock()
+	if at.Channel.ID == slow {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if fetching != nil {
 		fetching()
 	}

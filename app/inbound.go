@@ -151,7 +151,7 @@ func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atO
 	case n.ReceivedAt != 0 && err != nil && !errors.As(err, &unread):
 		return 0, err
 	case err != nil:
-		if errors.Is(err, provider.ErrManyParts) { // nobody knows whom it names
+		if n.ReceivedAt != 0 { // nobody knows whom the body names, so no erasure would delete it
 			if err := tx.EraseCallback(n); err != nil {
 				return 0, err
 			}

@@ -6,12 +6,17 @@ import (
 	"slices"
 	"sync"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 )
 
-// maxLibraries limits how many channels' libraries are kept.
-const maxLibraries = 1000
+// maxLibraries limits how many channels' libraries are kept, and maxLibrariesBytes how
+// many bytes of the providers' JSON they had.
+const (
+	maxLibraries      = 1000
+	maxLibrariesBytes = 128 << 20
+)
 
 // libraries keeps the newest library of each channel. Its version is part of the
 // settings, so an old one is never used.
@@ -20,27 +25,51 @@ type libraries struct {
 	log   *slog.Logger
 	stale stale
 
+	fetches fetches       // of this process, one of each workspace
+	queue   queue         // of SyncStale
+	slots   chan struct{} // has an element for each fetch of SyncStale
+
 	mu        sync.RWMutex
-	byChannel map[desk.ID]*desk.Library
+	byChannel map[desk.ID]keptLibrary
+	bytes     int
 	loading   sync.Mutex // one at a time reads and parses
+}
+
+// A keptLibrary is a library, and how many bytes of the provider's JSON it was read from.
+type keptLibrary struct {
+	*desk.Library
+	bytes int
 }
 
 func (l *libraries) get(c *desk.Channel) *desk.Library {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	if known := l.byChannel[c.ID]; known != nil && known.Version >= c.Library {
-		return known
+	if known := l.byChannel[c.ID]; known.Library != nil && known.Version >= c.Library {
+		return known.Library
 	}
 	return nil
 }
 
-func (l *libraries) put(channel desk.ID, library *desk.Library) {
+func (l *libraries) put(channel desk.ID, library *desk.Library, bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byChannel == nil || len(l.byChannel) >= maxLibraries {
-		l.byChannel = map[desk.ID]*desk.Library{}
+		l.byChannel, l.bytes = map[desk.ID]keptLibrary{}, 0
 	}
-	l.byChannel[channel] = library
+	l.bytes -= l.byChannel[channel].bytes
+	delete(l.byChannel, channel)
+	for len(l.byChannel) > 0 && l.bytes+bytes > maxLibrariesBytes { // the largest goes, since most channels have small ones
+		var largest desk.ID
+		for id, kept := range l.byChannel {
+			if kept.bytes >= l.byChannel[largest].bytes {
+				largest = id
+			}
+		}
+		l.bytes -= l.byChannel[largest].bytes
+		delete(l.byChannel, largest)
+	}
+	l.byChannel[channel] = keptLibrary{library, bytes}
+	l.bytes += bytes
 }
 
 // of returns the channel's templates, in the version of its settings or a newer
@@ -59,7 +88,9 @@ func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.
 		return nil, err
 	}
 	templates := make([]*desk.Template, 0, len(sources))
+	bytes := 0
 	for _, s := range sources {
+		bytes += len(s.Source)
 		t, err := desk.ParseTemplate([]byte(s.Source))
 		if err != nil { // it could be read when it was stored, so another version of this program stored it
 			l.log.WarnContext(ctx, "a template can't be read; it is left out", "channel_id", c.ID, "template", s.Name, "language", s.Language, "err", err)
@@ -68,7 +99,7 @@ func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.
 		templates = append(templates, t)
 	}
 	library := desk.NewLibrary(version, templates)
-	l.put(c.ID, library)
+	l.put(c.ID, library, bytes)
 	return library, nil
 }
 
@@ -85,10 +116,7 @@ func (s *stale) add(channel desk.ID) {
 	if !slices.Contains(s.channels, channel) {
 		s.channels = append(s.channels, channel)
 	}
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	steps.Wake(s.changed)
 }
 
 // again adds channels that could not be checked, for the next time.
@@ -103,4 +131,77 @@ func (s *stale) take() (channels []desk.ID) {
 	defer s.mu.Unlock()
 	channels, s.channels = s.channels, nil
 	return channels
+}
+
+// fetches are the workspaces whose templates this process fetches.
+type fetches struct {
+	mu    sync.Mutex
+	ended map[desk.ID]chan struct{} // is closed when the fetch has ended
+}
+
+// begin begins a fetch, and returns what ends it. While there is another fetch of the
+// workspace, it waits.
+func (f *fetches) begin(ctx context.Context, ws desk.ID) (end func(), err error) {
+	for {
+		f.mu.Lock()
+		other := f.ended[ws]
+		if other == nil {
+			mine := make(chan struct{})
+			if f.ended == nil {
+				f.ended = map[desk.ID]chan struct{}{}
+			}
+			f.ended[ws] = mine
+			f.mu.Unlock()
+			return func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				delete(f.ended, ws)
+				close(mine)
+			}, nil
+		}
+		f.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, &desk.Error{Type: desk.Unavailable, Message: "the templates of this workspace are being fetched already: try again", RetryAfter: 1, Err: ctx.Err()}
+		}
+	}
+}
+
+// A queue has the workspaces whose templates SyncStale fetches, or waits to fetch.
+type queue struct {
+	mu   sync.Mutex
+	list map[desk.ID]bool // true: one of its channels has changed since
+}
+
+// enter adds a workspace, and tells whether it was not there.
+func (q *queue) enter(ws desk.ID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, there := q.list[ws]; there {
+		return false
+	}
+	if q.list == nil {
+		q.list = map[desk.ID]bool{}
+	}
+	q.list[ws] = false
+	return true
+}
+
+// again keeps for leave that one of the workspace's channels has changed.
+func (q *queue) again(ws desk.ID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, there := q.list[ws]; there {
+		q.list[ws] = true
+	}
+}
+
+// leave removes a workspace, and tells whether one of its channels has changed since.
+func (q *queue) leave(ws desk.ID) (changed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	changed = q.list[ws]
+	delete(q.list, ws)
+	return changed
 }

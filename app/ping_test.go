@@ -12,32 +12,49 @@ import (
 	"parley/desk"
 )
 
-// TestPing_pace: an endpoint is pinged ten times a minute, on all nodes together, and not
-// by the way of another endpoint.
+// TestPing_pace: an endpoint is pinged ten times in any minute, on all nodes together, and
+// these may come at once. Another endpoint has pings of its own.
 func TestPing_pace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	webhook, other := w.webhook("https://a.example/in", "contact.created"), w.webhook("https://b.example/in", "contact.created")
 	nodes := []*app.App{w.App, w.node(w.file, app.Bounds{})}
-	for n := range 10 {
-		_, err := nodes[n%2].Deliver.Ping(t.Context(), w.operator(), webhook)
-		must(t, err)
+	pass := func(d time.Duration) {
+		w.clock.advance(d)
+		w.clock.up.Add(int64(d))
 	}
-	for range 100 {
-		for _, node := range nodes {
-			_, err := node.Deliver.Ping(t.Context(), w.operator(), webhook)
-			if e := refusalOf(t, err, desk.RateLimited); e.RetryAfter < 1 || e.RetryAfter > 6 {
-				t.Fatalf("Retry-After: %d", e.RetryAfter)
+	allowed := func(times int) {
+		t.Helper()
+		for n := range times {
+			_, err := nodes[n%2].Deliver.Ping(t.Context(), w.operator(), webhook)
+			must(t, err)
+		}
+	}
+	refuses := func(seconds int) {
+		t.Helper()
+		for range 100 {
+			for _, node := range nodes {
+				_, err := node.Deliver.Ping(t.Context(), w.operator(), webhook)
+				if e := refusalOf(t, err, desk.RateLimited); e.RetryAfter < seconds-5 || e.RetryAfter > seconds {
+					t.Fatalf("Retry-After: %d, want %d", e.RetryAfter, seconds)
+				}
 			}
 		}
 	}
+	allowed(4) // at once
+	pass(20 * time.Second)
+	allowed(6)
+	refuses(40)
 	_, err := w.Deliver.Ping(t.Context(), w.operator(), other)
 	must(t, err)
-	w.clock.advance(6 * time.Second)
-	w.clock.up.Add(int64(6 * time.Second))
-	_, err = w.Deliver.Ping(t.Context(), w.operator(), webhook)
-	must(t, err)
-	if got := len(w.receiver.got()); got != 12 {
+	pass(30 * time.Second)
+	refuses(10)
+	pass(10 * time.Second)
+	allowed(4)
+	refuses(20)
+	pass(time.Minute)
+	allowed(10)
+	if got := len(w.receiver.got()); got != 4+6+1+4+10 {
 		t.Errorf("%d requests", got)
 	}
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -23,11 +24,20 @@ import (
 // between, the attempt is never sent again: it is in doubt until a status, or a person,
 // settles it.
 func (a *App) Send(ctx context.Context, p desk.Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
-	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *outgoing, error) {
-		at, d, _, err := a.plan(ctx, p, r, request)
-		return at, d, err
-	})
+	for {
+		answer, err := a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *outgoing, error) {
+			at, d, _, err := a.plan(ctx, p, r, request)
+			return at, d, err
+		})
+		if !errors.Is(err, errContactGone) {
+			return answer, err
+		}
+	}
 }
+
+// errContactGone means that a send's contact was deleted after the send was planned. The
+// next plan is without it: the number has a new contact, or the id has none.
+var errContactGone = errors.New("the contact was deleted since the send was planned")
 
 // once sends what plan makes, unless an attempt holds the key.
 func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *outgoing, error)) (SendAnswer, error) {
@@ -154,6 +164,11 @@ func (a *App) hold(ctx context.Context, p desk.Principal, at *desk.Attempt, d *o
 					return &keyTaken{held}
 				}
 				return err
+			}
+		} else if at.Plan.Known {
+			// From here on a deletion finds the attempt: it waits for this transaction.
+			if c, err := tx.Contact(at.Plan.Contact); err != nil || c == nil {
+				return cmp.Or(err, errContactGone)
 			}
 		}
 		d.By = a.clock().Add(a.bounds.FirstByte)
@@ -288,9 +303,12 @@ func outcomeUnknown(attempt desk.ID) *desk.Error {
 	return e
 }
 
-// otherProcess is how often a waiting call checks whether another process, or a status,
-// has settled the attempt.
-const otherProcess = 100 * time.Millisecond
+// How often a waiting call checks whether another process has settled the attempt, and, of
+// an attempt of this process, whether a status or a person has.
+const (
+	otherProcess = 100 * time.Millisecond
+	thisProcess  = time.Second
+)
 
 // again answers a call whose key another attempt holds.
 func (a *App) again(ctx context.Context, p desk.Principal, held *desk.Attempt, hash [32]byte) (SendAnswer, error) {
@@ -310,8 +328,11 @@ func (a *App) again(ctx context.Context, p desk.Principal, held *desk.Attempt, h
 		case desk.Released:
 			return SendAnswer{}, inProgress()
 		}
-		look := time.NewTimer(otherProcess) // the garbage collector removes timers that did not fire
-		f := a.flights.of(held.ID)
+		f, pause := a.flights.of(held.ID), otherProcess
+		if f != nil {
+			pause = thisProcess
+		}
+		look := time.NewTimer(pause) // the garbage collector removes timers that did not fire
 		select {
 		case <-f.landed():
 			return SendAnswer{f.answer.Body, f.err == nil}, f.err

@@ -291,6 +291,42 @@ func TestSend_waits(t *testing.T) {
 	}
 }
 
+// TestSend_many_wait: calls that wait for a send of their own process rarely read it.
+func TestSend_many_wait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	play, reached, release := blocks(takes)
+	w.provider.plays(play)
+	elsewhere := &faultyStore{Store: w.file}
+	other, p := w.node(elsewhere, app.Bounds{}), w.caller()
+	var group sync.WaitGroup
+	send := func(a *app.App) {
+		group.Go(func() {
+			if r := w.sendBy(a, p, "k"); r.err != nil {
+				t.Error(r.err)
+			}
+		})
+	}
+	send(w.App)
+	<-reached
+	began := time.Now()
+	const waiting = 100
+	for range waiting {
+		send(w.App)
+	}
+	send(other)
+	waitFor(t, "another process to look several times", func() bool { return elsewhere.looked.Load() >= 9 })
+	looked, most := w.store.looked.Load(), int64(waiting*(time.Since(began)/time.Second))
+	if looked > most {
+		t.Errorf("%d calls have looked %d times in %v", waiting, looked, time.Since(began))
+	}
+	close(release)
+	group.Wait()
+	if n := len(w.provider.sent()); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+}
+
 // TestSend_waits_on_another_node: which knows of the send only what is stored.
 func TestSend_waits_on_another_node(t *testing.T) {
 	t.Parallel()

@@ -191,6 +191,9 @@ func (a *App) finish(ctx context.Context, tx store.Tx, at *desk.Attempt, to pers
 	}
 	conversation, message := &m.Conversation, m.Message
 	at.Response = a.answer(m)
+	if contact == nil && !at.Erased { // a server of the release before claims without a look at the contact
+		at.Erase()
+	}
 	if !at.Erased {
 		at.ExternalID = externalID
 	}
@@ -367,6 +370,14 @@ func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error 
 		at := *mine
 		if stored != nil {
 			at = *stored // its person may have been erased meanwhile
+		} else if at.Plan.Known {
+			contact, err := tx.Contact(at.Plan.Contact)
+			if err != nil {
+				return err
+			}
+			if contact == nil {
+				at.Erase()
+			}
 		}
 		at.Refusal = provider.NotSent()
 		at.Settle(desk.Refused, now)

@@ -119,6 +119,77 @@ func TestLost_with_its_person(t *testing.T) {
 	}
 }
 
+// TestDeleted_before_the_claim: a contact that is deleted after the send was planned gets
+// nothing any more, and nothing of them stays. A number is then one that no contact has.
+func TestDeleted_before_the_claim(t *testing.T) {
+	t.Parallel()
+	const text = "Order A-17"
+	template := of("order_update", "en_US", "A-17", "Ann", "A-17")
+	onBothStores(t, func(t *testing.T, w erasable) {
+		deletes := func(c *desk.Contact) {
+			w.store.in(1, begin, func() error { w.deleteContact(c.ID); return nil })
+		}
+		forgotten := func(t *testing.T, marks ...string) {
+			t.Helper()
+			for table, content := range w.dump() {
+				for _, mark := range marks {
+					if bytes.Contains(content, []byte(mark)) {
+						t.Errorf("%s has %q", table, mark)
+					}
+				}
+			}
+		}
+		ann := w.put(named("Ann"), phoned(number))
+		deletes(ann)
+		refused(t, w.send("by id", toContact(ann.ID), template).err, desk.NotFound)
+		if n := len(w.provider.sent()); n != 0 || len(w.attempts()) != 0 || w.holder("by id") != nil {
+			t.Errorf("%d calls, attempts: %+v", n, w.attempts())
+		}
+		forgotten(t, number, text)
+
+		before := w.put(phoned(number))
+		deletes(before)
+		m := w.sent("by number", template)
+		if m.Conversation.ContactID == before.ID || len(w.provider.sent()) != 1 {
+			t.Errorf("sent to %+v with %d calls", m.Conversation, len(w.provider.sent()))
+		}
+		w.holds(1, 1, 1)
+		w.deleteContact(m.Conversation.ContactID)
+		forgotten(t, number, text, m.Message.ExternalID)
+	})
+}
+
+// TestDeleted_after_a_claim_without_a_look: a server of the release before claims without a
+// look at the contact. If the deletion came first, the attempt is erased when it ends.
+func TestDeleted_after_a_claim_without_a_look(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.put(phoned(number))
+	id := w.inDoubt("k")
+	claimed := w.attempt(id)
+	w.deleteContact(c.ID)
+	must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error { return tx.PutAttempt(claimed) }))
+	w.tell(said(id, desk.Delivered))
+	w.takeIn()
+	if at := w.attempt(id); at.Phase != desk.Done || !at.Erased || at.ExternalID != "" || at.Plan.Number != "" || at.OptIn() != nil || at.Stored() {
+		t.Errorf("the attempt: %+v", at)
+	}
+	w.holds(0, 0, 0)
+}
+
+// TestLost_with_a_deleted_person: a claim of which nobody knows whether it is stored, of a
+// contact who is deleted by then, leaves nothing of the person.
+func TestLost_with_a_deleted_person(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.put(phoned(number))
+	w.store.in(1, begin, func() error { w.deleteContact(c.ID); return lost() })
+	refused(t, w.send("k").err, desk.Unavailable)
+	if list := w.attempts(); len(list) != 1 || list[0].Phase != desk.Refused || !list[0].Erased || list[0].OptIn() != nil {
+		t.Errorf("attempts: %+v", list)
+	}
+}
+
 // TestLost_after_the_provider_took_it: the caller learns that the outcome is unknown,
 // and the process goes on until it is stored.
 func TestLost_after_the_provider_took_it(t *testing.T) {

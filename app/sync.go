@@ -2,15 +2,14 @@ package app
 
 import (
 	"context"
-	"errors"
 	"slices"
+	"sync"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
-
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -23,14 +22,16 @@ const (
 // TemplatesNoted has an element when SyncStale has something to fetch.
 func (a *App) TemplatesNoted() <-chan struct{} { return a.libraries.stale.changed }
 
-// syncsAbreast is how many workspaces have templates fetched at a time.
+// syncsAbreast is how many channels have templates fetched at a time by SyncStale.
 const syncsAbreast = 4
 
 // SyncStale fetches the libraries of channels that changed, or that were not fetched
 // for long. Only one of several nodes does so. The channels of one workspace are
-// fetched one after the other, and no workspace waits for another's provider.
+// fetched one after the other, and no workspace waits for another's provider: what an
+// earlier call still fetches is left out, so that the next call need not wait for it.
 func (a *App) SyncStale(ctx context.Context) error {
-	changed := a.libraries.stale.take()
+	l := &a.libraries
+	changed := l.stale.take()
 	var channels []store.ChannelRef
 	var err error
 	for kind, p := range a.providers {
@@ -40,36 +41,70 @@ func (a *App) SyncStale(ctx context.Context) error {
 			channels = append(channels, more...)
 		}
 	}
-	due := map[desk.ID][]store.ChannelRef{}
+	due, entered := map[desk.ID][]store.ChannelRef{}, map[desk.ID]bool{}
 	for _, c := range channels {
-		var ours bool
+		ours, looked := entered[c.Workspace]
+		if !looked {
+			ours = l.queue.enter(c.Workspace)
+			entered[c.Workspace] = ours
+		}
 		i := slices.Index(changed, c.ID)
+		if !ours {
+			if i >= 0 {
+				l.queue.again(c.Workspace)
+			}
+			continue
+		}
 		if i < 0 {
 			if ours, err = a.syncDue(ctx, c); err != nil {
 				break
 			}
 		}
-		if i >= 0 || ours {
+		if ours {
 			due[c.Workspace] = append(due[c.Workspace], c)
 		}
 		if i >= 0 {
 			changed = slices.Delete(changed, i, i+1)
 		}
 	}
-	a.libraries.stale.again(changed)
-	var fetches errgroup.Group
-	fetches.SetLimit(syncsAbreast)
-	for _, list := range due {
-		fetches.Go(func() error {
-			for _, c := range list {
-				if _, _, err := a.sync(ctx, c.ID); err != nil && ctx.Err() == nil {
+	l.stale.again(changed)
+	slot := func() bool {
+		select {
+		case l.slots <- struct{}{}:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	var fetches sync.WaitGroup
+	for ws, ours := range entered {
+		if !ours {
+			continue
+		}
+		leave := func() {
+			if l.queue.leave(ws) {
+				steps.Wake(l.stale.changed)
+			}
+		}
+		if due[ws] == nil || !slot() {
+			leave()
+			continue
+		}
+		fetches.Go(func() {
+			defer leave()
+			for i, c := range due[ws] {
+				if i > 0 && !slot() {
+					return
+				}
+				if _, _, err := a.sync(ctx, c.Workspace, c.ID); err != nil && ctx.Err() == nil {
 					a.log.WarnContext(ctx, "fetching a channel's templates failed", "workspace_id", c.Workspace, "channel_id", c.ID, "err", err)
 				}
+				<-l.slots
 			}
-			return nil
 		})
 	}
-	return errors.Join(err, fetches.Wait())
+	fetches.Wait()
+	return err
 }
 
 // syncDue tells whether this process should fetch a library now because it was not

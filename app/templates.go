@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -102,10 +103,17 @@ func (a *App) SyncChannel(ctx context.Context, p desk.Principal, id desk.ID) (co
 	if _, err := administered(p, id); err != nil {
 		return 0, 0, err
 	}
-	return a.sync(ctx, id)
+	return a.sync(ctx, p.Workspace(), id)
 }
 
-func (a *App) sync(ctx context.Context, id desk.ID) (count, unreadable int, err error) {
+// sync fetches the templates of a channel. It waits while this process fetches those of
+// another channel of the workspace.
+func (a *App) sync(ctx context.Context, ws, id desk.ID) (count, unreadable int, err error) {
+	end, err := a.libraries.fetches.begin(ctx, ws)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer end()
 	for try := 1; ; try++ {
 		count, unreadable, err = a.syncOnce(ctx, id)
 		if !errors.Is(err, errMoved) || try == syncTries {
@@ -142,12 +150,12 @@ func (a *App) syncOnce(ctx context.Context, id desk.ID) (count, unreadable int, 
 	if err != nil {
 		return 0, 0, err
 	}
-	fetched, err := a.providers[at.Channel.Kind].Templates(ctx, at)
+	fetched, err := a.fetch(ctx, at)
 	a.fetchAnswered(ctx, ws, at.Channel, err)
 	if err != nil {
 		return 0, 0, err
 	}
-	var list, vanished []desk.TemplateSource
+	var list, vanished, deleted []desk.TemplateSource
 	for _, s := range fetched {
 		if _, err := desk.ParseTemplate([]byte(s.Source)); err != nil {
 			a.log.WarnContext(ctx, "a template can't be read; it is left out", "channel_id", id, "template", s.Name, "language", s.Language, "err", err)
@@ -167,11 +175,15 @@ func (a *App) syncOnce(ctx context.Context, id desk.ID) (count, unreadable int, 
 			if err != nil {
 				return 0, 0, err
 			}
-			vanished = append(vanished, gone)
+			if gone == t {
+				deleted = append(deleted, t)
+			} else {
+				vanished = append(vanished, gone)
+			}
 		}
 	}
 	count = len(list)
-	list = append(list, vanished...)
+	list = withDeleted(append(list, vanished...), deleted)
 	slices.SortFunc(list, compareSources)
 	if slices.Equal(list, stored) {
 		return count, unreadable, a.synced(ctx, ws, id)
@@ -181,6 +193,33 @@ func (a *App) syncOnce(ctx context.Context, id desk.ID) (count, unreadable int, 
 		err = a.synced(ctx, ws, id)
 	}
 	return count, unreadable, err
+}
+
+// fetch asks a channel's provider for its library, for a limited time.
+func (a *App) fetch(ctx context.Context, at provider.Access) ([]desk.TemplateSource, error) {
+	within, cancel := context.WithTimeout(ctx, a.bounds.Templates)
+	defer cancel()
+	list, err := a.providers[at.Channel.Kind].Templates(within, at)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		err = &desk.Error{Type: desk.Unavailable, Message: fmt.Sprintf("the provider did not tell all templates within %s: try again later", a.bounds.Templates), Err: err}
+	}
+	return list, err
+}
+
+// withDeleted adds the templates that were deleted before to a library, as long as it does
+// not become larger than a library may be.
+func withDeleted(list, deleted []desk.TemplateSource) []desk.TemplateSource {
+	size := 0
+	for _, t := range list {
+		size += len(t.Source)
+	}
+	for _, t := range deleted {
+		if size += len(t.Source); len(list) >= desk.MaxTemplates || size > desk.MaxLibraryBytes {
+			break
+		}
+		list = append(list, t)
+	}
+	return list
 }
 
 // synced stores that a channel's library was fetched just now.
@@ -214,7 +253,7 @@ func (a *App) PutTemplate(ctx context.Context, p desk.Principal, channel desk.ID
 	}
 	err = simulator.PutTemplate(ctx, p.Workspace(), channel, desk.TemplateSource{Name: t.Name, Language: t.Language, Source: string(source)})
 	if err == nil {
-		_, _, err = a.sync(ctx, channel)
+		_, _, err = a.sync(ctx, p.Workspace(), channel)
 	}
 	return t, err
 }

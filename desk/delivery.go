@@ -83,6 +83,9 @@ const (
 	MaxPending  = 1000
 	MaxInFlight = 8
 
+	// MaxPings is how often an endpoint may be pinged in any minute.
+	MaxPings = 10
+
 	// KeepDelivery is how long a settled delivery stays, MaxDeliveries how many of an
 	// endpoint do.
 	KeepDelivery  = 7 * 24 * time.Hour

@@ -64,6 +64,18 @@ var (
 	templateLanguage = regexp.MustCompile(`^[a-z]{2,3}([_-][A-Z0-9a-z]+)*$`)
 )
 
+// What a library of templates has at most. WhatsApp's own limit is some thousands.
+const (
+	MaxTemplates     = 10_000
+	MaxLibraryBytes  = 32 << 20  // of the provider's JSON
+	MaxTemplateBytes = 256 << 10 // of the JSON of one template
+)
+
+// LibraryTooLarge is the error of a library of more than MaxTemplates or MaxLibraryBytes.
+func LibraryTooLarge() *Error {
+	return Invalidf("the account has too many templates: a channel has at most %d templates, with %d MiB of JSON; delete those that nobody needs", MaxTemplates, MaxLibraryBytes>>20)
+}
+
 // ParseTemplate reads a template in the provider's own JSON form:
 //
 //	{"name", "language", "status", "category", "parameter_format": "POSITIONAL" or "NAMED",
@@ -76,10 +88,13 @@ var (
 // need what we don't know. Of a component type that occurs twice, the first counts.
 //
 // It returns InvalidRequest, naming a JSON pointer where there is one, for what is
-// no such form at all: no JSON object in UTF-8, a missing or malformed name,
-// language or status, components that are no array, and a text that is none or
-// holds U+0000.
+// no such form at all: more than MaxTemplateBytes, no JSON object in UTF-8, a missing
+// or malformed name, language or status, components that are no array, and a text that
+// is none or holds U+0000.
 func ParseTemplate(source []byte) (*Template, error) {
+	if len(source) > MaxTemplateBytes {
+		return nil, Invalidf("a template has at most %d KiB of JSON", MaxTemplateBytes>>10)
+	}
 	top, err := parseObject(source)
 	if err != nil {
 		return nil, err

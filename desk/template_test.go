@@ -338,6 +338,19 @@ func checkNoTemplate(t *testing.T, source []byte, why string) {
 	}
 }
 
+// TestParseTemplate_large: one that is larger than any of a provider can't be read.
+func TestParseTemplate_large(t *testing.T) {
+	t.Parallel()
+	source := `{"name":"a","language":"en","status":"APPROVED","components":[{"type":"BODY","text":"Hi"}]}`
+	source += strings.Repeat(" ", desk.MaxTemplateBytes-len(source))
+	if _, err := desk.ParseTemplate([]byte(source)); err != nil {
+		t.Error(err)
+	}
+	if _, err := desk.ParseTemplate([]byte(source + " ")); !desk.IsType(err, desk.InvalidRequest) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestParseTemplate_takes_names_and_languages(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a", "0", "_", strings.Repeat("a", 512)} {

@@ -14,7 +14,7 @@ type Provider interface {
 	Send(ctx context.Context, d Dispatch) (Receipt, error)
 
 	// Templates returns the channel's whole library, or an error, but never a part of
-	// it.
+	// it. The error of a library that is too large is desk.LibraryTooLarge.
 	Templates(ctx context.Context, at Access) ([]desk.TemplateSource, error)
 
 	// Read returns the updates of an inbound item, in order, and an item to store for

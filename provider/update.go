@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"errors"
-
-	"parley/desk"
-)
+import "parley/desk"
 
 // An Update is one report in an inbound item: one of the pointers is set.
 type Update struct {
@@ -18,10 +14,6 @@ type Update struct {
 	Template *TemplateUpdate
 	Account  *AccountStatus
 }
-
-// ErrManyParts is the error of a callback that no provider sends, and that is not read: it
-// would take very much memory.
-var ErrManyParts = errors.New("more parts than a provider sends")
 
 // An InboundMessage is a message that a person wrote to a channel. The provider knows
 // the person by a number, by its own id, or by both.

@@ -47,8 +47,8 @@ type InboundTx interface {
 	Callback(desk.InboundItem) ([]byte, error)
 	PutCallbackPeople(n desk.InboundItem, people []string) error
 
-	// EraseCallback erases the body of a callback that tells of a deleted person again. Its
-	// time stays.
+	// EraseCallback erases the body of a callback that tells of a deleted person again, or
+	// that can't be read. Its time stays.
 	EraseCallback(desk.InboundItem) error
 
 	// TakeInbound deletes those of the items that are still stored and that no other

@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,7 +48,7 @@ func (*Provider) Signed(at provider.Access, header func(string) string, body []b
 
 var (
 	errNoCallback = errors.New("whatsapp: the callback is no JSON object")
-	errManyParts  = fmt.Errorf("whatsapp: the callback has %w", provider.ErrManyParts)
+	errManyParts  = errors.New("whatsapp: the callback has more parts than Meta sends")
 )
 
 // maxParts is how many parts a callback has at most: a part of two bytes takes hundreds of

@@ -690,7 +690,7 @@ func TestCallbackOfManyParts(t *testing.T) {
 			newProvider().People(body)
 		}
 		runtime.ReadMemStats(&after)
-		if t.Logf("%s: %d MB", name, (after.TotalAlloc-before.TotalAlloc)>>20); !errors.Is(err, provider.ErrManyParts) {
+		if t.Logf("%s: %d MB", name, (after.TotalAlloc-before.TotalAlloc)>>20); !errors.Is(err, whatsapp.ErrManyParts) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -11,6 +11,9 @@ import (
 	"parley/desk"
 )
 
+// ErrManyParts is the error of a callback that is not read.
+var ErrManyParts = errManyParts
+
 // Pause has the provider wait in another way between two pages.
 func (p *Provider) Pause(wait func(context.Context, time.Duration) error) { p.pause = wait }
 

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,7 @@ const (
 // Templates returns the account's whole library, or an error, but never a part of it.
 func (p *Provider) Templates(ctx context.Context, at provider.Access) ([]desk.TemplateSource, error) {
 	templates := []desk.TemplateSource{}
+	size := 0
 	err := p.pages(ctx, at, "message_templates", templateFields, func(raw json.RawMessage) error {
 		var t struct {
 			Name     text `json:"name"`
@@ -38,14 +40,23 @@ func (p *Provider) Templates(ctx context.Context, at provider.Access) ([]desk.Te
 		if !decodeObject(raw, &t) {
 			return errors.New("one of the templates is no JSON object")
 		}
+		size += len(raw)
+		if len(templates) == desk.MaxTemplates || size > desk.MaxLibraryBytes {
+			return errTooLarge
+		}
 		templates = append(templates, desk.TemplateSource{Name: string(t.Name), Language: string(t.Language), Source: string(raw)})
 		return nil
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errTooLarge):
+		return nil, desk.LibraryTooLarge()
+	case err != nil:
 		return nil, plain(err, "read the templates")
 	}
 	return templates, nil
 }
+
+var errTooLarge = errors.New("there are more templates than a channel may have")
 
 // pages reads a list of the business account, page by page. The last page is the one that
 // names no next page. Other pages may be empty, too.
@@ -63,11 +74,16 @@ func (p *Provider) pages(ctx context.Context, at provider.Access, edge, fields s
 		if err != nil {
 			return err
 		}
-		var elements []json.RawMessage
-		if json.Unmarshal(page.Data, &elements) != nil || elements == nil {
+		// One element at a time: a page may have millions of small ones.
+		elements := json.NewDecoder(bytes.NewReader(page.Data))
+		if opening, err := elements.Token(); err != nil || opening != json.Delim('[') {
 			return errors.New("an answer contains no list")
 		}
-		for _, raw := range elements {
+		for elements.More() {
+			var raw json.RawMessage
+			if err := elements.Decode(&raw); err != nil {
+				return errors.New("an answer contains no list")
+			}
 			if err := element(raw); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -126,6 +127,56 @@ func TestTemplates_tooManyPages(t *testing.T) {
 	})))
 	if !desk.IsType(err, desk.Unavailable) || calls != 500 {
 		t.Errorf("%v after %d pages", err, calls)
+	}
+}
+
+// TestTemplates_tooMany: ten thousand templates are read, and one more is refused. A server
+// is not asked for more than that, and of very many small ones on a page few are read.
+func TestTemplates_tooMany(t *testing.T) {
+	t.Parallel()
+	serving := func(page func(n int) string) (calls int, list []desk.TemplateSource, objects uint64, err error) {
+		base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			calls++
+			w.Write([]byte(page(calls)))
+		})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		list, err = newProvider().Templates(t.Context(), access(base))
+		runtime.ReadMemStats(&after)
+		return calls, list, after.Mallocs - before.Mallocs, err
+	}
+	hundred := func(n, pages int) string {
+		next, names := strconv.Itoa(n), make([]string, 100)
+		if n == pages {
+			next = ""
+		}
+		for i := range names {
+			names[i] = fmt.Sprintf("t%d_%d", n, i)
+		}
+		return page(next, names...)
+	}
+	_, list, _, err := serving(func(n int) string { return hundred(n, 100) })
+	if err != nil || len(list) != desk.MaxTemplates {
+		t.Errorf("%d templates, %v", len(list), err)
+	}
+	long := strings.Repeat("x", 1<<20)
+	small := strings.Repeat("{},", 5_000_000) + "{}"
+	for _, c := range []struct {
+		name  string
+		page  func(n int) string
+		pages int
+	}{
+		{"one more", func(n int) string { return hundred(n, 500) }, 101},
+		{"long", func(n int) string { return page(strconv.Itoa(n), long, long, long, long) }, 8},
+		{"small", func(int) string { return `{"data":[` + small + `]}` }, 1},
+	} {
+		calls, list, objects, err := serving(c.page)
+		if list != nil || !desk.IsType(err, desk.InvalidRequest) || !strings.Contains(err.Error(), "at most 10000 templates") || calls != c.pages {
+			t.Errorf("%s: %d templates of %d pages, %v", c.name, len(list), calls, err)
+		}
+		if objects > 2_000_000 { // of other tests, too
+			t.Errorf("%s: %d objects were made", c.name, objects)
+		}
 	}
 }
 

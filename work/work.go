@@ -128,7 +128,12 @@ func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log 
 	})
 	all.Go(func() { r.every(ctx, countEvery, "count messages by day", a.Daily.Count, nil) })
 	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.Clock.Look, nil) })
-	all.Go(func() { r.every(ctx, syncEvery, "fetch templates", a.SyncStale, a.TemplatesNoted()) })
+	all.Go(func() {
+		r.every(ctx, syncEvery, "fetch templates", func(ctx context.Context) error {
+			all.Go(func() { r.attempt(ctx, "fetch templates", a.SyncStale) }) // a slow provider does not delay the next
+			return nil
+		}, a.TemplatesNoted())
+	})
 	all.Go(func() { a.Deliver.Run(ctx) })
 	all.Go(func() { a.Media.Fetch(ctx) })
 	all.Go(func() { a.SendAutoReplies(ctx) })

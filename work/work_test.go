@@ -30,6 +30,7 @@ type fake struct {
 	stale   chan struct{}
 	count   map[string]int
 	broken  error
+	slow    time.Duration // a fetch of templates
 }
 
 func newFake() *fake {
@@ -122,9 +123,16 @@ func (f *fake) did(what string) error {
 }
 
 func (f *fake) LookForInbound(context.Context) error { return f.did("look") }
-func (f *fake) SyncStale(context.Context) error      { return f.did("sync") }
-func (f *fake) Sweep(context.Context) error          { return f.did("sweep") }
-func (f *fake) ForgetAlone(context.Context) error    { return f.did("forget") }
+func (f *fake) SyncStale(ctx context.Context) error {
+	err := f.did("sync")
+	select {
+	case <-time.After(f.slow):
+	case <-ctx.Done():
+	}
+	return err
+}
+func (f *fake) Sweep(context.Context) error       { return f.did("sweep") }
+func (f *fake) ForgetAlone(context.Context) error { return f.did("forget") }
 
 // during runs the schedules for a time, and returns how long they took to stop.
 func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {
@@ -194,6 +202,18 @@ func TestSchedules(t *testing.T) {
 		}
 		if !strings.Contains(log.String(), `level=WARN msg="background work failed; it will be tried again" work="look at the clock" err=away`) {
 			t.Error("a failure is not logged")
+		}
+	})
+}
+
+// A fetch of templates that takes long does not delay the next one, and ends when Run does.
+func TestSchedules_slow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.slow = time.Hour
+		if took := f.during(10*time.Minute-time.Millisecond, quiet); f.count["sync"] != 10 || took != 0 {
+			t.Errorf("%d fetches began in ten minutes, and it stopped after %v", f.count["sync"], took)
 		}
 	})
 }

@@ -38,6 +38,10 @@ const (
 	holdEvery = 3 * time.Second
 	holdLeast = 2 * time.Second
 
+	// holdPause is how long it waits at least before it extends them again because a
+	// webhook has changed: one tenant may change one all the time.
+	holdPause = 500 * time.Millisecond
+
 	// freshFor is how old the data of a try may be when it begins: no try with a
 	// person's data begins over a second after the person's deletion (contract-events §4).
 	// What the settings have of an event may be older. A try reads an event slowReads

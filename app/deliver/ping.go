@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -12,13 +13,6 @@ import (
 
 // PingType is the type of the event that a ping sends. No feed has it.
 const PingType desk.EventType = "webhook.ping"
-
-// How often an endpoint may be pinged, on all nodes together: ten times, and then once more
-// for each tenth of a minute.
-const (
-	pingEvery = 6 * time.Second
-	pingBurst = 10
-)
 
 // pingWait is how long a ping waits at most for a place among the requests to its endpoint,
 // and to all: as long as one of them takes.
@@ -36,15 +30,17 @@ func (a *Service) pingPlace(ctx context.Context, ref store.WebhookRef) (end func
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := a.useRequests(ref)
-	if left := r.until - a.Uptime(); left > 0 && left <= pingBurst*pingEvery {
+	if left := r.until - a.Uptime(); left > 0 && left <= time.Minute {
 		a.leaveRequests(ref)
-		return nil, pingedTooOften(left, "this webhook was pinged %d times in a minute: wait a little", pingBurst)
+		return nil, pingedTooOften(left, "this webhook was pinged %d times in a minute: wait a little", desk.MaxPings)
 	}
 	if r.pings >= desk.MaxInFlight {
 		a.leaveRequests(ref)
 		return nil, pingedTooOften(time.Second, "%d pings of this webhook are under way", r.pings)
 	}
 	r.pings++
+	r.ping = (r.ping + 1) % desk.MaxPings
+	first := r.ping
 	var taken []chan struct{}
 	leave := func() {
 		for _, places := range taken {
@@ -62,7 +58,7 @@ func (a *Service) pingPlace(ctx context.Context, ref store.WebhookRef) (end func
 			leave()
 		}
 	}()
-	wait, ok, err := a.Store.Pace(ctx, ref.Workspace, []desk.Bucket{{Name: "ping " + ref.ID.String(), Interval: pingEvery, Burst: pingBurst}}, 0)
+	wait, ok, err := a.mayPing(ctx, ref, first)
 	switch {
 	case err != nil:
 		return nil, err
@@ -70,7 +66,7 @@ func (a *Service) pingPlace(ctx context.Context, ref store.WebhookRef) (end func
 		a.mu.Lock()
 		r.until = a.Uptime() + wait
 		a.mu.Unlock()
-		return nil, pingedTooOften(wait, "this webhook was pinged %d times in a minute: wait a little", pingBurst)
+		return nil, pingedTooOften(wait, "this webhook was pinged %d times in a minute: wait a little", desk.MaxPings)
 	}
 	patience := time.NewTimer(pingWait)
 	defer patience.Stop()
@@ -87,6 +83,23 @@ func (a *Service) pingPlace(ctx context.Context, ref store.WebhookRef) (end func
 		}
 	}
 	return leave, nil
+}
+
+// mayPing counts a ping of an endpoint, on all nodes together, and otherwise returns how
+// long it may take until there may be one. Each of the pings of a minute has a bucket, which
+// is free again a minute later. So they may come all at once, and a minute never has more
+// of them. first is the bucket that is tried first.
+func (a *Service) mayPing(ctx context.Context, ref store.WebhookRef, first int) (wait time.Duration, ok bool, err error) {
+	wait = time.Minute
+	for n := range desk.MaxPings {
+		name := fmt.Sprintf("ping %s %d", ref.ID, (first+n)%desk.MaxPings)
+		left, ok, err := a.Store.Pace(ctx, ref.Workspace, []desk.Bucket{{Name: name, Interval: time.Minute, Burst: 1}}, 0)
+		if ok || err != nil {
+			return 0, ok, err
+		}
+		wait = min(wait, left)
+	}
+	return wait, false, nil
 }
 
 // Ping makes one try now, even if the webhook is disabled, and returns what came of

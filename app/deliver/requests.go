@@ -13,6 +13,7 @@ type requests struct {
 	places chan struct{} // has an element for each that is under way
 	users  int
 	pings  int           // under way, or waiting for that
+	ping   int           // the number of the newest one, by which its bucket is found
 	until  time.Duration // no ping is allowed before, by the monotonic clock
 }
 

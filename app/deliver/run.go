@@ -21,17 +21,24 @@ func (a *Service) Run(ctx context.Context) {
 	var serving sync.WaitGroup
 	ended := make(chan struct{})
 	drained, done := a.Drained, ctx.Done()
-	for done != nil || ended != nil {
-		err := a.holdEndpoints(ctx, func(e *endpoint) { serving.Go(func() { e.serve(ctx) }) })
-		if err != nil && ctx.Err() == nil {
-			a.Log.WarnContext(ctx, "background work failed; it will be tried again", "work", "hold webhooks", "err", err)
+	var noted <-chan struct{}   // nil until it has rested
+	var rested <-chan time.Time // nil after a failure: whatever happens meanwhile, it does not try again sooner
+	for look := true; done != nil || ended != nil; {
+		if look {
+			err := a.holdEndpoints(ctx, func(e *endpoint) { serving.Go(func() { e.serve(ctx) }) })
+			if err != nil && ctx.Err() == nil {
+				a.Log.WarnContext(ctx, "background work failed; it will be tried again", "work", "hold webhooks", "err", err)
+			}
+			noted, rested = nil, nil
+			if err == nil {
+				rested = time.After(holdPause)
+			}
 		}
-		noted := a.noted
-		if err != nil { // whatever happens meanwhile, it does not try again sooner
-			noted = nil
-		}
+		look = true
 		select {
 		case <-tick.C:
+		case <-rested:
+			noted, rested, look = a.noted, nil, false
 		case <-noted:
 		case <-drained:
 			drained = nil
