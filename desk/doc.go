@@ -3,7 +3,7 @@
 // can be tested in a table, and every caller (a request, a batch row, a command) uses
 // the same rule.
 //
-//	blank.go         whether anything is seen of a text
+//	blank.go         whether a text has visible characters
 //	normal.go        the normal forms of e-mails, ids, names and handles
 //	phone.go         how a phone number is read
 //	digits.go        digits, and how many a number has

@@ -15,8 +15,8 @@ const (
 	MaxPassword = 256
 )
 
-// NormalPassword is a password as it is hashed: keyboards differ in how they compose
-// characters.
+// NormalPassword is the form of a password that is hashed. Keyboards compose the same
+// character differently, so it is Unicode's NFC.
 func NormalPassword(s string) string { return norm.NFC.String(s) }
 
 // ParsePassword checks a new password of a member with this e-mail, and returns it in
