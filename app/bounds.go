@@ -11,15 +11,15 @@ type Bounds struct {
 	FirstByte time.Duration // from the hold until the first byte is sent; default 5 s
 	Provider  time.Duration // of the call to the provider; default 20 s
 	Margin    time.Duration // added to leases, for inexact clocks and schedulers; default 5 s
-	Fetch     time.Duration // of the lease with which a process fetches a file; default 1 min
-	AutoReply time.Duration // of the lease with which a process sends an automatic reply; default 20 s
+	Fetch     time.Duration // length of the lease to fetch a file; default 1 min
+	AutoReply time.Duration // length of the lease to send an automatic reply; default 20 s
 	Wait      time.Duration // how long to wait for another call with the same key; default 25 s
 }
 
-// autoReplyLease is how long a process has an automatic reply without extending its lease,
-// which it does in every autoReplyHold-th part of that time while it sends. So what a
-// killed process had is soon sent by another. Should two send one, its key is for one
-// send.
+// autoReplyLease is the length of the lease to send an automatic reply. While a process
+// sends, it extends the lease every autoReplyHold-th part of this time. The lease is short,
+// so that another process soon takes over from a killed one. If two processes send the same
+// reply, its key ensures that only one message is sent.
 const autoReplyLease = 20 * time.Second
 
 func (b Bounds) orDefaults() Bounds {
@@ -34,7 +34,8 @@ func (b Bounds) orDefaults() Bounds {
 	return b
 }
 
-// lease is the length of the lease of a key's hold: longer than its process can take.
+// lease is the length of the lease with which a send holds its key. It is longer than the
+// send can take.
 func (b Bounds) lease() desk.Time {
 	return desk.Time((b.FirstByte + b.Provider + b.Margin).Milliseconds())
 }

@@ -13,8 +13,8 @@ import (
 // maxLibraries limits how many channels' libraries are kept.
 const maxLibraries = 1000
 
-// libraries keeps the newest library of each channel. Its version is part of the
-// settings, so an old one is never used.
+// libraries caches the newest library of each channel. The settings have the current
+// version, so an outdated library is never used.
 type libraries struct {
 	store store.Store
 	log   *slog.Logger
@@ -22,7 +22,7 @@ type libraries struct {
 
 	mu        sync.RWMutex
 	byChannel map[desk.ID]*desk.Library
-	loading   sync.Mutex // one at a time reads and parses
+	loading   sync.Mutex // held while a library is read and parsed
 }
 
 func (l *libraries) get(c *desk.Channel) *desk.Library {
@@ -61,7 +61,7 @@ func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.
 	templates := make([]*desk.Template, 0, len(sources))
 	for _, s := range sources {
 		t, err := desk.ParseTemplate([]byte(s.Source))
-		if err != nil { // it could be read when it was stored, so another version of this program stored it
+		if err != nil { // templates are parsed before they are stored: another version of this program stored this one
 			l.log.WarnContext(ctx, "a template can't be read; it is left out", "channel_id", c.ID, "template", s.Name, "language", s.Language, "err", err)
 			continue
 		}
@@ -76,7 +76,7 @@ func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.
 type stale struct {
 	mu       sync.Mutex
 	channels []desk.ID
-	changed  chan struct{} // has an element when there are any
+	changed  chan struct{} // has an element when channels were added
 }
 
 func (s *stale) add(channel desk.ID) {
@@ -91,7 +91,7 @@ func (s *stale) add(channel desk.ID) {
 	}
 }
 
-// again adds channels that could not be checked, for the next time.
+// again adds channels that could not be checked, without waking the check.
 func (s *stale) again(channels []desk.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

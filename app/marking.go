@@ -12,10 +12,10 @@ import (
 	"parley/store"
 )
 
-// MarkRead marks the messages of a conversation as read for everybody, up to a message
-// (zero: to the newest), and returns how the conversation stands then. If receipt is set,
-// the provider is told in the background. It returns NotFound if there is no such
-// conversation or no such message in it.
+// MarkRead marks the messages of a conversation as read for the whole team, up to a message
+// (zero: to the newest), and returns the new state of the conversation. If receipt is set, a
+// read receipt is sent to the provider in the background. It returns NotFound if there is no
+// such conversation, or no such message in it.
 func (a *App) MarkRead(ctx context.Context, p desk.Principal, id, message desk.ID, receipt bool) (*desk.State, error) {
 	err := a.inTx(ctx, p.Workspace(), func(tx store.Tx, then *afterwards) error {
 		if err := p.Still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
@@ -63,7 +63,7 @@ func (a *App) MarkRead(ctx context.Context, p desk.Principal, id, message desk.I
 	return a.State(ctx, p, id)
 }
 
-// markUpTo marks the messages of a conversation that are not after a position.
+// markUpTo marks the messages of a conversation up to a position as read.
 func (a *App) markUpTo(tx store.Tx, c *desk.Conversation, upTo desk.MessagePlace) error {
 	if c.Talk.Unread > 0 {
 		n, err := tx.MarkRead(c.ID, upTo, c.Talk.Unread)
@@ -78,7 +78,7 @@ func (a *App) markUpTo(tx store.Tx, c *desk.Conversation, upTo desk.MessagePlace
 	return nil
 }
 
-// markAll marks all messages of a conversation, as somebody does who answers.
+// markAll marks all messages of a conversation as read, because it was answered.
 func (a *App) markAll(tx store.Tx, c *desk.Conversation) error {
 	newest, err := tx.NewestMessage(c.ID, math.MinInt64, math.MaxInt64)
 	if err != nil {
@@ -87,8 +87,8 @@ func (a *App) markAll(tx store.Tx, c *desk.Conversation) error {
 	return a.markUpTo(tx, c, newest)
 }
 
-// replyOfPerson marks all messages of a conversation, in which a person has just replied,
-// and notes when: that keeps automatic replies silent.
+// replyOfPerson records that a person has replied in a conversation: it marks all messages
+// as read, and stores the time, so that no automatic reply follows soon.
 func (a *App) replyOfPerson(tx store.Tx, c *desk.Conversation, at desk.Time) error {
 	if err := a.markAll(tx, c); err != nil {
 		return err
@@ -104,8 +104,8 @@ func (a *App) replyOfPerson(tx store.Tx, c *desk.Conversation, at desk.Time) err
 // receiptWaits are the waits between the tries of a receipt.
 var receiptWaits = [...]time.Duration{time.Second, 5 * time.Second}
 
-// receiptFor tells the provider, after the transaction, that the newest message of the
-// person up to a position was read; the provider takes that for all before it too.
+// receiptFor sends, after the transaction, a read receipt for the person's newest message up
+// to a position. The provider applies it to all earlier messages, too.
 func (a *App) receiptFor(ctx context.Context, tx store.Tx, c *desk.Conversation, upTo desk.MessagePlace, then *afterwards) error {
 	channel := tx.Settings().Channel(c.ChannelID)
 	talker, ok := a.providers[channel.Kind].(provider.Talker)
