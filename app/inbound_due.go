@@ -9,7 +9,7 @@ import (
 )
 
 // inboundDue knows which workspaces have inbound items, and when to check each of them,
-// by the monotonic clock. The database decides what is due.
+// by the monotonic clock. Whether an item is due is decided by the database.
 type inboundDue struct {
 	uptime  func() time.Duration
 	mu      sync.Mutex

@@ -38,8 +38,8 @@ func (a *Assign) Here(s *Settings) []ID {
 	return here
 }
 
-// Choose returns the member who gets the next conversation; false if nobody is eligible:
-// listed, available, and below the limit. loads are of the workspace's members.
+// Choose returns the member who gets the next conversation, or false if no member is
+// eligible: listed, available, and below the limit. loads are of the workspace's members.
 func (a *Assign) Choose(loads map[ID]Load) (ID, bool) {
 	if a == nil || a.Mode == AssignNone {
 		return ID{}, false
@@ -105,13 +105,13 @@ const (
 	AutoQueued AutoKind = "queued"
 )
 
-// A Decision is what the policy does with a message.
+// A Decision is the policy's action on a message.
 type Decision struct {
 	Assign bool     // assign the conversation to the chosen member
 	Reply  AutoKind // unless a Silence forbids it
 }
 
-// Answer is the table of the reply policy: it decides what is done with a message. chosen
+// Answer is the table of the reply policy: it returns the decision on a message. chosen
 // tells whether a member was chosen for its conversation. The nil Policy does nothing.
 func (p *Policy) Answer(m Arrival, chosen bool) Decision {
 	switch {

@@ -399,8 +399,8 @@ func canonicalBoolean(v Value) (json, reason string) {
 	return "", reasonBoolean
 }
 
-// canonicalList accepts no more elements than an attribute can have options. More could
-// only be repetitions, and comparing millions of them would cost too much.
+// canonicalList accepts at most as many elements as an attribute can have options. Further
+// elements could only be repetitions, and comparing millions of them would cost too much.
 func (a *Attribute) canonicalList(v Value) (json, reason string) {
 	n := strings.Count(v.Text, ListEnd)
 	if v.Kind != ListValue || n > MaxOptions {

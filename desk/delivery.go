@@ -11,7 +11,7 @@ type WebhookDelivery struct {
 	ID        ID
 	Event     EventPlace
 	Type      EventType
-	Contact   ID // whose data an answer may repeat; zero: nobody's
+	Contact   ID // the contact whose data the endpoint's response may repeat; zero: none
 	Status    WebhookDeliveryStatus
 	CreatedAt Time
 	DueAt     Time // of the next try by the schedule
@@ -76,7 +76,7 @@ type WebhookResult struct {
 
 func (r *WebhookResult) ended() Time { return r.At + r.Took }
 
-// The rules of deliveries that nobody can configure.
+// The rules of deliveries that can't be configured.
 const (
 	// When MaxPending deliveries of an endpoint are pending, its cursor waits. At most
 	// MaxInFlight of its tries are under way at a time.

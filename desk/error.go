@@ -61,7 +61,7 @@ const (
 const (
 	WindowClosed        ErrorType = "window_closed" // the person can't be answered freely now
 	ConversationNotOpen ErrorType = "conversation_not_open"
-	MediaUnavailable    ErrorType = "media_unavailable"  // the file is not there, yet or any more
+	MediaUnavailable    ErrorType = "media_unavailable"  // the file is not fetched yet, failed, or was deleted
 	MediaNotSendable    ErrorType = "media_not_sendable" // by its type or size
 	MediaInUse          ErrorType = "media_in_use"       // a message has the file, or will have it
 	MediaQuota          ErrorType = "media_quota"        // the workspace's files have reached their limit in bytes
@@ -95,7 +95,7 @@ var ErrorTypes = []ErrorType{
 // its own words for the advice.
 type Error struct {
 	Type       ErrorType
-	At         string // the path of the wrong part of the input, such as /identities/3/value; "" if it is no single part
+	At         string // the path of the wrong part of the input, such as /identities/3/value; "": not a single part
 	Message    string // what is wrong, in one sentence; may change
 	Advice     Advice // what to do about it, in a form that edges put into words
 	Details    any    // details of one of the types that the edges know; or nil

@@ -108,8 +108,8 @@ func SettingsTypes() (list []EventType) {
 	return list
 }
 
-// eventNeeds are the permissions that show the records of a kind. Kinds that are not
-// listed need none: a key's record is shown to nobody, and the workspace's to all.
+// eventNeeds are the permissions that show the records of a kind. Kinds that are not listed
+// need none: the record of a key is never shown, and that of the workspace is shown to all.
 var eventNeeds = map[string]Permission{
 	"contact":      ContactsRead,
 	"conversation": ConversationsRead,

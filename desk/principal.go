@@ -138,8 +138,8 @@ func (p Principal) MayManage(s *Settings, member ID) error {
 	return nil
 }
 
-// LeavesAdmin returns InvalidRequest if the workspace would have no admin any more after a
-// change of a member's role. Only the command line may do that.
+// LeavesAdmin returns InvalidRequest if the workspace would have no admin after a change of a
+// member's role. Only the command line may remove the last admin.
 func (p Principal) LeavesAdmin(s *Settings, m *Member, role Role) error {
 	if p.Member == nil || m.Role != RoleAdmin || role == RoleAdmin {
 		return nil

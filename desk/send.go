@@ -312,8 +312,8 @@ func (p *Plan) forget() {
 	}
 }
 
-// Settle ends the attempt. The rest of its plan is not needed any more and is removed,
-// except for the ids and the template.
+// Settle ends the attempt, and removes the message's content and the recipient's data from
+// its plan.
 func (a *Attempt) Settle(p Phase, now Time) {
 	a.Phase, a.SettledAt, a.Lease = p, now, 0
 	a.Plan.forget()

@@ -106,8 +106,8 @@ func (w *Webhook) Apply(edit WebhookEdit) {
 	}
 }
 
-// CheckWebhook refuses a webhook whose URL another one of the workspace has
-// (WebhookExists), or for which there is no room (InvalidRequest).
+// CheckWebhook returns WebhookExists if another webhook of the workspace has the URL, and
+// InvalidRequest if the workspace has too many webhooks.
 func (s *Settings) CheckWebhook(w *Webhook) error {
 	for _, other := range s.webhooks {
 		if other.URL == w.URL && other.ID != w.ID {

@@ -16,7 +16,7 @@ type Workspace struct {
 	FixedExternalIDs bool
 }
 
-// A Role is what a member may do in the console.
+// A Role decides what a member may do in the console.
 type Role string
 
 // The roles.
@@ -43,7 +43,7 @@ type Member struct {
 // session's start.
 func (m *Member) EndSessions(now Time) { m.SessionsFrom = max(now, m.SessionsFrom) + 1 }
 
-// A Permission is what a key or a member needs for an action.
+// A Permission allows a key or a member an action.
 type Permission string
 
 // The permissions (contract §7).
