@@ -34,7 +34,7 @@ func (w *world) signIn(token string, p desk.Principal) {
 	must(w.t, w.Access.PutSession(w.t.Context(), token, *s))
 }
 
-// signedIn lists those of the tokens whose sessions hold.
+// signedIn lists the tokens whose sessions are valid.
 func (w *world) signedIn(tokens ...string) (list []string) {
 	w.t.Helper()
 	for _, token := range tokens {
@@ -83,7 +83,7 @@ func TestSessions(t *testing.T) {
 		t.Errorf("last seen: %v", seen)
 	}
 
-	// Everywhere: not what begins after it, even at the same moment.
+	// Ending all sessions does not end one that begins afterwards, even at the same moment.
 	stale, err := w.Access.Session(ctx, "b")
 	must(t, err)
 	if err := w.Access.EndSessions(ctx, ada, w.grace.ID); !desk.IsType(err, desk.Forbidden) {
@@ -104,7 +104,7 @@ func TestSessions(t *testing.T) {
 	must(t, w.Access.EndSessions(ctx, w.operator(), w.grace.ID))
 	want("all are ended")
 
-	// Also those that began on a server whose clock is ahead.
+	// It also ends sessions that began on a server whose clock is ahead.
 	ahead := w.Access.NewSession(w.asMember(w.ada.ID, desk.RoleAgent))
 	ahead.BegunAt, ahead.ExpiresAt = ahead.BegunAt+45_000, ahead.BegunAt+1_000_000
 	must(t, w.Access.PutSession(ctx, "a", *ahead))
@@ -180,7 +180,7 @@ func TestLoginLinks(t *testing.T) {
 	spent("a removed member's", gone)
 }
 
-// TestLinkIsSpentOnce: by many at once, on two nodes.
+// TestLinkIsSpentOnce: of many calls at once, on two nodes, one gets the link's member.
 func TestLinkIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,10 +8,10 @@ import (
 	"parley/store"
 )
 
-// accountAnswered stores what a call to the provider shows of the channel's account:
-// refused, or nil if the call worked. channel is as it was at the time of the call. If
-// the status has changed since then, the call's result is older and is ignored. A call
-// that shows nothing new costs nothing.
+// accountAnswered stores the account status that a call to the provider shows. refused is
+// the provider's refusal, or nil if the call worked. channel is the channel at the time of
+// the call. If the status has changed since then, the call's result is older and is
+// ignored. A call that shows nothing new costs nothing.
 func (a *App) accountAnswered(ctx context.Context, ws desk.ID, channel *desk.Channel, refused *desk.AccountRefusal) {
 	if refused == nil && channel.Status.Blocked == "" {
 		return
@@ -51,8 +51,8 @@ func (a *App) logAccountStatus(ctx context.Context, ws, channel desk.ID, now des
 	}
 }
 
-// fetchAnswered is accountAnswered for a fetch of templates. A fetch works in many
-// states in which sending does not, so it says something about the token only.
+// fetchAnswered is accountAnswered for a fetch of templates. A fetch can succeed while
+// sending is blocked, so its result only counts for the status of the token.
 func (a *App) fetchAnswered(ctx context.Context, ws desk.ID, channel *desk.Channel, err error) {
 	var refused *desk.AccountRefusal
 	if errors.As(err, &refused) && refused.Token || err == nil && channel.Status.Token {

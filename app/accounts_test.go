@@ -12,7 +12,7 @@ import (
 	"parley/provider"
 )
 
-// accountRefused is what a provider answers to a channel whose token has expired.
+// accountRefused is a provider's refusal for a channel whose token has expired.
 func accountRefused(code int) *desk.Refusal {
 	return &desk.Refusal{
 		Type: desk.ProviderUnavailable, Message: "refused", RetryAfter: 300, Failure: &desk.Failure{Code: code, Title: "Access token expired", Fix: "Make a new one."},
@@ -22,7 +22,7 @@ func accountRefused(code int) *desk.Refusal {
 
 const statusLine = "WARN a channel's account status has changed"
 
-// up checks whether a channel is up, and how many lines its status has had so far.
+// up checks whether a channel is up, and how many lines about its status were logged so far.
 func (w *world) up(channel desk.ID, up bool, lines int) {
 	w.t.Helper()
 	if c := w.caller().Settings.Channel(channel); c.Up(desk.TimeOf(w.clock.now())) != up {
@@ -33,8 +33,8 @@ func (w *world) up(channel desk.ID, up bool, lines int) {
 	}
 }
 
-// TestAccountRefused: a token that has expired is one line in the log, whatever number of
-// sends and fetches meet it, and so is that messages are taken again.
+// TestAccountRefused: an expired token is logged once, however many sends and fetches fail.
+// When messages are accepted again, that is also logged once.
 func TestAccountRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -70,7 +70,7 @@ func TestAccountRefused(t *testing.T) {
 	if problems, err := w.CheckChannel(t.Context(), w.operator(), channel); err != nil || len(problems) == 0 || !strings.Contains(problems[0].Text, "code 190, Access token expired; fbtrace_id AbCtrace") {
 		t.Errorf("checked: %+v, %v", problems, err)
 	}
-	w.meta.change(func() { w.meta.refusal = refusal }) // of one message, by a provider that reads it
+	w.meta.change(func() { w.meta.refusal = refusal }) // the refusal of one message shows that the token is valid
 	send("3", desk.ProviderRejected)
 	w.up(channel, false, 1)
 	w.meta.change(func() { w.meta.refusal = accountRefused(131031) })
@@ -84,7 +84,7 @@ func TestAccountRefused(t *testing.T) {
 		t.Errorf("three changes took the version of the settings from %d to %d", version, w.caller().Settings.Version)
 	}
 
-	// A fetch of templates tells of the token, and of nothing else.
+	// A fetch of templates only shows whether the token is valid.
 	fetch := func(away error) {
 		w.clock.advance(time.Second)
 		w.meta.change(func() { w.meta.away = away })
@@ -101,13 +101,13 @@ func TestAccountRefused(t *testing.T) {
 	fetch(nil)
 	w.up(channel, false, 6)
 
-	// A new token, which the provider accepts, is a new beginning.
+	// A new token that the provider accepts ends the block.
 	_, err := w.EditChannel(t.Context(), w.operator(), channel, app.ChannelEdit{Secrets: provider.Secrets{Token: provider.NewSecret("s3cret-2")}})
 	must(t, err)
 	w.up(channel, true, 6)
 }
 
-// TestSendCounts: each send counts once, by what came of it.
+// TestSendCounts: each send counts once, by its outcome.
 func TestSendCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -122,7 +122,7 @@ func TestSendCounts(t *testing.T) {
 		{"refused", refuses, app.SendCounts{Accepted: 1, Refused: 2}}, // sent anew: its key was free
 		{"a bug", meanwhile(func(provider.Dispatch) { panic("a bug") }, takes), app.SendCounts{Accepted: 1, Refused: 2, InDoubt: 1}},
 		{"lost", losesTheAnswer, app.SendCounts{Accepted: 1, Refused: 2, InDoubt: 2}},
-		{"lost", takes, app.SendCounts{Accepted: 1, Refused: 2, InDoubt: 2}}, // it is not sent again
+		{"lost", takes, app.SendCounts{Accepted: 1, Refused: 2, InDoubt: 2}}, // the message is not sent again
 	} {
 		w.provider.plays(c.plays)
 		w.send(c.key)

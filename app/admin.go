@@ -28,20 +28,19 @@ func (a *App) Workspaces(ctx context.Context) ([]desk.Workspace, error) {
 	return a.store.Workspaces(ctx)
 }
 
-// Deleting lists the workspaces whose deletion has begun and was interrupted, or is under
-// way.
+// Deleting lists the workspaces whose deletion is under way or was interrupted.
 func (a *App) Deleting(ctx context.Context) ([]desk.Workspace, error) {
 	return a.store.Deleting(ctx)
 }
 
-// A WorkspaceEdit says what to change in a workspace; nil means no change. A new
-// country is used for numbers that are written from then on.
+// A WorkspaceEdit has the new values of a workspace's fields; nil means no change. A new
+// country applies to numbers that are written from then on.
 type WorkspaceEdit struct {
 	Name, Country    *string
 	FixedExternalIDs *bool
 }
 
-// EditWorkspace changes what the edit names.
+// EditWorkspace changes the fields that the edit sets.
 func (a *App) EditWorkspace(ctx context.Context, p desk.Principal, edit WorkspaceEdit) (w desk.Workspace, err error) {
 	var read desk.Workspace
 	wrong := setWorkspace(&read, edit) // before a lock is held
@@ -71,7 +70,7 @@ type HandleProblem struct {
 // checkPage is how many contacts are read at a time.
 const checkPage = 200
 
-// CheckWorkspace lists the identities that contacts share since an older release, then
+// CheckWorkspace lists the identities that contacts share since an earlier release, then
 // the handles that today's rules refuse. It reads all contacts.
 func (a *App) CheckWorkspace(ctx context.Context, p desk.Principal) (list []HandleProblem, err error) {
 	if err := p.Allow(desk.ContactsRead); err != nil {
@@ -136,11 +135,11 @@ func label(at, s string) (string, error) {
 	return s, nil
 }
 
-// DeleteWorkspace deletes the workspace of this name with everything in it. Its keys
-// are refused at once. The rest is deleted in small transactions, so that other
+// DeleteWorkspace deletes a workspace with everything in it; name must be its name. Its
+// keys are refused at once. The rest is deleted in small transactions, so that other
 // workspaces wait little; after each, progress is called with the number of deleted
 // records. If it is interrupted, another call continues. It returns how many records it
-// deleted, NotFound, and InvalidRequest if the workspace has another name.
+// deleted. Its errors are NotFound, and InvalidRequest if the workspace has another name.
 func (a *App) DeleteWorkspace(ctx context.Context, ws desk.ID, name string, progress func(records int)) (records int, err error) {
 	err = a.store.DeleteWorkspace(ctx, ws, func(stored string) error {
 		if name != stored {
@@ -161,8 +160,9 @@ func (a *App) DeleteWorkspace(ctx context.Context, ws desk.ID, name string, prog
 	return records, err
 }
 
-// How many records a step of long work starts with, and how long it should take: at most
-// twice stepTarget.
+// Limits of the steps of long work: how long a step should take, with how many records the
+// first step begins, and how many a step may have. A step that takes more than twice
+// stepTarget makes the next one smaller.
 const (
 	stepTarget = 40 * time.Millisecond
 	firstStep  = 100
@@ -170,10 +170,9 @@ const (
 )
 
 // inSteps calls step until it has nothing left to do or fails, or ctx ends. Each step is
-// a transaction of up to limit records, which becomes larger or smaller with the time
-// that the last one took, so that others wait only shortly. It is never smaller than
-// least: on a busy machine even an empty step takes long, and smaller ones would only be
-// more.
+// a transaction of up to limit records. limit is adapted to the time that the last step
+// took, so that others wait only shortly. It does not go below least: on a busy machine
+// even an empty step takes long, so smaller steps would not be faster.
 func inSteps(ctx context.Context, least int, step func(limit int) (n int, err error)) error {
 	for limit := firstStep; ; {
 		if err := ctx.Err(); err != nil {
@@ -193,7 +192,7 @@ func inSteps(ctx context.Context, least int, step func(limit int) (n int, err er
 	}
 }
 
-// A MemberEdit says what to change in a member; nil means no change.
+// A MemberEdit has the new values of a member's fields; nil means no change.
 type MemberEdit struct {
 	Name, Email, Role *string
 	Available         *bool
@@ -209,8 +208,8 @@ func (a *App) AddMember(ctx context.Context, p desk.Principal, name, email, role
 	return m, err
 }
 
-// EditMember changes what the edit names, or returns NotFound. For a member, it returns
-// InvalidRequest if no admin would be left.
+// EditMember changes the fields that the edit sets, or returns NotFound. If the caller is a
+// member, it returns InvalidRequest if no admin would be left.
 func (a *App) EditMember(ctx context.Context, p desk.Principal, id desk.ID, edit MemberEdit) (m desk.Member, err error) {
 	read := edit.read()
 	err = a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
@@ -227,8 +226,8 @@ func (a *App) EditMember(ctx context.Context, p desk.Principal, id desk.ID, edit
 	return m, err
 }
 
-// SetAvailable says whether the reply policy may give a member conversations, or returns
-// NotFound. Members may say it of themselves, whatever their role.
+// SetAvailable sets whether the reply policy may give a member conversations, or returns
+// NotFound. Members may set it for themselves, whatever their role.
 func (a *App) SetAvailable(ctx context.Context, p desk.Principal, id desk.ID, available bool) (m desk.Member, err error) {
 	own := p.Member != nil && p.Member.ID == id
 	err = store.UpdateSettings(ctx, a.store, p.Workspace(), p.Actor, a.now, func(s *desk.Settings) (desk.Change, error) {
@@ -267,8 +266,8 @@ func (a *App) Rename(ctx context.Context, p desk.Principal, name string) (m desk
 	return m, err
 }
 
-// A memberEdit is a MemberEdit with its texts read. Those that are wrong come with their
-// errors, which setMember returns.
+// A memberEdit is a MemberEdit with its texts read. The error of a wrong text is kept beside
+// the text, and setMember returns it.
 type memberEdit struct {
 	Name, Email, Role          *string
 	nameErr, emailErr, roleErr error
@@ -329,8 +328,8 @@ func setMember(s *desk.Settings, m *desk.Member, edit memberEdit) error {
 
 // RemoveMember removes a member. Their contacts go to the shared pool, and their open
 // conversations become unassigned, in small transactions, so that others wait little.
-// If it is interrupted, another call continues. For a member, it returns InvalidRequest if
-// no admin would be left.
+// If it is interrupted, another call continues. If the caller is a member, it returns
+// InvalidRequest if no admin would be left.
 func (a *App) RemoveMember(ctx context.Context, p desk.Principal, id desk.ID) error {
 	for {
 		err := a.configure(ctx, p, func(s *desk.Settings) (desk.Change, error) {
@@ -343,8 +342,8 @@ func (a *App) RemoveMember(ctx context.Context, p desk.Principal, id desk.ID) er
 		if !errors.Is(err, store.ErrOwns) {
 			return err
 		}
-		// Each step begins where the last one ended: what it has released stays in
-		// PostgreSQL's indexes for some time, and would be read again by every step.
+		// Each step begins where the last one ended. Released rows stay in PostgreSQL's
+		// indexes for some time, and every step would read them again.
 		var contact desk.ContactPlace
 		var conversation *desk.ConversationPlace
 		release, ctx := errgroup.WithContext(ctx)
@@ -363,8 +362,8 @@ func (a *App) RemoveMember(ctx context.Context, p desk.Principal, id desk.ID) er
 	}
 }
 
-// disown clears the owner of up to limit contacts of a member through the contact
-// writer, and returns how many. It begins at a position, and moves it to the last one.
+// disown clears the owner of up to limit contacts of a member through the contact writer,
+// and returns how many. It begins after the position, and moves it to the last contact.
 func (a *App) disown(ctx context.Context, p desk.Principal, member desk.ID, after *desk.ContactPlace, limit int) (int, error) {
 	contacts, _, err := a.store.Contacts(ctx, p.Workspace(), desk.ContactFilter{Owner: member}, *after, limit)
 	if err != nil || len(contacts) == 0 {
@@ -379,8 +378,8 @@ func (a *App) disown(ctx context.Context, p desk.Principal, member desk.ID, afte
 	return len(contacts), r.err // if a contact was deleted meanwhile, nothing remains to do
 }
 
-// A KeyEdit says what to change in a key; nil means no change. An Expires of 0 means
-// never.
+// A KeyEdit has the new values of a key's fields; nil means no change. An Expires of 0
+// means never.
 type KeyEdit struct {
 	Name, Permissions *string
 	Expires           *time.Duration // from now
@@ -399,7 +398,7 @@ func (a *App) CreateKey(ctx context.Context, p desk.Principal, edit KeyEdit) (te
 	return text, k, err
 }
 
-// EditKey changes what the edit names, from the next request on.
+// EditKey changes the fields that the edit sets. The change applies from the next request on.
 func (a *App) EditKey(ctx context.Context, p desk.Principal, id desk.ID, edit KeyEdit) (desk.APIKey, error) {
 	var read desk.APIKey
 	wrong := a.setKey(&read, edit) // before a lock is held

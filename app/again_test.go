@@ -101,17 +101,18 @@ func (w *world) callbacks(channel desk.ID, list ...[]provider.Update) {
 	w.takeIn()
 }
 
-// A deletee is a person who will be deleted, and what the provider says of them.
+// A deletee is a person who will be deleted, with the provider's reports about them.
 type deletee struct {
 	number, user string
 	contact      desk.ID
-	attempts     []desk.ID // of messages to them
-	marks        []string  // that nobody else has
+	attempts     []desk.ID // of messages to the person
+	marks        []string  // texts that only this person's data contain
 	told, late   []provider.Update
 }
 
-// TestSaidAgain: whatever the provider delivers again after its person was deleted, and
-// whatever it reports of messages to them only then, makes nothing, and nothing of it stays.
+// TestSaidAgain: the provider delivers messages of a deleted person again, and reports
+// statuses of messages to them only after the deletion. None of this creates a record, and
+// no data of the person stay.
 func TestSaidAgain(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, w erasable) {
@@ -150,7 +151,7 @@ func TestSaidAgain(t *testing.T) {
 		nothing("deleted")
 		for _, later := range []time.Duration{time.Second, 24 * time.Hour, 28 * 24 * time.Hour} {
 			w.advance(later)
-			w.stop() // nothing of this is only in memory
+			w.stop() // a new process does not have this in memory
 			w.start(app.Bounds{})
 			must(t, w.Forget(t.Context()))
 			for n, p := range people {
@@ -188,8 +189,8 @@ func TestSaidAgain(t *testing.T) {
 }
 
 // deletee makes a person whom the provider names in every way: by a message, a reaction, a
-// choice, an echo, a new number, and by statuses of a template, of a reply, and of a refused and an uncertain
-// send.
+// choice, an echo, a new number, and by statuses of a template, of a reply, and of a refused
+// and an uncertain send.
 func (w *world) deletee(channel desk.ID, n int) *deletee {
 	w.t.Helper()
 	p := &deletee{number: fmt.Sprintf("9053211%05d", n), user: fmt.Sprintf("TR.9X%05d", n)}
@@ -236,8 +237,8 @@ func (w *world) deletee(channel desk.ID, n int) *deletee {
 	return p
 }
 
-// TestSaidAgain_of_somebody_who_is_back: the old messages of somebody who wrote anew after
-// the deletion stay away, with the bodies that have them.
+// TestSaidAgain_of_somebody_who_is_back: after a deleted person has written again, their old
+// messages do not come back, nor do the callback bodies with these messages.
 func TestSaidAgain_of_somebody_who_is_back(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, w erasable) {
@@ -263,7 +264,7 @@ func TestSaidAgain_of_somebody_who_is_back(t *testing.T) {
 	})
 }
 
-// TestSaidAgain_simulated: a file that comes again is not stored.
+// TestSaidAgain_simulated: a repeated file is not stored.
 func TestSaidAgain_simulated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -286,8 +287,8 @@ func TestSaidAgain_simulated(t *testing.T) {
 	}
 }
 
-// TestEcho_early_statuses: statuses that come before the message that was typed in the phone
-// app are of it, and none stays.
+// TestEcho_early_statuses: statuses that come before a message typed in the phone app are
+// applied to the message, and none of them stays stored.
 func TestEcho_early_statuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

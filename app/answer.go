@@ -8,13 +8,11 @@ import (
 	"parley/store"
 )
 
-// bySystem is the actor of what parley does by itself: what the reply policy assigns and
-// sends.
+// bySystem is the actor of parley itself: the reply policy assigns and sends as this actor.
 func bySystem() desk.Actor { return desk.Actor{Kind: desk.BySystem} }
 
-// answerByPolicy assigns the conversation of a new inbound message by the reply policy that
-// is in force, and returns the policy and what else it does. The conversation is not stored
-// yet.
+// answerByPolicy assigns the conversation of a new inbound message by the reply policy in
+// force. It returns the policy and its decision. The caller must store the conversation.
 func (a *App) answerByPolicy(tx store.Tx, c *desk.Conversation, contact *desk.Contact, m *desk.Message) (*desk.Policy, desk.Decision, error) {
 	p := tx.Settings().Policy(c.ChannelID)
 	if p == nil {
@@ -31,8 +29,8 @@ func (a *App) answerByPolicy(tx store.Tx, c *desk.Conversation, contact *desk.Co
 }
 
 // lockAssignment locks a workspace's assignment by policy, if there is a policy that
-// assigns. It comes before all other locks, so that nobody who has a conversation waits for
-// it.
+// assigns. It must be the first lock of a transaction, so that no transaction waits for it
+// while it holds a conversation.
 func lockAssignment(tx store.Tx) error {
 	for p := range tx.Settings().Policies() {
 		if p.Assign != nil && p.Assign.Mode != desk.AssignNone {
@@ -42,8 +40,8 @@ func lockAssignment(tx store.Tx) error {
 	return nil
 }
 
-// assignByRule assigns a conversation that nobody holds to whom a policy chooses, and tells
-// whether somebody was eligible.
+// assignByRule assigns an unassigned conversation to the member whom a policy chooses, and
+// tells whether a member was eligible.
 func (a *App) assignByRule(tx store.Tx, p *desk.Policy, c *desk.Conversation) (bool, error) {
 	here := p.Assign.Here(tx.Settings())
 	if len(here) == 0 {
@@ -62,7 +60,7 @@ func (a *App) assignByRule(tx store.Tx, p *desk.Policy, c *desk.Conversation) (b
 }
 
 // autoReply stores the job of an automatic reply to an inbound message, unless there is a
-// cause for silence. w is the window after the message.
+// reason for silence. w is the window after the message.
 func (a *App) autoReply(tx store.Tx, p *desk.Policy, kind desk.AutoKind, m *desk.Message, in provider.InboundMessage, w desk.Window) error {
 	now := tx.Now()
 	moment := desk.Moment{
@@ -85,8 +83,8 @@ func (a *App) autoReply(tx store.Tx, p *desk.Policy, kind desk.AutoKind, m *desk
 	})
 }
 
-// hasOptedOut tells whether a contact has opted out, by any of its numbers or provider's
-// ids, or by the number from which it just wrote.
+// hasOptedOut tells whether an opt-out is stored for any of a contact's numbers or provider's
+// ids, or for the number from which the contact just wrote.
 func (a *App) hasOptedOut(tx store.Tx, contact desk.ID, number string) (bool, error) {
 	c, err := tx.Contact(contact)
 	if err != nil || c == nil {
@@ -110,5 +108,5 @@ func (a *App) hasOptedOut(tx store.Tx, contact desk.ID, number string) (bool, er
 	return false, nil
 }
 
-// errSilent is why an automatic reply is given up that was decided.
+// errSilent is why an automatic reply is given up after it was decided.
 var errSilent = errors.New("a person replied meanwhile, or the customer opted out")

@@ -29,7 +29,7 @@ func (w *world) policy(edits ...func(*desk.PolicyInput)) {
 	must(w.t, err)
 }
 
-// assigns gives conversations by a mode to members, who hold at most so many; 0: no limit.
+// assigns assigns conversations by a mode to members, up to most for each; 0: no limit.
 func assigns(mode desk.AssignMode, most int64, members ...desk.Member) func(*desk.PolicyInput) {
 	return func(in *desk.PolicyInput) {
 		m := string(mode)
@@ -43,13 +43,13 @@ func assigns(mode desk.AssignMode, most int64, members ...desk.Member) func(*des
 	}
 }
 
-// closed has it closed always.
+// closed sets hours that are always closed.
 func closed(in *desk.PolicyInput) {
 	utc := "UTC"
 	in.Hours = &desk.HoursInput{TimeZone: &utc}
 }
 
-// says answers automatically.
+// says sets the texts of automatic replies.
 func says(away, queued string) func(*desk.PolicyInput) {
 	return func(in *desk.PolicyInput) {
 		in.AutoReply = &desk.AutoReplyInput{}
@@ -64,8 +64,8 @@ func says(away, queued string) func(*desk.PolicyInput) {
 
 func whenHeld(in *desk.PolicyInput) { in.AutoReply.WhenHeld = true }
 
-// autoReplies sends all automatic replies that are due, and returns the texts of what the
-// provider has got by now.
+// autoReplies sends all due automatic replies, and returns the texts of all messages that the
+// provider has got so far.
 func (w *world) autoReplies() (texts []string) {
 	w.t.Helper()
 	for {
@@ -81,7 +81,7 @@ func (w *world) autoReplies() (texts []string) {
 	return texts
 }
 
-// assignsAll assigns all that waits.
+// assignsAll assigns all waiting conversations.
 func (w *world) assignsAll() {
 	w.t.Helper()
 	for {
@@ -114,7 +114,7 @@ func answerOn(t *testing.T, newWorld func(*testing.T) *world) {
 	const away, queued = "We are back at nine.", "One moment."
 	both := says(away, queued)
 	pooled := func(in *desk.PolicyInput) { pool := "pool"; in.OwnerAway = &pool }
-	owned := func(w *world) { // by somebody who is away
+	owned := func(w *world) { // by a member who is away
 		w.put(phoned(number), ownedBy("grace@example.com"))
 		w.away(true, w.grace)
 	}
@@ -236,7 +236,7 @@ func (w *world) away(away bool, members ...desk.Member) {
 	}
 }
 
-// TestAutoReply_silent: each cause of silence, and the same message without it.
+// TestAutoReply_silent tries each cause of silence, and the same message without the cause.
 func TestAutoReply_silent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -297,7 +297,7 @@ func TestAutoReply_silent(t *testing.T) {
 			if got := w.autoReplies(); len(got) != before {
 				t.Errorf("it said %q", got[before:])
 			}
-			// Another person gets one in any case but two, so the test is not silent itself.
+			// In all cases but two, another person gets a reply. So replies do work in this test.
 			w.enabled(true)
 			w.policy(closed, says("We are closed.", ""))
 			w.hears(provider.InboundMessage{ExternalID: "other", Number: "905321110055", Text: "Hello", At: w.at()})
@@ -336,8 +336,8 @@ func TestAutoReply_machine(t *testing.T) {
 	replies(7) // the machine's three, the person's, three more
 }
 
-// TestAutoReply_again: what was refused for now is tried after 5 and 30 seconds; what was
-// refused for good, is in doubt, or is too old is not.
+// TestAutoReply_again: a reply that was refused for now is tried again after 5 and 30
+// seconds. One that was refused for good, is in doubt, or is too old is not.
 func TestAutoReply_again(t *testing.T) {
 	t.Parallel()
 	busy := func(context.Context, provider.Dispatch) (provider.Receipt, error) {
@@ -400,7 +400,7 @@ func TestAutoReply_meanwhile(t *testing.T) {
 	}
 }
 
-// TestAutoReply_twice: a process that sends the same again gets the first one's answer.
+// TestAutoReply_twice: a process that sends the same reply again gets the first send's answer.
 func TestAutoReply_twice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -410,7 +410,7 @@ func TestAutoReply_twice(t *testing.T) {
 	if err != nil || job == nil {
 		t.Fatal(job, err)
 	}
-	for range 2 { // it dies after the send, before the job is dropped
+	for range 2 { // as if the process dies after the send, before it drops the job
 		w.autoReplies()
 		must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error { return tx.PutAutoReply(*job) }))
 	}
@@ -422,14 +422,14 @@ func TestAutoReply_twice(t *testing.T) {
 	}
 }
 
-// TestAutoReply_killed: what a killed process was about to send is sent by another one after
-// 20 seconds.
+// TestAutoReply_killed: if a process is killed before it sends a reply, another one sends the
+// reply after 20 seconds.
 func TestAutoReply_killed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.policy(closed, says("We are closed.", ""))
 	w.opens(number)
-	w.store.down.Store(true) // it has the job, and does nothing any more
+	w.store.down.Store(true) // the process has the job, and can't go on
 	if had, err := w.SendAutoReply(t.Context(), w.ws); !had || err == nil {
 		t.Fatalf("had %v: %v", had, err)
 	}
@@ -444,8 +444,8 @@ func TestAutoReply_killed(t *testing.T) {
 	}
 }
 
-// TestAutoReply_slow: while a process sends, it extends its lease, so that nobody else waits
-// for the same.
+// TestAutoReply_slow: while a process sends, it extends its lease, so that no other process
+// takes the job.
 func TestAutoReply_slow(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, app.Bounds{AutoReply: 400 * time.Millisecond})
@@ -486,8 +486,8 @@ func TestAutoReply_slow(t *testing.T) {
 	}
 }
 
-// TestAssignWaiting: what waits is assigned once somebody is eligible, whatever the cause,
-// the longest wait first, and never beyond the limit.
+// TestAssignWaiting: waiting conversations are assigned once a member is eligible for any
+// reason, the longest wait first, and never beyond the limit.
 func TestAssignWaiting(t *testing.T) {
 	t.Parallel()
 	const waiting = 120
@@ -556,9 +556,9 @@ func TestAssignWaiting(t *testing.T) {
 	}
 }
 
-// TestMaxOpen_at_once: while a member has room for one more conversation, a message and a
-// callback come to two processes, under two policies, and both assign who waits already:
-// the member gets one.
+// TestMaxOpen_at_once: a member has room for one more conversation. A message and a callback
+// come to two processes, under two policies, while both also assign waiting conversations.
+// The member gets one conversation.
 func TestMaxOpen_at_once(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -566,7 +566,7 @@ func TestMaxOpen_at_once(t *testing.T) {
 	other := w.node(&faultyStore{Store: opened(t, w.open)}, app.Bounds{})
 	t.Cleanup(other.Close)
 	ctx := context.WithoutCancel(t.Context())
-	for _, of := range []desk.ID{{}, channel} { // each has its turns, but the member is the same
+	for _, of := range []desk.ID{{}, channel} { // two policies, which name the same member
 		var in desk.PolicyInput
 		assigns(desk.AssignRoundRobin, 1, w.ada)(&in)
 		_, err := w.SetPolicy(ctx, w.operator(), of, in)
@@ -626,8 +626,9 @@ func TestMaxOpen_at_once(t *testing.T) {
 	}
 }
 
-// TestAssign_locked: who assigns by policy locks the assignment first, be it for a message,
-// for a callback, or for those who wait. The harness refuses to count without.
+// TestAssign_locked: every transaction that assigns by policy locks the assignment first: for
+// a message, for a callback, and for waiting conversations. Without the lock, the harness
+// refuses to count loads.
 func TestAssign_locked(t *testing.T) {
 	t.Parallel()
 	for name, arrives := range map[string]func(*world) desk.ID{
@@ -664,7 +665,7 @@ func TestAssign_locked(t *testing.T) {
 	}
 }
 
-// openFrom is open every day from some hour.
+// openFrom are hours that begin every day at a time.
 func openFrom(from string) *desk.HoursInput {
 	utc := "UTC"
 	h := &desk.HoursInput{TimeZone: &utc, Week: map[string][][]string{}}

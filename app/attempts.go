@@ -9,7 +9,7 @@ import (
 
 func noAttempt() error { return desk.NotFoundf("no attempt has this id").Advise(desk.ListAttempts) }
 
-// Attempts returns a page of a workspace's attempts in a phase, "" for all, newest first,
+// Attempts returns a page of a workspace's attempts in a phase ("": in any), newest first,
 // and the cursor of the next page, "" if there is none. A page may be short, or even empty,
 // although there is a next one.
 func (a *App) Attempts(ctx context.Context, p desk.Principal, phase desk.Phase, cursor string, limit int) ([]*desk.Attempt, string, error) {
@@ -37,10 +37,10 @@ const (
 	failedStep   = 100
 )
 
-// FailedAttempts returns a page of the attempts whose message did not get to the person,
-// newest first, and the cursor of the next page, "" if there is none. Failures have no
-// index: a page looks at failedLooked attempts, so it may be short, or even empty, although
-// there is a next one.
+// FailedAttempts returns a page of the attempts whose message did not reach the person,
+// newest first, and the cursor of the next page, "" if there is none. There is no index of
+// failures: a page looks at failedLooked attempts. So it may be short, or even empty,
+// although there is a next page.
 func (a *App) FailedAttempts(ctx context.Context, p desk.Principal, cursor string, limit int) (list []*desk.Attempt, next string, err error) {
 	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, "", err
@@ -78,9 +78,9 @@ func (a *App) FailedAttempts(ctx context.Context, p desk.Principal, cursor strin
 	return list, a.cursors.Seal(of, before[:]), nil
 }
 
-// MessagesSent returns the messages of up to a page of attempts, by the attempt's id. An
-// attempt has none if it is not done, if the provider's id of the message is not known, or
-// if the contact was deleted.
+// MessagesSent returns the messages of a page of attempts, by the attempt's id. It has no
+// message for an attempt that is not done, for which the provider's id of the message is
+// not known, or whose contact was deleted.
 func (a *App) MessagesSent(ctx context.Context, p desk.Principal, attempts []*desk.Attempt) (map[desk.ID]*desk.Message, error) {
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return nil, err

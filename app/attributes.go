@@ -31,8 +31,8 @@ func (a *App) PutAttribute(ctx context.Context, p desk.Principal, in desk.Attrib
 	return attribute, created, err
 }
 
-// ArchiveAttribute archives an attribute, or restores it; either may be repeated.
-// It returns NotFound for an unknown key.
+// ArchiveAttribute archives or restores an attribute; repeating it changes nothing. It
+// returns NotFound for an unknown key.
 func (a *App) ArchiveAttribute(ctx context.Context, p desk.Principal, key string, archived bool) (attribute desk.Attribute, err error) {
 	err = store.UpdateSettingsAs(ctx, a.store, p, desk.AttributesWrite, a.now, func(s *desk.Settings) (desk.Change, error) {
 		existing := s.Attributes[key]
@@ -46,10 +46,10 @@ func (a *App) ArchiveAttribute(ctx context.Context, p desk.Principal, key string
 	return attribute, err
 }
 
-// OrderAttributes gives attributes positions, so that lists show them in the order of keys.
-// It stores one after the other; if it is interrupted, another call continues.
+// OrderAttributes gives the attributes positions in the order of keys. Each position is
+// stored on its own; if the call is interrupted, another call continues.
 func (a *App) OrderAttributes(ctx context.Context, p desk.Principal, keys []string) error {
-	places := make([]int, len(keys)) // those they have, if these differ
+	places := make([]int, len(keys)) // the present positions, if no two are the same
 	for i, key := range keys {
 		if existing := p.Settings.Attributes[key]; existing != nil {
 			places[i] = existing.Position

@@ -13,15 +13,15 @@ const (
 	// autoReplyEvery is how often a process looks for automatic replies to send.
 	autoReplyEvery = time.Second
 
-	// maxAutoReplying is how many of them a process sends at a time, and maxAutoReplyingOf
-	// how many of one workspace.
+	// maxAutoReplying is how many automatic replies a process sends at a time;
+	// maxAutoReplyingOf is the limit for one workspace.
 	maxAutoReplying   = 8
 	maxAutoReplyingOf = 4
 
-	// autoReplyHold is in which part of its lease a process extends it while it sends.
+	// A sending process extends its lease every autoReplyHold-th part of the lease.
 	autoReplyHold = 4
 
-	// longestAutoReply is longer than any of them waits.
+	// longestAutoReply is longer than any automatic reply waits.
 	longestAutoReply = 10 * time.Minute
 )
 
@@ -37,8 +37,8 @@ func (a *App) SendAutoReplies(ctx context.Context) {
 }
 
 // sendAutoReply sends the next automatic reply of a workspace, if one is due, and tells
-// whether one was. It is an ordinary reply, whose key is made of the message that it
-// answers: whichever process sends it again gets the first one's answer.
+// whether one was. The reply is sent like any other. Its key is made of the message that it
+// answers, so a process that sends it again gets the answer of the first send.
 func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err error) {
 	defer steps.Caught("automatic reply", &err)
 	lease := a.bounds.AutoReply
@@ -54,7 +54,7 @@ func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err erro
 		held = end()
 	}
 	if refused != nil && ctx.Err() != nil && desk.IsType(refused, desk.SendInProgress) {
-		return false, nil // the process stops; the lease ends
+		return false, nil // the process stops; after the lease, another one tries again
 	}
 	err = a.store.InTx(context.WithoutCancel(ctx), ws, func(tx store.Tx) error {
 		next, err := tx.AutoReply(job.Contact, job.Message)
@@ -75,9 +75,8 @@ func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err erro
 	return true, err
 }
 
-// holdAutoReply extends the lease of an automatic reply that this process sends, until end is
-// called, which returns when the lease ends. If another process has the job meanwhile, it is
-// left to that one.
+// holdAutoReply extends the lease of an automatic reply until end is called. end returns when
+// the lease ends. If another process has taken the job, the lease is no longer extended.
 func (a *App) holdAutoReply(ctx context.Context, ws desk.ID, job *desk.AutoReplyJob, lease time.Duration) (end func() desk.Time) {
 	ctx, stop := context.WithCancel(ctx)
 	until, ended := job.Due, make(chan struct{})
@@ -114,7 +113,7 @@ func (a *App) holdAutoReply(ctx context.Context, ws desk.ID, job *desk.AutoReply
 	}
 }
 
-// forNow tells whether a send that was refused may be taken later.
+// forNow tells whether a send was refused only for now, so that a later try may succeed.
 func forNow(err error) bool {
 	for _, t := range []desk.ErrorType{desk.ProviderUnavailable, desk.RateLimited, desk.Unavailable, desk.SendInProgress} {
 		if desk.IsType(err, t) {

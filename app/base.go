@@ -13,7 +13,7 @@ import (
 	"parley/store"
 )
 
-// A base is what all of app works with.
+// A base has the parts that all of app uses.
 type base struct {
 	store     store.Store
 	providers map[desk.ChannelKind]provider.Provider
@@ -26,7 +26,7 @@ type base struct {
 	bounds    Bounds
 	cursors   cursors.Sealer
 	vault     *vault.Vault      // of secrets
-	addresses desk.WebhookRules // to which requests may go
+	addresses desk.WebhookRules // the addresses to which webhooks and guarded connects may go
 }
 
 // derive returns a key for one purpose.

@@ -10,7 +10,7 @@ import (
 	"parley/store"
 )
 
-// body is what is kept of a callback.
+// body is the stored body of a callback.
 func (w *world) body(n desk.InboundItem) (body []byte) {
 	w.t.Helper()
 	must(w.t, w.file.InTx(context.Background(), w.ws, func(tx store.Tx) (err error) {
@@ -20,8 +20,8 @@ func (w *world) body(n desk.InboundItem) (body []byte) {
 	return body
 }
 
-// TestCallback_bodies: a body that names contacts only is kept, until one of them is
-// erased. One that names anybody else is not: no erasure would reach it.
+// TestCallback_bodies: a body that names only contacts is kept until one of them is erased.
+// A body that names other people is not kept, because no erasure would ever delete it.
 func TestCallback_bodies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,8 +48,8 @@ func TestCallback_bodies(t *testing.T) {
 	}
 }
 
-// TestSend_twins: calls of one key that come at once take one place in the provider's
-// limits, and one message goes out; another body is refused meanwhile.
+// TestSend_twins: concurrent calls with one key take one place in the provider's limits, and
+// send one message. Meanwhile, a call with another body is refused.
 func TestSend_twins(t *testing.T) {
 	t.Parallel()
 	const calls, burst = 32, 10

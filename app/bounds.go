@@ -17,10 +17,10 @@ type Bounds struct {
 	Wait      time.Duration // how long to wait for another call with the same key; default 25 s
 }
 
-// autoReplyLease is how long a process has an automatic reply without extending its lease,
-// which it does in every autoReplyHold-th part of that time while it sends. So what a
-// killed process had is soon sent by another. Should two send one, its key is for one
-// send.
+// autoReplyLease is the length of the lease to send an automatic reply. While a process
+// sends, it extends the lease every autoReplyHold-th part of this time. The lease is short,
+// so that another process soon takes over from a killed one. If two processes send the same
+// reply, its key ensures that only one message is sent.
 const autoReplyLease = 20 * time.Second
 
 func (b Bounds) orDefaults() Bounds {
@@ -35,7 +35,8 @@ func (b Bounds) orDefaults() Bounds {
 	return b
 }
 
-// lease is the length of the lease of a key's hold: longer than its process can take.
+// lease is the length of the lease with which a send holds its key. It is longer than the
+// send can take.
 func (b Bounds) lease() desk.Time {
 	return desk.Time((b.FirstByte + b.Provider + b.Margin).Milliseconds())
 }

@@ -31,8 +31,8 @@ func CallbackPath(kind desk.ChannelKind, channel string) string {
 }
 
 // VerifyCallback returns the answer to a provider that verifies the callback URL of a
-// channel of this kind, which is one of CallbackKinds. The provider proves itself by the
-// token that the operator gave to both. It returns Forbidden for any other request.
+// channel. kind is one of CallbackKinds. The request must contain the verify token, which
+// the operator gave to parley and to the provider. Otherwise it returns Forbidden.
 func (a *App) VerifyCallback(ctx context.Context, kind desk.ChannelKind, channel desk.ID, query func(string) string) (answer string, err error) {
 	token, answer, ok := a.providers[kind].(provider.CallbackProvider).Handshake(query)
 	if !ok {
@@ -49,10 +49,10 @@ func (a *App) VerifyCallback(ctx context.Context, kind desk.ChannelKind, channel
 	return answer, a.store.NoteChannel(ctx, at.Workspace, channel, store.SignAsked)
 }
 
-// ReceiveCallback stores a callback durably. It is processed right after. kind is one of
-// CallbackKinds. It returns Unauthorized if the provider did not sign the callback with
-// the secrets of this channel, or if the channel is of another kind. Neither the answer
-// nor its duration shows whether the channel exists.
+// ReceiveCallback stores a callback durably. The callback is processed soon after. kind is
+// one of CallbackKinds. It returns Unauthorized if the provider did not sign the callback
+// with the secrets of this channel, or if the channel is of another kind. Neither the
+// answer nor its duration shows whether the channel exists.
 func (a *App) ReceiveCallback(ctx context.Context, kind desk.ChannelKind, channel desk.ID, header func(string) string, body []byte) error {
 	at, known, err := a.calledBack(ctx, kind, channel)
 	if err != nil {
@@ -92,8 +92,8 @@ func (a *App) storeCallback(ctx context.Context, ws, channel desk.ID, body []byt
 	return err
 }
 
-// updateTemplate stores the new status of a template of a business account, and
-// schedules a fetch of the library for the rest.
+// updateTemplate stores the new status of a template of a business account, and schedules
+// a fetch of the library for other changes.
 func (a *App) updateTemplate(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news provider.TemplateUpdate) {
 	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
 		a.libraries.stale.add(c.ID)
@@ -153,5 +153,5 @@ func (a *App) setTemplateStatus(ctx context.Context, ws, channel desk.ID, news p
 		}
 		return a.setTemplateStatus(ctx, ws, channel, news)
 	}
-	return nil // the next fetch brings it
+	return nil // the template is not stored yet: the next fetch stores it
 }

@@ -21,7 +21,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// newest is when the newest callback of a channel came that is still kept, 0 for none.
+// newest is the time of a channel's newest stored callback, 0 for none.
 func (w *world) newest(channel desk.ID) desk.Time {
 	w.t.Helper()
 	at := desk.Time(0)
@@ -42,8 +42,8 @@ func (w *world) newest(channel desk.ID) desk.Time {
 	return at
 }
 
-// TestReceiveCallback: what the channel's provider signed is on the disk before the answer,
-// and nothing of anything else is.
+// TestReceiveCallback: a callback that the channel's provider signed is durable before the
+// answer. Nothing is stored of any other request.
 func TestReceiveCallback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -82,7 +82,7 @@ func TestReceiveCallback(t *testing.T) {
 	if list := w.due(); len(list) != 1 || w.newest(channel) != list[0].ReceivedAt || list[0].Body != nil {
 		t.Fatalf("stored: %+v", list)
 	}
-	w.holds(0, 0, 0) // the rest is for whoever finds it there
+	w.holds(0, 0, 0) // not processed yet: the next process finds it
 	w.stop()
 	w.start(app.Bounds{})
 	w.takeIn()
@@ -107,8 +107,8 @@ func TestVerifyCallback(t *testing.T) {
 	}
 }
 
-// TestCallback_of_another_kind: a channel is called back by the provider of its kind only,
-// however well another one knows its secrets.
+// TestCallback_of_another_kind: a channel accepts callbacks only for its own kind, even if
+// another provider knows its secrets.
 func TestCallback_of_another_kind(t *testing.T) {
 	t.Parallel()
 	const other desk.ChannelKind = "heron"
@@ -139,7 +139,7 @@ func TestCallback_of_another_kind(t *testing.T) {
 	}
 }
 
-// many are so many messages, of three people.
+// many are n messages of three people.
 func many(n int) (told []provider.Update) {
 	for i := range n {
 		told = append(told, inbound(i+1, fmt.Sprintf("90532111000%d", i%3), "", fmt.Sprint("Hello ", i)))
@@ -147,12 +147,12 @@ func many(n int) (told []provider.Update) {
 	return told
 }
 
-// TestCallback_in_parts: a large callback does not hold up the others, and a process that
-// dies on the way repeats nothing and loses nothing.
+// TestCallback_in_parts: a large callback does not delay others. If the process dies half
+// way, no update is repeated or lost.
 func TestCallback_in_parts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		after int // so many messages it dies; 0: it doesn't
+		after int // the process dies after so many messages; 0: it does not
 		when  moment
 	}{
 		"at once": {}, "before the first is stored": {50, commit}, "after the first": {50, answer},
@@ -164,7 +164,7 @@ func TestCallback_in_parts(t *testing.T) {
 			channel := w.connect(metaNumber, metaBusiness)
 			w.callback(channel, many(120)...)
 			w.store.once.Store(true)
-			var mu sync.Mutex // the background takes in, and so does this test
+			var mu sync.Mutex // both the background work and this test process items
 			var parts []int
 			stored := 0
 			w.store.ends = func(when moment, messages int) error {
@@ -204,8 +204,8 @@ func TestCallback_in_parts(t *testing.T) {
 	}
 }
 
-// TestCallback_any_order: callbacks come twice, and in any order, and what is told comes in
-// other parts: it ends the same.
+// TestCallback_any_order: callbacks come twice, in any order, and with their updates divided
+// in other ways. The result is always the same.
 func TestCallback_any_order(t *testing.T) {
 	t.Parallel()
 	const first, second = "905321110001", "551198765432" // known as 5511998765432
@@ -232,7 +232,7 @@ func TestCallback_any_order(t *testing.T) {
 			}
 		}
 		r := rand.New(rand.NewPCG(seed, uint64(round)))
-		if round > 0 { // a person is known by the message that links their handles: that comes first
+		if round > 0 { // the messages that link a person's handles come first
 			w.callback(channel, told[1], told[4])
 			told = append(told, told[:len(told)/2]...)
 			r.Shuffle(len(told), func(i, j int) { told[i], told[j] = told[j], told[i] })
@@ -262,7 +262,7 @@ func TestCallback_any_order(t *testing.T) {
 	}
 }
 
-// story is what was said to whom, without ids and times of our own.
+// story is all messages with their people, without parley's own ids and times.
 func (w *world) story() string {
 	w.t.Helper()
 	var lines []string
@@ -283,7 +283,7 @@ func (w *world) story() string {
 	return strings.Join(lines, "")
 }
 
-// TestCallback_update_that_fails is left out alone, wherever it stands.
+// TestCallback_update_that_fails: only the failing update is left out, whatever its position.
 func TestCallback_update_that_fails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -319,8 +319,8 @@ func TestCallback_update_that_fails(t *testing.T) {
 	}
 }
 
-// TestCallback_while_the_database_is_away: what stands before a bad update, and is taken
-// in by itself, is not left out because the database was away just then.
+// TestCallback_while_the_database_is_away: the updates before a bad one are processed one by
+// one. If the database is away then, they are not left out.
 func TestCallback_while_the_database_is_away(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -388,8 +388,8 @@ func TestCallback_that_can_not_be_read(t *testing.T) {
 	w.holds(3+1, 3+1, 3+1) // and the sandbox's
 }
 
-// TestCallback_of_other_numbers: several numbers share the address. What is told of one
-// goes to its channel, if this workspace has it; another workspace's is never touched.
+// TestCallback_of_other_numbers: several numbers share a callback URL. An update about a
+// number goes to its channel in this workspace, and never to another workspace's channel.
 func TestCallback_of_other_numbers(t *testing.T) {
 	t.Parallel()
 	const sibling, foreign, foreignBusiness = "200300400500601", "200300400500699", "100200300400599"
@@ -420,7 +420,7 @@ func TestCallback_of_other_numbers(t *testing.T) {
 		provider.Update{Business: "100200300400501", Choice: &provider.MarketingChoice{Number: "905321110005", Change: desk.OptOut, At: 10}},
 	)
 	w.takeIn()
-	w.stop() // what follows a transaction is done too
+	w.stop() // the work after transactions is done, too
 	for n, want := range map[int]desk.ID{1: channel, 2: channel, 3: siblings, 4: {}, 5: {}} {
 		for _, c := range []desk.ID{channel, siblings, others} {
 			if found := w.writer(c, n) != nil; found != (c == want) {
@@ -447,9 +447,9 @@ func TestCallback_of_other_numbers(t *testing.T) {
 	}
 }
 
-// TestCallback_of_another_app: whoever has the secret of one Meta app speaks for the numbers
-// of that app only; for all of them also while the secret is replaced on one after the
-// other.
+// TestCallback_of_another_app: a callback signed with the secret of one Meta app counts only
+// for the numbers of that app. It counts for all of them also while the secret is replaced on
+// one channel after the other.
 func TestCallback_of_another_app(t *testing.T) {
 	t.Parallel()
 	const foreign, foreignBusiness = "200300400500601", "100200300400501"
@@ -504,8 +504,8 @@ func TestCallback_of_another_app(t *testing.T) {
 
 func to905(last string) edit { return to("90532111000" + last) }
 
-// TestCallback_of_a_deleted_contact: deletion erases the bodies that tell of the person.
-// One that is still to be taken in is not lost: whoever writes again is a new contact, and
+// TestCallback_of_a_deleted_contact: a deletion erases the bodies that name the person. A
+// callback that is still to be processed is not lost: its person becomes a new contact, who
 // can be deleted again.
 func TestCallback_of_a_deleted_contact(t *testing.T) {
 	t.Parallel()
@@ -547,7 +547,7 @@ func TestCallback_of_a_deleted_contact(t *testing.T) {
 		t.Errorf("the choice is forgotten: %v", r.err)
 	}
 
-	// One that tells of somebody who is no contact any more, or never was, would outlive them.
+	// No erasure would ever delete a body about a person who is not a contact.
 	w.stop()
 	w.start(app.Bounds{})
 	w.clock.advance(time.Second)
@@ -575,8 +575,8 @@ func (w *world) blocked(channel desk.ID, want bool) {
 	}
 }
 
-// TestAccountStatus: what the provider blocks is refused before it is asked, on all channels
-// of the account, until it says otherwise or the time is over.
+// TestAccountStatus: while the provider blocks an account, sends on all its channels are
+// refused without a call, until the provider reports the end or the time is over.
 func TestAccountStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -622,8 +622,8 @@ func TestAccountStatus(t *testing.T) {
 	}
 }
 
-// TestAccountStatus_repliesOnly: an account that only may not write first still replies, the
-// reply policy too; one that may send nothing does not.
+// TestAccountStatus_repliesOnly: an account that may only reply still sends replies, automatic
+// ones, too. An account that may not send at all does not.
 func TestAccountStatus_repliesOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -671,7 +671,7 @@ func (w *world) runAndLook() {
 	waitFor(w.t, "the first look for libraries", func() bool { return w.store.listed.Load() > looked })
 }
 
-// templateStatus is that of hello in English, of a channel's library.
+// templateStatus is the status of the English template hello in a channel's library.
 func (w *world) templateStatus(channel desk.ID) string {
 	w.t.Helper()
 	library, err := w.TemplatesOf(context.Background(), w.operator(), channel)
@@ -717,9 +717,9 @@ func TestTemplateNews(t *testing.T) {
 	}
 }
 
-// TestSyncStale: of several nodes one fetches a library that nobody has fetched for an
-// hour. One that is said to have changed is fetched in any case, and not forgotten while
-// the database is away.
+// TestSyncStale: one of several nodes fetches a library that was not fetched for an hour. A
+// library that was reported as changed is fetched in any case, also if the database was away
+// meanwhile.
 func TestSyncStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -755,7 +755,7 @@ func TestSyncStale(t *testing.T) {
 		t.Errorf("fetched %d and %d times", a, b)
 	}
 
-	// A refusal says it, too.
+	// A refusal can also show that the library has changed.
 	for _, r := range []*desk.Refusal{refusal, {Type: desk.ProviderRejected, StaleTemplate: true}} {
 		w.meta.change(func() { w.meta.refusal = r })
 		refused(t, w.send("k", on(channel)).err, desk.ProviderRejected)
@@ -903,15 +903,15 @@ func TestSyncChannel_of_a_library_that_moved(t *testing.T) {
 		t.Errorf("fetched %d times, %v", w.meta.times(channel), err)
 	}
 	says("Hello number 3")
-	moves = 10 // more often than one tries
+	moves = 10 // more often than a fetch is repeated
 	has(n + 1)
 	_, _, err := w.SyncChannel(t.Context(), w.operator(), channel)
 	refused(t, err, desk.Unavailable)
 	says(fmt.Sprint("Hello number ", n-1))
 }
 
-// TestSyncChannel_of_WhatsApp: a library that can't be had changes nothing; what has
-// vanished is deleted, for us, until it comes back.
+// TestSyncChannel_of_WhatsApp: a failed fetch changes nothing. A template that the provider no
+// longer has gets the status deleted until it comes back.
 func TestSyncChannel_of_WhatsApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

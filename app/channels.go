@@ -28,19 +28,19 @@ type NewChannel struct {
 	Kind       desk.ChannelKind
 	ExternalID string
 	Name       string           // "": none
-	Account    desk.Account     // all but Sealed
+	Account    desk.Account     // without Sealed
 	Secrets    provider.Secrets // an empty VerifyToken is replaced by a new one
 }
 
-// OwnAddresses tells whether members may name an address for a provider's API: where the
-// operator has opened some addresses to webhooks. Connects to it are guarded as those to
-// webhooks are (desk.Account.Guarded).
+// OwnAddresses tells whether members may set an address for a provider's API: the operator
+// must have opened addresses to webhooks. Connects to such an address are guarded like
+// those to webhooks (desk.Account.Guarded).
 func (a *App) OwnAddresses() bool { return a.addresses.PlainHTTP }
 
 // AddChannel adds a channel, subscribes to callbacks, and fetches the templates. First
-// it asks the provider whether the channel can be used. If not, it returns
+// it asks the provider whether the channel can be used. If it can't, AddChannel returns
 // InvalidRequest and stores nothing. It returns the channel with its secrets, and the
-// problems that do not prevent this.
+// problems that do not prevent its use.
 func (a *App) AddChannel(ctx context.Context, p desk.Principal, n NewChannel) (at provider.Access, problems []provider.Problem, err error) {
 	c := &desk.Channel{ID: a.newID(), Kind: n.Kind, ExternalID: n.ExternalID, Enabled: true, CreatedAt: a.now(), Library: 1, Account: n.Account}
 	at = provider.Access{Workspace: p.Workspace(), Channel: c, Secrets: n.Secrets}
@@ -126,15 +126,15 @@ func (a *App) connectedElsewhere(ctx context.Context, ws desk.ID, c *desk.Channe
 	return false, err
 }
 
-// connect subscribes a channel to callbacks, and returns its problems, or
-// InvalidRequest if it could not work. It subscribes last, and only if there is no
-// other blocking problem, so a refused channel leaves no subscription at the provider.
+// connect subscribes a channel to callbacks, and returns its problems, or InvalidRequest if
+// the channel can't be used. It subscribes last, and only if there is no other blocking
+// problem, so that a refused channel leaves no subscription at the provider.
 func (a *App) connect(ctx context.Context, at provider.Access) ([]provider.Problem, error) {
 	impl := a.providers[at.Channel.Kind]
 	problems, err := impl.Check(ctx, at)
 	inTheWay := slices.ContainsFunc(problems, func(p provider.Problem) bool { return p.Blocking && !p.Unsubscribed })
 	unsubscribed := slices.ContainsFunc(problems, func(p provider.Problem) bool { return p.Unsubscribed })
-	// If it can't subscribe, the first check's problems say why.
+	// If Subscribe fails, the problems of the first check are returned: they say why.
 	if caller, ok := impl.(provider.CallbackProvider); ok && err == nil && unsubscribed && !inTheWay && caller.Subscribe(ctx, at) == nil {
 		problems, err = impl.Check(ctx, at)
 	}
@@ -156,20 +156,20 @@ func blocking(problems []provider.Problem) (texts []string) {
 	return texts
 }
 
-// A ChannelEdit says what to change in a channel; nil means no change. A binding ""
-// means the guess.
+// A ChannelEdit has the new values of a channel's fields; nil means no change. A binding ""
+// means: guess it from the variable's name.
 type ChannelEdit struct {
 	Enabled   *bool
 	Name      *string          // "": none
 	PerSecond *int             // 0: the provider's default
-	Secrets   provider.Secrets // the non-empty ones replace the old ones
+	Secrets   provider.Secrets // non-empty secrets replace the old ones
 	Bindings  map[desk.BindingPlace]desk.Binding
 }
 
-// EditChannel changes what the edit names, or returns NotFound. A binding must be for a
-// variable of one of the channel's templates. New secrets are tried at the provider
-// first. The old app secret stays valid beside a new one, because callbacks under way
-// are signed with it.
+// EditChannel changes the fields that the edit sets, or returns NotFound. A binding must be
+// for a variable of one of the channel's templates. New secrets are tried at the provider
+// first. The old app secret stays valid beside a new one for some time, because callbacks
+// under way are signed with it.
 func (a *App) EditChannel(ctx context.Context, p desk.Principal, id desk.ID, edit ChannelEdit) (c desk.Channel, err error) {
 	channel, err := administered(p, id)
 	if err != nil {
@@ -181,7 +181,7 @@ func (a *App) EditChannel(ctx context.Context, p desk.Principal, id desk.ID, edi
 	}
 	for place, b := range edit.Bindings {
 		if channel.Bindings[place] != "" && b == "" {
-			continue // it can be removed even if its template no longer exists
+			continue // a binding can be removed even if its template no longer exists
 		}
 		if err := checkPlace(id, library, place); err != nil {
 			return c, err
@@ -234,8 +234,8 @@ func (a *App) EditChannel(ctx context.Context, p desk.Principal, id desk.ID, edi
 	return c, err
 }
 
-// editAccount changes a channel's account and secrets, if its provider can have them. It
-// returns the channel with the new secrets, if any are new.
+// editAccount changes a channel's account and secrets, if its provider has these settings.
+// It returns the channel with its secrets, if the edit has new ones.
 func (a *App) editAccount(ws desk.ID, c *desk.Channel, edit ChannelEdit) (at provider.Access, err error) {
 	if edit.PerSecond == nil && edit.Secrets == (provider.Secrets{}) {
 		return at, nil
@@ -269,8 +269,8 @@ func checkPlace(channel desk.ID, l *desk.Library, place desk.BindingPlace) error
 	return desk.InvalidAt("/bind", "the template %s/%s has no variable %s", place.Template, place.Language, place.Address)
 }
 
-// CheckChannel returns the problems of a channel, none if it works. It returns
-// NotFound.
+// CheckChannel returns the problems of a channel, or NotFound. A channel without problems
+// works.
 func (a *App) CheckChannel(ctx context.Context, p desk.Principal, id desk.ID) ([]provider.Problem, error) {
 	channel, err := administered(p, id)
 	if err != nil {
@@ -296,7 +296,7 @@ func (a *App) CheckChannel(ctx context.Context, p desk.Principal, id desk.ID) ([
 	return problems, err
 }
 
-// checkSigns checks what the provider has sent to this installation.
+// checkSigns checks whether callbacks of the provider arrive.
 func (a *App) checkSigns(ctx context.Context, at provider.Access) (problems []provider.Problem, err error) {
 	id := at.Channel.ID
 	signs, now, err := a.store.ChannelSigns(ctx, at.Workspace, id)
@@ -328,8 +328,8 @@ func (a *App) checkSigns(ctx context.Context, at provider.Access) (problems []pr
 		return problems, err
 	}
 	report := caller.ReportingAdvice(CallbackPath(at.Channel.Kind, id.String()))
-	// The provider verifies the URL when it is entered, and sends nothing until
-	// something happens.
+	// The provider verifies the callback URL when it is entered. After that, it calls only
+	// to report something.
 	if now-max(signs.Asked, at.Channel.CreatedAt, newest) > desk.Time(desk.KeepCallback.Milliseconds()) {
 		problems = append(problems, provider.Problem{Text: "no callback has come in the last seven days, so statuses and customers' messages may not arrive: " + report})
 	} else if signs.Asked == 0 && newest == 0 {
@@ -341,12 +341,12 @@ func (a *App) checkSigns(ctx context.Context, at provider.Access) (problems []pr
 // A ChannelHealth says when a channel last worked, by the database's clock; 0: never.
 type ChannelHealth struct {
 	desk.ChannelSigns
-	Callback  desk.Time // the newest one
-	Reporting string    // what to do at the provider so that callbacks come; "" if none ever do
+	Callback  desk.Time // the newest callback
+	Reporting string    // advice how to get callbacks from the provider; "": it sends none
 }
 
-// ChannelHealth returns what this installation knows of a channel without asking its
-// provider, or NotFound.
+// ChannelHealth returns the health of a channel as far as it is stored, without a call to
+// the provider, or NotFound.
 func (a *App) ChannelHealth(ctx context.Context, p desk.Principal, id desk.ID) (h ChannelHealth, err error) {
 	channel, err := administered(p, id)
 	if err != nil {
@@ -361,8 +361,7 @@ func (a *App) ChannelHealth(ctx context.Context, p desk.Principal, id desk.ID) (
 	return h, err
 }
 
-// Reporting says what to do at a channel's provider so that callbacks come; "" if none
-// ever do.
+// Reporting is advice how to get callbacks from a channel's provider; "": it sends none.
 func (a *App) Reporting(c *desk.Channel) string {
 	if caller, calls := a.providers[c.Kind].(provider.CallbackProvider); calls {
 		return caller.ReportingAdvice(CallbackPath(c.Kind, c.ID.String()))

@@ -42,8 +42,8 @@ func TestClock_apart(t *testing.T) {
 	}
 }
 
-// TestClock_of_inbound: what is due is judged by the database's clock, whatever the
-// server's own says.
+// TestClock_of_inbound: items are due by the database's clock, whatever the server's clock
+// says.
 func TestClock_of_inbound(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]time.Duration{"a year ahead": 8760 * time.Hour, "a year behind": -8760 * time.Hour} {
@@ -56,7 +56,7 @@ func TestClock_of_inbound(t *testing.T) {
 			w.clock.server.Store(int64(ahead))
 			w.callback(channel, inbound(1, number, "", "Hello"))
 			other := w.sent("after", on(w.channel))
-			w.clock.server.Store(0) // the node that takes it in is right
+			w.clock.server.Store(0) // the processing node's clock is right
 			w.takeIn()
 			if w.writer(channel, 1) == nil {
 				t.Error("the callback is not taken in")
@@ -66,7 +66,7 @@ func TestClock_of_inbound(t *testing.T) {
 			}
 			w.stop()
 			w.start(app.Bounds{})
-			w.clock.server.Store(int64(ahead)) // and now the one that takes it in is wrong
+			w.clock.server.Store(int64(ahead)) // and now the processing node's clock is wrong
 			w.callback(channel, inbound(2, number, "", "Hello"))
 			bad := w.notify(poison)
 			w.takeIn()

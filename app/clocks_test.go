@@ -56,7 +56,7 @@ func TestClocks(t *testing.T) {
 	}
 	for _, whose := range []clocks{{true, true, true}, {false, true, false}, {true, false, false}} {
 		if c.oneMachine && whose != (clocks{true, true, true}) {
-			continue // of two servers on one machine, none has a clock of its own
+			continue // two servers on one machine have the same clock
 		}
 		for _, b := range by {
 			for _, ahead := range []time.Duration{b, -b} {
@@ -96,11 +96,11 @@ type campaign struct {
 	ws          desk.ID
 	key         string
 
-	inside func()         // while a message is on its way
-	lost   bool           // its answer is
-	calls  map[string]int // of the provider, by the text that was sent
+	inside func()         // called while a message is on its way
+	lost   bool           // the provider's answer is lost
+	calls  map[string]int // calls of the provider, by the text that was sent
 	keys   []string       // in order
-	done   []string       // those that the provider took
+	done   []string       // the keys whose message the provider accepted
 }
 
 func (c *campaign) begin() {
@@ -254,7 +254,7 @@ func (c *campaign) bounds(whose clocks, ahead time.Duration) {
 	if !got {
 		c.Fatalf("%s: there is no lease", name)
 	}
-	must(c.T, c.store.InTx(ctx, c.ws, func(tx store.Tx) error { // of a process that dies now
+	must(c.T, c.store.InTx(ctx, c.ws, func(tx store.Tx) error { // the lease of a process that dies now
 		at.Lease = desk.LeaseFor(tx.Now(), 30_000)
 		if err := tx.PutAttempt(at); err != nil {
 			return err
@@ -281,7 +281,7 @@ func (c *campaign) bounds(whose clocks, ahead time.Duration) {
 	c.set(clocks{}, 0)
 }
 
-// randomID is an id of no time.
+// randomID is an id that does not depend on a time.
 func randomID() (id desk.ID) {
 	_, _ = rand.Read(id[:])
 	return id

@@ -38,12 +38,13 @@ func (a *App) WriteAll(_ context.Context, p desk.Principal, ops []*desk.Op) (out
 	return r.outcomes, r.errs, r.err
 }
 
-// maxTried is how many bytes of contacts a dry run of a batch loads. It can't work in
-// parts like a real one, because the later operations see what is not stored.
+// maxTried is how many bytes of contacts a dry run of a batch loads. A dry run can't be
+// processed in parts like a real batch, because it does not store the changes that later
+// operations must see.
 const maxTried = 8 * desk.MaxBookBytes
 
-// Try is Write as a dry run (contract-data §1): it stores nothing and takes no lock, and
-// the outcome has the ids and times that are stored.
+// Try is Write as a dry run (contract-data §1): it stores nothing and takes no lock. The
+// outcome has only ids and times that are stored.
 func (a *App) Try(ctx context.Context, p desk.Principal, op *desk.Op) (desk.Outcome, error) {
 	outcomes, errs, err := a.try(ctx, p, []*desk.Op{op})
 	if err != nil {
@@ -70,7 +71,7 @@ func (a *App) try(ctx context.Context, p desk.Principal, ops []*desk.Op) (outcom
 		named.Most = maxTried
 	}
 	if len(ops) > smallRequest {
-		a.writer.trial.Lock() // one at a time, for the memory that they take
+		a.writer.trial.Lock() // one large dry run at a time, to limit memory
 		defer a.writer.trial.Unlock()
 	}
 	book, err := a.store.Book(ctx, p.Workspace(), named)
@@ -127,7 +128,8 @@ func (a *App) contact(ctx context.Context, ws, id desk.ID) (*desk.Contact, error
 	return c, err
 }
 
-// ContactsByID returns those of the contacts that exist. It is for the names in lists.
+// ContactsByID returns the contacts with these ids, without those that do not exist. Lists
+// use it for names.
 func (a *App) ContactsByID(ctx context.Context, p desk.Principal, ids []desk.ID) (map[desk.ID]*desk.Contact, error) {
 	found := make(map[desk.ID]*desk.Contact, len(ids))
 	if len(ids) == 0 {
@@ -171,9 +173,9 @@ func (a *App) Contacts(ctx context.Context, p desk.Principal, f desk.ContactFilt
 	return contacts, a.cursors.Seal(list, append(place, next.ID[:]...)), nil
 }
 
-// NewestContacts returns a page of the contacts of an owner, or (zero) of all, newest
-// change first, and the cursor of the next page, "" if there is none. It returns
-// InvalidRequest for a cursor of another workspace or owner.
+// NewestContacts returns a page of an owner's contacts (zero: of all), newest change first,
+// and the cursor of the next page, "" if there is none. It returns InvalidRequest for a
+// cursor of another workspace or owner.
 func (a *App) NewestContacts(ctx context.Context, p desk.Principal, owner desk.ID, cursor string, limit int) ([]*desk.Contact, string, error) {
 	list := cursors.List{Workspace: p.Workspace(), Name: "newest contacts", Filter: owner.String()}
 	var before *desk.ContactPlace
@@ -192,7 +194,8 @@ func (a *App) NewestContacts(ctx context.Context, p desk.Principal, owner desk.I
 }
 
 // FindContacts returns the contacts that hold a text as an e-mail, as a phone number in any
-// spelling, or as an external id, the oldest first: each may be another contact's.
+// spelling, or as an external id, the oldest first. There may be several: each reading of
+// the text may belong to another contact.
 func (a *App) FindContacts(ctx context.Context, p desk.Principal, text string) ([]*desk.Contact, error) {
 	return a.ContactsHolding(ctx, p, desk.Readings(text, p.Settings.Country))
 }

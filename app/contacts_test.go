@@ -19,7 +19,7 @@ type fullStore struct{ store.Store }
 func (s fullStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.Book, error) {
 	book, err := s.Store.Book(ctx, ws, l)
 	if err == nil {
-		note := strings.Repeat("x", 1<<20) // they share it
+		note := strings.Repeat("x", 1<<20) // all contacts share this text
 		for n := range byte(65) {
 			book.Load(&desk.Contact{ID: desk.ID{15: n}, Note: note})
 		}
@@ -27,8 +27,8 @@ func (s fullStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.B
 	return book, err
 }
 
-// TestTryAll_of_large_contacts: later operations of a dry run must see what is not stored,
-// so all contacts are loaded at once, and there is a limit to that.
+// TestTryAll_of_large_contacts: later operations of a dry run must see the changes of earlier
+// ones, which are not stored. So all contacts are loaded at once, up to a limit.
 func TestTryAll_of_large_contacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -41,7 +41,7 @@ func TestTryAll_of_large_contacts(t *testing.T) {
 	}
 }
 
-// TestNewestContacts: pages go on from their cursors, which are of one owner.
+// TestNewestContacts: pages continue at their cursors, which are bound to one owner.
 func TestNewestContacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,8 +75,8 @@ func TestNewestContacts(t *testing.T) {
 	}
 }
 
-// TestFindContacts: a text is an e-mail, a phone in any spelling or an external id, exactly.
-// What several contacts hold in different meanings finds all of them.
+// TestFindContacts: a text is an e-mail, a phone in any spelling or an exact external id. If
+// its readings belong to several contacts, all of them are found.
 func TestFindContacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -38,8 +38,8 @@ func (a *App) filtered(ctx context.Context, p desk.Principal, name string, f des
 	return a.conversations(ctx, list, f, cursor, limit)
 }
 
-// ContactConversations is Conversations of one contact. It returns NotFound if there is
-// no such contact.
+// ContactConversations is like Conversations, for one contact. It returns NotFound if there
+// is no such contact.
 func (a *App) ContactConversations(ctx context.Context, p desk.Principal, contact desk.ID, status desk.ConversationStatus, cursor string, limit int) ([]*desk.Conversation, string, error) {
 	if _, err := a.contact(ctx, p.Workspace(), contact); err != nil {
 		return nil, "", err
@@ -70,9 +70,9 @@ func (a *App) conversations(ctx context.Context, list cursors.List, f desk.Conve
 	return page, a.cursors.Seal(list, append(place, next.ID[:]...)), nil
 }
 
-// InboxCounts counts the open conversations of a channel, or of all (zero), each up to
+// InboxCounts counts open conversations of a channel (zero: of all), each count up to
 // desk.MaxCount: those that the caller holds, the unassigned ones, all, and those that the
-// caller holds and in which somebody waits.
+// caller holds and in which the person waits.
 func (a *App) InboxCounts(ctx context.Context, p desk.Principal, channel desk.ID) (desk.ConversationCounts, error) {
 	member := desk.ID{}
 	if p.Actor.Kind == desk.ByMember {
@@ -81,20 +81,20 @@ func (a *App) InboxCounts(ctx context.Context, p desk.Principal, channel desk.ID
 	return a.store.CountConversations(ctx, p.Workspace(), member, channel)
 }
 
-// A Team is what each member of a workspace holds.
+// A Team has the workloads of a workspace's members.
 type Team struct {
 	Members []TeamMember
-	Pool    desk.Workload // what nobody holds
-	Later   desk.Time     // the longest waits of those whose load has none began later; 0: there are none
+	Pool    desk.Workload // of unassigned conversations
+	Later   desk.Time     // a workload without Waiting may have waits that began after this time; 0: it has none
 }
 
-// A TeamMember is a member, and what the member holds.
+// A TeamMember is a member with the member's workload.
 type TeamMember struct {
 	*desk.Member
 	desk.Workload
 }
 
-// Team returns what the members hold, by their names.
+// Team returns the workloads of the members, sorted by name.
 func (a *App) Team(ctx context.Context, p desk.Principal) (Team, error) {
 	members := p.Settings.Members()
 	ids := make([]desk.ID, len(members))
@@ -156,15 +156,15 @@ func (a *App) Message(ctx context.Context, p desk.Principal, conversation, id de
 	return m, err
 }
 
-// Seen is the state of a conversation by which its caller decided.
+// Seen is the state of a conversation that a caller saw before it chose an action.
 type Seen struct {
-	Message  desk.ID // the newest in the list of messages; zero: none
+	Message  desk.ID // the newest message in the list; zero: none
 	Assignee desk.ID
-	Status   desk.ConversationStatus // "": whatever it is
+	Status   desk.ConversationStatus // "": any
 }
 
-// still returns Changed, with the conversation as it is, if it is no longer as it was
-// seen. A nil Seen expects nothing.
+// still returns Changed, with the current conversation, if the conversation is no longer in
+// the seen state. A nil Seen accepts any state.
 func (s *Seen) still(tx store.Tx, c *desk.Conversation) error {
 	if s == nil {
 		return nil
@@ -185,7 +185,7 @@ func changed(c *desk.Conversation) error {
 // Assign assigns a conversation to the member with this id or e-mail, even if another
 // has it. It returns NotFound, InvalidRequest if there is no such member, Unauthorized or
 // Forbidden if the caller was changed meanwhile, and Changed if something would change
-// and the conversation is no longer as it was seen (nil: as it may be).
+// and the conversation is no longer in the seen state (nil: any state is accepted).
 func (a *App) Assign(ctx context.Context, p desk.Principal, id desk.ID, member string, seen *Seen) (*desk.Conversation, error) {
 	ref := desk.ReferTo(member)
 	return a.changeConversation(ctx, p, id, seen, func(tx store.Tx, c *desk.Conversation) error {
@@ -198,8 +198,8 @@ func (a *App) Assign(ctx context.Context, p desk.Principal, id desk.ID, member s
 	})
 }
 
-// memberNamed returns the member with this id or e-mail, which stands at some place of the
-// request, or InvalidRequest.
+// memberNamed returns the member with this id or e-mail, or InvalidRequest. at is the place
+// of the reference in the request.
 func memberNamed(s *desk.Settings, at string, ref desk.Reference) (*desk.Member, error) {
 	m := s.ResolveMember(ref)
 	if m == nil {
@@ -209,7 +209,7 @@ func memberNamed(s *desk.Settings, at string, ref desk.Reference) (*desk.Member,
 }
 
 // SetStatus changes the status of a conversation. It returns the errors of Assign, and
-// ConversationOpen if another one with the contact is open.
+// ConversationOpen if another conversation with the contact on the channel is open.
 func (a *App) SetStatus(ctx context.Context, p desk.Principal, id desk.ID, status desk.ConversationStatus, seen *Seen) (*desk.Conversation, error) {
 	return a.changeConversation(ctx, p, id, seen, func(tx store.Tx, c *desk.Conversation) error {
 		if c.Status == status {
@@ -263,7 +263,7 @@ func (a *App) changeConversation(ctx context.Context, p desk.Principal, id desk.
 }
 
 // unassign makes up to limit open conversations of a member unassigned, and returns how
-// many. It begins at a position, and moves it to the last one.
+// many. It begins after the position, and moves it to the last conversation.
 func (a *App) unassign(ctx context.Context, p desk.Principal, member desk.ID, after **desk.ConversationPlace, limit int) (int, error) {
 	var held []*desk.Conversation
 	err := a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) (err error) {
@@ -289,8 +289,8 @@ func (a *App) unassign(ctx context.Context, p desk.Principal, member desk.ID, af
 	return len(held), nil
 }
 
-// Unassign gives a conversation back to the pool; one that nobody holds stays as it is. It
-// returns the errors of Assign.
+// Unassign gives a conversation back to the pool. An unassigned conversation stays as it
+// is. It returns the errors of Assign.
 func (a *App) Unassign(ctx context.Context, p desk.Principal, id desk.ID, seen *Seen) (*desk.Conversation, error) {
 	return a.changeConversation(ctx, p, id, seen, func(_ store.Tx, c *desk.Conversation) error {
 		c.Unassign()

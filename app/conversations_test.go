@@ -19,8 +19,8 @@ import (
 	"parley/store"
 )
 
-// TestReceive: a person writes, and is a contact with an open conversation; whoever
-// wrote before writes on in it.
+// TestReceive: the first message of a person creates a contact and an open conversation.
+// Further messages go into the same conversation.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,8 +74,8 @@ func TestReceive_refuses(t *testing.T) {
 	w.holds(0, 0, 0)
 }
 
-// TestReceive_twice: a provider that repeats itself adds nothing, though the
-// conversation was closed meanwhile.
+// TestReceive_twice: a repeated message adds nothing, even if the conversation was closed
+// meanwhile.
 func TestReceive_twice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,8 +99,8 @@ func (w *world) status(id desk.ID, s desk.ConversationStatus) *desk.Conversation
 	return c
 }
 
-// TestConversation_ended: neither a person nor a send goes on in a conversation that
-// was closed or archived.
+// TestConversation_ended: neither a message of the person nor a send goes into a closed or
+// archived conversation.
 func TestConversation_ended(t *testing.T) {
 	t.Parallel()
 	for _, ended := range []desk.ConversationStatus{desk.StatusClosed, desk.StatusArchived} {
@@ -126,8 +126,8 @@ func TestConversation_ended(t *testing.T) {
 	}
 }
 
-// TestConversation_goes_to_the_owner, unless the send says who takes it; one that is
-// open stays where it is.
+// TestConversation_goes_to_the_owner: a new conversation is assigned to the contact's owner,
+// unless the send names a member. An open conversation keeps its assignee.
 func TestConversation_goes_to_the_owner(t *testing.T) {
 	t.Parallel()
 	type holder struct {
@@ -207,8 +207,8 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// TestSeen: what a member decided by an old state of a conversation changes nothing, and
-// the refusal has the new state. What would change nothing is not refused.
+// TestSeen: an action that a member chose while seeing an old state is refused, and the
+// refusal has the new state. An action that would change nothing is not refused.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -250,8 +250,8 @@ func TestSeen(t *testing.T) {
 	done(w.SetStatus(t.Context(), p, c.ID, desk.StatusOpen, nil))
 }
 
-// TestSeen_races: two members decide by what they saw. Whoever is later is told of the
-// other's decision, and does not overwrite it.
+// TestSeen_races: two members act at once on the state that they saw. The later one gets the
+// other's change as a refusal, and does not overwrite it.
 func TestSeen_races(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -278,7 +278,7 @@ func TestSeen_races(t *testing.T) {
 	}
 }
 
-// TestInboxCounts: what a member holds is counted apart.
+// TestInboxCounts: a member's own conversations are counted separately.
 func TestInboxCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -334,7 +334,7 @@ func TestSetStatus(t *testing.T) {
 			t.Errorf("it is %s", got.Status)
 		}
 	}
-	w.status(second.ID, desk.StatusOpen) // which it is
+	w.status(second.ID, desk.StatusOpen) // no change: it is open
 	w.status(second.ID, desk.StatusArchived)
 	w.status(first.ID, desk.StatusOpen)
 	if next := w.writes(number, "Still here"); next.ID != first.ID {
@@ -344,8 +344,8 @@ func TestSetStatus(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// TestRemoveMember: the open conversations go back to the pool, however many, and
-// what is over keeps its history.
+// TestRemoveMember: the open conversations go back to the pool, however many. Closed ones
+// keep their assignee.
 func TestRemoveMember(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -393,13 +393,13 @@ func TestRemoveMember(t *testing.T) {
 	if err := w.RemoveMember(t.Context(), w.operator(), w.ada.ID); !desk.IsType(err, desk.NotFound) {
 		t.Errorf("removed again: %v", err)
 	}
-	// A conversation that opens again has no holder who is gone.
+	// When such a conversation is opened again, the removed assignee is cleared.
 	if c := w.status(closed, desk.StatusOpen); !c.AssignedMember.IsZero() || c.AssignedVia != "" || *w.conversation(closed) != *c {
 		t.Errorf("opened again: %+v", c)
 	}
 }
 
-// TestDeleteContact erases what was said, and nobody else's.
+// TestDeleteContact: a deletion erases the contact's messages, and no other contact's.
 func TestDeleteContact(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -421,7 +421,7 @@ func TestDeleteContact(t *testing.T) {
 	if at := w.attempt(doubt); !at.Erased || at.Plan.Number != "" || at.Plan.Profile != nil {
 		t.Errorf("the attempt: %+v", at)
 	}
-	// Statuses of what is gone find nothing, and bring nothing back.
+	// Statuses of erased messages find nothing, and create nothing.
 	w.tell(said(w.holder("k").ID, desk.Read), said(doubt, desk.Read))
 	w.takeIn()
 	w.holds(1, 1, 1)
@@ -430,7 +430,8 @@ func TestDeleteContact(t *testing.T) {
 	}
 }
 
-// TestConversations_lists: newest first, by what was said last, filtered, in pages.
+// TestConversations_lists: conversations are listed by their newest message, the newest
+// first, with filters and in pages.
 func TestConversations_lists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -506,7 +507,7 @@ func walk[T, K any](t *testing.T, page func(cursor string) ([]T, string, error),
 	}
 }
 
-// TestConversations_cursors are good for their own list only.
+// TestConversations_cursors: a cursor is valid for its own list only.
 func TestConversations_cursors(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -564,7 +565,7 @@ func TestConversations_cursors(t *testing.T) {
 	refused(t, err, desk.InvalidRequest)
 }
 
-// TestWorkspaces_are_sealed: what another workspace has does not exist.
+// TestWorkspaces_are_sealed: records of another workspace are NotFound.
 func TestWorkspaces_are_sealed(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -593,8 +594,9 @@ func TestWorkspaces_are_sealed(t *testing.T) {
 	}
 }
 
-// TestReceive_in_one_second: a provider tells seconds. What comes later in one stands
-// later, also after what was sent meanwhile; an earlier second stands before.
+// TestReceive_in_one_second: a provider reports whole seconds. Of messages in one second, the
+// order of arrival is kept, also relative to messages that were sent meanwhile. A message of
+// an earlier second comes before them.
 func TestReceive_in_one_second(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -629,8 +631,8 @@ func TestReceive_in_one_second(t *testing.T) {
 	}
 }
 
-// TestOptOut: a person says what they want of marketing, the last word counts, and
-// messages of other kinds still go.
+// TestOptOut: a person opts out and in by stop and start words. The newest choice counts, and
+// messages that are not marketing are still sent.
 func TestOptOut(t *testing.T) {
 	t.Parallel()
 	type word struct {
@@ -669,7 +671,7 @@ func TestOptOut(t *testing.T) {
 	}
 }
 
-// wants checks since when the test's number takes no marketing, 0 for not at all.
+// wants checks since when the test's number has opted out of marketing; 0: it has not.
 func (w *world) wants(since desk.Time, edits ...edit) {
 	w.t.Helper()
 	r := w.send("sale "+w.clock.newID().String(), append([]edit{of("sale", "en")}, edits...)...)
@@ -681,8 +683,9 @@ func (w *world) wants(since desk.Time, edits ...edit) {
 	w.sent("order "+w.clock.newID().String(), append([]edit{of("hello", "en")}, edits...)...)
 }
 
-// TestOptOut_follows_the_number: to every channel and whichever way the person is
-// named, and it outlives the contact. It is not another number's.
+// TestOptOut_follows_the_number: an opt-out applies to the number on every channel, in each
+// way of naming the person, and also after the contact is deleted. It does not apply to other
+// numbers.
 func TestOptOut_follows_the_number(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -703,8 +706,8 @@ func TestOptOut_follows_the_number(t *testing.T) {
 	w.wants(0, first)
 }
 
-// TestOptOut_of_a_category_in_any_case: the provider writes it in upper case, a file
-// that people put into a sandbox may not.
+// TestOptOut_of_a_category_in_any_case: the provider writes a category in upper case, but
+// template files for the sandbox may have any case.
 func TestOptOut_of_a_category_in_any_case(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -715,7 +718,7 @@ func TestOptOut_of_a_category_in_any_case(t *testing.T) {
 	refused(t, w.send("k", of("promo", "en")).err, desk.RecipientOptedOut)
 }
 
-// TestOptOut_replays: an answer that is stored is given before anything is checked.
+// TestOptOut_replays: a stored answer is returned before anything is checked.
 func TestOptOut_replays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -727,7 +730,7 @@ func TestOptOut_replays(t *testing.T) {
 	}
 }
 
-// A steppingStore notes where the lists begin that a removal reads.
+// A steppingStore records at which positions a removal begins to read lists.
 type steppingStore struct {
 	store.Store
 	contacts      []desk.ContactPlace
@@ -753,8 +756,9 @@ func (tx steppingTx) HeldConversations(member desk.ID, after *desk.ConversationP
 	return tx.Tx.HeldConversations(member, after, limit)
 }
 
-// TestRemoveMember_goes_on: no step of a removal reads again what an earlier one has
-// released. PostgreSQL keeps it in its indexes for some time, and each step took longer.
+// TestRemoveMember_goes_on: no step of a removal reads again the rows that an earlier step
+// has released. PostgreSQL keeps these rows in its indexes for some time, which made each
+// step slower than the last.
 func TestRemoveMember_goes_on(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -773,7 +777,7 @@ func TestRemoveMember_goes_on(t *testing.T) {
 
 var removedContacts = flag.Int("removed-contacts", 3000, "how many contacts, and how many open conversations, the member of TestRemoveMember_steps has; from 100000 on the steps are judged")
 
-// A timedStore notes how long transactions take at most.
+// A timedStore records the longest time of a transaction.
 type timedStore struct {
 	store.Store
 	mu      sync.Mutex
@@ -803,8 +807,8 @@ func (s *timedStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) erro
 	return s.Store.InTx(ctx, ws, f)
 }
 
-// TestRemoveMember_steps: a member with very much is removed in steps, which others wait for,
-// of 200 ms at most, whatever the contacts have.
+// TestRemoveMember_steps: a member with very many contacts is removed in steps of at most 200
+// ms, even if contacts are large, because others wait for each step.
 func TestRemoveMember_steps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -833,7 +837,7 @@ func TestRemoveMember_steps(t *testing.T) {
 	neighbour := w.another()
 	done := make(chan error, 1)
 	go func() { done <- w.node(store, app.Bounds{}).RemoveMember(t.Context(), p, w.ada.ID) }()
-	var waits []time.Duration // of a neighbour's writes meanwhile
+	var waits []time.Duration // the times of other writes meanwhile
 	for removing := true; removing; {
 		select {
 		case err := <-done:
@@ -862,7 +866,7 @@ func TestRemoveMember_steps(t *testing.T) {
 	if least := *removedContacts / desk.MaxOperations; store.steps < least {
 		t.Errorf("%d steps, want %d at least", store.steps, least)
 	}
-	if *removedContacts >= 100_000 && store.longest > 200*time.Millisecond { // beside other tests, times say nothing
+	if *removedContacts >= 100_000 && store.longest > 200*time.Millisecond { // measured only if run alone: other tests distort times
 		t.Errorf("a step took %v", store.longest)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"parley/store"
 )
 
-// webhook adds a webhook, which gets nothing of what was before.
+// webhook adds a webhook, which gets no earlier events.
 func (w *world) webhook(url string, types ...string) desk.ID {
 	w.t.Helper()
 	added, _, err := w.Deliver.AddWebhook(w.t.Context(), w.operator(), desk.WebhookEdit{URL: &url, Types: &types}, nil)
@@ -51,8 +51,8 @@ func (w *world) settled(webhook desk.ID, n int) (list []*desk.WebhookDelivery) {
 	return list
 }
 
-// TestDeliver: every event of the types comes once, the first tries in order, with
-// eight at a time.
+// TestDeliver: every event of the webhook's types is delivered once. First tries begin in
+// order, up to eight at a time.
 func TestDeliver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,8 +83,8 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// TestDeliver_retries: an event that always fails has the tries of its schedule, with
-// their pauses, and stops no other.
+// TestDeliver_retries: an event that always fails has the tries of its schedule, with their
+// pauses, and does not stop other events.
 func TestDeliver_retries(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{5 * time.Second, time.Minute, 3 * time.Hour}, GiveUp: 72 * time.Hour})
@@ -144,8 +144,8 @@ func TestDeliver_retries(t *testing.T) {
 	}
 }
 
-// TestDeliver_failing: after ten failures in a row the endpoint is probed; it is disabled
-// when it has failed for too long, and a success before that brings all.
+// TestDeliver_failing: after ten failures in a row the endpoint is only probed. A success
+// makes all its deliveries due; if it fails for too long, it is disabled.
 func TestDeliver_failing(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{time.Second, time.Second, time.Second}, GiveUp: 2 * time.Hour})
@@ -200,8 +200,9 @@ func TestDeliver_holds(t *testing.T) {
 	w.settled(webhook, 2)
 }
 
-// TestDeliver_nodes: a node that stops hands over without repetition; one that loses the
-// database begins nothing once its lease may have ended, and the other goes on.
+// TestDeliver_nodes: when a node stops, another one takes over without repeating a delivery.
+// A node that loses the database begins no try once its lease may have ended, and the other
+// node goes on.
 func TestDeliver_nodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -249,8 +250,9 @@ func TestDeliver_nodes(t *testing.T) {
 	}
 }
 
-// TestDeliver_erasure: once a contact's deletion is answered, an answer that repeats the
-// person's data is not stored, those that are stored go, and a repetition has no data.
+// TestDeliver_erasure: after a contact's deletion, an endpoint's response that repeats the
+// person's data is not stored, stored responses are deleted, and a redelivery has no data of
+// the person.
 func TestDeliver_erasure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -326,8 +328,8 @@ func TestDeliver_expired(t *testing.T) {
 	}
 }
 
-// TestDeliver_slow_database: what was read a second ago is read again before a try
-// begins, because the person may have been deleted since.
+// TestDeliver_slow_database: an event that was read a second ago is read again before its try,
+// because the person may have been deleted since.
 func TestDeliver_slow_database(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -407,7 +409,7 @@ func TestDeliver_enabled_anew(t *testing.T) {
 	waitFor(t, "the failure", func() bool { return w.state(webhook).FailingSince != 0 })
 	w.clock.advance(3 * time.Hour)
 	waitFor(t, "the second attempt", func() bool { return len(w.receiver.got()) == 2 })
-	other := w.node(w.file, app.Bounds{}) // of which the first node does not hear at once
+	other := w.node(w.file, app.Bounds{}) // another node: the first one does not notice its change at once
 	for _, enabled := range []bool{false, true} {
 		_, err := other.Deliver.EditWebhook(t.Context(), w.operator(), webhook, desk.WebhookEdit{Enabled: &enabled})
 		must(t, err)
@@ -421,8 +423,8 @@ func TestDeliver_enabled_anew(t *testing.T) {
 	}
 }
 
-// TestDeliver_asked: a redelivery comes although the endpoint is failing, a ping's
-// success makes all due, a replay brings again what was delivered, and 410 disables.
+// TestDeliver_asked: a redelivery is tried although the endpoint is failing. A successful ping
+// makes all deliveries due, a replay delivers events again, and 410 disables the endpoint.
 func TestDeliver_asked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -471,8 +473,8 @@ func TestDeliver_asked(t *testing.T) {
 	}
 }
 
-// TestDeliver_swept: if the process ends while it deletes the deliveries of a webhook
-// that was removed, the rest is deleted later; those of others stay.
+// TestDeliver_swept: if the process ends while it deletes the deliveries of a removed
+// webhook, the rest is deleted later. Deliveries of other webhooks stay.
 func TestDeliver_swept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -508,9 +510,9 @@ func (w *world) probed(webhook desk.ID, pauses ...time.Duration) {
 	}
 }
 
-// TestDeliver_gives_up: an endpoint that fails for 72 hours is disabled, with an event
-// and a warning, and gets nothing more. Enabled again, it goes on where it was: what has
-// expired meanwhile is counted, the rest comes.
+// TestDeliver_gives_up: an endpoint that fails for 72 hours is disabled, with an event and a
+// warning, and gets no more events. Enabled again, it continues at its cursor: events that
+// have expired meanwhile are counted, the others are delivered.
 func TestDeliver_gives_up(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -552,7 +554,7 @@ func TestDeliver_gives_up(t *testing.T) {
 		t.Errorf("log: %q", line)
 	}
 
-	// While it is disabled nothing is tried. Some of what it has not got expires.
+	// While the endpoint is disabled nothing is tried, and some of its events expire.
 	tries, cursor := len(w.receiver.got()), w.state(webhook).Cursor
 	w.put(mailed("expires@example.com"))
 	w.clock.advance(2 * time.Hour)
@@ -607,8 +609,8 @@ func (w *world) oldest() desk.EventPlace {
 	return page.Oldest
 }
 
-// TestDeliver_lag: what waits counts from its event, not from when its delivery began,
-// also on the node that takes over.
+// TestDeliver_lag: the lag of a waiting delivery counts from its event, not from the start of
+// the delivery, also on a node that takes over.
 func TestDeliver_lag(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,12 +1,12 @@
-// Package app is what a person or a program can do with parley: one method per
-// action. What it needs of a database is package store, of a channel's provider package
-// provider.
+// Package app carries out the actions of people and programs: one method per action. It
+// uses a database through the interfaces of package store, and a channel's provider through
+// those of package provider.
 //
 //	app.go            App
-//	base.go           what all of app works with
+//	base.go           the parts that all of app uses
 //	ending.go         how a process ends
-//	new.go            what App is built from
-//	principal.go      principals of the command line; what a principal may change
+//	new.go            the dependencies of App, and how it is built
+//	principal.go      principals of the command line; edits of the configuration
 //	contacts.go       reads and writes of contacts
 //	writer.go         the contact writer: concurrent writes share one flush
 //	people.go         the people in providers' reports, and their contacts
@@ -16,7 +16,7 @@
 //	simulate.go       messages of customers of simulated channels
 //	secrets.go        secrets, encrypted: how, and those of channels
 //	accounts.go       whether providers let channels send
-//	metrics.go        what /metrics shows of sends and of the database
+//	metrics.go        the metrics of sends and of the database
 //	pace.go           the limits of a provider, which all nodes share
 //	templates.go      template libraries and hints
 //	libraries.go      template libraries by version, and which are stale
@@ -24,11 +24,11 @@
 //	policy.go         the reply policy: reading and changing it, and hours
 //	answer.go         the reply policy at work: who gets a conversation, which automatic replies are due
 //	auto_replies.go   sends automatic replies
-//	pools.go          what waits for somebody to be eligible, and is assigned then
-//	looks.go          which workspaces were looked at in vain
+//	pools.go          assigns waiting conversations once a member is eligible
+//	looks.go          which workspaces need no look, because no member was eligible
 //	snippets.go       saved replies
 //	conversations.go  conversations and messages: reading and changing them
-//	receive.go        messages of customers: whose they are, what they become
+//	receive.go        inbound messages: finding the contact and the conversation, storing
 //	notes.go          notes of the team on conversations
 //	talk.go           how conversations stand: what is unread, who waits, the inbox
 //	window.go         what messages change in how a conversation stands, and in its window
@@ -37,10 +37,10 @@
 //	receipt_places.go how many receipts are on their way
 //	send.go           a send: hold, dispatch, answer, and calls that repeat it
 //	bounds.go         the time limits of a send
-//	plan.go           the template send: its checks, what it becomes
+//	plan.go           the template send: its checks, the planned attempt
 //	flights.go        calls of one key that come at once
 //	reply.go          free messages
-//	reply_plan.go     the free message: its checks, what it becomes
+//	reply_plan.go     the free message: its checks, the planned attempt, the message
 //	settle.go         all the ways in which an attempt ends
 //	tx.go             transactions, and what runs after them
 //	send_events.go    the events of sends, messages and conversations
@@ -53,15 +53,14 @@
 //	callbacks.go      callbacks of providers, from the request to their effects
 //	admin.go          workspaces, members and keys, for the command line
 //
-// Below it are services of their own, each with its state, which App has as fields: access
-// (keys, and how members sign in), feed (the feed of events), deliver (webhooks and their
-// deliveries), daily (messages counted by day), media (files), and clock (the counter of
-// hours). Cursors (signed places in lists), vault
-// (encrypts secrets), and steps (what work in the background shares) are what several
-// services need.
+// The packages below app are services, each with its own state, which App has as fields:
+// access (keys, and how members sign in), feed (the feed of events), deliver (webhooks and
+// their deliveries), daily (messages counted by day), media (files), and clock (the counter
+// of hours). Several services use cursors (signed positions in lists), vault (encrypts
+// secrets), and steps (helpers of background work).
 //
-// An App's methods are safe for concurrent use, and any number of processes may
-// share a store. An App keeps in memory only the queue of its own writes, principals
-// (they are checked again before they are used), template libraries by version, and the
-// sends that are under way.
+// An App's methods are safe for concurrent use, and any number of processes may share a
+// store. An App keeps in memory only queues of its own work, sends under way, and caches
+// whose entries are checked before use, such as principals and template libraries by
+// version.
 package app

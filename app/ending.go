@@ -7,12 +7,12 @@ type ending struct {
 	drain   sync.Once
 	drained chan struct{}  // closed by Drain
 	stopped chan struct{}  // closed by Close
-	retries sync.WaitGroup // retries in the background until something is stored
+	retries sync.WaitGroup // background retries of writes that must be stored
 }
 
-// Close stops the retries in the background and waits for them. The next process finds
-// what is not stored by then. It is called once, after everything else that uses the
-// App has ended.
+// Close stops the retries in the background and waits for them. If a write is still not
+// stored, the next process finds its attempt unsettled. Close is called once, after
+// everything else that uses the App has ended.
 func (e *ending) Close() {
 	close(e.stopped)
 	e.retries.Wait()

@@ -17,8 +17,8 @@ import (
 	"parley/provider"
 )
 
-// TestEventID: ids are in the order of numbers, lead back to their place, and no other
-// text is one: not with a flipped bit, and not in another workspace.
+// TestEventID: ids are in the order of numbers and lead back to their place. An id with a
+// flipped bit, or of another workspace, is not accepted.
 func TestEventID(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -77,8 +77,8 @@ func (w *world) edit() {
 	must(w.t, err)
 }
 
-// TestFollow_wakes: a follower gets an event right after its commit, and one of another
-// process after the next look; an event in the moment in which it is added wakes it too.
+// TestFollow_wakes: a follower gets an event right after its commit, and an event of another
+// process after the next look. An event that comes while the follower is added wakes it, too.
 func TestFollow_wakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,7 +99,7 @@ func TestFollow_wakes(t *testing.T) {
 	}
 	w.edit()
 	first := next()
-	w.edit() // the wake of its beginning is used up
+	w.edit() // the first wake of the follower is used up
 	if second := next(); second <= first {
 		t.Errorf("%s after %s", second, first)
 	}
@@ -135,7 +135,7 @@ func TestFollow_wakes(t *testing.T) {
 	}
 }
 
-// TestFollow_again reads the page anew from where it began.
+// TestFollow_again: Again reads the last page from its start.
 func TestFollow_again(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -164,7 +164,7 @@ func ids(page *feed.Page) (list []string) {
 	return list
 }
 
-// TestFollow_beside_webhooks: the endpoints that a node serves take no place of streams.
+// TestFollow_beside_webhooks: webhooks that a node serves do not use places of streams.
 func TestFollow_beside_webhooks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -177,7 +177,7 @@ func TestFollow_beside_webhooks(t *testing.T) {
 }
 
 // TestForgetEvents_wrong_clock: a node whose clock is an hour ahead of the database's drops
-// nothing that is not old by both.
+// only events that are old by both clocks.
 func TestForgetEvents_wrong_clock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -235,8 +235,9 @@ func TestFollow_ends(t *testing.T) {
 	}
 }
 
-// TestFollow_permission: a follower whose key loses a permission gets no more of what it was
-// for, neither the page that it waits to write nor the next; nor does one whose key was revoked.
+// TestFollow_permission: a follower whose key loses a permission gets no more events that need
+// it, neither in the page that waits to be written nor in the next one. The same holds for a
+// revoked key.
 func TestFollow_permission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -286,8 +287,8 @@ func TestFollow_permission(t *testing.T) {
 	}
 }
 
-// TestEvents_early_statuses: a status that came before its message follows it in the
-// feed, and so does one that a late report of the sending itself brings.
+// TestEvents_early_statuses: the event of a status that came before its message follows the
+// message's event in the feed, also if a late report of the send brings both.
 func TestEvents_early_statuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

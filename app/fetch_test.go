@@ -32,8 +32,8 @@ type courier struct {
 
 	uploading func() // called while a file is handed over
 
-	deaf int      // so many receipts are not heard
-	read []string // the messages whose receipts came, those that were not heard too
+	deaf int      // so many receipts fail
+	read []string // the messages whose receipts came, including failed ones
 }
 
 // fetches is what a provider does when it is asked for a file.
@@ -60,7 +60,7 @@ func (c *courier) MarkRead(_ context.Context, _ provider.Access, externalID stri
 	return nil
 }
 
-// receipts are the messages of which the provider was told that they were read.
+// receipts are the messages for which the provider got a read receipt.
 func (c *courier) receipts() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func has(content string) fetches {
 	}
 }
 
-// tells sends a file of which it says something.
+// tells sends a file, and reports data about it.
 func tells(content string, of provider.FetchedMedia) fetches {
 	return func(_ context.Context, _ int, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 		if err := told(of); err != nil {
@@ -101,7 +101,7 @@ func tells(content string, of provider.FetchedMedia) fetches {
 	}
 }
 
-// after fails some times first.
+// after fails a number of times first.
 func after(fails int, then fetches) fetches {
 	return func(ctx context.Context, try int, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 		if try <= fails {
@@ -169,7 +169,7 @@ func (w *world) contentOf(m *desk.Media) string {
 	return string(b)
 }
 
-// again makes the job of a file due now, as the time that passes would.
+// again makes the job of a file due now, as if time had passed.
 func (w *world) again(m *desk.Media) {
 	w.t.Helper()
 	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx store.Tx) error {
@@ -213,7 +213,8 @@ func TestFetchMedia(t *testing.T) {
 	}
 }
 
-// A provider that fails is asked again, and what it sends must be what it tells.
+// A provider that fails is asked again, and the content must match the reported size and
+// hash.
 func TestFetchMedia_failures(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
@@ -274,8 +275,8 @@ func TestFetchMedia_failures(t *testing.T) {
 	}
 }
 
-// Trouble of our own storage is no try: the file is fetched again after half a minute, and
-// nothing is left of it meanwhile.
+// A failure of our own storage does not count as a try: the file is fetched again after half
+// a minute, and no bytes are left meanwhile.
 func TestFetchMedia_storage_fails(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
@@ -309,8 +310,8 @@ func TestFetchMedia_storage_fails(t *testing.T) {
 	}
 }
 
-// What the provider says that it can't get, and what is too old, has failed. A failed
-// file can be fetched again by hand.
+// A file that the provider can't get, or that is too old, has failed. A failed file can be
+// fetched again on request.
 func TestFetchMedia_given_up(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
@@ -352,7 +353,7 @@ func TestFetchMedia_given_up(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// A workspace whose files hang does not keep those of another from coming.
+// A workspace whose fetches hang does not stop those of another workspace.
 func TestFetchMedia_is_fair(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
@@ -376,8 +377,8 @@ func TestFetchMedia_is_fair(t *testing.T) {
 	}
 }
 
-// Of a person who is deleted while a file is on its way, nothing is stored; and a process
-// that has lost its job stores nothing.
+// If a person is deleted while their file is fetched, nothing is stored. A process that has
+// lost its job stores nothing, either.
 func TestFetchMedia_overtaken(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
@@ -418,8 +419,8 @@ func (w *world) jobOf(m *desk.Media) (job *store.MediaJob) {
 	return job
 }
 
-// TestFetchMedia_two: of two processes that fetch a file, since the first was stopped for
-// longer than its lease, only the one that has the job says what became of it.
+// TestFetchMedia_two: two processes fetch a file, because the first one stood still for longer
+// than its lease. Only the process that has the job stores the result.
 func TestFetchMedia_two(t *testing.T) {
 	t.Parallel()
 	fails := func(err error) fetches {
@@ -495,8 +496,8 @@ func TestFetchMedia_two(t *testing.T) {
 	}
 }
 
-// TestFetchMedia_lost: a process that learns that another has its job stops to fetch, and
-// neither counts that nor logs it.
+// TestFetchMedia_lost: a process that learns that another one has its job stops fetching, and
+// neither counts nor logs a failure.
 func TestFetchMedia_lost(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
@@ -537,7 +538,7 @@ func TestFetchMedia_lost(t *testing.T) {
 	}
 }
 
-// What an upload has brought goes at once if its record can't be stored.
+// If the record of an upload can't be stored, its content is deleted at once.
 func TestUpload_not_stored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -552,7 +553,7 @@ func TestUpload_not_stored(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// The content of old files goes when the operator says so, with an event for each message.
+// With a retention time, the content of old files is deleted, with an event for each message.
 func TestForgetMedia(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
@@ -574,8 +575,8 @@ func TestForgetMedia(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// TestForget_clocks: a clock that is far ahead, be it the server's or the database's, deletes
-// nothing that is young.
+// TestForget_clocks: if the server's or the database's clock is far ahead, no new data are
+// deleted.
 func TestForget_clocks(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)

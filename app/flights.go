@@ -8,8 +8,8 @@ import (
 	"parley/desk"
 )
 
-// claims lets one call at a time hold an Idempotency-Key. The calls that wait find the
-// attempt of the first in the end, and take no place of the provider's limits.
+// holds lets one call at a time hold an Idempotency-Key. Calls that waited find the attempt
+// of the first one, and need no place in the provider's limits.
 type holds struct {
 	mu    sync.Mutex
 	byKey map[holdOf]*holder
@@ -114,7 +114,7 @@ func (f *flights) end(id desk.ID) {
 // A SendAnswer is the body of the answer to a send that the provider accepted.
 type SendAnswer struct {
 	Body     []byte
-	Replayed bool // by an earlier call of the same key
+	Replayed bool // an earlier call with the same key sent the message
 }
 
 func inProgress() *desk.Error {

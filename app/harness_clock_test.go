@@ -8,7 +8,7 @@ import (
 	"parley/desk"
 )
 
-// A clock is the real one, set ahead. Its ids are of its time.
+// A clock is the real clock, set ahead. It makes ids by its time.
 type clock struct {
 	ahead, server, up, made atomic.Int64
 	database                func(ahead time.Duration) // sets a database's own clock; nil: it has none
@@ -26,12 +26,12 @@ func (c *clock) advance(d time.Duration) {
 	}
 }
 
-// uptime is the clock that nobody can set.
+// uptime is the monotonic clock.
 func (c *clock) uptime() time.Duration { return time.Since(began) + time.Duration(c.up.Load()) }
 
 var began = time.Now()
 
-// newID makes an id as UUIDv7 is: milliseconds, then what grows.
+// newID makes an id like a UUIDv7: milliseconds, then a counter.
 func (c *clock) newID() (id desk.ID) {
 	binary.BigEndian.PutUint64(id[:], uint64(desk.TimeOf(c.now()))<<16)
 	binary.BigEndian.PutUint64(id[8:], uint64(c.made.Add(1)))
@@ -39,7 +39,7 @@ func (c *clock) newID() (id desk.ID) {
 	return id
 }
 
-// random is not the same again, so that each key is another.
+// random fills with other bytes at each call, so that all keys differ.
 func (c *clock) random(b []byte) {
 	for i := range b {
 		n := uint64(c.made.Add(1)) * 0x9E3779B97F4A7C15

@@ -19,14 +19,14 @@ import (
 // A meta plays WhatsApp. Its callbacks are lists of updates, in JSON, and their
 // signature is a hash of the app secret and the body.
 type meta struct {
-	*whatsapp.Provider // what it knows without asking: limits, and what an account may be
+	*whatsapp.Provider // for methods without calls: limits, checks of accounts
 	mu                 sync.Mutex
 	library            []desk.TemplateSource
-	away               error // the templates can't be had
-	gone               error // nothing can be asked
-	deaf               error // nothing can be subscribed to
-	heals              error // nothing can be asked once it is subscribed to
-	healed             bool  // a subscription mends what blocks
+	away               error // the error of fetching templates
+	gone               error // the error of Check
+	deaf               error // the error of Subscribe
+	heals              error // the error of Check after a subscription
+	healed             bool  // a subscription solves the blocking problems
 	problems           []provider.Problem
 	asked              []provider.Access // of Subscribe and Check
 	subscribed         int
@@ -39,14 +39,14 @@ type meta struct {
 	slow      desk.ID                 // the channel whose library never comes
 	calls     []provider.Dispatch
 	sick      bool          // reading panics
-	stuck     chan struct{} // what is read waits for it; nil: for nothing
+	stuck     chan struct{} // reading waits for it; nil: it does not wait
 }
 
 func newMeta() *meta {
 	return &meta{Provider: whatsapp.New(whatsapp.Config{Now: time.Now}), library: templates(), fetched: map[desk.ID]int{}}
 }
 
-// change changes what it plays.
+// change changes the behaviour of the simulated WhatsApp.
 func (m *meta) change(do func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +71,7 @@ func (m *meta) Send(_ context.Context, d provider.Dispatch) (provider.Receipt, e
 	return r, nil
 }
 
-// MarkRead is never asked of the provider itself.
+// MarkRead replaces the method of whatsapp.Provider, so that no call is made.
 func (m *meta) MarkRead(context.Context, provider.Access, string) error { return nil }
 
 func (m *meta) Templates(ctx context.Context, at provider.Access) ([]desk.TemplateSource, error) {
@@ -162,7 +162,7 @@ func (m *meta) People(body []byte) (list []desk.Identity) {
 	return list
 }
 
-// What the tests' WhatsApp channels are connected with.
+// The secrets of the tests' WhatsApp channels.
 const (
 	metaNumber, metaBusiness = "200300400500600", "100200300400500"
 	appSecret, verifyToken   = "s3cret-app", "s3cret-verify"
@@ -188,7 +188,7 @@ func (w *world) connectAs(a app.NewChannel) desk.ID {
 	return at.Channel.ID
 }
 
-// hook has WhatsApp report to a channel.
+// callback makes WhatsApp report to a channel.
 func (w *world) callback(channel desk.ID, told ...provider.Update) {
 	w.t.Helper()
 	body, err := json.Marshal(told)
@@ -216,7 +216,7 @@ func (w *world) verify(channel desk.ID, token string) error {
 	return err
 }
 
-// inbound is a message as a callback tells it. Its id and its time are of n.
+// inbound is a message as a callback reports it. Its id and its time are made of n.
 func inbound(n int, number, user, text string) provider.Update {
 	return provider.Update{Channel: metaNumber, Message: &provider.InboundMessage{
 		ExternalID: fmt.Sprint("wamid.in.", n), Number: number, UserID: user, Text: text, At: desk.Time(1000 * n),

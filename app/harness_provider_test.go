@@ -81,15 +81,15 @@ func (p *scripted) Templates(ctx context.Context, at provider.Access) ([]desk.Te
 	return p.library, nil
 }
 
-// Bodies of inbound items that are no list of statuses.
+// Bodies of inbound items that are not lists of statuses.
 const (
 	gibberish = "gibberish"
 	poison    = "poison"
-	endless   = "endless" // leaves another one, due at once
+	endless   = "endless" // leaves another item, which is due at once
 	again     = "endless, again"
 )
 
-// Read understands a list of statuses, in the place of the sandbox's stories too.
+// Read reads a list of statuses. It also replaces the sandbox's own items.
 func (p *scripted) Read(n desk.InboundItem) (told []provider.Update, rest *provider.Later, err error) {
 	switch string(n.Body) {
 	case gibberish:
@@ -110,7 +110,7 @@ func (p *scripted) Read(n desk.InboundItem) (told []provider.Update, rest *provi
 	return told, nil, err
 }
 
-// messageID is what the provider calls the message of an attempt.
+// messageID is the provider's id of an attempt's message.
 func messageID(attempt desk.ID) string { return "wamid." + attempt.String() }
 
 func takes(_ context.Context, d provider.Dispatch) (provider.Receipt, error) {

@@ -12,16 +12,15 @@ import (
 	"parley/store"
 )
 
-// A faultyStore is a Store whose connection to the database can be lost, and whose
-// database can have another clock. It holds callers to the promise that a closure may
-// run twice, by running each one twice, and to the order of what assigns by policy: the
-// lock first.
+// A faultyStore is a Store whose connection to the database can be lost, and whose database
+// can have another clock. It runs each closure twice, because a store may do so. It also
+// checks that transactions which assign by policy take the lock first.
 type faultyStore struct {
 	store.Store
 	room func() (free, total int64, known bool) // nil: as it is
 	mu   sync.Mutex
-	n    int // transactions begun since something was last set
-	at   int // the one in which do is called, when
+	n    int // transactions begun since the last call of in
+	at   int // the number of the transaction in which do is called, at the moment when
 	when moment
 	do   func() error // its error is the transaction's outcome
 	drop func(desk.InboundItem) error
@@ -31,12 +30,12 @@ type faultyStore struct {
 
 	read func(*store.EventPage) // is called with each page of events that was read
 
-	down    atomic.Bool  // no transaction can begin
-	away    atomic.Bool  // nothing about events can be read
-	cut     atomic.Bool  // no lease can be had
-	blind   atomic.Bool  // no attempt can be looked up
+	down    atomic.Bool  // transactions can't begin
+	away    atomic.Bool  // events can't be read
+	cut     atomic.Bool  // leases can't be taken
+	blind   atomic.Bool  // attempts can't be looked up
 	full    atomic.Bool  // content can't be written
-	keeps   atomic.Bool  // no delivery can be deleted
+	keeps   atomic.Bool  // deliveries can't be deleted
 	once    atomic.Bool  // closures run once
 	ahead   atomic.Int64 // of the database's clock, in milliseconds
 	claimed atomic.Int64 // look-ups of keys
@@ -49,16 +48,16 @@ func lost() error {
 	return &desk.Error{Type: desk.Unavailable, Message: "the connection was lost", Err: store.ErrCommitLost}
 }
 
-// A moment is one in the life of a transaction.
+// A moment is a moment in the life of a transaction.
 type moment int
 
 const (
 	begin  moment = iota // nothing has happened yet
-	commit               // the closure has run, and an error undoes what it did
-	answer               // all is stored, and the caller does not know yet
+	commit               // the closure has run, and an error rolls it back
+	answer               // the commit is done, and the caller does not know it yet
 )
 
-// in has the n-th transaction from now on call do at some moment.
+// in makes the n-th transaction from now on call do at a moment.
 func (s *faultyStore) in(n int, when moment, do func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +143,7 @@ func (s *faultyStore) AttemptOfKey(ctx context.Context, ws desk.ID, key string) 
 	return s.Store.AttemptOfKey(ctx, ws, key)
 }
 
-// A fullDraft is on a disk without room.
+// A fullDraft is a draft on a full disk.
 type fullDraft struct {
 	store.Draft
 	s *faultyStore

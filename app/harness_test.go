@@ -26,16 +26,16 @@ import (
 )
 
 // A world is an App over a real SQLite file, or under TestPostgres over a real PostgreSQL
-// database, in a workspace with two members, one channel and a few templates. Only what lies outside is played: the providers, the
-// clocks, and a database that can go away.
+// database, in a workspace with two members, one channel and a few templates. Only the
+// providers, the clocks and failures of the database are simulated.
 type world struct {
 	*app.App
 	t        *testing.T
 	file     worldStore
 	store    *faultyStore
-	path     string                     // of the SQLite file; "": there is none
-	postgres *clockedDatabase           // nil: there is none
-	open     func() (worldStore, error) // as one more process
+	path     string                     // of the SQLite file; "": PostgreSQL
+	postgres *clockedDatabase           // nil: SQLite
+	open     func() (worldStore, error) // opens the database like another process
 	provider *scripted
 	meta     *meta
 	others   map[desk.ChannelKind]provider.Provider // from the next start on
@@ -107,7 +107,7 @@ func opened(t *testing.T, open func() (worldStore, error)) worldStore {
 func newWorldOn(t *testing.T, b app.Bounds, file worldStore, clock *clock) *world {
 	t.Helper()
 	w := &world{t: t, file: file, secret: bytes.Repeat([]byte{7}, 32), clock: clock, log: new(logbook), meta: newMeta(), receiver: new(receiver)}
-	t.Cleanup(func() { // the numbers and names that tests use, and what they say
+	t.Cleanup(func() { // no personal data of tests may be in the log
 		for _, private := range []string{"9053211", "98765432", "example.com", "Hello", "Ann", "TR.9", "s3cret"} {
 			for _, line := range w.log.find(private) {
 				t.Errorf("the log speaks of people: %s", line)
@@ -148,7 +148,7 @@ var emptyDatabase = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// start makes the world's App: the first one, or, as after a restart, the next.
+// start makes the world's App; called again, it simulates a restart.
 func (w *world) start(b app.Bounds) {
 	w.store = &faultyStore{Store: w.file}
 	w.App = w.node(w.store, b)
@@ -250,7 +250,7 @@ func (w *world) addChannel() desk.ID {
 	return at.Channel.ID
 }
 
-// caller is who calls with the world's key, now.
+// caller is the principal of the world's key, with the current settings.
 func (w *world) caller() desk.Principal {
 	w.t.Helper()
 	p, err := w.Access.Authenticate(context.Background(), w.key)
@@ -377,13 +377,13 @@ func having(attribute, value string) func(*desk.ContactWrite) {
 	}
 }
 
-// A reply is what a send came to.
+// A reply is the result of a send.
 type reply struct {
 	app.SendAnswer
 	err error
 }
 
-// send sends hello, or what the edits make of it, with an Idempotency-Key.
+// send sends the template hello, changed by the edits, with an Idempotency-Key.
 func (w *world) send(key string, edits ...edit) reply {
 	return w.sendBy(w.App, w.caller(), key, edits...)
 }
@@ -397,7 +397,7 @@ func (w *world) sendBy(a *app.App, p desk.Principal, key string, edits ...edit) 
 	return reply{answer, err}
 }
 
-// sent sends what has to arrive, and returns the answer.
+// sent sends like send, must succeed, and returns the answer.
 func (w *world) sent(key string, edits ...edit) desk.SentMessage {
 	w.t.Helper()
 	return w.read(w.send(key, edits...))
@@ -553,7 +553,7 @@ func (w *world) keep(n desk.InboundItem) {
 	must(w.t, w.LookForInbound(ctx))
 }
 
-// takeIn lets the background work take in what is due, until nothing is.
+// takeIn waits until the background work has processed all due inbound items.
 func (w *world) takeIn() {
 	w.t.Helper()
 	w.run()
@@ -584,7 +584,7 @@ func saidEarly(attempt desk.ID, d desk.DeliveryStatus) desk.StatusUpdate {
 	return s
 }
 
-// asOfMessages is a conversation without what its messages say of how it stands.
+// asOfMessages is a conversation without its Talk, which its messages decide.
 func asOfMessages(c desk.Conversation) desk.Conversation {
 	c.Talk = desk.Talk{}
 	return c

@@ -9,12 +9,12 @@ import (
 )
 
 // inboundDue knows which workspaces have inbound items, and when to check each of them,
-// by the monotonic clock. The database decides what is due.
+// by the monotonic clock. Whether an item is due is decided by the database.
 type inboundDue struct {
 	uptime  func() time.Duration
 	mu      sync.Mutex
 	due     map[desk.ID]time.Duration
-	changed chan struct{} // has an element when due has
+	changed chan struct{} // has an element when due has changed
 }
 
 // after schedules a check of a workspace's inbound items after a wait.
@@ -63,8 +63,8 @@ const (
 	longestWait = 2 * postponed
 )
 
-// itemOf returns the inbound item that an update for later becomes. Its wait begins at the
-// given time of the database's clock.
+// itemOf returns the inbound item for an update that is to be processed later. Its wait
+// begins at from, by the database's clock.
 func itemOf(l provider.Later, channel, id desk.ID, from desk.Time) desk.InboundItem {
 	return desk.InboundItem{Channel: channel, ID: id, Due: from + desk.Time(l.Wait.Milliseconds()), Body: l.Body}
 }

@@ -18,9 +18,9 @@ import (
 	"parley/store"
 )
 
-// TestStatus_before_the_answer: a status with the attempt's id proves that the
-// provider took it, and finishes the send. What the provider answers then changes
-// nothing any more: the caller gets what is stored.
+// TestStatus_before_the_answer: a status with the attempt's id proves that the provider
+// accepted the message, and finishes the send. The provider's later response changes nothing:
+// the caller gets the stored answer.
 func TestStatus_before_the_answer(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]outcome{"taken": takes, "lost": losesTheAnswer, "refused": refuses} {
@@ -52,7 +52,8 @@ func TestStatus_before_the_answer(t *testing.T) {
 	}
 }
 
-// TestStatus_settles_a_doubt, whichever it is that comes first.
+// TestStatus_settles_a_doubt: any status with the attempt's id settles it, whichever comes
+// first.
 func TestStatus_settles_a_doubt(t *testing.T) {
 	t.Parallel()
 	for _, delivery := range []desk.DeliveryStatus{desk.Sent, desk.Delivered, desk.Read, desk.Failed} {
@@ -60,7 +61,7 @@ func TestStatus_settles_a_doubt(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			id := w.inDoubt("k")
-			w.tell(saidEarly(id, desk.Sent)) // which proves nothing, but is kept
+			w.tell(saidEarly(id, desk.Sent)) // without the attempt's id it proves nothing, but is kept
 			w.takeIn()
 			if at := w.attempt(id); at.Phase != desk.InDoubt {
 				t.Fatalf("the attempt is %s", at.Phase)
@@ -85,9 +86,9 @@ func TestStatus_settles_a_doubt(t *testing.T) {
 	}
 }
 
-// TestStatus_of_long_ago: message and conversation are of the time of the call that sent
-// it, whatever the provider's clock says; the contact is of the time at which it is
-// stored, or a client that asks for what changed since its last look would miss it.
+// TestStatus_of_long_ago: the message and the conversation get the time of the call that sent
+// it, whatever the provider's clock says. The contact gets the time at which it is stored;
+// otherwise a client that reads the changes since its last look would miss it.
 func TestStatus_of_long_ago(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ delivered, told time.Duration }{
@@ -120,8 +121,8 @@ func TestStatus_of_long_ago(t *testing.T) {
 	}
 }
 
-// TestStatus_too_early: statuses without the attempt's id, of a message that is not
-// known yet, are kept for a day of service and count once it is.
+// TestStatus_too_early: statuses without the attempt's id, of a message that is not known
+// yet, are kept for a day of service. They count once the message is known.
 func TestStatus_too_early(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -145,10 +146,10 @@ func TestStatus_too_early(t *testing.T) {
 	}
 }
 
-// TestStatus_any_order plays a thousand messages, or a hundred over PostgreSQL, whose
-// statuses come in any order, twice, before the answer, after it, or in its place, with the
-// attempt's id or without, in inbound items of one or of several. Each message ends where
-// the furthest of its statuses is, and never moves back on the way.
+// TestStatus_any_order plays a thousand messages, or a hundred over PostgreSQL. Their
+// statuses come in any order, twice, before the answer, after it, or instead of it, with the
+// attempt's id or without, one or several in an inbound item. Each message ends at the
+// furthest of its statuses, and never moves back.
 func TestStatus_any_order(t *testing.T) {
 	t.Parallel()
 	const numbers, callers = 10, 64
@@ -158,7 +159,7 @@ func TestStatus_any_order(t *testing.T) {
 	if w.postgres != nil {
 		messages = 100
 	}
-	w.store.once.Store(true) // what is watched is what is stored
+	w.store.once.Store(true) // so that only stored changes are watched
 	var mu sync.Mutex
 	now, stories := map[desk.ID]desk.DeliveryStatus{}, map[desk.ID]story{}
 	w.store.put = func(m *desk.Message) error {
@@ -241,7 +242,7 @@ func TestStatus_any_order(t *testing.T) {
 	}
 }
 
-// A story is what a provider makes of one message.
+// A story is the sequence of a provider's reports on one message.
 type story struct {
 	statuses []desk.StatusUpdate
 	before   int // so many come before the answer
@@ -263,13 +264,13 @@ func newStory(r *rand.Rand, attempt desk.ID) story {
 	return s
 }
 
-// proven tells whether it is known that the provider took the message.
+// proven tells whether a report proves that the provider accepted the message.
 func (s story) proven() bool {
 	return !s.lost || slices.ContainsFunc(s.statuses, func(n desk.StatusUpdate) bool { return !n.Attempt.IsZero() })
 }
 
-// TestStatus_of_others: what a provider says of messages that are not ours, or not
-// sent by us, touches nothing.
+// TestStatus_of_others: statuses of messages that parley does not have, or did not send,
+// change nothing.
 func TestStatus_of_others(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -305,7 +306,8 @@ func TestStatus_of_others(t *testing.T) {
 	w.holds(1, 1, 2)
 }
 
-// TestInbound_that_can_not_be_taken_in waits for an hour and holds nobody up.
+// TestInbound_that_can_not_be_taken_in: an item that can't be processed waits for an hour, and
+// does not delay others.
 func TestInbound_that_can_not_be_taken_in(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -335,8 +337,8 @@ func TestInbound_that_can_not_be_taken_in(t *testing.T) {
 	}
 }
 
-// TestInbound_while_the_database_is_away: an item beside a bad one, which is taken in
-// by itself, is not put off for an hour because the database was away just then.
+// TestInbound_while_the_database_is_away: items beside a bad one are processed one by one. If
+// the database is away then, they are not postponed for an hour.
 func TestInbound_while_the_database_is_away(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -364,7 +366,7 @@ func TestInbound_while_the_database_is_away(t *testing.T) {
 	}
 }
 
-// TestInbound_of_other_processes are found without anybody telling.
+// TestInbound_of_other_processes: items that another process stored are found by looking.
 func TestInbound_of_other_processes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -380,8 +382,8 @@ func TestInbound_of_other_processes(t *testing.T) {
 	}
 }
 
-// TestInbound_beside_one_that_is_stuck: a workspace whose callback takes long to read keeps
-// no other one waiting, nor the rest of the background work.
+// TestInbound_beside_one_that_is_stuck: a workspace whose callback takes long to read does
+// not delay other workspaces or other background work.
 func TestInbound_beside_one_that_is_stuck(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -415,7 +417,8 @@ func TestInbound_beside_one_that_is_stuck(t *testing.T) {
 	w.holds(3, 3, 3)
 }
 
-// TestRun_stops_amid_a_callback: between two parts, and the next process goes on there.
+// TestRun_stops_amid_a_callback: Run stops between two parts of a callback, and the next
+// process continues there.
 func TestRun_stops_amid_a_callback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -437,7 +440,7 @@ func TestRun_stops_amid_a_callback(t *testing.T) {
 	w.holds(3, 3, 1000)
 }
 
-// TestRun_sweeps: what a process leaves behind when it dies is marked by another.
+// TestRun_sweeps: the attempt of a process that died is marked by another process.
 func TestRun_sweeps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -455,7 +458,7 @@ func TestRun_sweeps(t *testing.T) {
 	}
 }
 
-// TestRun_sweeps_under_load: inbound items that never end hold nothing else up.
+// TestRun_sweeps_under_load: an endless supply of inbound items does not stop other work.
 func TestRun_sweeps_under_load(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

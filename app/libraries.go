@@ -18,8 +18,8 @@ const (
 	maxLibrariesBytes = 128 << 20
 )
 
-// libraries keeps the newest library of each channel. Its version is part of the
-// settings, so an old one is never used.
+// libraries caches the newest library of each channel. The settings have the current
+// version, so an outdated library is never used.
 type libraries struct {
 	store store.Store
 	log   *slog.Logger
@@ -92,7 +92,7 @@ func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.
 	for _, s := range sources {
 		bytes += len(s.Source)
 		t, err := desk.ParseTemplate([]byte(s.Source))
-		if err != nil { // it could be read when it was stored, so another version of this program stored it
+		if err != nil { // templates are parsed before they are stored: another version of this program stored this one
 			l.log.WarnContext(ctx, "a template can't be read; it is left out", "channel_id", c.ID, "template", s.Name, "language", s.Language, "err", err)
 			continue
 		}
@@ -107,7 +107,7 @@ func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.
 type stale struct {
 	mu       sync.Mutex
 	channels []desk.ID
-	changed  chan struct{} // has an element when there are any
+	changed  chan struct{} // has an element when channels were added
 }
 
 func (s *stale) add(channel desk.ID) {
@@ -119,7 +119,7 @@ func (s *stale) add(channel desk.ID) {
 	steps.Wake(s.changed)
 }
 
-// again adds channels that could not be checked, for the next time.
+// again adds channels that could not be checked, without waking the check.
 func (s *stale) again(channels []desk.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ var (
 	idleFor           = flag.Duration("idle-for", 0, "for how long TestLimbo measures the process's use of the processor while nothing changes; see -waiting-workspaces")
 )
 
-// assignedWithin is what contract-talk §5 promises.
+// assignedWithin is the time that contract-talk §5 promises.
 const assignedWithin = 10 * time.Second
 
 // A lookedAt counts how often each workspace is looked at by itself.
@@ -54,9 +54,9 @@ func (l *lookedAt) looked() (pools int) {
 	return l.pools
 }
 
-// TestLimbo: however many workspaces wait for their hours or for room, a person who waits in
-// another workspace is assigned soon after somebody is free there, whatever the cause, which
-// another node brought about. The workspaces that wait are not looked at again and again.
+// TestLimbo: many workspaces wait for their hours or for capacity. A conversation that waits
+// in another workspace is assigned soon after a member is eligible there, for any reason, and
+// even if another node made the change. The many workspaces are not looked at repeatedly.
 func TestLimbo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,7 +142,7 @@ func TestLimbo(t *testing.T) {
 			}
 		}
 	}
-	looks := func(n int) { // after which nothing has changed that the node has not seen
+	looks := func(n int) { // afterwards the node has seen all changes
 		from := seen.looked()
 		until("looks at all", time.Minute, func() bool { return seen.looked() >= from+n })
 	}

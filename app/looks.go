@@ -7,28 +7,28 @@ import (
 	"parley/store"
 )
 
-// pools are the workspaces in which somebody waits whom nobody has.
+// pools are the workspaces with unassigned conversations in which a person waits.
 type pools struct {
 	mu    sync.Mutex
-	found map[desk.ID]store.Pool // by the last look
-	vain  map[desk.ID]vainLook   // in which nobody was eligible
+	found map[desk.ID]store.Pool // read by the last look
+	vain  map[desk.ID]vainLook   // the workspaces without an eligible member
 }
 
-// A vainLook is a look at a workspace in which nobody was eligible. It need not be repeated
-// while the workspace is as it was, and none of its hours have begun.
+// A vainLook is a look at a workspace in which no member was eligible. It need not be
+// repeated while the workspace's pool is unchanged, and until its next hours begin.
 type vainLook struct {
 	pool        store.Pool
 	from, until desk.Time
 }
 
-// look returns a workspace as it was before a look at it begins.
+// look returns the pool of a workspace as it was found last, before a look begins.
 func (p *pools) look(ws desk.ID) store.Pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.found[ws]
 }
 
-// wasVain notes that nobody was eligible.
+// wasVain records that no member was eligible.
 func (p *pools) wasVain(v vainLook) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

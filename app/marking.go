@@ -8,10 +8,10 @@ import (
 	"parley/store"
 )
 
-// MarkRead marks the messages of a conversation as read for everybody, up to a message
-// (zero: to the newest), and returns how the conversation stands then. If receipt is set,
-// the provider is told in the background. It returns NotFound if there is no such
-// conversation or no such message in it.
+// MarkRead marks the messages of a conversation as read for the whole team, up to a message
+// (zero: to the newest), and returns the new state of the conversation. If receipt is set, a
+// read receipt is sent to the provider in the background. It returns NotFound if there is no
+// such conversation, or no such message in it.
 func (a *App) MarkRead(ctx context.Context, p desk.Principal, id, message desk.ID, receipt bool) (*desk.State, error) {
 	err := a.inTx(ctx, p.Workspace(), func(tx store.Tx, then *afterwards) error {
 		if err := p.Still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {
@@ -59,7 +59,7 @@ func (a *App) MarkRead(ctx context.Context, p desk.Principal, id, message desk.I
 	return a.State(ctx, p, id)
 }
 
-// markUpTo marks the messages of a conversation that are not after a position.
+// markUpTo marks the messages of a conversation up to a position as read.
 func (a *App) markUpTo(tx store.Tx, c *desk.Conversation, upTo desk.MessagePlace) error {
 	if c.Talk.Unread > 0 {
 		n, err := tx.MarkRead(c.ID, upTo, c.Talk.Unread)
@@ -74,7 +74,7 @@ func (a *App) markUpTo(tx store.Tx, c *desk.Conversation, upTo desk.MessagePlace
 	return nil
 }
 
-// markAll marks all messages of a conversation, as somebody does who answers.
+// markAll marks all messages of a conversation as read, because it was answered.
 func (a *App) markAll(tx store.Tx, c *desk.Conversation) error {
 	newest, err := tx.NewestMessage(c.ID, math.MinInt64, math.MaxInt64)
 	if err != nil {
@@ -83,8 +83,8 @@ func (a *App) markAll(tx store.Tx, c *desk.Conversation) error {
 	return a.markUpTo(tx, c, newest)
 }
 
-// replyOfPerson marks all messages of a conversation, in which a person has just replied,
-// and notes when: that keeps automatic replies silent.
+// replyOfPerson records that a person has replied in a conversation: it marks all messages
+// as read, and stores the time, so that no automatic reply follows soon.
 func (a *App) replyOfPerson(tx store.Tx, c *desk.Conversation, at desk.Time) error {
 	if err := a.markAll(tx, c); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"parley/provider"
 )
 
-// Whatever becomes of an upload or a download, its slot is free again.
+// However an upload or a download ends, its slot is free again.
 func TestTransfers_end(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -51,8 +51,8 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestDeleteMedia: an upload goes on demand, with its bytes if nobody else uploaded them;
-// what is in a message, or in a reply that is being sent or in doubt, stays.
+// TestDeleteMedia: an upload can be deleted, with its bytes unless another file has the same.
+// A file in a message, or in a reply that is being sent or in doubt, stays.
 func TestDeleteMedia(t *testing.T) {
 	t.Parallel()
 	w, _ := newCourier(t)
@@ -114,8 +114,8 @@ func TestDeleteMedia(t *testing.T) {
 
 func (broken) err() error { return io.ErrUnexpectedEOF }
 
-// TestDeleteMedia_race: of a reply and a deletion at once, one is refused: no message loses
-// its file.
+// TestDeleteMedia_race: of a concurrent reply and deletion, one is refused, so that no message
+// loses its file.
 func TestDeleteMedia_race(t *testing.T) {
 	t.Parallel()
 	w, courier := newCourier(t)
@@ -149,8 +149,8 @@ func TestDeleteMedia_race(t *testing.T) {
 	t.Logf("%d were sent, %d deleted", replied, deleted)
 }
 
-// TestUpload_quota: a workspace gets no more than its limit, however many upload at once, and
-// what is deleted makes room; a fetched file for which there is none has failed.
+// TestUpload_quota: a workspace stays within its limit, however many uploads there are at
+// once. A deleted file makes room. A fetched file without room has failed.
 func TestUpload_quota(t *testing.T) {
 	t.Parallel()
 	w, courier := newCourier(t)
@@ -178,7 +178,7 @@ func TestUpload_quota(t *testing.T) {
 	if n := int64(len(kept)); n == 0 || n > 4 || room.Used != n*6e6 || room.Limit != 25e6 || room.Known != (w.path != "") || room.Known && room.Free == 0 {
 		t.Errorf("%d were kept, %+v", n, room)
 	}
-	for i := len(kept); i < 4; i++ { // one after the other, all of it can be had
+	for i := len(kept); i < 4; i++ { // uploaded one after the other, all files fit
 		m, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{}, io.LimitReader(letters('k'+i), 6e6))
 		must(t, err)
 		kept = append(kept, m)
@@ -210,8 +210,8 @@ func (l letters) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestUpload_room: below the free room, nothing is uploaded and fetches wait; all else goes
-// on, and so do they once there is room.
+// TestUpload_room: while the disk has too little free space, uploads are refused and fetches
+// wait; everything else works. Once there is room, uploads and fetches work again.
 func TestUpload_room(t *testing.T) {
 	t.Parallel()
 	w, courier := newCourier(t)

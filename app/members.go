@@ -9,9 +9,9 @@ import (
 	"parley/desk"
 )
 
-// Members returns a page of the workspace's members by name, and the cursor of
-// the next one, "" when there is none. It returns InvalidRequest for a cursor
-// that was not given out for this list.
+// Members returns a page of the workspace's members by name, and the cursor of the next
+// page, "" if there is none. It returns InvalidRequest for a cursor that was not given out
+// for this list.
 func (a *App) Members(p desk.Principal, cursor string, limit int) ([]*desk.Member, string, error) {
 	list := cursors.List{Workspace: p.Workspace(), Name: "members"}
 	all := p.Settings.Members()

@@ -14,8 +14,8 @@ import (
 // SendCounts counts the sends of this process by outcome, since it began.
 type SendCounts struct {
 	Accepted    int64 // the provider accepted the message
-	Refused     int64 // the provider refused it for good
-	Unavailable int64 // it was not sent for now
+	Refused     int64 // the provider refused the message for good
+	Unavailable int64 // the message was not sent; a later send may succeed
 	InDoubt     int64 // the outcome is unknown
 }
 
@@ -40,10 +40,11 @@ func (c *sendCounts) count(err error) {
 // databaseEvery is how old the metrics of the database may get.
 const databaseEvery = 5 * time.Second
 
-// databaseTimeout is how long reading them may take: a reader of /metrics waits.
+// databaseTimeout is how long reading these metrics may take, while a reader of /metrics
+// waits.
 const databaseTimeout = 3 * time.Second
 
-// Metrics are what /metrics shows of this process's sends, and of the database.
+// Metrics has the metrics of this process's sends and of the database.
 type Metrics struct {
 	store store.Store
 	clock func() time.Time
@@ -62,8 +63,8 @@ func (f *Metrics) Sends() SendCounts {
 	return SendCounts{c.accepted.Load(), c.refused.Load(), c.unavailable.Load(), c.inDoubt.Load()}
 }
 
-// Database returns the metrics of the database, which are up to databaseEvery old but for
-// Now. A database that can't be read is not asked more often either.
+// Database returns the metrics of the database. All but Now may be up to databaseEvery old.
+// After an error, too, the database is not asked again sooner.
 func (f *Metrics) Database(ctx context.Context) (store.Metrics, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

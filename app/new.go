@@ -18,8 +18,8 @@ import (
 	"parley/store"
 )
 
-// Deps are the parts of an App. All are required, except those with a default, and what
-// only deliveries need: Poster and Event.
+// Deps are the parts of an App. All are required, except those with a default, and Poster
+// and Event, which only deliveries need.
 type Deps struct {
 	Store             store.Store
 	Providers         map[desk.ChannelKind]provider.Provider
@@ -33,7 +33,7 @@ type Deps struct {
 	Bounds            Bounds // of a send; 0 means the default
 	MaxMedia          int64  // the greatest size of a file in bytes; 0: desk.DefaultMaxMedia
 	MediaPerWorkspace int64  // how many bytes the files of a workspace may have; 0: no limit
-	KeepFree          int64  // how many bytes stay free on the file system that has the files
+	KeepFree          int64  // how many bytes stay free on the file system with the files
 
 	AddressRefused func(netip.Addr) bool // addresses to which no webhook may go; nil: none
 	PlainHTTP      bool                  // webhooks may go to http URLs, too

@@ -54,14 +54,14 @@ func (a *App) Note(ctx context.Context, p desk.Principal, conversation, id desk.
 	return page[0], nil
 }
 
-// maxNotesLooked is among how many of a conversation's notes, from the newest, those beside
-// a page of messages are looked for.
+// maxNotesLooked is how many of a conversation's newest notes NotesBeside looks at.
 const maxNotesLooked = 200
 
-// NotesBeside returns the notes that were written beside a page of a conversation's
-// messages, newest first: after the oldest of its messages, if there are more, and before
-// those of the page that led to its cursor. At most limit are returned, the newest ones,
-// and whether there may be others. Its errors are those of Messages.
+// NotesBeside returns the notes that belong beside a page of a conversation's messages,
+// newest first. They are not older than the page's oldest message, unless it is the last
+// page; and they are older than the messages of the page before, which gave out cursor. It
+// returns the newest limit notes, and whether there may be others. Its errors are those of
+// Messages.
 func (a *App) NotesBeside(ctx context.Context, p desk.Principal, conversation desk.ID, cursor string, page []*desk.Message, more bool, limit int) (found []*desk.Note, others bool, err error) {
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return nil, false, err
@@ -95,8 +95,9 @@ func (a *App) NotesBeside(ctx context.Context, p desk.Principal, conversation de
 	return found, next != nil, nil
 }
 
-// AddNote stores a note on a conversation. member is the member who speaks, null or absent for the caller. It returns NotFound, InvalidRequest if there is no such
-// member, and Unauthorized or Forbidden if the caller was changed meanwhile.
+// AddNote stores a note on a conversation. member is its author; if null or absent, the
+// caller is. It returns NotFound, InvalidRequest if there is no such member, and
+// Unauthorized or Forbidden if the caller was changed meanwhile.
 func (a *App) AddNote(ctx context.Context, p desk.Principal, conversation desk.ID, text string, member desk.Field[desk.Reference]) (n *desk.Note, err error) {
 	err = a.changeNotes(ctx, p, conversation, func(tx store.Tx, c *desk.Conversation) (desk.EventType, desk.ID, error) {
 		author := tx.Settings().AuthorOf(p.Actor)
@@ -125,8 +126,8 @@ func (a *App) DeleteNote(ctx context.Context, p desk.Principal, conversation, id
 	})
 }
 
-// changeNotes makes a change that has an event. A transaction that deletes the contact
-// waits for this one, or is seen by it.
+// changeNotes makes a change, and appends its event. A concurrent deletion of the contact
+// waits for this transaction, or is visible to it.
 func (a *App) changeNotes(ctx context.Context, p desk.Principal, conversation desk.ID, change func(store.Tx, *desk.Conversation) (desk.EventType, desk.ID, error)) error {
 	return a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.Still(tx.Settings(), desk.ConversationsWrite, a.now()); err != nil {

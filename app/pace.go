@@ -14,7 +14,7 @@ import (
 // refused.
 const longestPace = 2 * time.Second
 
-// longestHold is how far ahead a place can be.
+// longestHold is how far in the future a place can be.
 const longestHold = longestPace + desk.LongestBucket
 
 // pace waits until the provider's limits allow one more message from the channel's
@@ -39,7 +39,7 @@ func (a *App) pace(ctx context.Context, d *outgoing) error {
 		return e
 	}
 	if wait > 0 {
-		<-time.After(wait) // short enough for a server that drains
+		<-time.After(wait) // at most longestPace, so a server that drains can wait for it
 	}
 	return nil
 }

@@ -12,8 +12,9 @@ import (
 	"parley/desk"
 )
 
-// TestPace: what the provider would not take now is refused before anything is stored, and
-// the key is free. What was sent already is only told again, and a sandbox takes all.
+// TestPace: a send beyond the provider's limits is refused before anything is stored, and its
+// key is free. A repeated call gets its stored answer without a place, and the sandbox has no
+// limits.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -45,8 +46,9 @@ func TestPace(t *testing.T) {
 	w.holds(1, 2, 2)
 }
 
-// TestPace_buckets: places are counted for each number of ours, and for each pair of one
-// and a person, however their number is spelled. The buckets' names tell nobody's number.
+// TestPace_buckets: places are counted for each of the workspace's numbers, and for each pair
+// of such a number and a person, however the person's number is spelled. The buckets' names
+// do not show the numbers of people.
 func TestPace_buckets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -119,8 +121,8 @@ func TestPace_waits(t *testing.T) {
 	w.holds(4, 4, 4)
 }
 
-// TestPace_and_keys: calls with one key take one place, and all get its answer, whichever
-// process they came to.
+// TestPace_and_keys: calls with one key take one place, and all get the same answer, on any
+// process.
 func TestPace_and_keys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

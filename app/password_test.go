@@ -123,7 +123,8 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestSignIn_overtaken: who proves an old password while it is replaced is not signed in.
+// TestSignIn_overtaken: a sign-in with the old password fails if the password is replaced
+// meanwhile.
 func TestSignIn_overtaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -141,8 +142,8 @@ func TestSignIn_overtaken(t *testing.T) {
 	}
 }
 
-// TestSignInsAtOnce: passwords are hashed one at a time, and nobody is refused for that
-// while the others are done in time.
+// TestSignInsAtOnce: passwords are hashed one at a time. No sign-in is refused as long as the
+// others are done in time.
 func TestSignInsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -163,8 +164,9 @@ func TestSignInsAtOnce(t *testing.T) {
 	}
 }
 
-// TestHashes: a sign-in makes as many hashes whatever its e-mail opens, also while passwords
-// are stored as an older release hashed them. Those move at their next use.
+// TestHashes: every sign-in makes the same number of hashes, whichever members have its
+// e-mail, also while there are passwords that an older release hashed. Their hashes are
+// replaced at the next sign-in.
 func TestHashes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -238,9 +240,9 @@ func TestHashes(t *testing.T) {
 	opens("all have moved", password2, 3, 1)
 }
 
-// TestPasswordChanges: a member has five changes of a password, and then one in half a
-// minute, which are refused before a hash is made. A session that was ended is refused
-// before that, and the changes of one member hold up nobody's sign-in.
+// TestPasswordChanges: a member may change the password five times, and then once in half a
+// minute. Further changes are refused before a hash is made. An ended session is refused even
+// before that, and the changes of one member do not delay sign-ins.
 func TestPasswordChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -308,9 +310,9 @@ func TestLastAdmin(t *testing.T) {
 	}
 	_, err := w.EditMember(ctx, boss, w.grace.ID, app.MemberEdit{Name: &name})
 	must(t, err)
-	must(t, demote(boss, w.ada.ID)) // who is none
+	must(t, demote(boss, w.ada.ID)) // Ada is not an admin
 	second := w.asMember(w.ada.ID, desk.RoleAdmin)
-	// Of two who demote each other at once, one stays.
+	// If two admins demote each other at once, one stays an admin.
 	var both sync.WaitGroup
 	both.Go(func() { _ = demote(boss, w.ada.ID) })
 	both.Go(func() { _ = demote(second, w.grace.ID) })

@@ -8,11 +8,11 @@ import (
 	"parley/store"
 )
 
-// A person is somebody whom a provider names: by a number, by the provider's own id, or
+// A person is a person as a provider names them: by a number, by the provider's own id, or
 // by both.
 type person struct {
 	number, userID string
-	identities     []desk.Identity // by which the person is found, the most reliable first
+	identities     []desk.Identity // to find the contact by, the most reliable first
 }
 
 // person returns the person whom the provider of a channel names.
@@ -24,9 +24,9 @@ func (a *App) person(tx store.Tx, channel desk.ID, number, userID string) person
 // lookup names every contact that may be this person.
 func (p person) lookup() desk.Lookup { return desk.Lookup{Identities: p.identities} }
 
-// known returns the person's contact, or nil. If several contacts share the number
-// since an older release and none has this spelling, it is the oldest: the message must
-// have a contact.
+// known returns the person's contact, or nil. If several contacts share the number since an
+// earlier release and none has this spelling, it returns the oldest, because the message
+// must have a contact.
 func (p person) known(book *desk.Book) *desk.Contact {
 	for _, i := range p.identities {
 		if c := book.Oldest(i); c != nil {
@@ -36,10 +36,10 @@ func (p person) known(book *desk.Book) *desk.Contact {
 	return nil
 }
 
-// learn adds those of the identities that no other contact holds to a contact of the
-// book, unless the contact has the greatest number already: a full contact must not
-// prevent that the rest is stored. A chat account with another spelling of the
-// contact's number is kept in addition.
+// learn adds identities to a contact of the book. It leaves out those that another contact
+// holds. If the contact has the greatest number of identities already, it adds none: this
+// must not prevent the rest of the update. A chat account with another spelling of the
+// contact's number is added, too.
 func learn(book *desk.Book, contact *desk.Contact, identities []desk.Identity, actor desk.Actor, now desk.Time) error {
 	free := slices.DeleteFunc(slices.Clone(identities), func(i desk.Identity) bool {
 		held, err := book.Holder(i)
@@ -57,7 +57,7 @@ func learn(book *desk.Book, contact *desk.Contact, identities []desk.Identity, a
 	return err
 }
 
-// rename gives a contact without a name the name of the person's profile.
+// rename sets the name of the person's profile on a contact that has no name.
 func rename(book *desk.Book, contact desk.ID, name string, actor desk.Actor, now desk.Time) error {
 	if name == "" || book.Contact(contact).Name != "" {
 		return nil
@@ -68,7 +68,7 @@ func rename(book *desk.Book, contact desk.ID, name string, actor desk.Actor, now
 	return err
 }
 
-// remember adds the identities that the provider uses for a person to a contact.
+// remember adds a person's identities at the provider to a contact.
 func (a *App) remember(tx store.Tx, contact desk.ID, p person, actor desk.Actor) error {
 	if len(p.identities) == 0 {
 		return nil
@@ -87,8 +87,8 @@ func (a *App) remember(tx store.Tx, contact desk.ID, p person, actor desk.Actor)
 	return tx.Flush(book)
 }
 
-// rememberRecipient stores the provider's id of the person with the contact to whom a
-// message went, because their next message may have only that id.
+// rememberRecipient adds the provider's id of the recipient of a message to the contact,
+// because the person's next message may have only that id.
 func (a *App) rememberRecipient(tx store.Tx, channel desk.ID, externalID, userID string) error {
 	m, err := tx.MessageBy(channel, externalID)
 	if err != nil || m == nil || m.Direction != desk.Outbound {
@@ -144,9 +144,9 @@ func (a *App) move(tx store.Tx, channel desk.ID, m *provider.Move) error {
 // sameNumber tells whether two spellings are one number.
 func sameNumber(a, b string) bool { return desk.CanonicalNumber(a) == desk.CanonicalNumber(b) }
 
-// recordChoice stores a marketing choice unless a newer one is stored. It is stored for
-// the number and for the provider's ids of the person. If the number is hidden, it is
-// stored for all numbers of the contact. A number that no contact has gets no event.
+// recordChoice stores a marketing choice, unless a newer one is stored, for the number and
+// for the provider's ids of the person. If the provider hides the number, the choice is
+// stored for all numbers of the contact. There is no event if no contact has the number.
 func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk.Time, by desk.Actor) error {
 	if change == desk.OptNone {
 		return nil
@@ -186,7 +186,7 @@ func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk
 	return tx.Append(desk.Event{Type: t, Subject: contact.ID, Actor: by, At: a.now()})
 }
 
-// recordOne tells whether the choice differs from the one before.
+// recordOne stores a choice for one handle, and tells whether it differs from the one before.
 func recordOne(tx store.Tx, hash store.NumberHash, change desk.OptChange, at desk.Time) (changed bool, err error) {
 	known, err := tx.OptOut(hash)
 	if err != nil || known.At > at {
@@ -201,8 +201,8 @@ func recordOne(tx store.Tx, hash store.NumberHash, change desk.OptChange, at des
 	return (known.Since == 0) != (choice.Since == 0), tx.SetOptOut(hash, choice)
 }
 
-// handleHash is a keyed hash of a number, in canonical form, or of a provider's id of a
-// person, in one workspace.
+// handleHash is a keyed hash of a number in canonical form, or of a provider's id of a
+// person. It differs between workspaces.
 func (a *App) handleHash(ws desk.ID, handle string) store.NumberHash {
 	return store.NumberHash(a.derive("number", ws[:], []byte(desk.CanonicalNumber(handle))))
 }

@@ -32,7 +32,7 @@ func (w *world) people(lists ...[]desk.Identity) (list []*desk.Contact) {
 	return list
 }
 
-// The two spellings of a number, or of what is none: long and short.
+// The two spellings of a number, or of a text that is not a number: long and short.
 const (
 	brazil, brazilShort       = "5511998765432", "551198765432"
 	landline, landlineLong    = "551134567890", "5511934567890"
@@ -40,8 +40,8 @@ const (
 	argentina, argentinaShort = "5491123456789", "541123456789"
 )
 
-// TestSender: whoever writes is found by the provider's id, then by the number in any
-// spelling; all that the provider says is remembered, and nobody is robbed.
+// TestSender: the sender is found by the provider's id, then by the number in any spelling.
+// All identities that the provider reports are stored, except those of another contact.
 func TestSender(t *testing.T) {
 	t.Parallel()
 	type list = []desk.Identity
@@ -106,8 +106,8 @@ func TestSender(t *testing.T) {
 	}
 }
 
-// TestReceipt: what the provider calls whom it was sent to is remembered, in the one
-// transaction that stores the message; not what somebody else has.
+// TestReceipt: the provider's identities of the recipient are stored in the transaction that
+// stores the message, except those of another contact.
 func TestReceipt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -158,8 +158,8 @@ func TestReceipt(t *testing.T) {
 	w.holds(1, 1, 3)
 }
 
-// TestRecipient_events: what a provider tells of the recipient is in the feed before the
-// message that told it, whether an answer or a status did.
+// TestRecipient_events: the event of the recipient's new identity comes before the event of the
+// message, whether the provider's answer or a status reported the identity.
 func TestRecipient_events(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -200,7 +200,7 @@ func TestRecipient_events(t *testing.T) {
 }
 
 // TestEarlyStatus_tells_the_recipient: the same holds for a status that comes before its
-// message is stored, whoever stores it.
+// message is stored, in each way of storing the message.
 func TestEarlyStatus_tells_the_recipient(t *testing.T) {
 	t.Parallel()
 	tell := func(w *world, channel, attempt desk.ID) {
@@ -255,8 +255,8 @@ func (w *world) writerOf(number string) *desk.Contact {
 	return list[0]
 }
 
-// TestLearn_no_more: a contact who holds as many handles as one may still is written to,
-// and writes.
+// TestLearn_no_more: a contact with the greatest number of handles can still get and send
+// messages.
 func TestLearn_no_more(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -281,8 +281,8 @@ func TestLearn_no_more(t *testing.T) {
 	}
 }
 
-// TestMove: a contact keeps up with the person's number and id. What another contact has
-// stays there, and what the number was is nobody's any more.
+// TestMove: a contact gets the person's new number and id. Identities of another contact stay
+// there, and the old number is free.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	const next = "905321110099"
@@ -341,9 +341,9 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestOptOut_by_any_handle: what a person wants of marketing counts however the number is
-// spelled, and whoever said it: the person by a word, or the provider, by the number or by
-// its id alone. The newest word counts.
+// TestOptOut_by_any_handle: a marketing choice counts for each spelling of the number. It may
+// come from the person's stop or start word, or from the provider, with the number or with
+// its id alone. The newest choice counts.
 func TestOptOut_by_any_handle(t *testing.T) {
 	t.Parallel()
 	choice := func(at desk.Time, number, user string, change desk.OptChange) provider.Update {
@@ -384,28 +384,28 @@ func TestOptOut_by_any_handle(t *testing.T) {
 			w.wants(c.since, on(channel), to(brazil))
 			id := w.writerOf(brazilShort).ID
 			w.wants(c.since, on(channel), toContact(id))
-			w.deleteContact(id) // which takes with it what links the id to the number
+			w.deleteContact(id) // without the contact, the id and the number are not linked
 			w.wants(c.since, on(w.channel), to(brazil))
 		})
 	}
 }
 
-// TestOptOut_by_id_before_the_number_is_known: it counts once somebody has that id.
+// TestOptOut_by_id_before_the_number_is_known: the opt-out counts once a contact has the id.
 func TestOptOut_by_id_before_the_number_is_known(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
 	w.callback(channel, provider.Update{Channel: metaNumber, Choice: &provider.MarketingChoice{UserID: "TR.9A", Change: desk.OptOut, At: 10}})
 	w.takeIn()
-	w.holds(0, 0, 0) // a marketing choice makes nobody a contact
+	w.holds(0, 0, 0) // a marketing choice does not create a contact
 	w.wants(0, on(channel))
 	w.callback(channel, inbound(1, number, "TR.9A", "Hello"))
 	w.takeIn()
 	w.wants(10, on(channel))
 }
 
-// TestStatus_tells_the_recipient: the provider's id that comes with a status finds the
-// contact when the next message brings that id alone.
+// TestStatus_tells_the_recipient: a status stores the provider's id of the recipient. So the
+// contact is found when the next message has only that id.
 func TestStatus_tells_the_recipient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -59,8 +59,8 @@ func TestPing_pace(t *testing.T) {
 	}
 }
 
-// TestPing_places: pings and deliveries share the places of an endpoint. A ping gets the
-// next one, and a delivery what pings leave.
+// TestPing_places: pings and deliveries share the places of an endpoint. A ping gets the next
+// free place before a delivery.
 func TestPing_places(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -103,8 +103,8 @@ func TestPing_places(t *testing.T) {
 	}
 }
 
-// TestPing_caller: a ping ends when its caller leaves, and gives its place back. Nothing
-// follows from it.
+// TestPing_caller: a ping ends when its caller leaves, and gives its place back. It has no
+// effect on the endpoint's state.
 func TestPing_caller(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -131,8 +131,8 @@ func TestPing_caller(t *testing.T) {
 	}
 }
 
-// TestPing_machine: if this machine can't open a connection, that is no failure of the
-// endpoint, of a ping or of a delivery. The delivery comes as soon as it can be made.
+// TestPing_machine: if this machine can't open a connection, that does not count as a failure
+// of the endpoint, for a ping or for a delivery. The delivery is made as soon as possible.
 func TestPing_machine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,8 +10,9 @@ import (
 	"parley/store"
 )
 
-// plan checks a request in the contract's order (§5), up to the send itself, and
-// returns the new attempt and its contact, stored or to be created. It stores nothing.
+// plan checks a request in the contract's order (§5), up to the send itself. It returns the
+// new attempt, the message to send, and the contact, which may not be stored yet. It stores
+// nothing.
 func (a *App) plan(ctx context.Context, p desk.Principal, r *desk.SendRequest, request desk.ID) (*desk.Attempt, *outgoing, *desk.Contact, error) {
 	if !r.OptInConfirmed {
 		e := desk.Errorf(desk.OptInRequired, "must be true: it asserts, on every call, that the person agreed to be written to")
@@ -60,7 +61,7 @@ func (a *App) plan(ctx context.Context, p desk.Principal, r *desk.SendRequest, r
 	}}, contact, err
 }
 
-// accessToSend returns ChannelNotUsable if the channel's secrets do not open.
+// accessToSend decrypts the channel's secrets, or returns ChannelNotUsable if it can't.
 func (a *App) accessToSend(ws desk.ID, channel *desk.Channel) (provider.Access, error) {
 	access, err := a.access(ws, channel)
 	var sealed *sealedError
@@ -72,8 +73,8 @@ func (a *App) accessToSend(ws desk.ID, channel *desk.Channel) (provider.Access, 
 	return access, err
 }
 
-// usable returns ChannelNotUsable for a channel on which nothing can be sent now: nothing
-// at all, or nobody can be written to first.
+// usable returns ChannelNotUsable for a channel on which no template can be sent now, even
+// if people who wrote can be answered.
 func (a *App) usable(channel *desk.Channel) error {
 	if err := a.usableToReply(channel); err != nil || !channel.Status.Refuses(a.now()) {
 		return err
@@ -81,7 +82,7 @@ func (a *App) usable(channel *desk.Channel) error {
 	return blockedChannel(channel, "the provider lets this channel write to nobody first: people who wrote can be answered")
 }
 
-// usableToReply returns ChannelNotUsable for a channel on which nobody can be answered now.
+// usableToReply returns ChannelNotUsable for a channel on which no reply can be sent now.
 func (a *App) usableToReply(channel *desk.Channel) error {
 	if !channel.Enabled {
 		e := desk.Errorf(desk.ChannelNotUsable, "the channel is disabled").Advise(desk.EnableChannel, channel.ID.String())
@@ -161,9 +162,9 @@ func findByNumber(number desk.Identity, profile *desk.ContactWrite) *desk.Op {
 }
 
 // introduce creates the contact of a number that no contact has, with the operation of
-// findByNumber. Without this check, that operation would treat a contact with another
-// identity of the profile as the recipient, and give it the number; instead, introduce
-// returns IdentityConflict. The Book can't be used afterwards.
+// findByNumber. If another contact holds an identity of the profile, the operation alone
+// would give that contact the number, and so make it the recipient. Therefore introduce
+// returns IdentityConflict then. The Book can't be used afterwards.
 func introduce(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, newID func() desk.ID) (desk.Outcome, error) {
 	held := slices.DeleteFunc(slices.Clone(op.Write.Sent), book.Free)
 	outcome, err := book.Apply(op, actor, now, newID)
@@ -220,7 +221,7 @@ func (a *App) optedOut(ctx context.Context, ws desk.ID, number string, contact *
 	return firstChoice(since, handles), nil
 }
 
-// choiceHandles are those by which a person's marketing choice is stored.
+// choiceHandles are the hashes of the handles by which a person's marketing choice is stored.
 func (a *App) choiceHandles(ws desk.ID, number string, contact *desk.Contact) []store.NumberHash {
 	handles := []store.NumberHash{a.handleHash(ws, number)}
 	if contact != nil {
@@ -242,10 +243,10 @@ func firstChoice(since map[store.NumberHash]desk.Time, handles []store.NumberHas
 	return 0
 }
 
-// An outgoing message is what the provider is to send, with what only the hold of its key needs.
+// An outgoing is a message for the provider, with data for the transaction that holds its key.
 type outgoing struct {
 	provider.Dispatch
-	seen *Seen // by what the author of a reply decided; nil: by nothing
+	seen *Seen // the state of the conversation that the author of a reply saw; nil: not checked
 }
 
 // OptedOut returns since when a contact has opted out of marketing, or 0.

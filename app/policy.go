@@ -7,8 +7,8 @@ import (
 	"parley/store"
 )
 
-// Policy returns the reply policy in force on a channel, or, with the zero id, the
-// workspace's; nil if there is none. It returns NotFound for an unknown channel.
+// Policy returns the reply policy in force on a channel, or nil. With the zero id, it returns
+// the workspace's policy. It returns NotFound for an unknown channel.
 func (a *App) Policy(p desk.Principal, channel desk.ID) (*desk.Policy, error) {
 	return p.Settings.Policy(channel), knownChannel(p.Settings, channel)
 }
@@ -20,9 +20,9 @@ func knownChannel(s *desk.Settings, channel desk.ID) error {
 	return nil
 }
 
-// SetPolicy replaces the reply policy of a channel, or, with the zero id, of the
-// workspace, and returns the one that is then in force; nil if there is none. It returns
-// InvalidRequest, and NotFound for an unknown channel.
+// SetPolicy replaces the reply policy of a channel (zero: of the workspace), and returns the
+// policy that is in force afterwards, or nil. It returns InvalidRequest, and NotFound for an
+// unknown channel.
 func (a *App) SetPolicy(ctx context.Context, p desk.Principal, channel desk.ID, in desk.PolicyInput) (*desk.Policy, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
@@ -30,8 +30,8 @@ func (a *App) SetPolicy(ctx context.Context, p desk.Principal, channel desk.ID, 
 	return a.EditPolicy(ctx, p, channel, func(*desk.Policy) (desk.PolicyInput, error) { return in, nil })
 }
 
-// EditPolicy is SetPolicy with what edit makes of the policy that the channel, or the
-// workspace, has of its own, nil for none. edit may run again.
+// EditPolicy is SetPolicy with the result of edit. edit gets the own policy of the channel
+// or the workspace, or nil. It may run more than once.
 func (a *App) EditPolicy(ctx context.Context, p desk.Principal, channel desk.ID, edit func(own *desk.Policy) (desk.PolicyInput, error)) (*desk.Policy, error) {
 	var set *desk.Policy
 	err := store.UpdateSettingsAs(ctx, a.store, p, desk.PolicyWrite, a.now, func(s *desk.Settings) (desk.Change, error) {
@@ -56,17 +56,17 @@ func (a *App) EditPolicy(ctx context.Context, p desk.Principal, channel desk.ID,
 	return set, err
 }
 
-// ClearPolicy removes the reply policy that a channel has of its own, or, with the zero
-// id, the workspace's. It returns NotFound for an unknown channel.
+// ClearPolicy removes a channel's own reply policy or, with the zero id, the workspace's. It
+// returns NotFound for an unknown channel.
 func (a *App) ClearPolicy(ctx context.Context, p desk.Principal, channel desk.ID) error {
 	return store.UpdateSettingsAs(ctx, a.store, p, desk.PolicyWrite, a.now, func(s *desk.Settings) (desk.Change, error) {
 		return desk.Change{RemovePolicy: s.OwnPolicy(channel)}, knownChannel(s, channel)
 	})
 }
 
-// Hours tells whether the policy in force on a channel has it open at an instant, nil for
-// now, and when that changes next; false if not in the days that parley looks ahead. It
-// returns NotFound for an unknown channel.
+// Hours tells whether an instant (nil: now) is within the hours of the policy in force on a
+// channel, and when that changes next. changes is false if it does not change in the days
+// that parley looks ahead. It returns NotFound for an unknown channel.
 func (a *App) Hours(p desk.Principal, channel desk.ID, at *desk.Time) (open bool, until desk.Time, changes bool, err error) {
 	if err := knownChannel(p.Settings, channel); err != nil {
 		return false, 0, false, err

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// poolEvery is how often a process looks for conversations that wait for somebody to
-	// be eligible: they are assigned within 10 seconds.
+	// poolEvery is how often a process looks for waiting conversations. They must be
+	// assigned within 10 seconds after a member becomes eligible.
 	poolEvery = 2 * time.Second
 
-	// poolStep is how many are assigned in one transaction, which others wait for.
+	// poolStep is how many conversations are assigned in one transaction. Others wait for it.
 	poolStep = 50
 
 	maxPools = 4 // workspaces at a time
@@ -24,18 +24,19 @@ const (
 // longest is the order in which conversations are assigned.
 var longest = desk.ConversationFilter{Longest: true}
 
-// AssignWaiting assigns what waits and nobody holds, until ctx ends: capacity was freed,
-// somebody came back, the hours have begun, or the policy was changed.
+// AssignWaiting assigns unassigned conversations in which a person waits, until ctx ends.
+// They can be assigned when a member has capacity again or is back, when the hours begin,
+// or when the policy is changed.
 func (a *App) AssignWaiting(ctx context.Context) {
 	steps.Jobs{Work: "assign waiting conversations", Every: poolEvery, Most: maxPools, MostOf: 1, Due: a.poolsDue, Next: a.assignSome}.Run(ctx, a.log)
 }
 
-// poolAnyway is after what time it is repeated in any case: a database that was restored
-// may have another present with the same numbers.
+// poolAnyway is after what time a vain look is repeated in any case. After a restore, a
+// changed workspace may have the same version numbers as before.
 const poolAnyway = desk.Time(60 * 60 * 1000)
 
-// poolsDue returns the workspaces in which somebody may be eligible for those who wait. For
-// the others it costs no query, however many they are.
+// poolsDue returns the workspaces in which a member may be eligible for waiting
+// conversations. Other workspaces need no query, however many there are.
 func (a *App) poolsDue(ctx context.Context) (due []desk.ID, err error) {
 	list, err := a.store.Pools(ctx)
 	if err != nil {
@@ -64,8 +65,8 @@ func (a *App) poolsDue(ctx context.Context) (due []desk.ID, err error) {
 	return due, nil
 }
 
-// assignSome assigns waiting conversations of a workspace, those who have waited longest
-// first, and tells whether there may be more.
+// assignSome assigns waiting conversations of a workspace, the longest wait first, and tells
+// whether there may be more.
 func (a *App) assignSome(ctx context.Context, ws desk.ID) (more bool, err error) {
 	defer steps.Caught("waiting conversations", &err)
 	pool := a.pools.look(ws)
@@ -87,7 +88,7 @@ func (a *App) assignSome(ctx context.Context, ws desk.ID) (more bool, err error)
 	return more, err
 }
 
-// assignPool assigns up to poolStep waiting conversations, and tells whether there was one.
+// assignPool assigns up to poolStep waiting conversations, and tells whether it assigned any.
 func (a *App) assignPool(ctx context.Context, ws desk.ID) (more bool, err error) {
 	err = a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		more = false
@@ -104,7 +105,7 @@ func (a *App) assignPool(ctx context.Context, ws desk.ID) (more bool, err error)
 			pool = append(pool, list...)
 		}
 		slices.SortFunc(pool, func(v, w *desk.Conversation) int { return v.PlaceIn(longest).Compare(w.PlaceIn(longest)) })
-		nobody := map[desk.ID]bool{} // is eligible, by the policy's channel
+		nobody := map[desk.ID]bool{} // by the policy's channel: no member is eligible
 		assigned := 0
 		for _, c := range pool {
 			p := tx.Settings().Policy(c.ChannelID)

@@ -8,8 +8,8 @@ import (
 	"parley/store"
 )
 
-// Operator returns the principal of the command line in a workspace, or NotFound. It
-// has all permissions: anybody who can run commands can read the database anyway.
+// Operator returns the principal of the command line in a workspace, or NotFound. It has
+// all permissions, because a person who can run commands can read the database anyway.
 func (a *App) Operator(ctx context.Context, ws desk.ID) (desk.Principal, error) {
 	s, err := a.store.Settings(ctx, ws)
 	if err != nil {
@@ -34,7 +34,7 @@ func (a *App) OperatorOfAttempt(ctx context.Context, id desk.ID) (desk.Principal
 	if !desk.IsType(err, desk.NotFound) {
 		return p, err
 	}
-	workspaces, err := a.store.Workspaces(ctx) // a settled one is looked for in each
+	workspaces, err := a.store.Workspaces(ctx) // a settled attempt must be searched in each workspace
 	if err != nil {
 		return desk.Principal{}, err
 	}
@@ -81,7 +81,7 @@ func (a *App) configure(ctx context.Context, p desk.Principal, decide func(*desk
 		return err
 	}
 	return store.UpdateSettings(ctx, a.store, p.Workspace(), p.Actor, a.now, func(s *desk.Settings) (desk.Change, error) {
-		if err := p.Still(s, desk.Administer, 0); err != nil { // no key comes here
+		if err := p.Still(s, desk.Administer, 0); err != nil { // p is not a key, so no time is needed
 			return desk.Change{}, err
 		}
 		return decide(s)

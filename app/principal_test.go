@@ -8,8 +8,8 @@ import (
 	"parley/desk"
 )
 
-// TestAdministration: what changes a workspace asks who wants it. No key may, whatever its
-// permissions, and nobody reaches a record of another workspace by its id.
+// TestAdministration: every change of a workspace checks the caller. No key may make one,
+// whatever its permissions. Records of another workspace can't be reached by their ids.
 func TestAdministration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,13 +15,13 @@ type reading struct {
 	err    error
 }
 
-// readings are those of the callbacks that are being processed.
+// readings caches the readings of callbacks that are being processed.
 type readings struct {
 	mu   sync.Mutex
 	byID map[desk.ID]*reading
 }
 
-// maxReadings limits how many are kept. Each can be read again.
+// maxReadings limits the cache. A callback can always be read again.
 const maxReadings = 4 * inboundGroup
 
 func (r *readings) get(id desk.ID) *reading {

@@ -28,8 +28,8 @@ func (a *App) Receive(ctx context.Context, ws, channel desk.ID, in provider.Inbo
 }
 
 // receive stores an inbound message, or one that the business typed in the phone app. It
-// returns nil for one that is dropped: a reaction that belongs nowhere, and a message that is
-// delivered again after its person was deleted.
+// returns nil for a dropped message: a reaction for which there is no conversation, or a
+// message that is delivered again after its person was deleted.
 func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) (*desk.Conversation, error) {
 	known, erased, err := tx.ReceivedMessage(desk.MessageRef{Channel: channel, ExternalID: in.ExternalID})
 	if err != nil || erased {
@@ -40,7 +40,7 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 	}
 	now := a.now()
 	p := a.person(tx, channel, in.Number, in.UserID)
-	var named *desk.Message // that it quotes or reacts to
+	var named *desk.Message // the message that it quotes or reacts to
 	if in.ReplyTo != "" {
 		if named, err = tx.MessageBy(channel, in.ReplyTo); err != nil {
 			return nil, err
@@ -125,8 +125,8 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 	return c, a.recordChoice(tx, p, desk.OptWord(in.Text), in.At, by)
 }
 
-// typed stores a message that the business typed in the phone app, with what it changes of
-// how the conversation stands. It returns the events of the statuses that came before it.
+// typed stores a message that the business typed in the phone app, and updates the state of
+// the conversation. It returns the events of statuses that came before the message.
 func (a *App) typed(tx store.Tx, c *desk.Conversation, m *desk.Message) ([]desk.Event, error) {
 	early, err := a.takeEarly(tx, m)
 	if err != nil {
@@ -144,8 +144,8 @@ func (a *App) typed(tx store.Tx, c *desk.Conversation, m *desk.Message) ([]desk.
 	return early, tx.PutConversation(c)
 }
 
-// heard stores a message that came in, with what it changes of how the conversation
-// stands, and returns the window that it opens.
+// heard stores an inbound message, updates the state of the conversation, and returns the
+// window that the message opens.
 func (a *App) heard(tx store.Tx, c *desk.Conversation, m *desk.Message, in provider.InboundMessage) (desk.Window, error) {
 	c.Talk.Hear(m)
 	if err := tx.PutConversation(c); err != nil {
@@ -165,8 +165,9 @@ func (a *App) heard(tx store.Tx, c *desk.Conversation, m *desk.Message, in provi
 	return w, tx.PutWindow(m.ChannelID, m.ContactID, w)
 }
 
-// reactsIn returns the conversation of the message that a person reacts to; if that is not
-// known, the open one, else the newest. It returns nil if there is none.
+// reactsIn returns the conversation for a reaction: that of the message that the person
+// reacts to. If this message is not known, it is the person's open conversation, else the
+// newest. It returns nil if there is none.
 func (a *App) reactsIn(tx store.Tx, channel desk.ID, p person, named *desk.Message) (*desk.Conversation, error) {
 	book, err := tx.Book(p.lookup())
 	if err != nil {
@@ -206,7 +207,7 @@ func (a *App) sender(tx store.Tx, p person, name string, actor desk.Actor, now d
 		w.Phone = desk.Field[string]{Set: true, Value: p.number}
 		w.Sent = []desk.Identity{{Kind: desk.KindPhone, Value: p.number}}
 	}
-	// The phone stands for the number already.
+	// The field phone has the number already.
 	own := slices.DeleteFunc(slices.Clone(p.identities), func(i desk.Identity) bool { return i.Claim().Kind == desk.KindPhone })
 	w.Identities = desk.Field[[]desk.Identity]{Set: len(own) > 0, Value: own}
 	w.Sent = append(w.Sent, own...)

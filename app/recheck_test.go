@@ -10,7 +10,7 @@ import (
 	"parley/store"
 )
 
-// keyChanges take from the world's key what it may, and say how it is refused then.
+// keyChanges are changes after which the world's key is refused, with the refusal.
 var keyChanges = map[string]struct {
 	change func(*world) error
 	want   desk.ErrorType
@@ -109,8 +109,8 @@ func (tx countingTx) Append(events ...desk.Event) error {
 	return tx.Tx.Append(events...)
 }
 
-// TestUnchangedIsNotWritten: to say again what is stored writes no row and no event, and
-// does not have all nodes read the settings again.
+// TestUnchangedIsNotWritten: a write of stored values writes no row and no event, and does not
+// make all nodes read the settings again.
 func TestUnchangedIsNotWritten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,17 +8,17 @@ import (
 	"parley/store"
 )
 
-// Releases counts what became of attempts that were to be released together.
+// Releases counts the results of releasing several attempts.
 type Releases struct {
-	Released  int // now, as the caller says
-	Same      int // before, as the caller says
-	Otherwise int // settled otherwise meanwhile
+	Released  int // released by this call
+	Same      int // settled before, with the same result
+	Otherwise int // settled before, with another result
 	Running   int // may still be under way
 }
 
-// ReleaseMany records one decision on several attempts, each in a transaction of its own, as
-// Release does. It ends early with an error that is not about one of the attempts; what was
-// released by then stays.
+// ReleaseMany records one decision on several attempts like Release, each in a transaction
+// of its own. An error that is not about one of the attempts ends it early; attempts that
+// were released by then stay released.
 func (a *App) ReleaseMany(ctx context.Context, p desk.Principal, ids []desk.ID, sent bool) (r Releases, err error) {
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
@@ -41,13 +41,13 @@ func (a *App) ReleaseMany(ctx context.Context, p desk.Principal, ids []desk.ID, 
 	return r, nil
 }
 
-// releaseStep is how many attempts are looked for at a time.
+// releaseStep is how many attempts are read at a time.
 const releaseStep = 100
 
-// ReleaseOld records one decision on all attempts of a workspace that are in doubt and were
-// made longer ago than age, by the database's clock, oldest first. It returns how many it
-// released, also with an error; done is told after each step. Those that may still be under
-// way stay. It may be repeated.
+// ReleaseOld records one decision on all attempts of a workspace that are in doubt and older
+// than age by the database's clock, oldest first. It returns how many it released, also with
+// an error, and calls done after each step. Attempts that may still be under way stay. It may
+// be repeated.
 func (a *App) ReleaseOld(ctx context.Context, p desk.Principal, age time.Duration, sent bool, done func(released int)) (released int, err error) {
 	if err := p.Allow(desk.AttemptsWrite); err != nil {
 		return 0, err
@@ -64,7 +64,7 @@ func (a *App) ReleaseOld(ctx context.Context, p desk.Principal, age time.Duratio
 		}
 		var ids []desk.ID
 		for _, at := range list {
-			if after = at.ID; at.CreatedAt <= newest { // ids of several processes are not quite in the order of time
+			if after = at.ID; at.CreatedAt <= newest { // check each: ids of several processes are not exactly in the order of time
 				ids = append(ids, at.ID)
 			}
 		}
@@ -78,21 +78,21 @@ func (a *App) ReleaseOld(ctx context.Context, p desk.Principal, age time.Duratio
 	return released, nil
 }
 
-// settledAs says what became of a settled attempt.
+// settledAs says in words how a settled attempt ended.
 var settledAs = map[desk.Phase]string{
 	desk.Done: "the message was sent", desk.Refused: "the message was certainly not sent", desk.Released: "somebody has said that the message was not sent",
 }
 
-// Release records a person's decision on an attempt whose outcome is unknown: it was
-// sent, or it was not, which frees its key. The same decision again changes nothing. It
-// returns NotFound, AttemptSettled for an attempt that ended otherwise, and SendInProgress
-// for one that may still be under way.
+// Release records a person's decision on an attempt whose outcome is unknown: the message
+// was sent, or it was not. The decision that it was not sent frees the key. The same decision
+// again changes nothing. It returns NotFound, AttemptSettled for an attempt that ended
+// otherwise, and SendInProgress for one that may still be under way.
 func (a *App) Release(ctx context.Context, p desk.Principal, id desk.ID, sent bool) (*desk.Attempt, error) {
 	at, _, err := a.release(ctx, p, id, sent)
 	return at, err
 }
 
-// release is Release, and tells whether the decision was not recorded before.
+// release is Release, and also tells whether it changed the attempt.
 func (a *App) release(ctx context.Context, p desk.Principal, id desk.ID, sent bool) (at *desk.Attempt, changed bool, err error) {
 	if err := p.Allow(desk.AttemptsWrite); err != nil {
 		return nil, false, err
@@ -121,7 +121,7 @@ func (a *App) release(ctx context.Context, p desk.Principal, id desk.ID, sent bo
 		}
 		changed = true
 		now := a.now()
-		if at.Phase == desk.Dispatching { // its process died, and nobody has noticed yet
+		if at.Phase == desk.Dispatching { // its process died, and Sweep has not marked the attempt yet
 			at.Phase = desk.InDoubt
 			if err := tx.Append(sendEvent(desk.SendInDoubt, at, at.Actor, now)); err != nil {
 				return err

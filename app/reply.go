@@ -9,8 +9,9 @@ import (
 )
 
 // Reply sends a free message into a conversation, once for each Idempotency-Key, as Send
-// does. It goes to the address from which the person wrote last. It returns Changed, and
-// sends nothing, if the conversation is no longer as it was seen (nil: as it may be).
+// does. The message goes to the address from which the person wrote last. If the
+// conversation is no longer in the seen state (nil: any state is accepted), Reply sends
+// nothing and returns Changed.
 func (a *App) Reply(ctx context.Context, p desk.Principal, r *desk.ReplyRequest, request desk.ID, seen *Seen) (SendAnswer, error) {
 	return a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *outgoing, error) {
 		plan, err := a.planReply(ctx, p, r, request)

@@ -8,8 +8,7 @@ import (
 	"parley/store"
 )
 
-// openConversation reads the open conversation with a contact on a channel, nil if there
-// is none.
+// openConversation returns the open conversation with a contact on a channel, or nil.
 func (a *App) openConversation(ctx context.Context, ws, channel, contact desk.ID) (*desk.Conversation, error) {
 	var after *desk.ConversationPlace
 	for {
@@ -24,8 +23,8 @@ func (a *App) openConversation(ctx context.Context, ws, channel, contact desk.ID
 	}
 }
 
-// attachable returns a file that can be sent to a contact: an upload, or what the contact
-// sent.
+// attachable returns a file that can be sent to a contact: an upload, or a file that the
+// contact sent.
 func (a *App) attachable(ctx context.Context, p desk.Principal, contact desk.ID, s *desk.SentAttachment) (*desk.Media, error) {
 	m, err := a.Media.Record(ctx, p, s.Media)
 	if err != nil {
@@ -128,7 +127,7 @@ func (a *App) planReply(ctx context.Context, p desk.Principal, r *desk.ReplyRequ
 	}
 	now := a.now()
 	state := window.State(now)
-	if state.Reason == desk.WindowExpired { // this server's clock may be ahead
+	if state.Reason == desk.WindowExpired { // this server's clock may be ahead: check with the database's
 		at, _, err := a.store.Clock(ctx)
 		if err != nil {
 			return nil, err
@@ -157,8 +156,8 @@ func (a *App) quotable(ctx context.Context, p desk.Principal, conversation, id d
 	return m, err
 }
 
-// addressOf is where a reply goes: from where the person wrote last. Of what the last
-// release stored, that is not known: then it goes to the contact's address.
+// addressOf is the address of a reply: the one from which the person wrote last. An earlier
+// release did not store it; then the reply goes to the contact's address.
 func addressOf(w *desk.Window, contact *desk.Contact) (number, userID string) {
 	if w.Number != "" || w.UserID != "" {
 		if w.Number != "" {
@@ -169,8 +168,9 @@ func addressOf(w *desk.Window, contact *desk.Contact) (number, userID string) {
 	return contact.Address(), ""
 }
 
-// mayStillReply checks again, in the transaction that takes the key, what may have changed
-// since the plan was made, and sends to where the person wrote from meanwhile.
+// mayStillReply repeats, in the transaction that holds the key, the checks whose result may
+// have changed since the plan was made. If the person has written from another address
+// meanwhile, it changes the recipient to that address.
 func (a *App) mayStillReply(tx store.Tx, at *desk.Attempt, d *outgoing) error {
 	plan := &at.Plan
 	c, err := tx.Conversation(plan.Conversation)
@@ -226,8 +226,8 @@ func (a *App) mayStillReply(tx store.Tx, at *desk.Attempt, d *outgoing) error {
 	return nil
 }
 
-// alone returns Changed as still does, and also if another reply is on its way: it is not
-// among the messages yet.
+// alone returns Changed as still does, and also if another reply is being sent, because that
+// is not in the list of messages yet.
 func (s *Seen) alone(tx store.Tx, c *desk.Conversation) error {
 	if err := s.still(tx, c); err != nil || s == nil {
 		return err
@@ -266,9 +266,9 @@ func notOpen(c, open *desk.Conversation) *desk.Error {
 	return e
 }
 
-// replied is what an accepted reply becomes: a message of its conversation, even if that
-// was closed meanwhile. A conversation that nobody holds becomes that of the member who
-// speaks.
+// replied returns the message of an accepted reply. It belongs to its conversation even if
+// that was closed meanwhile. An unassigned open conversation is assigned to the member who
+// is the author.
 func replied(s *desk.Settings, at *desk.Attempt, c *desk.Conversation, externalID string, sent desk.Time) *desk.SentMessage {
 	plan, r := &at.Plan, at.Plan.Reply
 	m := &desk.SentMessage{Kind: s.Channel(plan.Channel).Kind, Existing: true, Reply: true, Conversation: *c}

@@ -33,7 +33,7 @@ func (w *world) enabled(on bool) {
 	must(w.t, err)
 }
 
-// opens hears somebody write.
+// opens receives a message from a number, which opens the window.
 func (w *world) opens(from string) *desk.Conversation {
 	w.t.Helper()
 	return w.hears(provider.InboundMessage{ExternalID: "wamid." + w.clock.newID().String(), Number: from, Text: "How much?", At: desk.TimeOf(w.clock.now())})
@@ -75,7 +75,8 @@ func TestReply(t *testing.T) {
 	if _, err := w.replies("k", c.ID); !desk.IsType(err, desk.IdempotencyKeyReused) {
 		t.Errorf("another reply with the key: %v", err)
 	}
-	// Who has opted out can still be answered, and a conversation that somebody holds stays theirs.
+	// A person who has opted out can still be answered. An assigned conversation keeps its
+	// assignee.
 	w.hears(provider.InboundMessage{ExternalID: "stop", Number: number, Text: "STOP", At: desk.TimeOf(w.clock.now())})
 	if _, err := w.replies("k2", c.ID, func(r *desk.ReplyRequest) { r.Member = refer(w.ada.ID.String()) }); err != nil {
 		t.Error(err)
@@ -85,9 +86,9 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestReply_receipt: a reply tells the provider what was read, as marking does: once, for the
-// newest message, whether it was sent at once or is known to have been sent later. An
-// automatic reply tells nothing.
+// TestReply_receipt: like marking, a reply sends a read receipt, once, for the newest message,
+// whether the reply was sent at once or is known to have been sent later. An automatic reply
+// sends no receipt.
 func TestReply_receipt(t *testing.T) {
 	t.Parallel()
 	w, courier := newCourier(t)
@@ -118,8 +119,8 @@ func TestReply_receipt(t *testing.T) {
 	}
 }
 
-// TestReply_refused: each refusal stores nothing and frees the key, and of two the earlier
-// check answers.
+// TestReply_refused: a refusal stores nothing and frees the key. If two checks fail, the
+// earlier one gives the error.
 func TestReply_refused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -177,7 +178,7 @@ func TestReply_refused(t *testing.T) {
 	}
 }
 
-// TestReply_changed: what changes between the checks and the claim counts.
+// TestReply_changed: changes between the checks and the hold of the key count.
 func TestReply_changed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -225,7 +226,7 @@ func TestReply_changed(t *testing.T) {
 	}
 }
 
-// shuts closes the window of a conversation's contact, as news of the provider do.
+// shuts closes the window of a conversation's contact, as a report of the provider does.
 func (w *world) shuts(c *desk.Conversation, by desk.WindowReason) {
 	w.t.Helper()
 	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx store.Tx) error {
@@ -235,8 +236,8 @@ func (w *world) shuts(c *desk.Conversation, by desk.WindowReason) {
 	}))
 }
 
-// TestReply_fileDeleted: if a file goes while it is handed over, because the person who got
-// it was deleted, nothing is sent: a message never loses its file to a deletion beside it.
+// TestReply_fileDeleted: if a file is deleted while it is handed over, because its person was
+// deleted, nothing is sent. A concurrent deletion never takes the file of a message.
 func TestReply_fileDeleted(t *testing.T) {
 	t.Parallel()
 	w, courier := newCourier(t)
@@ -262,8 +263,8 @@ func TestReply_fileDeleted(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// TestReply_fileOfAnother: a reply can carry an upload, and what its own person sent, but
-// nothing that somebody else sent.
+// TestReply_fileOfAnother: a reply can have an upload, or a file that its own person sent, but
+// not a file that another person sent.
 func TestReply_fileOfAnother(t *testing.T) {
 	t.Parallel()
 	w, courier := newCourier(t)
@@ -285,7 +286,7 @@ func TestReply_fileOfAnother(t *testing.T) {
 	must(t, replies("an upload", another, uploaded))
 }
 
-// TestReply_once: calls at once, and lost answers, send once.
+// TestReply_once: concurrent calls, and retries after lost answers, send one message.
 func TestReply_once(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -327,7 +328,7 @@ func TestReply_once(t *testing.T) {
 	}
 }
 
-// TestReply_refusedByProvider: the provider's own window counts.
+// TestReply_refusedByProvider: if the provider says that the window is closed, it is.
 func TestReply_refusedByProvider(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -364,8 +365,8 @@ func TestReply_refusedByProvider(t *testing.T) {
 	}
 }
 
-// TestReply_seen: a reply that was decided by an old state of the conversation sends
-// nothing, and leaves its key free.
+// TestReply_seen: a reply that was written while seeing an old state of the conversation is
+// not sent, and its key stays free.
 func TestReply_seen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -398,8 +399,8 @@ func TestReply_seen(t *testing.T) {
 	}
 }
 
-// TestReply_serverClock: a server's clock that is off neither closes a window nor keeps one
-// open: the database's counts.
+// TestReply_serverClock: a wrong server clock neither closes a window nor keeps one open: the
+// database's clock counts.
 func TestReply_serverClock(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -440,8 +441,8 @@ func TestReply_serverClock(t *testing.T) {
 	}
 }
 
-// TestReply_overtaken: what happens while the provider has the message changes where it is
-// stored, and not that it was sent, once.
+// TestReply_overtaken: changes while the provider has the message may affect where it is
+// stored, but the message is sent, once.
 func TestReply_overtaken(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -521,8 +522,8 @@ func TestReply_overtaken(t *testing.T) {
 	}
 }
 
-// TestReply_refusedAfterDeletion: nothing of a deleted person comes back when the provider
-// then refuses the reply that was on its way to them.
+// TestReply_refusedAfterDeletion: a person is deleted while a reply is on its way, and the
+// provider refuses the reply. No data of the person come back.
 func TestReply_refusedAfterDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -540,7 +541,7 @@ func TestReply_refusedAfterDeletion(t *testing.T) {
 	}
 }
 
-// TestReply_races: of two members who answer the same message at the same time, one does.
+// TestReply_races: if two members answer the same message at once, one reply is sent.
 func TestReply_races(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

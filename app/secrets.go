@@ -14,12 +14,12 @@ import (
 )
 
 // Secrets are stored encrypted with AES-256-GCM, with a key derived from the
-// installation's secret key. Those of a webhook are bound to the webhook. Those of a
-// channel are bound to their channel, and to the address, version and number to which
-// they are sent. If a row is changed, or copied to another channel, its secrets can't be
-// decrypted.
+// installation's secret key. A webhook's secrets are bound to the webhook. A channel's
+// secrets are bound to the channel, and to the address, the version and the number with
+// which they are used. If a row is changed, or copied to another channel, its secrets can't
+// be decrypted.
 
-// A sealedSecrets is the encrypted content.
+// A sealedSecrets is the plain content that is encrypted.
 type sealedSecrets struct {
 	Token        string `json:"token"`
 	AppSecret    string `json:"app_secret"`
@@ -28,12 +28,12 @@ type sealedSecrets struct {
 	VerifyToken  string `json:"verify_token"`
 }
 
-// seal encrypts a channel's secrets. After a change of anything that sealedFor uses,
-// they must be sealed again.
+// seal encrypts a channel's secrets. If a field that sealedFor uses changes, they must be
+// sealed again.
 func (a *App) seal(ws desk.ID, c *desk.Channel, s provider.Secrets) []byte {
 	plain, err := json.Marshal(sealedSecrets{s.Token.Reveal(), s.AppSecret.Reveal(), s.OldAppSecret.Reveal(), int64(s.OldUntil), s.VerifyToken.Reveal()})
 	if err != nil {
-		panic(err) // texts can always be made into JSON
+		panic(err) // a struct of texts and numbers can always be encoded
 	}
 	return a.sealText(ws, c, plain)
 }
@@ -42,12 +42,12 @@ func (a *App) sealText(ws desk.ID, c *desk.Channel, plain []byte) []byte {
 	return append([]byte(sealedForm), a.vault.Encrypt(plain, sealedFor(ws, c))...)
 }
 
-// sealedForm begins everything that is bound to more than its channel's id. What the
-// first release sealed begins with random bytes.
+// sealedForm is the prefix of secrets that are bound to more than the channel's id. Secrets
+// that the first release sealed begin with random bytes instead.
 const sealedForm = "\x00s2\x00"
 
-// sealedFor is what the secrets are bound to: their channel, and the address to which
-// they are sent. Somebody who can write to the database must not get the token by
+// sealedFor returns the data to which the secrets are bound: the channel, and the address to
+// which they are sent. A person who can write to the database must not get the token by
 // changing the address.
 func sealedFor(ws desk.ID, c *desk.Channel) []byte {
 	bound := slices.Concat(ws[:], c.ID[:])
@@ -74,9 +74,9 @@ func (e *sealedError) Error() string {
 
 func (e *sealedError) Unwrap() error { return e.err }
 
-// open decrypts a channel's secrets. What the first release sealed is not bound to an
-// address: it is decrypted if anywhere is set, which happens once at the upgrade, and
-// otherwise only for the provider's own address.
+// open decrypts a channel's secrets. Secrets that the first release sealed are not bound to
+// an address. They are decrypted for the provider's own address only, unless anywhere is
+// set, which happens once, at the upgrade.
 func (a *App) open(ws desk.ID, c *desk.Channel, anywhere bool) (plain []byte, err error) {
 	sealed, bound := c.Account.Sealed, sealedFor(ws, c)
 	if rest, found := bytes.CutPrefix(sealed, []byte(sealedForm)); found {
@@ -90,9 +90,8 @@ func (a *App) open(ws desk.ID, c *desk.Channel, anywhere bool) (plain []byte, er
 	return plain, nil
 }
 
-// SealAnew seals the secrets that the first release sealed, once in an installation's
-// life. An old row that is put back later is accepted for the provider's own address
-// only.
+// SealAnew seals the secrets of the first release again, once in an installation's life. If
+// an old row is put back later, its secrets can be used for the provider's own address only.
 func (a *App) SealAnew(ctx context.Context) error {
 	done, err := a.store.Resealed(ctx)
 	if err != nil || done {
@@ -120,7 +119,7 @@ func (a *App) sealAnew(ctx context.Context, ws desk.ID, c *desk.Channel) error {
 	if len(c.Account.Sealed) == 0 || bytes.HasPrefix(c.Account.Sealed, []byte(sealedForm)) {
 		return nil
 	}
-	// No event: the secrets stay what they are.
+	// The secrets themselves do not change, so there is no event.
 	return a.store.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
 		edited := *s.Channel(c.ID)
 		plain, err := a.open(ws, &edited, true)
@@ -154,8 +153,8 @@ func (a *App) access(ws desk.ID, c *desk.Channel) (provider.Access, error) {
 	return at, nil
 }
 
-// accessOf is access to a channel by its id alone, with its workspace's settings. It
-// returns NotFound.
+// accessOf is access for a channel that is given by its id alone. It also returns the
+// workspace's settings, or NotFound.
 func (a *App) accessOf(ctx context.Context, channel desk.ID) (*desk.Settings, provider.Access, error) {
 	s, c, err := a.channelOf(ctx, channel)
 	if err != nil {

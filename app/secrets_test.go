@@ -27,8 +27,7 @@ func (w *world) sealed(channel desk.ID) []byte {
 	return w.caller().Settings.Channel(channel).Account.Sealed
 }
 
-// TestSecrets_at_rest: what is stored tells nothing of the secrets, and is another each
-// time.
+// TestSecrets_at_rest: the stored form does not show the secrets, and differs each time.
 func TestSecrets_at_rest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,8 +51,8 @@ func TestSecrets_at_rest(t *testing.T) {
 	}
 }
 
-// TestSecrets_are_bound: they open in their own channel, of their own workspace, with the
-// installation's secret key, and nowhere else.
+// TestSecrets_are_bound: secrets can be decrypted only for their own channel, in their own
+// workspace, with the installation's secret key.
 func TestSecrets_are_bound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -82,7 +81,7 @@ func TestSecrets_are_bound(t *testing.T) {
 	if opens(w.App, sibling) {
 		t.Error("they open in another channel")
 	}
-	elsewhere := of(channel) // the same id: as a copied row has it
+	elsewhere := of(channel) // a copied row
 	elsewhere.ID[15]++
 	put(other.ws, elsewhere, own)
 	if opens(w.App, elsewhere.ID) {
@@ -104,8 +103,9 @@ func TestSecrets_are_bound(t *testing.T) {
 	}
 }
 
-// TestSecrets_are_bound_to_where_they_go: who can write to the database does not get the
-// token by changing the address, the version or the number. The channel says so.
+// TestSecrets_are_bound_to_where_they_go: a person who can write to the database does not get
+// the token by changing the address, the version or the number. The channel reports a problem
+// then.
 func TestSecrets_are_bound_to_where_they_go(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -138,14 +138,15 @@ func TestSecrets_are_bound_to_where_they_go(t *testing.T) {
 	w.sent("k", on(channel))
 }
 
-// rewrite puts a channel's row as whoever can write to the database does.
+// rewrite stores a channel's row directly in the database.
 func (w *world) rewrite(c desk.Channel) {
 	w.t.Helper()
 	must(w.t, w.file.UpdateSettings(context.Background(), w.ws, func(*desk.Settings) (desk.Change, error) { return desk.Change{Channel: &c}, nil }))
 }
 
-// TestSecrets_of_the_first_release are sealed anew once. In their old form they are not
-// bound to an address, so when such a row is put back later it opens for the provider's own.
+// TestSecrets_of_the_first_release: secrets of the first release are sealed again, once. Their
+// old form is not bound to an address: if an old row is put back later, its secrets are
+// decrypted for the provider's own address only.
 func TestSecrets_of_the_first_release(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -180,7 +181,7 @@ func TestSecrets_of_the_first_release(t *testing.T) {
 	w.sent("own", on(channel))
 }
 
-// TestSecrets_are_not_shown, whatever is made of what holds them.
+// TestSecrets_are_not_shown: no way of printing or encoding a value shows its secrets.
 func TestSecrets_are_not_shown(t *testing.T) {
 	t.Parallel()
 	s := provider.NewSecret("s3cret-token")
@@ -213,7 +214,7 @@ func TestSecrets_are_not_shown(t *testing.T) {
 	}
 }
 
-// TestAddChannel: a number is stored once the provider says that it can be used.
+// TestAddChannel: a channel is stored only if the provider says that its number can be used.
 func TestAddChannel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -274,7 +275,7 @@ func TestAddChannel(t *testing.T) {
 		t.Errorf("the provider was asked of what can't be, or it is stored: %d", stored())
 	}
 
-	w.meta.healed = true // once it is subscribed to, nothing but the quality is left
+	w.meta.healed = true // after the subscription, only the problem of the quality is left
 	a := account(metaNumber, metaBusiness)
 	a.Secrets.VerifyToken = provider.Secret{}
 	added, problems, err := add(a)
@@ -297,7 +298,7 @@ func TestAddChannel(t *testing.T) {
 		t.Errorf("another workspace has it too: %+v, %v", problems, err)
 	}
 
-	// Templates that can't be had just then are no reason to keep the verify token back.
+	// If the templates can't be fetched then, the verify token is returned all the same.
 	w.meta.away = errors.New("the provider is away")
 	a.ExternalID = "200300400500601"
 	added, problems, err = add(a)
@@ -336,8 +337,8 @@ func TestEditChannel_same(t *testing.T) {
 	}
 }
 
-// TestEditChannel_secrets: new ones are tried out first, and take the place of the old
-// ones; of app secrets the one before signs too for a week, for what is on its way.
+// TestEditChannel_secrets: new secrets are tried at the provider first, and then replace the
+// old ones. The previous app secret stays valid for a week, for callbacks on their way.
 func TestEditChannel_secrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -397,7 +398,8 @@ func TestEditChannel_secrets(t *testing.T) {
 	}
 }
 
-// TestCheckChannel_signs_of_life: what the provider can't tell, the installation can.
+// TestCheckChannel_signs_of_life: a check also reports missing callbacks, which the provider
+// does not know.
 func TestCheckChannel_signs_of_life(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -442,8 +444,8 @@ func TestCheckChannel_signs_of_life(t *testing.T) {
 	}
 }
 
-// TestAddChannel_address: it is stored who set the address of the API, and an address that is
-// refused to webhooks is refused to members, though not to the operator.
+// TestAddChannel_address: the setter of the API's address is stored. Members may not set an
+// address that is refused to webhooks; the operator may.
 func TestAddChannel_address(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,7 +18,7 @@ import (
 	"parley/store"
 )
 
-// TestSend_once: a send stores what follows from it, and the same call again gets
+// TestSend_once: a send stores the message and all other effects. The same call again gets
 // the same bytes and sends nothing.
 func TestSend_once(t *testing.T) {
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestSend_once(t *testing.T) {
 		Text: sentText, Delivery: desk.Sent, TS: m.Message.TS, OptIn: &desk.OptIn{Key: w.keyID, At: w.attempt(d.Attempt).Plan.OptIn.At, Request: desk.ID{0xEE}},
 		Template: "order_update/en_US", Kind: desk.KindTemplate, Author: desk.Author{Type: desk.AuthorKey, ID: w.keyID, Name: w.caller().Key.Name},
 	}
-	m.Message.Attempt = desk.ID{} // which is not read
+	m.Message.Attempt = desk.ID{} // stores do not read this field
 	if got := w.message(m); !reflect.DeepEqual(*got, want) || !reflect.DeepEqual(m.Message, want) {
 		t.Errorf("stored   %+v\nanswered %+v\nwant     %+v", got, m.Message, want)
 	}
@@ -60,8 +60,8 @@ func TestSend_once(t *testing.T) {
 	w.holds(1, 1, 2)
 }
 
-// TestSend_refusals: what is checked before anything is sent, in the contract's
-// order. Each request of a group is wrong in its own place and in all later ones.
+// TestSend_refusals: the checks before a send, in the contract's order. Each request of a
+// group fails its own check and all later ones.
 func TestSend_refusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,8 +135,8 @@ func (w *world) onlyConversation() *desk.Conversation {
 	return list[0]
 }
 
-// TestSend_finds_the_recipient: by whatever holds the number, and at the number that
-// a contact is best reached by.
+// TestSend_finds_the_recipient: a send to a number finds the contact that holds it in any
+// field. A send to a contact goes to the best of its numbers.
 func TestSend_finds_the_recipient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -165,8 +165,8 @@ func TestSend_finds_the_recipient(t *testing.T) {
 	}
 }
 
-// TestSend_profile_of_another: a profile never takes the contact of somebody else
-// over, whose e-mail it names.
+// TestSend_profile_of_another: a profile with the e-mail of another contact never makes that
+// contact the recipient.
 func TestSend_profile_of_another(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -183,8 +183,8 @@ func TestSend_profile_of_another(t *testing.T) {
 	}
 }
 
-// TestSend_refused_leaves_nothing but the line in the log of attempts: neither rows
-// nor a key that is taken. The next call runs anew.
+// TestSend_refused_leaves_nothing: a refused send leaves only its attempt in the log, no other
+// rows, and its key is free. The next call with the key sends again.
 func TestSend_refused_leaves_nothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -212,7 +212,7 @@ func TestSend_refused_leaves_nothing(t *testing.T) {
 	}
 }
 
-// TestSend_in_doubt_keeps_the_key: what may have arrived is never sent again.
+// TestSend_in_doubt_keeps_the_key: a message that may have been sent is never sent again.
 func TestSend_in_doubt_keeps_the_key(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]outcome{
@@ -247,7 +247,7 @@ func TestSend_waits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		play outcome
-		want desk.ErrorType // "": taken
+		want desk.ErrorType // "": accepted
 	}{
 		"taken": {takes, ""}, "refused": {refuses, desk.ProviderRejected}, "in doubt": {losesTheAnswer, desk.SendOutcomeUnknown},
 	} {
@@ -365,8 +365,8 @@ func TestSend_waits_on_another_node(t *testing.T) {
 	}
 }
 
-// TestSend_two_claims: of two calls that both found the key free, one claims it, and
-// the other gets its answer, or is refused if it is another request.
+// TestSend_two_claims: if two calls both find the key free, one of them holds it. The other
+// gets the answer of the first, or is refused if it is another request.
 func TestSend_two_claims(t *testing.T) {
 	t.Parallel()
 	for name, edits := range map[string][]edit{"the same": nil, "another": {otherBody}} {
@@ -394,8 +394,8 @@ func TestSend_two_claims(t *testing.T) {
 	}
 }
 
-// TestSend_waiting_ends: after a bound, when the server drains, and when the caller
-// leaves. The send itself goes on.
+// TestSend_waiting_ends: a call stops waiting after a limit, when the server drains, and when
+// the caller leaves. The send itself goes on.
 func TestSend_waiting_ends(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -438,7 +438,8 @@ func TestSend_waiting_ends(t *testing.T) {
 	}
 }
 
-// TestSend_runs_to_its_end even when the caller leaves as soon as it may have left.
+// TestSend_runs_to_its_end: also if the caller leaves as soon as the message may have been
+// sent.
 func TestSend_runs_to_its_end(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -455,7 +456,8 @@ func TestSend_runs_to_its_end(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
-// TestSend_key_expires: after 30 days of service it is a new one, whatever the clock says.
+// TestSend_key_expires: after 30 days of service a key can be used again, whatever the clock
+// says.
 func TestSend_key_expires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -476,8 +478,8 @@ func TestSend_key_expires(t *testing.T) {
 	w.holds(1, 1, 2)
 }
 
-// TestSend_with_a_key_revoked_meanwhile sends nothing, nor does one that lost the
-// permission or expired.
+// TestSend_with_a_key_revoked_meanwhile: nothing is sent if the API key was revoked, expired
+// or lost the permission meanwhile.
 func TestSend_with_a_key_revoked_meanwhile(t *testing.T) {
 	t.Parallel()
 	for name, c := range keyChanges {
@@ -494,8 +496,8 @@ func TestSend_with_a_key_revoked_meanwhile(t *testing.T) {
 }
 
 // TestSend_workspace_deleted: the workspace is deleted while the provider has the message.
-// Whatever the provider answers, the caller learns that the workspace is gone, and nobody
-// tries to store the outcome any more.
+// Whatever the provider answers, the caller learns that the workspace does not exist, and the
+// process stops trying to store the outcome.
 func TestSend_workspace_deleted(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]outcome{
@@ -516,7 +518,7 @@ func TestSend_workspace_deleted(t *testing.T) {
 				if r := w.send("k"); !errors.Is(r.err, store.ErrNoWorkspace) || !desk.IsType(r.err, desk.NotFound) {
 					t.Errorf("%+v", r)
 				}
-				w.stop() // what would be stored later has been tried by then
+				w.stop() // waits for retries in the background
 				for _, text := range []string{"ERROR", "stored"} {
 					if lines := w.log.find(text); len(lines) > 0 {
 						t.Errorf("the log: %q", lines)
@@ -585,7 +587,7 @@ func TestSend_64_at_once(t *testing.T) {
 	}
 }
 
-// TestSend_64_of_one_key: one of them sends.
+// TestSend_64_of_one_key: of 64 calls with one key, one sends.
 func TestSend_64_of_one_key(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -613,8 +615,8 @@ func TestSend_64_of_one_key(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
-// TestSend_through_the_sandbox: each number does what it says, on the path that a
-// real provider's messages and statuses take.
+// TestSend_through_the_sandbox: each of the sandbox's numbers behaves as documented, in the
+// same code as messages and statuses of a real provider.
 func TestSend_through_the_sandbox(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -625,7 +627,7 @@ func TestSend_through_the_sandbox(t *testing.T) {
 	}
 	w.doubted(w.send("3", to("905321130003")).err)
 	fails, reads := w.sent("4", to("905321140004")), w.sent("5", to("905321150006"))
-	// The statuses are kept, so another process may be the one that takes them in.
+	// The statuses are stored, so another process may process them.
 	w.stop()
 	w.start(app.Bounds{})
 	w.run()

@@ -10,8 +10,8 @@ import (
 	"parley/desk"
 )
 
-// sendEvents lists the events since a cursor: the types, and of sends the actor and what is
-// known of the attempt.
+// sendEvents lists the events since a cursor: the types, and for sends also the actor and the
+// attempt.
 func (w *world) sendEvents(cursor string) (list []string) {
 	w.t.Helper()
 	page, err := w.Feed.Page(w.t.Context(), w.operator(), feed.Query{Cursor: cursor, Limit: 100})
@@ -34,12 +34,12 @@ func (w *world) sendEvents(cursor string) (list []string) {
 	return list
 }
 
-// TestSendEvents: a send whose outcome becomes unknown has an event, and another when it is
-// known, whoever tells. All other sends have none.
+// TestSendEvents: a send whose outcome becomes unknown has an event, and another one when the
+// outcome is known from any source. All other sends have none.
 func TestSendEvents(t *testing.T) {
 	t.Parallel()
 	const sent, doubt = "message.sent", "send.in_doubt by key: "
-	// late runs a send during which the sweeper looks, and whose provider answers then.
+	// late runs a send that the sweeper marks before the provider answers.
 	late := func(then outcome) func(*world) {
 		return func(w *world) {
 			play, reached, release := blocks(then)

@@ -18,8 +18,8 @@ import (
 	"parley/store"
 )
 
-// The database goes away in the middle of a send. Its transactions are the claim
-// first, then what the provider's answer leads to.
+// The database goes away in the middle of a send. The first transaction of a send holds the
+// key, the second stores the result of the provider's answer.
 
 func TestLost_before_the_claim(t *testing.T) {
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestLost_before_the_claim(t *testing.T) {
 	}{
 		"at its beginning":           {begin, away, 0},
 		"at its end":                 {commit, away, 0},
-		"at its end, nobody knows":   {commit, lost, 1}, // the refused attempt takes the place that it may have
+		"at its end, nobody knows":   {commit, lost, 1}, // a refused attempt replaces the one that may be stored
 		"at its start, nobody knows": {begin, lost, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestLost_before_the_claim(t *testing.T) {
 	}
 }
 
-// TestLost_with_the_answer_to_the_claim: the claim is there, so the send goes on.
+// TestLost_with_the_answer_to_the_claim: the key is held, so the send goes on.
 func TestLost_with_the_answer_to_the_claim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -70,8 +70,8 @@ func TestLost_with_the_answer_to_the_claim(t *testing.T) {
 	}
 }
 
-// TestLost_for_good_after_the_claim: nobody can tell whether the key is claimed, so
-// nothing is sent, and the key is freed once the database is back.
+// TestLost_for_good_after_the_claim: it is unknown whether the key is held, so nothing is
+// sent, and the key is freed once the database is back.
 func TestLost_for_good_after_the_claim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,8 +97,8 @@ func TestLost_for_good_after_the_claim(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
-// TestLost_with_its_person: while nobody can tell whether the key is claimed, the person is
-// deleted. The attempt that is refused then holds nothing of the person.
+// TestLost_with_its_person: while it is unknown whether the key is held, the person is
+// deleted. The refused attempt has no data of the person.
 func TestLost_with_its_person(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -222,8 +222,8 @@ func TestLost_after_the_provider_took_it(t *testing.T) {
 	}
 }
 
-// TestLost_with_inbound_items: what a provider leaves with its receipt is stored with the
-// message, however often that has to be repeated.
+// TestLost_with_inbound_items: the future updates of a provider's receipt are stored with the
+// message, however often storing must be repeated.
 func TestLost_with_inbound_items(t *testing.T) {
 	t.Parallel()
 	for name, when := range map[string]moment{"at its beginning": begin, "at its end": commit, "after it": answer} {
@@ -259,8 +259,7 @@ func TestLost_after_the_provider_refused(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
-// TestLost_with_the_doubt: what could not be marked as in doubt is found by the
-// sweeper.
+// TestLost_with_the_doubt: the sweeper finds an attempt that could not be marked as in doubt.
 func TestLost_with_the_doubt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -280,8 +279,8 @@ func TestLost_with_the_doubt(t *testing.T) {
 	}
 }
 
-// TestLate_before_the_first_byte: a process that was held up between its claim and
-// the call does not send, and says so for certain.
+// TestLate_before_the_first_byte: a process that is delayed between the hold of the key and
+// the call does not send. Its answer is a certain refusal.
 func TestLate_before_the_first_byte(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -319,8 +318,8 @@ const (
 	slack  = 2 * time.Second // longer than a test takes in between
 )
 
-// TestSweep marks what is dispatching although its lease has lapsed, by the
-// database's clock, and nothing else. It never sends.
+// TestSweep: Sweep marks dispatching attempts whose lease has ended by the database's clock,
+// and no others. It never sends.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -348,7 +347,7 @@ func TestSweep(t *testing.T) {
 	if at := w.holder("settled"); at.Phase != desk.Done || at.Plan.Message != settled.Message.ID {
 		t.Errorf("what was settled: %+v", at)
 	}
-	// The process was only slow, and what it knows still counts.
+	// The process was only slow, and its result still counts.
 	close(release)
 	<-landed
 	w.read(r)
@@ -390,7 +389,7 @@ func TestRelease_sent(t *testing.T) {
 		t.Errorf("the other decision: %+v", e.Details)
 	}
 	w.holds(1, 1, 1)
-	// What the provider says of it afterwards still finds the message, in any order.
+	// Later statuses still find the message, in any order.
 	w.tell(saidEarly(id, desk.Delivered), said(id, desk.Sent), said(id, desk.Failed))
 	w.takeIn()
 	if got := w.message(m); got.ExternalID != messageID(id) || got.Delivery != desk.Delivered || got.Failure == nil {
@@ -469,8 +468,8 @@ func TestRelease_two_at_once(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
-// TestRelease_and_a_late_acceptance: a person gave the attempt up, and the provider
-// took it after all. That can't be undone, only told, once.
+// TestRelease_and_a_late_acceptance: a person decided that the message was not sent, and the
+// provider accepted it after all. This can't be undone; it is logged once.
 func TestRelease_and_a_late_acceptance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -506,8 +505,7 @@ func TestRelease_and_a_late_acceptance(t *testing.T) {
 	}
 }
 
-// TestAccepted_twice: one message of an attempt is known, and the provider reports
-// another.
+// TestAccepted_twice: the provider reports a second message of an attempt.
 func TestAccepted_twice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -529,8 +527,8 @@ func TestAccepted_twice(t *testing.T) {
 	}
 }
 
-// TestFinish_in_between: what happens while a message is on its way. Nothing refuses
-// any more: what no longer holds is left out, and noted.
+// TestFinish_in_between: changes while a message is on its way. They no longer refuse the
+// send: writes that are not possible any more are left out, and noted.
 func TestFinish_in_between(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -646,7 +644,7 @@ func TestFinish_the_recipient_was_deleted(t *testing.T) {
 			}
 			m := w.read(r)
 			text := "*Order A-17*\nHi Ann, order A-17 ships today."
-			if c.doubt { // erased, and nobody is there who knows it
+			if c.doubt { // the text was erased, and no process has it in memory
 				text = ""
 			}
 			if m.Message.Text != text || m.Conversation.AssignedMember != w.grace.ID || m.Existing {
@@ -674,8 +672,8 @@ func TestFinish_the_recipient_was_deleted(t *testing.T) {
 	}
 }
 
-// TestFinish_the_number_was_taken: whoever has the number by now is the one that the
-// message went to.
+// TestFinish_the_number_was_taken: the message belongs to the contact that has the number by
+// now.
 func TestFinish_the_number_was_taken(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]func(string) func(*desk.ContactWrite){
@@ -721,8 +719,8 @@ func TestFinish_another_send_was_faster(t *testing.T) {
 	w.holds(1, 1, 2)
 }
 
-// TestForget: a key lives for 30 days after success, a refusal's line in the log as
-// long, and what is in doubt until somebody settles it.
+// TestForget: keys of accepted sends and refused attempts are kept for 30 days. Attempts in
+// doubt are kept until a person settles them.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -765,7 +763,7 @@ func TestForget(t *testing.T) {
 	w.holds(1, 1, 1) // the message stays
 }
 
-// TestAttempts: the log, newest first, which tells nothing of persons once settled.
+// TestAttempts: the log of attempts, newest first. Settled attempts have no personal data.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -783,8 +781,8 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// TestFailedAttempts: pages of what did not get to the person, each of which looks at a
-// bounded number of attempts.
+// TestFailedAttempts: pages of attempts whose message did not reach the person. Each page
+// looks at a limited number of attempts.
 func TestFailedAttempts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -875,8 +873,8 @@ func TestAttempts_pages(t *testing.T) {
 	refused(t, err, desk.Forbidden)
 }
 
-// TestMessagesSent: an attempt that the provider accepted leads to its message as it is
-// now. Others have none.
+// TestMessagesSent: an accepted attempt leads to its message in the current state. Other
+// attempts have no message.
 func TestMessagesSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -912,8 +910,8 @@ func TestMessagesSent(t *testing.T) {
 	refused(t, err, desk.Forbidden)
 }
 
-// TestReleaseOld: of all in doubt, those that are old enough are released, oldest first, and
-// by one of two who do so at once. One that may still be under way stays.
+// TestReleaseOld: old attempts in doubt are released, oldest first, each by one of two
+// concurrent calls. An attempt that may still be under way stays.
 func TestReleaseOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,7 +15,7 @@ import (
 // A Simulated is a message of a customer of a simulated provider.
 type Simulated struct {
 	From, Name string // the customer's phone number in any spelling, and name
-	Text       string // with a file, its caption; may be "" beside File, Reaction and Choice
+	Text       string // the text, or the caption of File; may be "" with File, Reaction or Choice
 	At         string // when it was sent; "": now
 	ReplyTo    string // the message that it quotes or reacts to: its id, or its id at the provider; "": none
 	Reaction   *string
@@ -29,14 +29,14 @@ type Simulated struct {
 
 // A SimulatedFile is a file that a customer sent.
 type SimulatedFile struct {
-	Name, Type string // as the customer's phone tells them; either may be ""
-	Fault      string // what goes wrong when it is fetched; "": it is there at once
+	Name, Type string // as the customer's phone reports them; either may be ""
+	Fault      string // the fault of the fetch; "": the file is ready at once
 	Content    io.Reader
 }
 
-// Simulate receives a message on a simulated channel, and returns it with its
-// conversation: nil if it was dropped, because it is a reaction to nothing, or because a
-// message with this id was erased with its person. It returns
+// Simulate receives a message on a simulated channel, and returns it with its conversation.
+// Both are nil if the message was dropped: because it is a reaction for which there is no
+// conversation, or because a message with this id was erased with its person. It returns
 // NotFound, and InvalidRequest for another kind of channel and for an invalid message.
 func (a *App) Simulate(ctx context.Context, p desk.Principal, channel desk.ID, s Simulated) (*desk.Conversation, *desk.Message, error) {
 	if err := p.Allow(desk.Simulate); err != nil {
@@ -56,7 +56,7 @@ func (a *App) Simulate(ctx context.Context, p desk.Principal, channel desk.ID, s
 	}
 	if err != nil || conversation == nil {
 		if file != nil && !errors.Is(err, store.ErrCommitLost) {
-			// If this fails, the file goes after a day, as all uploads that are in no message.
+			// If this fails, the file is deleted after a day, like every upload that no message has.
 			_ = a.Media.Delete(context.WithoutCancel(ctx), p, file.ID)
 		}
 		return nil, nil, err
@@ -71,7 +71,7 @@ func (a *App) Simulate(ctx context.Context, p desk.Principal, channel desk.ID, s
 	return conversation, list[0], err
 }
 
-// belongsTo makes a file the customer's, so that it is erased with them.
+// belongsTo makes a file the customer's, so that it is erased with the customer.
 func (a *App) belongsTo(ctx context.Context, ws, file desk.ID, m *desk.Message) error {
 	return a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		still, err := tx.Message(m.ConversationID, m.ID)
@@ -93,7 +93,7 @@ func (a *App) ReceiveSimulated(ctx context.Context, p desk.Principal, channel de
 	return c, err
 }
 
-// simulates refuses channels whose customers write themselves.
+// simulates refuses channels of real providers.
 func (a *App) simulates(c *desk.Channel) error {
 	if _, ok := a.providers[c.Kind].(provider.Simulator); !ok {
 		return desk.InvalidAt("/channel", "customers write to a %s channel themselves; messages can be simulated on a simulated channel only", c.Kind)
@@ -101,7 +101,8 @@ func (a *App) simulates(c *desk.Channel) error {
 	return nil
 }
 
-// simulated checks a message, stores its file, and returns it as its provider would tell it.
+// simulated checks a message, stores its file, and returns the message as a provider would
+// report it.
 func (a *App) simulated(ctx context.Context, p desk.Principal, c *desk.Channel, s Simulated) (in provider.InboundMessage, file *desk.Media, err error) {
 	in = provider.InboundMessage{ExternalID: cmp.Or(s.ExternalID, string(c.Kind)+"."+a.newID().String()), At: a.now(), Echo: s.Echo}
 	if in.ExternalID, err = desk.ParseExternalID(in.ExternalID); err != nil {
@@ -141,18 +142,18 @@ func (a *App) simulated(ctx context.Context, p desk.Principal, c *desk.Channel, 
 		return err
 	})
 	if erased || err != nil {
-		return in, nil, err // nothing is to be left of it
+		return in, nil, err // before the file is stored, so that nothing is left behind
 	}
 	file, err = a.simulatedFile(ctx, p, c, s.File, &in)
 	return in, file, err
 }
 
-// simulatedAhead is how far ahead a message may be, in milliseconds: as far as the clock
-// of a real provider.
+// simulatedAhead is how far in the future the time of a message may be, in milliseconds. The
+// clock of a real provider may be as far ahead.
 const simulatedAhead = desk.Time(60 * 1000)
 
-// content sets the kind of a message what it has besides its text, and
-// returns its text. named is the message to which it replies, nil if that is not known.
+// content sets the kind of a message and its content besides the text, and returns its text.
+// named is the message to which it replies, or nil if that is not known.
 func (s *Simulated) content(in *provider.InboundMessage, named *desk.Message) (string, error) {
 	in.Kind = desk.KindText
 	several := 0
@@ -202,11 +203,11 @@ func (s *Simulated) content(in *provider.InboundMessage, named *desk.Message) (s
 	return text, nil
 }
 
-// mostSimulated is in how many of a customer's conversations a message is looked for.
+// mostSimulated is in how many of a customer's conversations simulatedReply searches.
 const mostSimulated = 100
 
-// simulatedReply finds the message to which one replies. It returns nil for an id of the
-// provider, and NotFound for an unknown id of ours.
+// simulatedReply finds the message to which a simulated one replies. It returns nil for an
+// id of the provider, and NotFound for an unknown id of parley's own.
 func (a *App) simulatedReply(ctx context.Context, p desk.Principal, c *desk.Channel, number, replyTo string) (named *desk.Message, err error) {
 	id, ours := desk.ParseID(replyTo)
 	if !ours {
@@ -239,8 +240,8 @@ func (a *App) simulatedReply(ctx context.Context, p desk.Principal, c *desk.Chan
 	return named, nil
 }
 
-// simulatedFile stores the file of a message. It may return both the file and why there is no
-// message.
+// simulatedFile stores the file of a message. It may return both the file and an error, which
+// refuses the message.
 func (a *App) simulatedFile(ctx context.Context, p desk.Principal, c *desk.Channel, f *SimulatedFile, in *provider.InboundMessage) (m *desk.Media, err error) {
 	in.Media = &provider.InboundMedia{}
 	simulator, _ := a.providers[c.Kind].(provider.Simulator) // as simulates has checked
@@ -284,7 +285,7 @@ func (a *App) WriteAsCustomer(ctx context.Context, p desk.Principal, conversatio
 		return nil, desk.Invalidf("this person has no number any more, and so can't write")
 	}
 	to, _, err := a.Simulate(ctx, p, c.ChannelID, s)
-	if to == nil && err == nil { // a reaction to nothing
+	if to == nil && err == nil { // the message was dropped
 		to = c
 	}
 	return to, err

@@ -10,7 +10,7 @@ import (
 	"parley/provider"
 )
 
-// TestSimulate: what a customer sends is told as by a real provider.
+// TestSimulate: a simulated message is stored like one from a real provider.
 func TestSimulate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -87,7 +87,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// TestSimulate_files: a file is there at once, or is fetched with its fault; and it goes
+// TestSimulate_files: a file is ready at once, or is fetched with its fault. It is deleted
 // with its customer.
 func TestSimulate_files(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestSimulate_files(t *testing.T) {
 	w.deleteContact(c.ContactID)
 	list, err := w.Media.List(t.Context(), w.operator(), false, desk.ID{}, 100)
 	must(t, err)
-	if len(list) != 0 { // that of the message that was refused went with it
+	if len(list) != 0 { // the file of the refused message was deleted, too
 		t.Errorf("%d files are left", len(list))
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"parley/store"
 )
 
-// TestPutSnippet_most: a workspace has so many saved replies, and no more; those that it has
-// can be changed, and one that is deleted makes room.
+// TestPutSnippet_most: a workspace has at most MaxSnippets saved replies. At the limit they
+// can be changed, and deleting one makes room.
 func TestPutSnippet_most(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

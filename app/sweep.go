@@ -10,7 +10,8 @@ import (
 	"parley/store"
 )
 
-// callbackGroup is how many callbacks, which may be long, one step processes.
+// callbackGroup is how many callbacks one step deletes. It is small because their bodies may
+// be long.
 const callbackGroup = 50
 
 // Sweep marks attempts as in doubt if their process must have died. It never sends.
@@ -23,7 +24,7 @@ func (a *App) Sweep(ctx context.Context) error {
 	var failed []error
 	for _, l := range lapsed {
 		if _, err := a.doubt(ctx, l.Workspace, l.ID); err != nil {
-			failed = append(failed, err) // the next one may be of another workspace
+			failed = append(failed, err) // go on: the next attempt may be of another workspace
 			continue
 		}
 		a.Metrics.sends.inDoubt.Add(1)
@@ -55,7 +56,7 @@ func (a *App) Forget(ctx context.Context) error {
 			break
 		}
 		if err := a.forget(ctx, w.ID); err != nil {
-			failed = append(failed, err) // the next workspace does not wait for this one
+			failed = append(failed, err) // go on with the next workspace
 		}
 	}
 	return errors.Join(failed...)
@@ -81,7 +82,7 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 		if err := tx.DropStatuses(desk.StatusLife); err != nil {
 			return err
 		}
-		// A clock that is far ahead must not drop all.
+		// The earlier clock counts: a clock that is far ahead must not drop all counts.
 		return tx.DropDays(desk.DayOf(min(tx.Now(), a.now())) - desk.KeepDays)
 	}); err != nil {
 		return err

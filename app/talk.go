@@ -8,7 +8,7 @@ import (
 	"parley/store"
 )
 
-// State returns how a conversation stands, or NotFound.
+// State returns the state of a conversation, or NotFound.
 func (a *App) State(ctx context.Context, p desk.Principal, id desk.ID) (*desk.State, error) {
 	c, err := a.Conversation(ctx, p, id)
 	if err != nil {
@@ -25,7 +25,7 @@ func (a *App) State(ctx context.Context, p desk.Principal, id desk.ID) (*desk.St
 	return &states[0], nil
 }
 
-// states returns how conversations stand, in their order.
+// states returns the states of conversations, in their order.
 func (a *App) states(ctx context.Context, p desk.Principal, list []*desk.Conversation, people map[desk.ID]*desk.Contact) ([]desk.State, error) {
 	ws, now := p.Workspace(), a.now()
 	refs := make([]desk.WindowRef, len(list))
@@ -68,8 +68,8 @@ type InboxItem struct {
 	State        desk.State
 }
 
-// Inbox returns a page of conversations with their contacts and how they stand, and
-// the cursor of the next page, "" if there is none. Its errors are those of Conversations.
+// Inbox returns a page of conversations with their contacts and states, and the cursor of
+// the next page, "" if there is none. Its errors are those of Conversations.
 func (a *App) Inbox(ctx context.Context, p desk.Principal, f desk.ConversationFilter, cursor string, limit int) ([]InboxItem, string, error) {
 	list, next, err := a.filtered(ctx, p, "inbox", f, cursor, limit)
 	if err != nil {

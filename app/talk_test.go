@@ -25,7 +25,7 @@ func (w *world) hears(in provider.InboundMessage) *desk.Conversation {
 	return c
 }
 
-// stands is how a conversation stands.
+// stands is the state of a conversation.
 func (w *world) stands(id desk.ID) desk.State {
 	w.t.Helper()
 	s, err := w.State(w.t.Context(), w.caller(), id)
@@ -33,10 +33,9 @@ func (w *world) stands(id desk.ID) desk.State {
 	return *s
 }
 
-// A talkModel is what a conversation's state is by definition: everything is computed anew
-// from its messages.
+// A talkModel computes a conversation's state by definition, always from all its messages.
 type talkModel struct {
-	marked   map[desk.ID]bool // messages that somebody marked
+	marked   map[desk.ID]bool // messages that were marked as read
 	farthest desk.MessagePlace
 	shut     desk.Time
 	shutBy   desk.WindowReason
@@ -53,7 +52,7 @@ func (m *talkModel) mark(list []*desk.Message, upTo desk.MessagePlace) {
 	}
 }
 
-// state is what the definitions say. list is newest first.
+// state is the state by definition. list is newest first.
 func (m *talkModel) state(id desk.ID, list []*desk.Message, now desk.Time) desk.State {
 	s := desk.State{Conversation: id}
 	var answered desk.ID
@@ -95,8 +94,8 @@ func (m *talkModel) state(id desk.ID, list []*desk.Message, now desk.Time) desk.
 	return s
 }
 
-// TestTalk_histories: whatever happens, in whatever order, a conversation stands as its
-// messages say by definition.
+// TestTalk_histories: after any changes in any order, the stored state of a conversation is
+// the one that follows from its messages by definition.
 func TestTalk_histories(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -180,9 +179,9 @@ func talkHistoriesOn(t *testing.T, histories int, newWorld func(*testing.T) *wor
 	}
 }
 
-// TestTalk_failedBeforeItWasBound: a person says that a send in doubt was sent; the provider's early "failed" (without
-// the attempt's id) is taken in when the message learns its external id. The wait must be
-// as the messages say.
+// TestTalk_failedBeforeItWasBound: a person decides that a send in doubt was sent. An early
+// status "failed" without the attempt's id is applied once the message's external id is
+// known. The wait must follow from the messages.
 func TestTalk_failedBeforeItWasBound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -199,8 +198,8 @@ func TestTalk_failedBeforeItWasBound(t *testing.T) {
 	}
 }
 
-// TestTalk_shutBeforeTheFirst: the provider did not deliver for 131047 before the first message came in: late
-// messages from before open nothing.
+// TestTalk_shutBeforeTheFirst: the provider refused a message with 131047 (window closed)
+// before the first inbound message came. Late messages from before do not open the window.
 func TestTalk_shutBeforeTheFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,8 +16,8 @@ func hinted() desk.TemplateSource {
 		"components":[{"type":"BODY","text":"Hi {{first_name}} {{last_name}}, {{full_name}}! {{agent}} ({{agent_first_name}}, {{agent_last_name}}) on {{topic}}."}]}`}
 }
 
-// TestTemplates_hints goes through what a caller can say of the agent and of the
-// customer (contract §6).
+// TestTemplates_hints tries the ways in which a caller can name the agent and the customer
+// (contract §6).
 func TestTemplates_hints(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,8 +93,8 @@ func TestTemplates_hints(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// TestTemplates_picks_the_channel as a send does, but speaks of a bad request when
-// several could be meant.
+// TestTemplates_picks_the_channel: the channel is picked as for a send, but the error is
+// InvalidRequest if there are several.
 func TestTemplates_picks_the_channel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,8 +124,8 @@ func TestTemplates_picks_the_channel(t *testing.T) {
 	}
 }
 
-// TestSyncChannel: what the provider has is there for the very next call, on each
-// node, and a library that did not change is not a new version.
+// TestSyncChannel: the fetched library is used from the next call on, on each node. An
+// unchanged library does not get a new version.
 func TestSyncChannel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -173,7 +173,7 @@ func TestSyncChannel(t *testing.T) {
 	}
 	library, err := w.TemplatesOf(t.Context(), w.operator(), w.channel)
 	must(t, err)
-	for _, tmpl := range library.Templates { // what has vanished is kept, and not sent
+	for _, tmpl := range library.Templates { // templates that the provider no longer has are kept, and can't be sent
 		if vanished := tmpl.Name != "hello" && tmpl.Name != "meet" || tmpl.Language == "tr"; vanished != (tmpl.Status == "deleted") || vanished == tmpl.Sendable() {
 			t.Errorf("%s/%s is %s, sendable: %v", tmpl.Name, tmpl.Language, tmpl.Status, tmpl.Sendable())
 		}
@@ -189,8 +189,8 @@ func TestSyncChannel(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// TestSyncChannel_of_a_list_that_moved: a template that a provider tells twice, as
-// when one is added while its pages are read, is one.
+// TestSyncChannel_of_a_list_that_moved: a template that the provider lists twice, because one
+// was added while its pages were read, is stored once.
 func TestSyncChannel_of_a_list_that_moved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -200,8 +200,8 @@ func TestSyncChannel_of_a_list_that_moved(t *testing.T) {
 	}
 }
 
-// TestPutTemplate: a template is there for the next call, in the place of the
-// one that had its name and language.
+// TestPutTemplate: a template can be used in the next call. It replaces one with the same name
+// and language.
 func TestPutTemplate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -227,8 +227,8 @@ func TestPutTemplate(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// TestEditChannel_bindings: what is configured wins over the guess until it is taken
-// back, and only places that exist can be configured.
+// TestEditChannel_bindings: a configured binding replaces the guess until it is removed. Only
+// existing variables can be configured.
 func TestEditChannel_bindings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -278,7 +278,8 @@ func TestEditChannel_bindings(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// TestEditChannel_binding_that_lost_its_place can still be taken back.
+// TestEditChannel_binding_that_lost_its_place: a binding of a variable that no longer exists
+// can still be removed.
 func TestEditChannel_binding_that_lost_its_place(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -297,7 +298,7 @@ func TestEditChannel_binding_that_lost_its_place(t *testing.T) {
 	}
 }
 
-// TestSandbox_only: nobody plays into a channel that has real customers.
+// TestSandbox_only: messages can't be simulated on a channel with real customers.
 func TestSandbox_only(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 	"parley/provider"
 )
 
-// pigeon is a kind of channel that app has never heard of.
+// pigeon is a kind of channel that app does not know.
 const pigeon desk.ChannelKind = "pigeon"
 
 // A pigeons provider has templates and accounts, but no callbacks, and knows people by its
@@ -20,7 +20,7 @@ const pigeon desk.ChannelKind = "pigeon"
 type pigeons struct {
 	provider.Provider
 	fetched int
-	refuses bool // any secrets
+	refuses bool // refuse all secrets
 }
 
 func (*pigeons) Send(_ context.Context, d provider.Dispatch) (provider.Receipt, error) {
@@ -47,7 +47,7 @@ func (*pigeons) Identities(_, userID string) []desk.Identity {
 
 func (*pigeons) Limits(*desk.Channel, func() string) provider.Limits { return provider.Limits{} }
 
-// TestThirdProvider: another kind of channel needs nothing but a Provider.
+// TestThirdProvider: another kind of channel only needs a Provider.
 func TestThirdProvider(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,8 +96,8 @@ func TestThirdProvider(t *testing.T) {
 		t.Errorf("callbacks of %v", kinds)
 	}
 
-	// The receipt of a message names the person as the provider does, and an answer is
-	// recognised by it.
+	// The receipt of a message has the provider's id of the person, and the person's answer is
+	// recognised by this id.
 	sent := w.sent("key", on(id))
 	answer, err := w.Receive(t.Context(), w.ws, id, provider.InboundMessage{ExternalID: "feather-1", UserID: "coop-7", Text: "Coo", At: desk.TimeOf(w.clock.now())})
 	must(t, err)

@@ -7,10 +7,11 @@ import (
 	"parley/store"
 )
 
-// Callbacks run after commit; the closure may run again or roll back.
+// afterwards are callbacks that run after the commit. The transaction's closure itself may
+// run again or roll back.
 type afterwards []func()
 
-// inTx is Store.InTx, followed by the callbacks that f has added.
+// inTx is Store.InTx, and then runs the callbacks that f has added.
 func (a *App) inTx(ctx context.Context, ws desk.ID, f func(store.Tx, *afterwards) error) error {
 	var then afterwards
 	err := a.store.InTx(ctx, ws, func(tx store.Tx) error {

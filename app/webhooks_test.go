@@ -28,7 +28,8 @@ func (w *world) addWebhook(url string) (feed.Webhook, []byte) {
 	return added, secret
 }
 
-// signing are the secrets that sign what is sent to a webhook at a time, which has come.
+// signing are the secrets that sign requests to a webhook at a time, to which it sets the
+// clock.
 func (w *world) signing(id desk.ID, at desk.Time) []string {
 	w.t.Helper()
 	w.clock.advance(time.Duration(at-desk.TimeOf(w.clock.atServer())) * time.Millisecond)
@@ -42,7 +43,7 @@ func (w *world) signing(id desk.ID, at desk.Time) []string {
 	return list
 }
 
-// A notingStore notes how often it is asked which webhooks there are.
+// A notingStore counts how often the list of webhooks is read.
 type notingStore struct {
 	store.Store
 	asked atomic.Int64
@@ -85,7 +86,7 @@ func TestWebhook_noted(t *testing.T) {
 	})
 }
 
-// TestWebhookSecrets_overlap: the newest two sign, the one before for the time given.
+// TestWebhookSecrets_overlap: the newest two secrets sign, the previous one for the given time.
 func TestWebhookSecrets_overlap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,7 +114,7 @@ func TestWebhookSecrets_overlap(t *testing.T) {
 	check(at+59_000, second, string(first))
 	check(at+61_000, second)
 	third, at := rotate(desk.MaxOverlap)
-	check(at, third, second) // the first goes although its time is not over
+	check(at, third, second) // the first secret no longer signs, although its time is not over
 	check(at+1000*desk.MaxOverlap+1000, third)
 	fourth, at := rotate(0)
 	check(at, fourth)
@@ -124,7 +125,7 @@ func TestWebhookSecrets_overlap(t *testing.T) {
 	check(at, fourth)
 }
 
-// TestWebhookSecrets_hidden: the database does not show them.
+// TestWebhookSecrets_hidden: the database does not show the secrets.
 func TestWebhookSecrets_hidden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -140,8 +141,7 @@ func TestWebhookSecrets_hidden(t *testing.T) {
 	}
 }
 
-// TestWebhookEnabledAnew: enabling a webhook forgets its failures, and goes on at its
-// cursor.
+// TestWebhookEnabledAnew: an enabled webhook has no failures, and continues at its cursor.
 func TestWebhookEnabledAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,8 +171,8 @@ func TestWebhookEnabledAnew(t *testing.T) {
 	}
 }
 
-// TestWebhookOfARevokedKey: after a revocation was answered, nothing that the key sends
-// is stored. The webhooks that it made stay.
+// TestWebhookOfARevokedKey: after a revocation was answered, nothing that the key sends is
+// stored. Webhooks that the key made stay.
 func TestWebhookOfARevokedKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -6,7 +6,7 @@ import (
 	"parley/store"
 )
 
-// answers counts a stored message of ours in how the conversation stands.
+// answers counts a stored outbound message in the state of its conversation.
 func answers(tx store.Tx, c *desk.Conversation, m *desk.Message) (err error) {
 	if m.IsAnswer() && !c.Talk.Answer(m) {
 		c.Talk.Answered, c.Talk.WaitingSince, err = tx.Waiting(c.ID)
@@ -14,7 +14,8 @@ func answers(tx store.Tx, c *desk.Conversation, m *desk.Message) (err error) {
 	return err
 }
 
-// failedOrNot counts that a message has failed, or that it was delivered after all.
+// failedOrNot updates the state of the conversation after a message has failed, or was
+// delivered after a failure.
 func failedOrNot(tx store.Tx, m *desk.Message) error {
 	c, err := tx.Conversation(m.ConversationID)
 	if err != nil || c == nil {
@@ -32,8 +33,7 @@ func failedOrNot(tx store.Tx, m *desk.Message) error {
 	return tx.PutConversation(c)
 }
 
-// ClosesWindow tells whether a failure on a channel says that the person can't be answered
-// freely any more.
+// ClosesWindow tells whether a failure on a channel means that the window is closed.
 func (a *App) ClosesWindow(s *desk.Settings, channel desk.ID, f *desk.Failure) bool {
 	c := s.Channel(channel)
 	if c == nil || f == nil {
@@ -43,7 +43,7 @@ func (a *App) ClosesWindow(s *desk.Settings, channel desk.ID, f *desk.Failure) b
 	return ok && talker.ClosesWindow(f.Code)
 }
 
-// shutBy closes the window if the provider did not deliver a message for that reason.
+// shutBy closes the window if the provider refused a message because the window is closed.
 func (a *App) shutBy(tx store.Tx, m *desk.Message) error {
 	if m.Delivery != desk.Failed || !a.ClosesWindow(tx.Settings(), m.ChannelID, m.Failure) {
 		return nil
@@ -51,7 +51,7 @@ func (a *App) shutBy(tx store.Tx, m *desk.Message) error {
 	return shut(tx, m.ChannelID, m.ContactID, m.TS, desk.ByTheProvider)
 }
 
-// shut closes the window of a contact for what was written up to some time.
+// shut closes the window of a contact for messages up to a time.
 func shut(tx store.Tx, channel, contact desk.ID, at desk.Time, by desk.WindowReason) error {
 	w, err := tx.Window(channel, contact)
 	if err != nil || !w.Shut(at, by) {

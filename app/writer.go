@@ -10,19 +10,19 @@ import (
 	"parley/store"
 )
 
-// The size of a group. A request of more than smallRequest operations is a large
-// one; a group holds up to groupOps operations, or one larger request.
+// The size of a group. A request of more than smallRequest operations is large. A group
+// holds up to groupOps operations, or one larger request.
 const (
 	smallRequest = 16
 	groupOps     = 1000
 )
 
-// groupBytes is how many bytes of contacts the outcomes of a group hold, without those
-// of its last request. They are kept in memory until the group is stored.
+// groupBytes limits the bytes of contacts in the outcomes of a group, without those of its
+// last request. They are kept in memory until the group is stored.
 const groupBytes = desk.MaxBookBytes
 
-// abreastFrom is how many operations must wait before a second flush begins: a few
-// operations cost less in the next group than in a group of their own.
+// abreastFrom is how many operations must wait before a second flush begins beside the
+// first. Fewer operations cost less in the next group than in a group of their own.
 const abreastFrom = 24
 
 // A writer combines concurrent contact writes into few flushes (docs/adr/0001). Each
@@ -38,15 +38,15 @@ type writer struct {
 	trial sync.Mutex // of large dry runs
 
 	mu    sync.Mutex
-	lanes map[desk.ID]*lane // those with a flush under way
+	lanes map[desk.ID]*lane // only lanes with a flush under way
 }
 
 // A lane holds the waiting requests, in order of arrival. Small and large ones take
 // turns, so that single writes do not wait for many batches, nor batches for many
 // single writes.
 type lane struct {
-	flushes      int // under way
-	flying       int // operations in them
+	flushes      int // flushes under way
+	flying       int // operations in these flushes
 	small, large []*request
 	waiting      int // operations in both
 	largeNext    bool
@@ -87,8 +87,8 @@ func (w *writer) write(ws desk.ID, r *request) {
 	}
 }
 
-// enter queues r. If a group can be flushed now, it passes the group to its first
-// request, or returns it if that is r.
+// enter queues r. If a group can be flushed now and r is its first request, enter returns
+// the group; otherwise it passes the group to its first request.
 func (w *writer) enter(ws desk.ID, r *request) []*request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,9 +108,9 @@ func (w *writer) enter(ws desk.ID, r *request) []*request {
 	return group
 }
 
-// leave ends the flush of a group, of which the first done requests are finished, and
-// returns the next group if it can be flushed now. Unfinished requests go back to the
-// front of their queue.
+// leave ends the flush of a group and returns the next group, if it can be flushed now. The
+// first done requests of the group are finished; the others go back to the front of their
+// queue.
 func (w *writer) leave(ws desk.ID, group []*request, done int) []*request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,8 +173,8 @@ func (l *lane) next() []*request {
 }
 
 // flush stores a group, or as many of its requests as the size of the outcomes allows,
-// and returns how many are done. If the database refuses the group and the cause is not
-// the machine, each request is tried alone, so that one can't make the others fail.
+// and returns how many are done. If the database refuses the group with an error other than
+// Unavailable, each request is tried alone, so that one can't make the others fail.
 func (w *writer) flush(ws desk.ID, group []*request) (done int) {
 	done, err := w.try(ws, group)
 	if err != nil && len(group) > 1 && !desk.IsType(err, desk.Unavailable) {
@@ -205,7 +205,7 @@ func (w *writer) try(ws desk.ID, group []*request) (done int, err error) {
 			done = len(group)
 		}
 	}()
-	defer steps.Caught("contact flush", &err) // otherwise the lane would be blocked forever
+	defer steps.Caught("contact flush", &err) // a panic would block the lane for ever
 	ops := group[0].ops
 	if len(group) > 1 {
 		ops = nil
@@ -225,7 +225,7 @@ func (w *writer) try(ws desk.ID, group []*request) (done int, err error) {
 		}
 		first, bytes := 0, 0 // the index of the request's first operation, and the size of the outcomes before it
 		for n, r := range group {
-			if first >= from && bytes >= groupBytes { // unless an earlier part has begun this request
+			if first >= from && bytes >= groupBytes { // end here, unless an earlier part has begun this request
 				book.End()
 				done = n
 				return

@@ -54,7 +54,7 @@ func upserts(n int) *request {
 	return r
 }
 
-// TestEveryRequestIsAnswered has lanes fill and empty again and again.
+// TestEveryRequestIsAnswered: also while lanes fill and empty again and again.
 func TestEveryRequestIsAnswered(t *testing.T) {
 	t.Parallel()
 	var flushed atomic.Int64
@@ -81,8 +81,8 @@ func TestEveryRequestIsAnswered(t *testing.T) {
 	}
 }
 
-// TestSmallRequestsTakeTurnsWithLarge: what waits beside batches is in the very
-// next group but one, whatever the number of batches.
+// TestSmallRequestsTakeTurnsWithLarge: a small request that waits beside batches is in the
+// next group but one at the latest, however many batches wait.
 func TestSmallRequestsTakeTurnsWithLarge(t *testing.T) {
 	t.Parallel()
 	first, release := make(chan struct{}), make(chan struct{})
@@ -118,8 +118,8 @@ func TestSmallRequestsTakeTurnsWithLarge(t *testing.T) {
 	}
 }
 
-// TestFlushesAbreast: a second flush begins beside the first once as much waits as is
-// under way, or enough anyhow, and no third.
+// TestFlushesAbreast: a second flush begins beside the first once as many operations wait as
+// are under way, or abreastFrom. A third flush never begins.
 func TestFlushesAbreast(t *testing.T) {
 	t.Parallel()
 	for first, second := range map[int]int{1: 1, 10: 10, 1000: abreastFrom} {
@@ -172,8 +172,8 @@ func waitFor(t *testing.T, ok func() bool) {
 	t.Fatal("still waiting")
 }
 
-// TestOneRequestDoesNotFailItsNeighbours: a group that the database refuses is
-// split; one that it could not take is not tried again.
+// TestOneRequestDoesNotFailItsNeighbours: a group that the database refuses is split. A group
+// that fails because the database is unavailable is not tried again.
 func TestOneRequestDoesNotFailItsNeighbours(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{errors.New("constraint"), desk.Errorf(desk.Unavailable, "disk full")} {
@@ -212,7 +212,7 @@ func TestOneRequestDoesNotFailItsNeighbours(t *testing.T) {
 	}
 }
 
-// TestPanicFreesTheLane: a bug in one flush is that request's error only.
+// TestPanicFreesTheLane: a panic in a flush is an error of that request only.
 func TestPanicFreesTheLane(t *testing.T) {
 	t.Parallel()
 	broken := true
@@ -233,7 +233,8 @@ func TestPanicFreesTheLane(t *testing.T) {
 	}
 }
 
-// A largeStore has one contact, and shows it in Books for so many operations each.
+// A largeStore has one contact. It runs each flush in parts of so many operations, each with
+// a Book that has the contact.
 type largeStore struct {
 	store.Store
 	contact desk.Contact
@@ -262,9 +263,9 @@ func (s *largeStore) UpdateContacts(_ context.Context, _ desk.ID, ops []*desk.Op
 	return nil
 }
 
-// TestOutcomesOfAGroupAreBounded: a group whose answers would hold too many large contacts
-// ends between two requests. The others come first in the next group, in order, and large
-// requests have their turns in between.
+// TestOutcomesOfAGroupAreBounded: a group whose outcomes would have too many bytes of contacts
+// ends between two requests. Its other requests come first in the next group, in order. Large
+// requests still take turns with small ones.
 func TestOutcomesOfAGroupAreBounded(t *testing.T) {
 	t.Parallel()
 	const mib, singles, batch = 1 << 20, 20, 600

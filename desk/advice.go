@@ -38,10 +38,10 @@ const (
 	AllowAddress  // of a webhook: the operator may
 	EnableWebhook // the webhook's id
 
-	EndOfAdvice // none: each edge has words for all before it
+	EndOfAdvice // not an advice: a test checks that each edge has words for all kinds before it
 )
 
-// Advice is a kind of advice with its argument, or several, one a line.
+// Advice is a kind of advice with its arguments, one a line.
 type Advice struct {
 	Kind AdviceKind
 	Arg  string

@@ -1,20 +1,20 @@
 package desk
 
-// What the reply policy does with an inbound message (contract-talk §5): whom it gives
-// the conversation, and which text is sent by itself.
+// This file decides what the reply policy does with an inbound message (contract-talk §5):
+// which member gets the conversation, and which text is sent automatically.
 
-// A Load is what the choice of an assignee knows of a member.
+// A Load is the data about a member by which an assignee is chosen.
 type Load struct {
 	Away   bool
 	Open   int   // open conversations that they hold, on all channels
-	Chosen int64 // the number of the policy's last choice of them; 0: never. No two are alike.
+	Chosen int64 // the number of the policy's last choice of this member, unique in the workspace; 0: never chosen
 }
 
-// maxLoad is where the open conversations of a member are no longer counted: two who have
-// more than that take turns.
+// maxLoad limits the count of a member's open conversations. Members with more than this
+// count as equally loaded, and take turns.
 const maxLoad = 1000
 
-// Counted is how many open conversations of each member are counted for a choice.
+// Counted is up to how many open conversations of each member are counted for a choice.
 func (a *Assign) Counted() int {
 	switch {
 	case a.MaxOpen > 0:
@@ -38,13 +38,13 @@ func (a *Assign) Here(s *Settings) []ID {
 	return here
 }
 
-// Choose returns the member who gets the next conversation; false if nobody is eligible:
-// listed, available, and below the limit. loads are of the workspace's members.
+// Choose returns the member who gets the next conversation, or false if no member is
+// eligible: listed, available, and below the limit. loads are of the workspace's members.
 func (a *Assign) Choose(loads map[ID]Load) (ID, bool) {
 	if a == nil || a.Mode == AssignNone {
 		return ID{}, false
 	}
-	last := -1 // the place of whom the policy chose last
+	last := -1 // the place of the member whom the policy chose last
 	for i, id := range a.Members {
 		if l := loads[id]; l.Chosen > 0 && (last < 0 || l.Chosen > loads[a.Members[last]].Chosen) {
 			last = i
@@ -70,33 +70,33 @@ func (a *Assign) Choose(loads map[ID]Load) (ID, bool) {
 	return best, found
 }
 
-// An Arrival is what the policy knows of an inbound message, after it was stored: a
-// conversation was opened for it if none was.
+// An Arrival describes an inbound message to the policy. The message is stored, and its
+// conversation is open.
 type Arrival struct {
-	Known    bool // it was stored before
+	Known    bool // the message was stored before
 	Reaction bool
 	Held     bool // an owner or a member holds the conversation
-	Absent   bool // it is the contact's owner, as such, who holds it, and who is away
-	Open     bool // the hours of that moment
+	Absent   bool // the conversation is assigned to the contact's owner, because of the ownership, and the owner is away
+	Open     bool // the message came within the hours
 }
 
-// Receives tells whether the owner of a contact gets a new conversation with it, which
-// came in under this policy. The nil Policy says nothing against it.
+// Receives tells whether the owner of a contact gets a new conversation that comes in under
+// this policy. Under the nil Policy, every owner does.
 func (p *Policy) Receives(owner *Member) bool {
 	return p == nil || p.OwnerAway != OwnerPool || owner == nil || !owner.Away
 }
 
-// Absent tells whether a conversation is held by the owner of its contact, because it is
-// the owner, and that member is away.
+// Absent tells whether the conversation was assigned to its contact's owner because of the
+// ownership, and the owner is away.
 func (c *Conversation) Absent(contact *Contact) bool {
 	owner := contact.Owner
 	return owner != nil && c.AssignedVia == ViaOwner && c.AssignedMember == owner.ID && owner.Away
 }
 
-// Free tells whether the policy looks for somebody to give the conversation to.
+// Free tells whether the policy looks for a member to assign the conversation to.
 func (m Arrival) Free() bool { return !m.Known && !m.Reaction && !m.Held && m.Open }
 
-// An AutoKind says which text is sent by itself; "" is none.
+// An AutoKind is a kind of automatic reply; "" is none.
 type AutoKind string
 
 // The kinds.
@@ -105,14 +105,14 @@ const (
 	AutoQueued AutoKind = "queued"
 )
 
-// A Decision is what the policy does with a message.
+// A Decision is the policy's action on a message.
 type Decision struct {
-	Assign bool     // to the member who was chosen
+	Assign bool     // assign the conversation to the chosen member
 	Reply  AutoKind // unless a Silence forbids it
 }
 
-// Answer is the table of the reply policy: what is done with a message, given whether
-// somebody was chosen for its conversation. The nil Policy does nothing.
+// Answer is the table of the reply policy: it returns the decision on a message. chosen
+// tells whether a member was chosen for its conversation. The nil Policy does nothing.
 func (p *Policy) Answer(m Arrival, chosen bool) Decision {
 	switch {
 	case p == nil || m.Known || m.Reaction:
@@ -149,7 +149,7 @@ func (p *Policy) Text(kind AutoKind) string {
 
 // An AutoReplyJob is an automatic reply that is to be sent.
 type AutoReplyJob struct {
-	Message      ID // that it answers
+	Message      ID // the message that the reply answers
 	Channel      ID
 	Contact      ID
 	Conversation ID
@@ -160,13 +160,15 @@ type AutoReplyJob struct {
 	Tries        int
 }
 
-// Key is the Idempotency-Key of the reply. No caller can send one with its arrow.
+// Key is the Idempotency-Key of the reply. Callers can't use it: they may not send a key
+// with an arrow.
 func (j *AutoReplyJob) Key() string { return "automatic reply → " + j.Message.String() }
 
-// autoReplyWaits are the waits before a reply that was refused for now is tried again.
+// autoReplyWaits are the waits after a temporary refusal.
 var autoReplyWaits = []Time{5_000, 30_000}
 
-// Again tells when a reply that was refused for now is tried again; false: it is given up.
+// Again schedules the next try after a temporary refusal. It returns false if the reply is
+// given up.
 func (j *AutoReplyJob) Again(now Time) bool {
 	if j.Tries >= len(autoReplyWaits) || j.Late(now) {
 		return false
@@ -179,19 +181,19 @@ func (j *AutoReplyJob) Again(now Time) bool {
 // Late tells whether it is too late for the reply.
 func (j *AutoReplyJob) Late(now Time) bool { return !near(now, j.DecidedAt, autoReplyAge+1) }
 
-// near tells whether two times are less than this apart. It counts both ways: a clock that
-// was far ahead must not keep things silent until it is there again.
+// near tells whether two times are less than most apart, whichever is later. A time stored
+// while the clock was far ahead must not stop replies until that time comes.
 func near(a, b, most Time) bool { return a-b < most && b-a < most }
 
 // Limits of automatic replies.
 const (
-	autoReplyAge   = Time(10 * 60 * 1000) // an older message gets none
-	afterReply     = Time(15 * 60 * 1000) // nor one so soon after a reply of a person
-	maxAutoReplies = 3                    // in a row, without such a reply
+	autoReplyAge   = Time(10 * 60 * 1000) // an older message gets no automatic reply
+	afterReply     = Time(15 * 60 * 1000) // for so long after a person's reply, none is sent
+	maxAutoReplies = 3                    // in a row, without a person's reply between them
 	hour           = Time(60 * 60 * 1000)
 )
 
-// A Moment is what decides whether an automatic reply to a message may be sent.
+// A Moment holds the facts that decide whether an automatic reply to a message may be sent.
 type Moment struct {
 	Now         Time
 	TS          Time // of the message
@@ -210,7 +212,7 @@ func (w *Window) JustReplied(now Time) bool {
 // A Silence says why there is no automatic reply; "" if there is one.
 type Silence string
 
-// The causes, in the order in which they are looked at.
+// The causes, in the order in which they are checked.
 const (
 	SilentNoText      Silence = "no_text"
 	SilentChoice      Silence = "choice" // a stop or start word

@@ -47,7 +47,7 @@ func TestAssign_Choose(t *testing.T) {
 	}
 }
 
-// TestAssign_Choose_fair: in turn, everybody gets as many; by the open ones, too.
+// TestAssign_Choose_fair: both modes give every member the same number of conversations.
 func TestAssign_Choose_fair(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []desk.AssignMode{desk.AssignRoundRobin, desk.AssignLeastOpen} {
@@ -108,8 +108,9 @@ func TestPolicy_Answer(t *testing.T) {
 	}
 }
 
-// TestPolicy_Receives: only pool takes a new conversation from an owner, and only while they
-// are away; who holds one as a member, or as an earlier owner, is not absent from it.
+// TestPolicy_Receives: only pool takes a new conversation from an owner, and only while the
+// owner is away. A member who was assigned directly, or who was the owner before, does not
+// count as absent.
 func TestPolicy_Receives(t *testing.T) {
 	t.Parallel()
 	keep, pool := &desk.Policy{OwnerAway: desk.OwnerKeeps}, &desk.Policy{OwnerAway: desk.OwnerPool}

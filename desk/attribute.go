@@ -37,7 +37,7 @@ func (t AttributeType) hasOptions() bool { return t == SelectAttribute || t == M
 // Limits of attributes (contract §3 and §4). Characters are Unicode code points.
 const (
 	MaxAttributes           = 300     // of a workspace, archived ones included
-	MaxAttributesJSON       = 4 << 20 // bytes that all of them have in an answer
+	MaxAttributesJSON       = 4 << 20 // bytes of an answer with all of them
 	MaxAttributeKey         = 64      // bytes
 	MaxAttributeLabel       = 140
 	MaxAttributeDescription = 300
@@ -74,8 +74,8 @@ type AttributeInput struct {
 	Position                 Field[int64]
 }
 
-// Check returns InvalidRequest for what no attribute may have, whatever its type. After it,
-// the texts have the lengths that attributes may have.
+// Check returns InvalidRequest for an input that would be wrong for every type of
+// attribute. An input that passes has no text that is too long.
 func (in AttributeInput) Check() error {
 	if !isWord(in.Key, MaxAttributeKey) {
 		return InvalidAt("/key", "send a lower-case letter and up to %d lower-case letters, digits or _", MaxAttributeKey-1)
@@ -167,7 +167,8 @@ func (in AttributeInput) setDescription(a *Attribute) error {
 	return nil
 }
 
-// setPosition returns what sets the position, where the last one is before next.
+// setPosition returns a function that sets the position. The workspace's last position is
+// next-1.
 func (in AttributeInput) setPosition(next int) func(*Attribute) error {
 	return func(a *Attribute) error {
 		switch p := in.Position; {
@@ -277,9 +278,9 @@ const (
 // Canonical judges a value that a caller sent for the attribute. It returns one of
 //
 //   - json: the value as it is stored and answered, one form for each value:
-//     a number as of ParseDecimal, a datetime in UTC with milliseconds (what is
-//     finer is cut off), a list in the order sent with each option once, and any
-//     text exactly as sent, as of AppendJSONString;
+//     a number as ParseDecimal writes it, a datetime in UTC cut to milliseconds, a
+//     list in the order sent with each option once, and any text exactly as sent,
+//     as AppendJSONString writes it;
 //   - neither: the value clears (null, an empty text or an empty list);
 //   - reason: why the value can't be stored, in the words of spec, Errors.
 func (a *Attribute) Canonical(v Value) (json, reason string) {
@@ -398,8 +399,8 @@ func canonicalBoolean(v Value) (json, reason string) {
 	return "", reasonBoolean
 }
 
-// canonicalList accepts no more elements than an attribute can have options. More could
-// only be repetitions, and comparing millions of them would cost too much.
+// canonicalList accepts at most as many elements as an attribute can have options. Further
+// elements could only be repetitions, and comparing millions of them would cost too much.
 func (a *Attribute) canonicalList(v Value) (json, reason string) {
 	n := strings.Count(v.Text, ListEnd)
 	if v.Kind != ListValue || n > MaxOptions {

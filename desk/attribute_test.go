@@ -72,7 +72,7 @@ func TestAttributeInput_creates(t *testing.T) {
 	}
 }
 
-// checkApplied holds an Apply to an attribute, or, with a why, to a refusal.
+// checkApplied checks that Apply returned the attribute or, if why is set, the refusal.
 func checkApplied(t *testing.T, got desk.Attribute, err error, want desk.Attribute, refusal desk.ErrorType, why string) {
 	t.Helper()
 	if why == "" {
@@ -129,7 +129,7 @@ func TestAttributeInput_updates(t *testing.T) {
 					refusal = desk.TypeConflict
 				}
 				c.in.Key = "tier"
-				got, err := c.in.Apply(&existing, desk.MaxAttributes, 7) // a full workspace is no matter
+				got, err := c.in.Apply(&existing, desk.MaxAttributes, 7) // the limit does not apply to changes
 				checkApplied(t, got, err, c.want, refusal, c.why)
 				if existing.Archived = false; !existing.Equal(&tier) {
 					t.Errorf("what existed became %+v", existing)
@@ -371,7 +371,7 @@ func TestCanonical(t *testing.T) {
 	} {
 		a := desk.Attribute{Key: "k", Type: c.kind, Options: []string{"A", "B", `c "d"`}}
 		got, reason := a.Canonical(c.value)
-		start, _, _ := strings.Cut(reason, "; ") // what follows speaks of the value: TestCanonical_quotes
+		start, _, _ := strings.Cut(reason, "; ") // the rest quotes the value: TestCanonical_quotes
 		if got+start != c.want || reason != "" && got != "" || got != "" && !json.Valid([]byte(got)) {
 			t.Errorf("%s %.60v: got JSON %.60q, reason %q, want %.60q", c.kind, c.value, got, reason, c.want)
 		}
@@ -430,7 +430,7 @@ func TestCanonical_null_clears_and_archived_refuses(t *testing.T) {
 	}
 }
 
-// checkDate holds date to the calendar of package time.
+// checkDate compares date with the calendar of package time.
 func checkDate(t tester, s string) {
 	t.Helper()
 	a := desk.Attribute{Type: desk.DateAttribute}
@@ -442,8 +442,8 @@ func checkDate(t tester, s string) {
 	}
 }
 
-// checkDatetime holds datetime to package time, which takes all of RFC 3339 and
-// somewhat more, and to reading its own answer as the same.
+// checkDatetime compares datetime with package time, which accepts all of RFC 3339 and
+// somewhat more, and checks that the canonical form is its own canonical form.
 func checkDatetime(t tester, s string) {
 	t.Helper()
 	a := desk.Attribute{Type: desk.DatetimeAttribute}
@@ -468,7 +468,7 @@ func TestCanonical_days_are_real(t *testing.T) {
 	})
 }
 
-// What is stored is what a client reads; sending that back changes nothing.
+// A client reads the stored form. Sending it back must change nothing.
 func TestCanonical_is_idempotent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -576,8 +576,8 @@ func TestReasonNamesOptions(t *testing.T) {
 	}
 }
 
-// TestCheckAttributes: all of a workspace's attributes are answered in 4 MiB; what was
-// larger before may become smaller.
+// TestCheckAttributes: the answer with all attributes of a workspace has at most 4 MiB.
+// Attributes that were larger before may become smaller.
 func TestCheckAttributes(t *testing.T) {
 	t.Parallel()
 	large := func(key string, characters int) desk.Attribute {
@@ -604,7 +604,7 @@ func TestCheckAttributes(t *testing.T) {
 	if len(stored) != 8 { // of half a megabyte each
 		t.Errorf("%d attributes of 500 options of 255 characters fit", len(stored))
 	}
-	stored = append(stored, large("before", 200)) // as an older release took it
+	stored = append(stored, large("before", 200)) // as an older release accepted it
 	for characters, ok := range map[int]bool{100: true, 200: true, 201: false} {
 		next := large("before", characters)
 		if err := settings().CheckAttributes(&next); (err == nil) != ok {
@@ -613,7 +613,7 @@ func TestCheckAttributes(t *testing.T) {
 	}
 }
 
-// TestValueStored: a list as the first release kept it, in the plan of a send.
+// TestValueStored: a list is read in the form in which the first release stored it in plans.
 func TestValueStored(t *testing.T) {
 	t.Parallel()
 	for stored, want := range map[string]desk.Value{

@@ -10,8 +10,8 @@ const (
 	AuthorRule   AuthorType = "rule" // an automatic reply
 )
 
-// An Author is who wrote an outbound message, by the name of that time. A rule has no id,
-// and is named away or queued. The name of an author whom the last release stored is "".
+// An Author is who wrote an outbound message, with the name of that time. A rule has no id,
+// and is named away or queued. Authors stored by an earlier release have the name "".
 type Author struct {
 	Type AuthorType `json:"type"`
 	ID   ID         `json:"id,omitzero"`
@@ -21,7 +21,7 @@ type Author struct {
 // IsZero tells whether there is no author.
 func (a Author) IsZero() bool { return a.Type == "" }
 
-// AuthorOf is a key or a member as an author; zero for other actors.
+// AuthorOf returns the author for a key or a member, and zero for other actors.
 func (s *Settings) AuthorOf(by Actor) Author {
 	switch by.Kind {
 	case ByKey:
@@ -32,8 +32,8 @@ func (s *Settings) AuthorOf(by Actor) Author {
 	return Author{}
 }
 
-// Named is an author with the name of now, if the author has none yet; it stays "" if
-// nobody is left who has it.
+// Named gives an author without a name the current one. The name stays "" if the member or
+// the key no longer exists.
 func (s *Settings) Named(a Author) Author {
 	if a.Name != "" {
 		return a

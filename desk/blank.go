@@ -5,14 +5,14 @@ import (
 	"unicode"
 )
 
-// Blank tells whether a reader of the text sees nothing: it has only spaces, and characters
-// that are not visible, such as U+200B. Among others, such characters may matter (U+200D joins
-// emoji), so they stay where they are.
+// Blank tells whether the text has only white space and invisible characters, such as
+// U+200B. In a text with visible characters, invisible ones are kept, because they may
+// matter: U+200D joins emoji.
 func Blank(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return !unseen(r) }) < 0
 }
 
-// unseen tells whether nothing is seen of a character that stands alone.
+// unseen tells whether a character that stands alone is invisible.
 func unseen(r rune) bool {
 	switch r {
 	case '\u2800', '\u034F', '\u115F', '\u1160', '\u3164', '\uFFA0': // a blank pattern of Braille, a joiner, fillers

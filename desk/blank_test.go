@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// TestBlank: a text of which nothing is seen is blank; one with something visible is not.
+// TestBlank: a text without visible characters is blank.
 func TestBlank(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", " ", "\t\n\u00a0\u3000", "\u200b", "\u200b \u200d\u2060", "\ufeff", "\u202e\u202c", "\u2066\u2069", "\u00ad", "\u2800", "\u3164", "\ufe0f", "\U000e0020", "\u180e", "\x00"} {

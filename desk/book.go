@@ -25,7 +25,7 @@ type Book struct {
 type Entry struct {
 	Stored *Contact // nil: not stored yet
 	Now    *Contact // nil: deleted, or not created
-	held   []Claim  // of the contact that had its claims last; Now's, unless it is nil
+	held   []Claim  // the claims of Now or, after a deletion, of the last contact before it
 }
 
 // NewBook opens an empty Book over a workspace's settings, sized for n contacts.
@@ -33,7 +33,7 @@ func NewBook(s *Settings, n int) *Book {
 	return &Book{settings: s, entries: make(map[ID]*Entry, n), holders: make(map[Claim]ID, 4*n)}
 }
 
-// Settings are those of the Book's workspace.
+// Settings returns the settings of the Book's workspace.
 func (b *Book) Settings() *Settings { return b.settings }
 
 // Load adds a stored contact.
@@ -54,7 +54,7 @@ const MaxBookBytes = 8 << 20
 // must be processed in parts.
 func (b *Book) Full() bool { return b.Over(MaxBookBytes) }
 
-// Over tells whether the loaded contacts exceed a number of bytes.
+// Over tells whether the loaded contacts have more than most bytes.
 func (b *Book) Over(most int) bool { return b.bytes > most }
 
 // End tells the store that no operation follows those of this Book.
@@ -97,8 +97,8 @@ func (b *Book) Apply(op *Op, actor Actor, now Time, newID func() ID) (Outcome, e
 	panic("desk: an operation of no kind")
 }
 
-// Stored returns an outcome with the ids and times that are stored, as a dry run answers
-// it: none for a contact that only the Book has (contract-data §1).
+// Stored returns an outcome as a dry run answers it: with stored ids and times only. A
+// contact that exists only in the Book gets none (contract-data §1).
 func (b *Book) Stored(o Outcome) Outcome {
 	e := b.entries[o.ID]
 	if e == nil {
@@ -132,7 +132,7 @@ func (b *Book) upsert(op *Op, actor Actor, now Time, newID func() ID) (Outcome, 
 	if err != nil {
 		return Outcome{}, err
 	}
-	if conflict { // never merged: a person has to decide what two people with one handle mean
+	if conflict { // contacts are never merged: a person has to decide whether they are one
 		return Outcome{}, b.conflict(w.Sent, nil)
 	}
 	if err := w.checkSize(current, attributes, b.room); err != nil {
@@ -311,8 +311,8 @@ func (b *Book) Holder(i Identity) (*Contact, error) {
 	return held, nil
 }
 
-// holder is Holder. ambiguous tells that several contacts share the identity and none
-// has this spelling.
+// holder is like Holder, but returns ambiguous instead of an error: several contacts share
+// the identity and none has this spelling.
 func (b *Book) holder(i Identity) (held *Contact, ambiguous bool) {
 	claim := i.Claim()
 	id, ok := b.holders[claim]
@@ -396,9 +396,10 @@ func (b *Book) write(status Status, current *Contact, w *ContactWrite, owner *Me
 	return Outcome{status, c.ID, &c}, nil
 }
 
-// keepSpelling leaves out a phone that is sent as the contact has held it since the first
-// release, while others share the number: in today's form no request would find the
-// contact any more (contract §3, Shared from before).
+// keepSpelling leaves the phone out of a write if the contact has held it in exactly this
+// spelling since the first release, and other contacts share the number. Written in
+// today's form, no request would find the contact any more (contract §3, Shared from
+// before).
 func (b *Book) keepSpelling(current *Contact, w *ContactWrite) *ContactWrite {
 	if len(b.sharers) == 0 || !w.Phone.Has() {
 		return w

@@ -14,9 +14,8 @@ import (
 	"parley/desk"
 )
 
-// A shelf is what a store keeps of contacts between Books: rows, and who holds
-// which claim. It gives a Book what a store would, which is no more than the
-// operations name, and takes back what Changed says.
+// A shelf stands for a store: it keeps contacts and the holders of claims between Books. It
+// loads into a Book only the contacts that the operations name, and stores the changed ones.
 type shelf struct {
 	rows   map[desk.ID]desk.Contact
 	claims map[desk.Claim]desk.ID
@@ -62,8 +61,8 @@ func stored(c *desk.Contact) *desk.Contact {
 	return &fresh
 }
 
-// flush stores what a Book changed: releases first, on all entries, then the rows
-// and what they take. It fails where a database would.
+// flush stores the changes of a Book: first it deletes the released claims of all entries,
+// then it stores the rows and their new claims. It fails where a database would.
 func (s *shelf) flush(t tester, b *desk.Book) {
 	t.Helper()
 	for _, e := range b.Changed() {
@@ -94,7 +93,8 @@ func (s *shelf) flush(t tester, b *desk.Book) {
 	s.check(t)
 }
 
-// check holds the claims to the contacts': no two hold the same, and none is lost.
+// check compares the claims with the contacts: no two contacts hold the same claim, and no
+// claim is lost.
 func (s *shelf) check(t tester) {
 	t.Helper()
 	want := map[desk.Claim]desk.ID{}
@@ -313,7 +313,7 @@ func answer(o desk.Outcome, err error) string {
 	return string(o.Status) + " " + show(o.Contact)
 }
 
-// state is all that can be seen of a Book from outside.
+// state is the visible state of a Book.
 type state struct {
 	entries []desk.Entry
 	rows    []string
@@ -335,8 +335,8 @@ func stateOf(t tester, b *desk.Book) state {
 	return s
 }
 
-// holderOf finds out who holds an identity: an assign to nobody tells whether
-// someone does, and an upsert that says nothing else returns whom it found.
+// holderOf finds the holder of an identity through operations: an assign to nobody shows
+// whether there is one, and an upsert of only the identity returns it.
 func holderOf(t tester, b *desk.Book, i desk.Identity) *desk.Contact {
 	t.Helper()
 	if _, err := b.Apply(assign(sent(desk.ReferTo("nobody")), i), actor, 0, nil); desk.IsType(err, desk.NotFound) {
@@ -415,7 +415,7 @@ func TestBook_holders_agree(t *testing.T) {
 	})
 }
 
-// checkContact holds a contact to what is always true of one.
+// checkContact checks the invariants of a contact.
 func checkContact(t tester, c *desk.Contact) {
 	t.Helper()
 	all := c.Identities()
@@ -435,10 +435,9 @@ func checkContact(t tester, c *desk.Contact) {
 	}
 }
 
-// TestBook_claims_replay: what the entries release and take, replayed onto the
-// stored claims with all deletes before all inserts, neither deletes what is not
-// there nor inserts what is, and gives the claims that the contacts then have.
-// shelf.flush is that replay.
+// TestBook_claims_replay applies the released and taken claims of the entries to the stored
+// ones, all deletes before all inserts. No delete is of a missing claim, no insert of an
+// existing one, and the result is the claims of the contacts. shelf.flush does this.
 func TestBook_claims_replay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -461,9 +460,9 @@ func TestBook_claims_replay(t *testing.T) {
 	})
 }
 
-// TestBook_group_equals_singles is the law that a batch of n operations equals n
-// single writes, answers, events and what is stored included, wherever the group
-// is cut, and although each Book holds only what its operations name.
+// TestBook_group_equals_singles: a batch of n operations has the same answers, events and
+// stored contacts as n single writes, wherever the group is cut, although each Book holds
+// only the contacts that its operations name.
 func TestBook_group_equals_singles(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -488,7 +487,7 @@ func TestBook_group_equals_singles(t *testing.T) {
 			grouped.flush(t, b)
 		}
 
-		for n := range steps { // answered only now, when all have run
+		for n := range steps { // the answers are made only now, after all operations
 			if got := answer(outcomes[n], errs[n]); got != want[n] {
 				t.Errorf("%d, %v:\nin a group %s\nalone      %s", n, steps[n], got, want[n])
 			}
@@ -502,8 +501,8 @@ func TestBook_group_equals_singles(t *testing.T) {
 	})
 }
 
-// TestBook_events: one for each accepted change, which names what changed; none
-// for a refusal or for a write that changes nothing.
+// TestBook_events: each accepted change has one event, which names the changed fields. A
+// refusal, or a write that changes nothing, has none.
 func TestBook_events(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -617,7 +616,7 @@ func TestBook_refuses_what_the_contract_refuses(t *testing.T) {
 	})
 }
 
-// verdict is what the contract makes of an operation: a status or an error type.
+// verdict is the contract's answer to an operation: a status or an error type.
 func verdict(s *shelf, op *desk.Op) (string, []desk.Identity) {
 	holders := func(list []desk.Identity, except desk.ID) (named []desk.Identity, ids map[desk.ID]bool) {
 		ids = map[desk.ID]bool{}

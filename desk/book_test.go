@@ -132,8 +132,8 @@ func at(target desk.ID, op *desk.Op) *desk.Op {
 	return op
 }
 
-// A bench is a Book and what drives it: a clock that stands still unless moved,
-// and ids that are counted on from the contacts on the shelf.
+// A bench is a Book with a clock that only the test moves, and with ids that continue after
+// those of the loaded contacts.
 type bench struct {
 	*desk.Book
 	now  desk.Time
@@ -193,7 +193,7 @@ func explain(err error) string {
 	return fmt.Sprint(err)
 }
 
-// show renders all that a contact is.
+// show renders all fields of a contact.
 func show(c *desk.Contact) string {
 	if c == nil {
 		return "none"
@@ -263,7 +263,7 @@ func TestUpsert_matches(t *testing.T) {
 			if o.Status != status || o.Contact.ID != id(c.want) {
 				t.Errorf("got %s %s, want %s %s", o.Status, o.Contact.ID, status, id(c.want))
 			}
-			for _, i := range c.op.Write.Sent { // whoever matched holds all of it now
+			for _, i := range c.op.Write.Sent { // the matched contact holds all of them now
 				if again := b.must(t, upsert(further(i.Kind, i.Value))); again.ID != id(c.want) {
 					t.Errorf("afterwards %s leads to %s", i, again.ID)
 				}
@@ -463,8 +463,8 @@ func TestWrite_fields(t *testing.T) {
 	}
 }
 
-// TestWrite_primary_and_further tells how the three fields and the further handles
-// live together.
+// TestWrite_primary_and_further: how writes move handles between the three fields and the
+// further ones.
 func TestWrite_primary_and_further(t *testing.T) {
 	t.Parallel()
 	stored := write(external("crm-1"), email("Ada@X.example"), phone("905321111111"), further("telegram", "ada", "email", "ada@y.example", "whatsapp", "905322222222"))
@@ -554,7 +554,7 @@ func TestWrite_attributes(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		parts []part
-		want  string // or, with problems, nothing
+		want  string // "" if there are problems
 		why   []desk.AttributeProblem
 	}{
 		{"absent", []part{name("Ada")}, stored.JSON(), nil},
@@ -622,8 +622,8 @@ func TestUpdatedAt_never_decreases(t *testing.T) {
 	}
 }
 
-// TestEvents_of_a_contact_stand_in_order_of_time even when the clock goes back: a
-// timeline that sorts by time must not show the deletion before the last change.
+// TestEvents_of_a_contact_stand_in_order_of_time: also if the clock goes back. A timeline
+// that is sorted by time must not show the deletion before the last change.
 func TestEvents_of_a_contact_stand_in_order_of_time(t *testing.T) {
 	t.Parallel()
 	b := bookOf(write(external("crm-1")))
@@ -658,7 +658,7 @@ func TestAssign_and_delete_find_one_contact(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := bookOf(stored, write(external("crm-2")))
-			for range 2 { // the second time it changes nothing and is assigned all the same
+			for range 2 { // the second time changes nothing, and is answered assigned, too
 				o, err := b.apply(c.by(assign(sent(desk.ReferTo("GRACE@desk.example")))))
 				if err != nil || o.Status != desk.StatusAssigned || o.Contact.ID != id(1) || o.Contact.Owner == nil || o.Contact.Owner.ID != grace.ID {
 					t.Fatalf("%v, %s, %s", o.Status, show(o.Contact), explain(err))
@@ -708,7 +708,7 @@ func TestDelete_then_upsert_in_one_Book(t *testing.T) {
 		desk.Event{Type: desk.ContactDeleted, Subject: id(2), Actor: actor, At: 200})
 }
 
-// checkEntries holds each entry's Claims to what it releases and takes.
+// checkEntries compares each entry's Claims with the wanted released and taken ones.
 func checkEntries(t *testing.T, b *bench, want [][2][]desk.Identity) {
 	t.Helper()
 	if len(b.Changed()) != len(want) {
@@ -838,7 +838,7 @@ func TestOp_says_what_to_load(t *testing.T) {
 	}
 }
 
-// TestUpsert_fixed_external_ids: an external id is not taken on by a match.
+// TestUpsert_fixed_external_ids: a match does not give a contact another external id.
 func TestUpsert_fixed_external_ids(t *testing.T) {
 	t.Parallel()
 	fixed := desk.NewSettings(desk.Workspace{ID: desk.ID{1}, FixedExternalIDs: true}, 1, nil, nil, nil, nil)
@@ -868,7 +868,7 @@ func TestUpsert_fixed_external_ids(t *testing.T) {
 	}
 }
 
-// TestBook_new: what makes a new contact is refused if anybody holds one of its identities.
+// TestBook_new: a write that must create is refused if a contact holds one of its identities.
 func TestBook_new(t *testing.T) {
 	t.Parallel()
 	w := write(func(w *desk.ContactWrite) {
@@ -886,8 +886,8 @@ func TestBook_new(t *testing.T) {
 	}
 }
 
-// TestBook_version: a patch that expects a version is refused after any change, even of the
-// same flush.
+// TestBook_version: a patch that expects a version is refused after any other change, even
+// one in the same Book.
 func TestBook_version(t *testing.T) {
 	t.Parallel()
 	name := func(s string) desk.ContactWrite {

@@ -20,8 +20,8 @@ func roomy() *desk.Settings {
 	return desk.NewSettings(desk.Workspace{ID: desk.ID{1}}, 1, list, nil, nil, nil)
 }
 
-// TestMaxAttributeBytes: a contact's attributes hold 256 KiB of JSON, to the byte. What
-// was larger before may change as long as it does not grow.
+// TestMaxAttributeBytes: the limit of a contact's attributes is 256 KiB of JSON, to the
+// byte. Attributes that were larger before may change as long as they do not grow.
 func TestMaxAttributeBytes(t *testing.T) {
 	t.Parallel()
 	key := func(n int) string { return fmt.Sprintf("k%03d", n) }
@@ -84,8 +84,8 @@ func TestMaxAttributeBytes(t *testing.T) {
 	}
 }
 
-// TestMaxDetails: an error names at most 100 things in at most 16 KiB, but one, and says
-// how many there are.
+// TestMaxDetails: an error has at most 100 details in 16 KiB, but always the first one, and
+// says how many there are.
 func TestMaxDetails(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("\u0001", 20<<10)

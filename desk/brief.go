@@ -2,22 +2,23 @@ package desk
 
 import "slices"
 
-// A store may load contacts without their further identities (Contact.Unread), since
-// these can be a megabyte each, and many operations need none of them. ToRead says which
-// contacts need theirs after all.
+// A store may load contacts without their further identities (Contact.Brief), because
+// these can be a megabyte for one contact and many operations do not need them. ToRead
+// tells which contacts need theirs.
 
-// ToRead returns the contacts whose further identities the Book must hold before it
-// applies ops, of those that were loaded without. holders are the stored holders of all
-// claims that ops name.
+// ToRead returns the contacts that were loaded without their further identities, and need
+// them before the Book applies ops. holders are the stored holders of all claims that ops
+// name.
 //
-// An operation needs none of them if it finds one contact, by handles that this contact
-// holds alone, and changes none of its handles. As every other operation that can find
-// the contact reads them, the result does not depend on what was left unread.
+// An operation needs no further identities if it finds one contact, by handles that no
+// other contact holds, and changes none of its handles. Every other operation that can
+// find a contact has its further identities read. So the result does not depend on which
+// ones were left out.
 func (b *Book) ToRead(ops []*Op, holders map[Claim][]ID) []*Contact {
 	need := map[ID]bool{}
 	for claim, ids := range holders {
 		for _, id := range ids {
-			if c := b.Contact(id); c != nil && !slices.Contains(c.Claims(), claim) { // it is among what was not read
+			if c := b.Contact(id); c != nil && !slices.Contains(c.Claims(), claim) { // the claim is of a further identity, which was not read
 				need[id] = true
 			}
 		}
@@ -72,5 +73,5 @@ func (b *Book) Read(c *Contact, further []Identity) {
 	b.bytes += c.Size() - before
 }
 
-// Unread tells whether contacts were loaded without their further identities.
+// HasBrief tells whether contacts were loaded without their further identities.
 func (b *Book) HasBrief() bool { return len(b.brief) > 0 }

@@ -12,7 +12,7 @@ import (
 	"parley/desk"
 )
 
-// older adds contacts as an older release may have left them: they share handles with
+// older adds contacts as an older release may have stored them: they share handles with
 // others, in other spellings.
 func (s *shelf) older(t *rapid.T) {
 	for n, id := range slices.SortedFunc(maps.Keys(s.rows), func(a, b desk.ID) int { return slices.Compare(a[:], b[:]) }) {
@@ -53,7 +53,7 @@ func (s *shelf) holders(ops []*desk.Op) map[desk.Claim][]desk.ID {
 	return holders
 }
 
-// openBrief loads a Book for ops, and leaves further identities unread if it is to.
+// openBrief loads a Book for ops, without further identities if leave is set.
 func (s *shelf) openBrief(ops []*desk.Op, leave bool) *desk.Book {
 	b, loaded := desk.NewBook(settings, len(ops)), map[desk.ID]bool{}
 	load := func(id desk.ID) {
@@ -85,8 +85,8 @@ func (s *shelf) openBrief(ops []*desk.Op, leave bool) *desk.Book {
 	return b
 }
 
-// TestBook_brief: whatever a Book leaves unread, the answers, the events, and what is
-// stored and claimed are the same.
+// TestBook_brief: the answers, the events, and the stored contacts and claims are the same,
+// whichever further identities a Book leaves unread.
 func TestBook_brief(t *testing.T) {
 	t.Parallel()
 	left := 0
@@ -132,8 +132,8 @@ func TestBook_brief(t *testing.T) {
 	}
 }
 
-// sameChanges compares what two Books change, of which the other may have left further
-// identities unread, and stores it.
+// sameChanges compares the changes of two Books, and stores them. The other Book may have
+// left further identities unread.
 func (s *shelf) sameChanges(t tester, one, other *desk.Book) {
 	t.Helper()
 	if !reflect.DeepEqual(one.Events(), other.Events()) {
@@ -164,8 +164,8 @@ func (s *shelf) sameChanges(t tester, one, other *desk.Book) {
 	}
 }
 
-// TestBook_brief_shared: contacts that share a handle are told apart by spellings, which
-// may be among their further identities.
+// TestBook_brief_shared: contacts that share a handle are told apart by its spelling, which
+// may be in their further identities.
 func TestBook_brief_shared(t *testing.T) {
 	t.Parallel()
 	s := newShelf()
@@ -178,8 +178,8 @@ func TestBook_brief_shared(t *testing.T) {
 	}
 }
 
-// TestBook_brief_handles: handles of a contact whose further identities were not read
-// never change, or some would be lost.
+// TestBook_brief_handles: the handles of a contact whose further identities were not read
+// can't change; otherwise some would be lost.
 func TestBook_brief_handles(t *testing.T) {
 	t.Parallel()
 	for name, op := range map[string]*desk.Op{"erase": at(id(1), erase()), "change": patch(id(1), noEmail)} {

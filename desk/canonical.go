@@ -51,9 +51,8 @@ func ruleNumbers(rules string) (list []int) {
 }
 
 // CanonicalEmail returns the form by which e-mails match. It does not allocate for an
-// e-mail in lower-case ASCII. A text that is longer than any e-mail has no such form, and is
-// returned as it is: to encode a domain takes a time that grows with the square of its
-// length.
+// e-mail in lower-case ASCII. A text longer than MaxEmail is returned as it is, because
+// the time to encode a domain grows with the square of its length.
 func CanonicalEmail(email string) string {
 	if isLowerASCII(email) {
 		return email
@@ -160,13 +159,13 @@ func checkEmail(email string) error {
 	return checkFormat(email)
 }
 
-// CanonicalNumber returns the digits by which phone numbers and chat accounts match:
-// without a trunk prefix, and in countries with two spellings of mobile numbers in the
-// spelling that people dial. A value that is no number stays as it is.
+// CanonicalNumber returns the digits by which phone numbers and chat accounts match. They
+// have no trunk prefix; in countries where mobile numbers have two spellings, they are the
+// spelling that people dial. A value that is not a number stays as it is.
 func CanonicalNumber(digits string) string {
 	for {
 		number := dropTrunk(digits)
-		if number == digits { // only of a number without a trunk prefix, the spelling is known
+		if number == digits { // spellings are defined for numbers without a trunk prefix
 			number = DialledNumber(digits)
 		}
 		if number == digits {
@@ -176,7 +175,7 @@ func CanonicalNumber(digits string) string {
 	}
 }
 
-// dropTrunk drops trunk prefixes after the country code: of +43 0 0 1234567, both.
+// dropTrunk drops all trunk prefixes after the country code: both zeros of +43 0 0 1234567.
 func dropTrunk(digits string) string {
 	for {
 		dropped := dropOneTrunk(digits)
@@ -187,8 +186,8 @@ func dropTrunk(digits string) string {
 	}
 }
 
-// dropOneTrunk drops a trunk prefix after the country code, as the phone library does, if
-// the number is possible without it and not valid with it.
+// dropOneTrunk drops a trunk prefix after the country code if the number is possible
+// without the prefix and not valid with it. The phone library has the same rule.
 func dropOneTrunk(digits string) string {
 	code := countryCode(digits)
 	if code == 0 || hasTwin(digits) {
@@ -220,7 +219,7 @@ func hasTwin(digits string) bool {
 	return false
 }
 
-// isValidNational tells whether the national digits are a valid number as a whole.
+// isValidNational tells whether the national digits are a valid number, with nothing dropped.
 func isValidNational(code int, national string) bool {
 	value, err := strconv.ParseUint(national, 10, 64)
 	if err != nil {
@@ -264,8 +263,8 @@ func decimalLen(code int) int {
 	return 3
 }
 
-// A trunk holds a country's data on trunk prefixes. Most numbers have no trunk prefix,
-// and this type finds that out quickly; the library needs some ten microseconds.
+// A trunk holds a country's data on trunk prefixes. It recognises quickly that a number has
+// no trunk prefix, as most have none; the library needs some ten microseconds for that.
 type trunk struct {
 	first   uint16         // the digits with which a prefix may begin
 	plain   string         // the prefix, if there is just one

@@ -36,7 +36,7 @@ func TestCanonicalEmail(t *testing.T) {
 		"ΣΑΣ@x":                     "σασ@x",
 		"σας@x":                     "σασ@x",
 		"\u212Aelvin@x":             "kelvin@x",
-		"a@Ⴀ":                       "a@xn--rkj",     // disallowed, but not in lower case
+		"a@Ⴀ":                       "a@xn--rkj",     // only its lower-case letter is allowed
 		"a@b_c.exämple":             "a@b_c.exämple", // no IDNA form
 		"a@B_C.exÄmple":             "a@b_c.exämple",
 		"Дарья@пример.рф":           "дарья@xn--e1afmkfd.xn--p1ai",
@@ -47,8 +47,8 @@ func TestCanonicalEmail(t *testing.T) {
 	}
 }
 
-// What CaseFolding.txt maps to one character is mapped to the same by simple folding,
-// and otherwise only to one that itself folds to several.
+// Where CaseFolding.txt folds a character to one character, simple folding gives the same.
+// Any other result is a character that itself folds to several.
 func TestCanonicalEmail_folds_simply(t *testing.T) {
 	t.Parallel()
 	full := cases.Fold()
@@ -56,7 +56,7 @@ func TestCanonicalEmail_folds_simply(t *testing.T) {
 		if !unicode.IsLetter(r) {
 			continue
 		}
-		// A letter of the test's own keeps marks from composing.
+		// A letter before the character keeps combining marks from composing with others.
 		got := desk.CanonicalEmail("\u00e9" + string(r) + "@x")
 		want := desk.CanonicalEmail("\u00e9" + full.String(string(r)) + "@x")
 		if n := len([]rune(full.String(string(r)))); n == 1 && got != want {

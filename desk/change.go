@@ -18,12 +18,12 @@ type Change struct {
 	Key           *APIKey
 	Channel       *Channel // its Library is not written, see Templates
 	Templates     *ChannelLibrary
-	Webhook       *Webhook // Against dates it
+	Webhook       *Webhook // Against sets its times
 	RemoveWebhook *Webhook
-	Policies      []*Policy // Against dates them
-	RemovePolicy  *Policy   // a channel has the workspace's again; the workspace has none
-	Renew         bool      // the webhook is enabled anew: forget that it failed
-	Events        []Event   // see Against
+	Policies      []*Policy // Against sets their times
+	RemovePolicy  *Policy   // afterwards a channel uses the workspace's policy; the workspace has none
+	Renew         bool      // the webhook is enabled again: forget its failures
+	Events        []Event   // filled in by Against
 }
 
 // A ChannelLibrary is all templates of a channel. It replaces the stored ones.
@@ -72,7 +72,7 @@ func (c Change) Against(s *Settings, actor Actor, at Time) Change {
 			changed = append(changed, "password")
 			slices.Sort(changed)
 		}
-		// Ending sessions is no change of the record.
+		// A change of SessionsFrom alone ends sessions: it is stored, but has no event.
 		if !put(old == nil, MemberCreated, MemberUpdated, m.ID, "", changed) && m.SessionsFrom == old.SessionsFrom {
 			c.Member = nil
 		}
@@ -91,7 +91,7 @@ func (c Change) Against(s *Settings, actor Actor, at Time) Change {
 		}
 	}
 	if v := c.Channel; v != nil {
-		old := s.Channel(v.ID) // what nobody sees of its status may differ without an event
+		old := s.Channel(v.ID) // parts of the status that callers can't see are stored without an event
 		if !put(old == nil, ChannelCreated, ChannelUpdated, v.ID, "", v.changes(old)) && v.Status == old.Status {
 			c.Channel = nil
 		}
@@ -123,7 +123,7 @@ func (c Change) Against(s *Settings, actor Actor, at Time) Change {
 	return c
 }
 
-// putPolicies adds the events of policies, and leaves out what is stored already.
+// putPolicies adds the events of policies, and leaves out policies that are stored already.
 func (c *Change) putPolicies(s *Settings, at Time, add func(t EventType, subject ID, key string, changed []string)) {
 	note := func(channel ID, changed []string) {
 		subject := channel
@@ -142,7 +142,7 @@ func (c *Change) putPolicies(s *Settings, at Time, add func(t EventType, subject
 	}
 	c.Policies = list
 	if p := c.RemovePolicy; p != nil {
-		var then *Policy // in force after it
+		var then *Policy // the policy in force after the removal
 		if !p.Channel.IsZero() {
 			then = s.OwnPolicy(ID{})
 		}
@@ -152,8 +152,8 @@ func (c *Change) putPolicies(s *Settings, at Time, add func(t EventType, subject
 	}
 }
 
-// The following list the names of the fields that differ from the stored record, sorted;
-// nil if there is none. They use the names of the record in the API.
+// The methods changes return the sorted names of the fields that differ from the stored
+// record, as the API spells them, or nil if none differs.
 
 func (w *Workspace) changes(old *Workspace) []string {
 	var f fields
@@ -217,8 +217,8 @@ func (c *Channel) changes(old *Channel) []string {
 	return f
 }
 
-// events are those of the templates that differ. A template that the provider no longer
-// has stays with the status DeletedStatus.
+// events returns the events of the templates that differ. A template that the provider no
+// longer has stays with the status DeletedStatus.
 func (l *ChannelLibrary) events() (list []Event) {
 	type place struct{ name, language string }
 	deleted := strings.ToLower(DeletedStatus)
@@ -249,7 +249,7 @@ func (l *ChannelLibrary) events() (list []Event) {
 	return list
 }
 
-// parsed is the template; one that can't be read has no fields.
+// parsed returns the template, or an empty one if the source can't be read.
 func (t TemplateSource) parsed() *Template {
 	if parsed, err := ParseTemplate([]byte(t.Source)); err == nil {
 		return parsed

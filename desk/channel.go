@@ -25,8 +25,8 @@ const (
 type Channel struct {
 	ID         ID
 	Kind       ChannelKind
-	ExternalID string // the provider's id of it
-	Name       string // how people tell it from others; "": it has none, see ParseChannelName
+	ExternalID string // the provider's id of the channel
+	Name       string // by which people tell channels apart; "": none, see ParseChannelName
 	Enabled    bool
 	CreatedAt  Time
 	Library    int64                    // version of its templates: grows whenever they change
@@ -35,8 +35,8 @@ type Channel struct {
 	Status     AccountStatus
 }
 
-// How many messages a second a number sends: unless the operator sets another limit, and at
-// most. The second is what a provider allows after it has raised the first.
+// How many messages a second a number sends by default, and how many an operator may set
+// at most: a provider can raise its limit to that.
 const (
 	PerSecond    = 80
 	MaxPerSecond = 1000
@@ -64,16 +64,17 @@ type Account struct {
 // A Setter says who set an address.
 type Setter string
 
-// The setters of an address; "" is unknown: a release before stored it.
+// The setters of an address; "" is unknown: an earlier release stored the address.
 const (
-	SetByOperator Setter = "operator" // who runs the server, by its command line
+	SetByOperator Setter = "operator" // with the command line of the server
 	SetByTenant   Setter = "tenant"   // a member of the workspace
 )
 
-// Guarded tells whether the address of a channel's API is a tenant's. Then parley connects
-// to it, and to whatever it names, only where a webhook may go: otherwise the tenant could
-// read what is inside the server's own network. opened says that the operator has opened
-// addresses to webhooks: a release before took an address from tenants only then.
+// Guarded tells whether a tenant set the address of a channel's API. Then parley connects
+// to this address, and to URLs that its answers name, only where a webhook may go. Without
+// that, the tenant could read from the server's own network. opened says that the operator
+// has opened addresses to webhooks. Earlier releases did not store who set an address, but
+// let tenants set one only then.
 func (a *Account) Guarded(opened bool) bool {
 	return a.BaseURL != "" && (a.BaseOf == SetByTenant || a.BaseOf == "" && opened)
 }
@@ -86,18 +87,18 @@ func (a *Account) Guarded(opened bool) bool {
 // Read it from a workspace's Settings, as Channel(id).Status, and ask BlockedAt. To
 // change it, see App.noteAccountStatus.
 type AccountStatus struct {
-	Blocked string // why the account may send nothing, or write to nobody first; "": it may
-	Replies bool   // it may only not write first: who wrote is answered
-	Code    int    // the provider's code for that; 0: none
-	Trace   string // the provider's support finds the call by it; "": unknown
+	Blocked string // why the account may not send; "": it may
+	Replies bool   // the account may still reply to people who wrote
+	Code    int    // the provider's code for the block; 0: none
+	Trace   string // an id by which the provider's support finds the call; "": unknown
 	Token   bool   // the token is refused, so reading fails too
 	Until   Time   // when the block ends; 0: when the provider reports its end
 	Since   Time   // when the provider reported the block, or its end
-	ByCall  bool   // a failed call reported it, not the provider by itself: the next call is still tried
+	ByCall  bool   // learned from a failed call, not from a callback: the next call is still tried
 }
 
-// BlockedAt returns why the account may not send at a time; "": it may. An account that
-// only may not write first still replies: see RepliesBlockedAt.
+// BlockedAt returns why the account may not send at a time; "": it may. Some blocked
+// accounts may still reply: see RepliesBlockedAt.
 func (s *AccountStatus) BlockedAt(now Time) string {
 	if s.Until != 0 && s.Until <= now {
 		return ""
@@ -105,7 +106,7 @@ func (s *AccountStatus) BlockedAt(now Time) string {
 	return s.Blocked
 }
 
-// RepliesBlockedAt is BlockedAt for replies, those of a policy too.
+// RepliesBlockedAt is BlockedAt for replies, including automatic ones.
 func (s *AccountStatus) RepliesBlockedAt(now Time) string {
 	if s.Replies {
 		return ""
@@ -136,9 +137,9 @@ func (s AccountStatus) Next(news AccountStatus) (AccountStatus, bool) {
 // one message. Examples are an expired token and a locked account. Calls go on, because
 // only a call can show that the refusal is over.
 type AccountRefusal struct {
-	Code  int    // the provider's
-	Title string // what it means
-	Trace string // the provider's support finds the call by it
+	Code  int    // the provider's code
+	Title string // what the code means
+	Trace string // an id by which the provider's support finds the call
 	Token bool   // the token is refused, so reading fails too
 }
 
@@ -147,8 +148,8 @@ func (r *AccountRefusal) Error() string {
 	return fmt.Sprintf("the provider refuses the account's calls: code %d, fbtrace_id %q", r.Code, r.Trace)
 }
 
-// Status is the account status after a call with this answer. A nil receiver means that
-// the call succeeded.
+// Status is the account status after a call that got this refusal. A nil receiver means
+// that the call was not refused.
 func (r *AccountRefusal) Status(now Time) AccountStatus {
 	if r == nil {
 		return AccountStatus{Since: now, ByCall: true}
@@ -157,8 +158,8 @@ func (r *AccountRefusal) Status(now Time) AccountStatus {
 }
 
 // Up tells whether messages can be sent on the channel, as far as parley knows: the
-// channel is enabled, and the provider lets its account send. A channel on which people can
-// only be answered is not up.
+// channel is enabled, and the provider lets its account send. A channel whose account may
+// only reply is not up.
 func (c *Channel) Up(now Time) bool { return c.Enabled && c.Status.BlockedAt(now) == "" }
 
 // ChannelSigns are the times at which a channel last worked, by the database's clock;
@@ -174,8 +175,8 @@ func (c *Channel) SupportsTemplates() bool { return true }
 // A BindingPlace is one variable of one template.
 type BindingPlace struct{ Template, Language, Address string }
 
-// ParseBindingPlace reads TEMPLATE/LANGUAGE/ADDRESS, and the binding after "=".
-// The binding "guess" is answered as "": nothing configured.
+// ParseBindingPlace reads TEMPLATE/LANGUAGE/ADDRESS=BINDING. For the binding "guess" it
+// returns "": nothing is configured.
 func ParseBindingPlace(s string) (place BindingPlace, b Binding, err error) {
 	where, what, found := strings.Cut(s, "=")
 	parts := strings.Split(where, "/")
@@ -261,7 +262,7 @@ var errNoObject = errors.New("the source of a template is no JSON object")
 const DeletedStatus = "DELETED"
 
 // WithStatus returns the template with another status, in the provider's spelling. It
-// returns an error if the source is no JSON object.
+// returns an error if the source is not a JSON object.
 func (t TemplateSource) WithStatus(status string) (TemplateSource, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(t.Source), &members); err != nil || members == nil {

@@ -35,8 +35,8 @@ func TestParseBindingPlace(t *testing.T) {
 	}
 }
 
-// TestChannel_Binds: what is configured wins over the guess, for just that variable
-// of just that template.
+// TestChannel_Binds: a configured binding replaces the guess, only for that variable of
+// that template.
 func TestChannel_Binds(t *testing.T) {
 	t.Parallel()
 	tmpl := textTemplate(t, "Hi {{first_name}}", "Dear {{first_name}}, {{agent}} has news of {{order}}.", `{"parameter_format":"NAMED"}`)
@@ -138,8 +138,8 @@ func TestChannels_by_age(t *testing.T) {
 	}
 }
 
-// TestTemplateSource_WithStatus: the status is another, in the provider's own form, and
-// all else is as it was. The same status is no change.
+// TestTemplateSource_WithStatus: only the status changes, in the provider's own form. The
+// same status changes nothing.
 func TestTemplateSource_WithStatus(t *testing.T) {
 	t.Parallel()
 	source := desk.TemplateSource{Name: "hello", Language: "en", Source: `{"name":"hello","language":"en","status":"APPROVED","category":"UTILITY","id":900719925474099123,"components":[{"type":"BODY","text":"<b>Hi</b> & \u015f"}]}`}
@@ -266,8 +266,8 @@ func TestChannel_Up(t *testing.T) {
 	}
 }
 
-// TestAccount_Guarded: connects to what a tenant set are guarded; what was set before it was
-// stored by whom counts as a tenant's exactly where addresses are opened to webhooks.
+// TestAccount_Guarded: connects to a tenant's address are guarded. An address whose setter
+// was not stored counts as a tenant's only if addresses are opened to webhooks.
 func TestAccount_Guarded(t *testing.T) {
 	t.Parallel()
 	const base = "https://graph.example.com"

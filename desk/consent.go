@@ -24,8 +24,8 @@ const longestOptWord = len("unsubscribe")
 // message is for people to read, not a command.
 func OptWord(text string) OptChange {
 	text = strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
-	// Most messages are no such word, and may be long. The first dozen letters decide,
-	// and the rest needs no allocation.
+	// Most messages are not such a word, and may be long. So the loop ends after a dozen
+	// letters, and allocates nothing.
 	word, gap := make([]byte, 0, longestOptWord+3), false
 	for _, r := range text {
 		switch {

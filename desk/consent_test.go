@@ -54,7 +54,7 @@ func TestOptWord(t *testing.T) {
 		"répréndré":       desk.OptInAgain,
 		"reprendre\u0301": desk.OptInAgain,
 
-		// What stands around.
+		// Characters around the word.
 		" \t\r\n\u00a0\u2003STOP\u3000\u2028": desk.OptOut,
 		"STOP.":                               desk.OptOut,
 		"¡STOP!!!":                            desk.OptOut,
@@ -73,7 +73,7 @@ func TestOptWord(t *testing.T) {
 		"1. STOP":                             desk.OptNone,
 		"STOP ²":                              desk.OptNone,
 
-		// What stands inside.
+		// Characters inside the word.
 		"opt-out":                               desk.OptOut,
 		"OPT  OUT":                              desk.OptOut,
 		"Opt – out":                             desk.OptOut,
@@ -129,7 +129,7 @@ func TestOptWord(t *testing.T) {
 	}
 }
 
-// Whoever writes to a channel chooses the text, so a long one must not cost much.
+// Any person can send a long text to a channel, so it must not cost much.
 func TestOptWord_allocates_nothing_for_long_texts(t *testing.T) {
 	text := strings.Repeat("stop", 100_000)
 	if n := testing.AllocsPerRun(10, func() { desk.OptWord(text) }); n > 0 {

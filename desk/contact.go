@@ -16,12 +16,12 @@ type Contact struct {
 	Note       string
 	Attributes Attributes
 	Owner      *Member    // nil: in the shared pool
-	Further    []Identity // in addition to the three fields; sorted by kind, then value
+	Further    []Identity // identities besides the three fields; sorted by kind, then value
 	CreatedAt  Time
 	UpdatedAt  Time
 	Version    int64 // counts the stored changes; stores use it to detect lost updates
 	Apart      Apart
-	Brief      bool // Further was left out, although there are some (Book.ToRead)
+	Brief      bool // the contact has further identities that were not read (Book.ToRead)
 }
 
 // Apart is used by a store: it says which values of a stored contact are in a table of
@@ -164,8 +164,8 @@ type ContactWrite struct {
 	Identities                           Field[[]Identity]
 	Attributes                           Field[[]AttributeWrite]
 
-	// MoreUnknown counts unknown attributes beyond those in Attributes. An error has no
-	// space to name more.
+	// MoreUnknown counts the unknown attributes that are left out of Attributes, because an
+	// error has no space to name them.
 	MoreUnknown int
 
 	// Sent holds every identity of the write that is not null, each once, in the order
@@ -289,7 +289,7 @@ func (c Contact) apply(w *ContactWrite, owner *Member, attributes []attributeVal
 }
 
 // further returns the further identities after a write of f: listed ones are added,
-// null removes all, and values of the primary fields are left out.
+// null removes all, and identities that a primary field holds are left out.
 func (c *Contact) further(f Field[[]Identity]) []Identity {
 	if f.Null {
 		return nil
@@ -323,7 +323,7 @@ func ownerID(m *Member) ID {
 	return m.ID
 }
 
-// UserIDs are a provider's ids of the contacts.
+// UserIDs are the ids that a provider gave the contacts.
 func UserIDs(contacts []*Contact) (values []string) {
 	for _, c := range contacts {
 		for _, i := range c.Further {
@@ -335,8 +335,8 @@ func UserIDs(contacts []*Contact) (values []string) {
 	return values
 }
 
-// ProviderHandles are the claims by which a provider may name the contacts. With them,
-// everything that a provider reported of the contacts is found and erased.
+// ProviderHandles are the claims by which a provider may name the contacts. An erasure
+// uses them to find everything that a provider reported of the contacts.
 func ProviderHandles(contacts []*Contact) (values []string) {
 	for _, c := range contacts {
 		for _, claim := range c.Claims() {

@@ -29,7 +29,7 @@ func ParseConversationStatus(s string) (ConversationStatus, error) {
 // An AssignedVia says how a conversation was assigned (contract §5).
 type AssignedVia string
 
-// The ways.
+// The ways of assigning.
 const (
 	ViaMember AssignedVia = "member" // by a person or the API
 	ViaOwner  AssignedVia = "owner"  // as the contact's owner
@@ -51,13 +51,14 @@ type Conversation struct {
 	Talk           Talk
 }
 
-// A Talk is how far a conversation has come: what nobody has read, and who waits. It is
-// kept with the conversation, and always what its messages say (contract-talk §3).
+// A Talk summarises the messages of a conversation: how many are unread, and since when
+// the person waits. It is stored with the conversation, and always agrees with its
+// messages (contract-talk §3).
 type Talk struct {
 	LastDirection Direction    // of the message in the preview
-	Unread        int          // inbound messages that nobody has marked
-	Read          MessagePlace // the farthest message up to which somebody marked
-	WaitingSince  Time         // of the oldest message that waits for an answer; 0: none
+	Unread        int          // inbound messages that nobody has marked as read
+	Read          MessagePlace // the newest message up to which a member marked as read
+	WaitingSince  Time         // the time of the oldest message that waits for an answer; 0: none
 	Answered      ID           // the greatest id of a message that is an answer
 	Heard         ID           // the greatest id of a message that is waited on
 }
@@ -76,8 +77,8 @@ func (t *Talk) Hear(m *Message) {
 	}
 }
 
-// Answer counts an outbound message that is an answer. It returns false if it is not known
-// who waits now, because somebody wrote while the message was sent: then the messages say
+// Answer counts an outbound message that is an answer. It returns false if the person wrote
+// while the message was sent. Then only the messages tell whether the person still waits
 // (Waiting).
 func (t *Talk) Answer(m *Message) bool {
 	if m.ID.Compare(t.Answered) > 0 {
@@ -109,14 +110,14 @@ func (c *Conversation) Assign(member ID) bool {
 	return true
 }
 
-// AssignByRule assigns a conversation that nobody holds to whom the reply policy chose.
+// AssignByRule assigns an unassigned conversation to the member whom the reply policy chose.
 func (c *Conversation) AssignByRule(member ID) { c.AssignedMember, c.AssignedVia = member, ViaRule }
 
 // Unassign makes the conversation unassigned.
 func (c *Conversation) Unassign() { c.AssignedMember, c.AssignedVia = ID{}, "" }
 
-// Changes are the names of the fields that differ from an earlier state, sorted. The
-// newest message is not one of them (contract-events §1).
+// Changes are the names of the fields that differ from an earlier state, sorted. A new
+// message alone changes none of these fields (contract-events §1).
 func (c *Conversation) Changes(before *Conversation) []string {
 	var changed fields
 	changed.add("assigned_member_id", c.AssignedMember != before.AssignedMember)
@@ -136,7 +137,7 @@ func (c *Conversation) Note(m *Message) {
 // MaxPreview is how many characters a preview has at most (contract §5).
 const MaxPreview = 140
 
-// Preview is the beginning of a text on one line: each run of white space is one
+// Preview is the beginning of a text on one line: each run of white space becomes one
 // space.
 func Preview(text string) string {
 	var b strings.Builder
@@ -164,29 +165,29 @@ type ConversationFilter struct {
 	Channel    ID // zero: any
 	Contact    ID // zero: any
 
-	ActiveSince Time // 0: any; by the newest message
-	Unread      bool // only those with messages that nobody has marked
-	Waiting     bool // only those in which somebody waits
-	Longest     bool // those who wait, the longest wait first; the status must be given
+	ActiveSince Time // the newest message is not older; 0: any
+	Unread      bool // only conversations with unread messages
+	Waiting     bool // only conversations in which the person waits
+	Longest     bool // like Waiting, and the longest wait comes first; Status must be set
 
-	// Looked is how many conversations are looked at for one page, 0: MaxLooked. It does
-	// not change which match.
+	// Looked is how many conversations are looked at for one page; 0: MaxLooked. It does
+	// not affect which conversations match.
 	Looked int
 }
 
-// MaxCount is where counts of conversations end.
+// MaxCount is how far conversations are counted.
 const MaxCount = 100
 
 // ConversationCounts are numbers of open conversations, each up to MaxCount.
 type ConversationCounts struct {
 	Held, Unassigned, Open int
-	Waiting                int // of those held: in how many somebody waits
+	Waiting                int // in how many of the held ones the person waits
 }
 
-// A Workload is what a member holds, or what nobody does.
+// A Workload counts the conversations of a member, or those that are unassigned.
 type Workload struct {
-	Open    int  // conversations, up to MaxCount
-	Waiting Time // since when the person waits who has waited longest; 0: nobody
+	Open    int  // open conversations, up to MaxCount
+	Waiting Time // when the longest wait began; 0: nobody waits
 }
 
 // Passes tells whether a conversation matches the filter.

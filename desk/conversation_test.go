@@ -91,7 +91,7 @@ func TestInboundTime(t *testing.T) {
 		{5000, 5000, 5001},
 		{5000, 5700, 5701},
 		{5000, 5998, 5999},
-		{5000, 5999, 5999}, // its id, which is younger, tells
+		{5000, 5999, 5999}, // the same time: the newer id decides the order
 		{5300, 0, 5300},
 		{5300, 5100, 5300},
 		{5300, 5300, 5301},
@@ -123,7 +123,8 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// TestPreview_is_a_beginning: of the text with single spaces, as long as it may be.
+// TestPreview_is_a_beginning: the preview is the beginning of the text with single spaces,
+// as long as allowed.
 func TestPreview_is_a_beginning(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -162,7 +163,7 @@ func TestMessage_Reach(t *testing.T) {
 		{[]desk.DeliveryStatus{desk.Failed, desk.Failed}, desk.Failed, true, 1},
 		{[]desk.DeliveryStatus{desk.Failed, desk.Sent}, desk.Failed, true, 1},
 		{[]desk.DeliveryStatus{desk.Failed, desk.Delivered}, desk.Delivered, true, 2},
-		{[]desk.DeliveryStatus{desk.Delivered, desk.Failed}, desk.Delivered, true, 2}, // why is new, how far is not
+		{[]desk.DeliveryStatus{desk.Delivered, desk.Failed}, desk.Delivered, true, 2}, // the failure is stored, the status stays
 		{[]desk.DeliveryStatus{"", "played", "DELIVERED"}, desk.Sent, false, 0},
 	} {
 		m, changes := desk.Message{Delivery: desk.Sent}, 0
@@ -184,12 +185,11 @@ func TestMessage_Reach(t *testing.T) {
 	}
 }
 
-// The deliveries as they follow each other; what the order of the constants says.
+// The delivery statuses in their order.
 var furthest = []desk.DeliveryStatus{desk.Queued, desk.Sent, desk.Failed, desk.Delivered, desk.Read}
 
-// TestMessage_Reach_any_order: statuses come late, twice and in any order, and what
-// becomes of the message is the same: it ends where the furthest of them is, having
-// only moved forward.
+// TestMessage_Reach_any_order: statuses may come late, twice and in any order. The message
+// always ends at the furthest of them, and only moves forward.
 func TestMessage_Reach_any_order(t *testing.T) {
 	t.Parallel()
 	place := func(d desk.DeliveryStatus) int { return slices.Index(furthest, d) }

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadTime is the processor time of the caller's thread: on a busy machine, a clock also
-// counts what others do.
+// threadTime is the processor time of the caller's thread. On a busy machine, a clock would
+// also count the work of other threads.
 func threadTime() time.Duration {
 	var used unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used); err != nil {

@@ -2,11 +2,11 @@ package desk
 
 import "strings"
 
-// A DailyKind is what a day's messages are counted by.
+// A DailyKind says which of a day's messages are counted.
 type DailyKind string
 
-// The kinds. Those of sends have the template as their key, see Message.TemplateKey. They
-// count on the day on which the message was sent, however late its status came.
+// The kinds. Counts of sends have the template as their key, see Message.TemplateKey. A
+// message counts on the day on which it was sent, even if its status came later.
 const (
 	DailyReceived  DailyKind = "received"
 	DailySent      DailyKind = "sent"

@@ -8,9 +8,9 @@ const MaxDecimalDigits = 38
 
 // ParseDecimal reads s, trimmed, as a number in the grammar of JSON (RFC 8259), so
 // "+5", "0x10", ".5" and "1." are refused. It returns the canonical form of that exact
-// decimal, which is a JSON number without exponent, without trailing zeros after the
-// point, and 0 for every zero. It returns false for a text that is no number, and for a
-// number with too many digits.
+// decimal: a JSON number without exponent, without trailing zeros after the point, and
+// 0 for every zero. It returns false for a text that is not a number, and for a number
+// with too many digits.
 func ParseDecimal(s string) (canonical string, ok bool) {
 	s = strings.TrimSpace(s)
 	n, ok := scanNumber(s)
@@ -23,7 +23,7 @@ func ParseDecimal(s string) (canonical string, ok bool) {
 	return n.normal()
 }
 
-// A number is the parts of a JSON number, as written.
+// A number has the parts of a JSON number, as written.
 type number struct {
 	negative        bool
 	whole, fraction string
@@ -31,11 +31,11 @@ type number struct {
 	exponent        int // limited to ±maxExponent, beyond which the result is the same
 }
 
-// maxExponent is far more than the length of any request, so a fraction of zeros can't
-// compensate for a greater exponent.
+// maxExponent is far more than the length of any request. So no number of zeros in the
+// fraction or the whole part can offset a greater exponent.
 const maxExponent = 1 << 40
 
-// scanNumber splits s into its parts. It returns false if s is no JSON number.
+// scanNumber splits s into its parts. It returns false if s is not a JSON number.
 func scanNumber(s string) (n number, ok bool) {
 	s, n.negative = cutByte(s, '-')
 	n.whole, s = cutDigits(s)
@@ -129,8 +129,8 @@ func (n *number) normal() (string, bool) {
 	return string(b), true
 }
 
-// digit is the digit at index i of the whole part and the fraction taken as one;
-// beyond them there are zeros.
+// digit is the digit at index i of the whole part followed by the fraction. Outside of
+// them all digits are zeros.
 func (n *number) digit(i int) byte {
 	switch {
 	case i < 0 || i >= len(n.whole)+len(n.fraction):

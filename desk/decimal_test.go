@@ -37,9 +37,9 @@ func TestParseDecimal(t *testing.T) {
 	}
 }
 
-// checkDecimal holds ParseDecimal to its law for any text: what it accepts is a
-// JSON number of the same value, in a form that reads as itself; what it refuses
-// is no JSON number, or has too many digits.
+// checkDecimal checks ParseDecimal with any text. An accepted text is a JSON number, and the
+// result has the same value and is its own canonical form. A refused text is not a JSON
+// number, or has too many digits.
 func checkDecimal(t tester, sent string) {
 	t.Helper()
 	got, ok := desk.ParseDecimal(sent)
@@ -73,7 +73,7 @@ func checkDecimal(t tester, sent string) {
 	}
 }
 
-// A tester is what checks need of testing.T and rapid.T.
+// A tester is the part of testing.T and rapid.T that checks use.
 type tester interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -11,19 +11,19 @@ type WebhookDelivery struct {
 	ID        ID
 	Event     EventPlace
 	Type      EventType
-	Contact   ID // whose data an answer may repeat; zero: nobody's
+	Contact   ID // the contact whose data the endpoint's response may repeat; zero: none
 	Status    WebhookDeliveryStatus
 	CreatedAt Time
 	DueAt     Time // of the next try by the schedule
 	TriedAt   Time // when the newest try began; 0: none was stored
-	Steps     int  // of the schedule that are used; below 0: it was asked for, see Asked
-	SettledAt Time // 0 while it is pending
+	Steps     int  // used steps of the schedule; below 0: a person asked for the delivery, see Redeliver
+	SettledAt Time // 0: pending
 	Tries     []WebhookTry
 	Trying    bool // a try is under way, in this process
-	EventAt   Time // when the event happened, if this process knows; it is not stored
+	EventAt   Time // when the event happened, if this process knows; not stored
 }
 
-// A WebhookDeliveryStatus says what came of a delivery.
+// A WebhookDeliveryStatus is the outcome of a delivery so far.
 type WebhookDeliveryStatus string
 
 // The statuses.
@@ -44,13 +44,13 @@ func ParseWebhookDeliveryStatus(text string) (WebhookDeliveryStatus, error) {
 	return "", InvalidAt("/status", "send pending, delivered or failed")
 }
 
-// A WebhookAttempt is one request to an endpoint, and what came of it.
+// A WebhookTry is one request to an endpoint, and its outcome.
 type WebhookTry struct {
 	At         Time
 	Took       Time   // milliseconds
 	StatusCode int    // 0: there was no answer
 	Error      string // "" for a success, else one of the words of contract-events §3
-	Response   string `json:"-"` // which is stored apart, so that it goes with the contact
+	Response   string `json:"-"` // stored in a place of its own, from which it is deleted with the contact
 }
 
 // Some of the errors of a try; the others come from the Poster.
@@ -65,21 +65,21 @@ var TryErrors = []string{"address_refused", "dns", "connect", "tls", "timeout", 
 // statusTooMany is the status code by which an endpoint asks for a pause.
 const statusTooMany = 429
 
-// A WebhookResult is a try that has ended, with what the rules need to know.
+// A WebhookResult is a try that has ended, with the facts that the rules need.
 type WebhookResult struct {
 	WebhookTry
 	RetryAfter time.Duration // 0: the answer did not say
-	Probe      bool          // it tried a failing endpoint
+	Probe      bool          // the endpoint was failing
 	Steps      int           // of the delivery when the try began
 	Jitter     float64       // from 0 to 1, chosen at random
 }
 
 func (r *WebhookResult) ended() Time { return r.At + r.Took }
 
-// The rules of deliveries that nobody can configure.
+// The rules of deliveries that can't be configured.
 const (
-	// MaxPending is how many deliveries of an endpoint may be pending before its cursor
-	// waits; MaxInFlight how many of its tries are under way at a time.
+	// When MaxPending deliveries of an endpoint are pending, its cursor waits. At most
+	// MaxInFlight of its tries are under way at a time.
 	MaxPending  = 1000
 	MaxInFlight = 8
 
@@ -95,7 +95,7 @@ const (
 	MaxTryResponse = 1 << 10
 
 	keptTries      = 12
-	failuresInARow = 10 // make a failing endpoint
+	failuresInARow = 10 // after so many failures in a row, an endpoint counts as failing
 	jitter         = 0.2
 	holdUnsaid     = time.Minute
 	longestHold    = time.Hour
@@ -110,7 +110,7 @@ type DeliveryRules struct {
 	GiveUp   time.Duration   // how long an endpoint may fail
 }
 
-// DefaultDeliveryRules return the rules that hold if nothing else is said.
+// DefaultDeliveryRules returns the rules for an operator who configures none.
 func DefaultDeliveryRules() DeliveryRules {
 	return DeliveryRules{
 		Schedule: []time.Duration{
@@ -123,14 +123,14 @@ func DefaultDeliveryRules() DeliveryRules {
 
 func millis(d time.Duration) Time { return Time(d.Milliseconds()) }
 
-// A Verdict says what else follows from a try.
+// A Verdict says what a try changes besides the delivery and the endpoint's state.
 type Verdict struct {
-	Disable   DisabledReason // why the endpoint is to be disabled; "": it is not
-	Recovered bool           // it was failing: all pending deliveries are due
+	Disable   DisabledReason // disable the endpoint for this reason; "": do not
+	Recovered bool           // the endpoint was failing and works again: all its pending deliveries are due
 }
 
-// Tried applies the result of a try to the delivery and to its endpoint. If
-// somebody has asked for the delivery since the try began, it stays due.
+// Tried applies the result of a try to the delivery and to its endpoint. If a person has
+// asked for a redelivery since the try began, the delivery stays due.
 func (rules DeliveryRules) Tried(s *WebhookState, d *WebhookDelivery, r *WebhookResult) Verdict {
 	d.record(r.WebhookTry)
 	askedSince := d.Asked() && d.Steps < r.Steps
@@ -153,7 +153,8 @@ func (rules DeliveryRules) Tried(s *WebhookState, d *WebhookDelivery, r *Webhook
 	return Verdict{Disable: rules.fail(s, r)}
 }
 
-// Pinged applies the result of a ping, of whose failures only 410 has an effect.
+// Pinged applies the result of a ping. The only failure that has an effect is the answer
+// 410.
 func (s *WebhookState) Pinged(r *WebhookResult) Verdict {
 	switch r.Error {
 	case "":
@@ -164,7 +165,7 @@ func (s *WebhookState) Pinged(r *WebhookResult) Verdict {
 	return Verdict{}
 }
 
-// succeed tells whether the endpoint was failing.
+// succeed resets the failures of the endpoint, and tells whether it was failing.
 func (s *WebhookState) succeed() (recovered bool) {
 	if recovered = s.Failing(); recovered {
 		s.HeldUntil = 0
@@ -202,15 +203,14 @@ func (rules DeliveryRules) fail(s *WebhookState, r *WebhookResult) DisabledReaso
 // Failing tells whether the endpoint has failed so often in a row that it is only probed.
 func (s *WebhookState) Failing() bool { return s.Failures >= failuresInARow }
 
-// Held tells whether no try may begin yet. A hold that ends later than a hold can is
-// void: the clock was set back after it was stored.
+// Held tells whether tries must still wait. A hold that ends more than longestHold from now
+// is void: the clock was set back after the hold was stored.
 func (s *WebhookState) Held(now Time) bool {
 	return s.HeldUntil > now && s.HeldUntil <= now+millis(longestHold)
 }
 
-// Next returns the pending delivery that is to be tried now, nil for none, and
-// whether that is a probe. A failing endpoint without pending deliveries is probed with
-// its next event, see MayBegin.
+// Next returns the pending delivery to try now, or nil, and whether the try is a probe. A
+// failing endpoint without pending deliveries is probed with its next event, see MayBegin.
 func (rules DeliveryRules) Next(s *WebhookState, pending []*WebhookDelivery, now Time) (next *WebhookDelivery, probe bool) {
 	failing, held, trying := s.Failing(), s.Held(now), 0
 	var asked, due, longestAgo *WebhookDelivery
@@ -219,7 +219,7 @@ func (rules DeliveryRules) Next(s *WebhookState, pending []*WebhookDelivery, now
 			trying++
 			continue
 		}
-		isDue := d.DueAt <= now || d.DueAt > now+rules.longest(d) // then it is void, as a hold is
+		isDue := d.DueAt <= now || d.DueAt > now+rules.longest(d) // too far ahead: the clock was set back, see Held
 		if d.Asked() && isDue && before(d.DueAt, asked, (*WebhookDelivery).due) {
 			asked = d
 		}
@@ -241,7 +241,7 @@ func (rules DeliveryRules) Next(s *WebhookState, pending []*WebhookDelivery, now
 	return due, false
 }
 
-// longest is how long a delivery waits for its next try at most.
+// longest is the longest time for which a delivery can wait for its next try.
 func (rules DeliveryRules) longest(d *WebhookDelivery) Time {
 	wait := Time(1000) // after a try that did not begin
 	if step := min(d.Steps, len(rules.Schedule)); step > 0 {
@@ -256,13 +256,13 @@ func before(at Time, other *WebhookDelivery, of func(*WebhookDelivery) Time) boo
 	return other == nil || at < of(other)
 }
 
-// MayBegin tells whether a new delivery may begin beside those that are pending.
+// MayBegin tells whether a new delivery may begin, beside the number of pending ones.
 func (s *WebhookState) MayBegin(pending int, now Time) bool {
 	return !s.Held(now) && pending < MaxPending && (!s.Failing() || pending == 0)
 }
 
-// NextTry is when the delivery's next try is planned, 0 if none is. probed tells
-// that it is the one with which a failing endpoint is probed.
+// NextTry is when the delivery's next try is planned; 0: no try is planned. probed says
+// that the failing endpoint is probed with this delivery.
 func (d *WebhookDelivery) NextTry(w *Webhook, s *WebhookState, probed bool) Time {
 	switch {
 	case d.Status != DeliveryPending || !w.Enabled:
@@ -277,14 +277,15 @@ func (d *WebhookDelivery) NextTry(w *Webhook, s *WebhookState, probed bool) Time
 	return max(d.DueAt, s.HeldUntil)
 }
 
-// Redeliver makes the delivery due now: its next try begins even while the endpoint is
-// failing, and then a new schedule does. A try that is under way is not the one that
-// was asked for. So each time that somebody asks has its own number, the next one below 0.
+// Redeliver makes the delivery due now. Its next try begins even while the endpoint is
+// failing, and a new schedule begins after it. A try that is already under way does not
+// count as the requested one. To tell them apart, each request gets its own number in
+// Steps: -1, then -2, and so on.
 func (d *WebhookDelivery) Redeliver(now Time) {
 	d.Status, d.SettledAt, d.DueAt, d.Steps = DeliveryPending, 0, now, min(d.Steps, 0)-1
 }
 
-// Asked tells whether somebody asked for the delivery's next try.
+// Asked tells whether a person asked for the delivery's next try.
 func (d *WebhookDelivery) Asked() bool { return d.Status == DeliveryPending && d.Steps < 0 }
 
 // Expire ends the delivery, because its event has left the feed.

@@ -21,8 +21,8 @@ func answeredAt(at Time) WebhookResult {
 	return WebhookResult{WebhookTry: WebhookTry{At: at, StatusCode: 200}}
 }
 
-// TestDeliverySchedule: a poison event has 11 tries in 52 to 62 hours, while others
-// succeed.
+// TestDeliverySchedule: an event that always fails has 11 tries in 52 to 62 hours, while
+// other events succeed.
 func TestDeliverySchedule(t *testing.T) {
 	t.Parallel()
 	for jitter, total := range map[float64]time.Duration{
@@ -91,15 +91,15 @@ func TestHolds(t *testing.T) {
 		if at := d.NextTry(&Webhook{Enabled: true}, s, false); at != max(d.DueAt, held) {
 			t.Errorf("%s: the next attempt is at %d", name, at)
 		}
-		// A clock that was set back does not hold it for longer than an hour.
+		// After the clock was set back, the hold does not last longer than an hour.
 		if next, _ := rules.Next(s, []*WebhookDelivery{other}, held-millis(2*time.Hour)); held != 0 && next != other {
 			t.Errorf("%s: held by a clock", name)
 		}
 	}
 }
 
-// TestSchedule_clock_set_back: a delivery that was to wait for seconds does not wait for
-// hours because the clock was set back by hours; one that was to wait for hours may.
+// TestSchedule_clock_set_back: after the clock was set back by hours, a delivery that was to
+// wait for seconds does not wait for hours. One that was to wait for hours may.
 func TestSchedule_clock_set_back(t *testing.T) {
 	t.Parallel()
 	rules := DefaultDeliveryRules()
@@ -119,7 +119,8 @@ func TestSchedule_clock_set_back(t *testing.T) {
 }
 
 // TestFailingEndpoint: after 10 failures in a row only probes begin, one at a time, with
-// the delivery tried longest ago; a success makes all due; 72 hours disable it.
+// the delivery tried longest ago. A success makes all deliveries due; after 72 hours the
+// endpoint is disabled.
 func TestFailingEndpoint(t *testing.T) {
 	t.Parallel()
 	rules, s := DefaultDeliveryRules(), &WebhookState{}
@@ -163,7 +164,7 @@ func TestFailingEndpoint(t *testing.T) {
 	if got := [2]int{a.Steps, b.Steps}; got != steps {
 		t.Errorf("probes used up the schedule: %v, want %v", got, steps)
 	}
-	if !s.MayBegin(0, s.HeldUntil) { // what is to be probed with otherwise?
+	if !s.MayBegin(0, s.HeldUntil) { // otherwise nothing could probe the endpoint
 		t.Error("without a pending delivery nothing can ever begin")
 	}
 	b.Redeliver(now)
@@ -197,9 +198,9 @@ func TestFailingEndpoint(t *testing.T) {
 	}
 }
 
-// TestRedeliver_while_trying: who asks for a delivery while a try is under way gets
-// another try, whatever comes of the first, also if it was asked for itself. The result
-// of the try that was asked for ends the wish.
+// TestRedeliver_while_trying: if a person asks for a delivery while a try is under way,
+// another try follows, whatever the outcome of the first, even if a person asked for that
+// one, too. The request ends with the result of its own try.
 func TestRedeliver_while_trying(t *testing.T) {
 	t.Parallel()
 	rules := DefaultDeliveryRules()
@@ -231,7 +232,7 @@ func TestRedeliver_while_trying(t *testing.T) {
 	}
 }
 
-// TestGone: 410 disables at once, of a ping too.
+// TestGone: the answer 410 disables the endpoint at once, also as the answer to a ping.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	s, d := &WebhookState{}, &WebhookDelivery{Status: DeliveryPending}
@@ -245,9 +246,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestDeliveryRules checks any sequence of tries: a delivery ends after as many
-// tries as it has steps and one, keeps at most 12, and what is planned lies within the
-// schedule.
+// TestDeliveryRules checks any sequence of tries: a delivery ends after one try more than
+// the schedule has steps, keeps at most 12 tries, and plans tries as the schedule says.
 func TestDeliveryRules(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

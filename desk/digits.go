@@ -15,7 +15,7 @@ func checkDigits(digits string) error {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isDigits tells whether s holds nothing but digits; the empty string does.
+// isDigits tells whether all bytes of s are digits. The empty string has only digits.
 func isDigits(s string) bool {
 	for i := range len(s) {
 		if !isDigit(s[i]) {

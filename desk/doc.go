@@ -3,7 +3,7 @@
 // can be tested in a table, and every caller (a request, a batch row, a command) uses
 // the same rule.
 //
-//	blank.go         whether anything is seen of a text
+//	blank.go         whether a text has visible characters
 //	normal.go        the normal forms of e-mails, ids, names and handles
 //	phone.go         how a phone number is read
 //	digits.go        digits, and how many a number has
@@ -37,13 +37,13 @@
 //	window.go        until when a person can be answered freely
 //	media.go         files: kinds, names, which can be sent
 //	sniff.go         the type of a file, by its content
-//	reply.go         a free message: its rules, what its plan has
+//	reply.go         a free message: its rules, its part of a plan
 //	send.go          a send: request, plan, attempt and outcome
 //	policy.go        the reply policy, as it is configured
 //	hours.go         when a team answers, by the wall clock of a time zone
 //	zones.go         the time zones
 //	answer.go        what the reply policy does with a message
-//	inbound.go       what a provider reported, until it is processed
+//	inbound.go       reports of a provider, until they are processed
 //	pace.go          buckets: how many messages a time
 //	lease.go         leases: until when one process may work on something
 //	consent.go       stop and start words
@@ -63,7 +63,7 @@
 //	value.go         absent, null or a value; attribute values as they were sent
 //	json.go          texts as JSON
 //	nearest.go       the known name nearest to a misspelt one
-//	advice.go        what an error says to do, which the edges word
+//	advice.go        advice on errors, which the edges put into words
 //
 // Values are safe to share between goroutines once built; a Book is not.
 package desk

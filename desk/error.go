@@ -61,18 +61,18 @@ const (
 const (
 	WindowClosed        ErrorType = "window_closed" // the person can't be answered freely now
 	ConversationNotOpen ErrorType = "conversation_not_open"
-	MediaUnavailable    ErrorType = "media_unavailable"  // the file is not there, yet or any more
+	MediaUnavailable    ErrorType = "media_unavailable"  // the file is not fetched yet, failed, or was deleted
 	MediaNotSendable    ErrorType = "media_not_sendable" // by its type or size
 	MediaInUse          ErrorType = "media_in_use"       // a message has the file, or will have it
-	MediaQuota          ErrorType = "media_quota"        // the workspace has as many bytes of files as it may
+	MediaQuota          ErrorType = "media_quota"        // the workspace's files have reached their limit in bytes
 )
 
 // Types that only pages of the console get.
 const (
-	// Changed refuses what a member decided by an old state of a conversation. Its details
-	// are the conversation as it is.
+	// Changed refuses an action that a member chose while the page showed an old state of
+	// the conversation. Its details are the conversation as it is now.
 	Changed ErrorType = "changed"
-	// OtherMember refuses the form of a page that was opened by somebody else.
+	// OtherMember refuses a form whose page another member had opened.
 	OtherMember ErrorType = "other_member"
 )
 
@@ -95,7 +95,7 @@ var ErrorTypes = []ErrorType{
 // its own words for the advice.
 type Error struct {
 	Type       ErrorType
-	At         string // the path of the wrong part of the input, such as /identities/3/value; "" if it is no single part
+	At         string // the path of the wrong part of the input, such as /identities/3/value; "": not a single part
 	Message    string // what is wrong, in one sentence; may change
 	Advice     Advice // what to do about it, in a form that edges put into words
 	Details    any    // details of one of the types that the edges know; or nil
@@ -133,7 +133,7 @@ const (
 	MaxDetailBytes = 16 << 10
 )
 
-// A details collects the entries of an error's details that fit, and counts all.
+// details keeps the entries that fit into an error, and counts all of them.
 type details[T any] struct {
 	list  []T
 	total int
@@ -144,7 +144,7 @@ type details[T any] struct {
 // add counts v, and includes it if there is space. texts are its fields.
 func (d *details[T]) add(v T, texts ...string) {
 	d.total++
-	if d.total > len(d.list)+1 { // an earlier one did not fit
+	if d.total > len(d.list)+1 { // an earlier entry did not fit
 		return
 	}
 	n := detailFrame

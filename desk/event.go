@@ -31,8 +31,8 @@ const (
 	NoteCreated EventType = "note.created"
 	NoteDeleted EventType = "note.deleted"
 
-	SendInDoubt EventType = "send.in_doubt" // its outcome is unknown
-	SendSettled EventType = "send.settled"  // it was, and is not any more
+	SendInDoubt EventType = "send.in_doubt" // the outcome of the send is unknown
+	SendSettled EventType = "send.settled"  // the outcome was unknown, and is known now
 
 	TemplateCreated EventType = "template.created"
 	TemplateUpdated EventType = "template.updated"
@@ -108,8 +108,8 @@ func SettingsTypes() (list []EventType) {
 	return list
 }
 
-// eventNeeds are the permissions that show the records of a kind. Kinds that are not
-// listed need none: a key's record is shown to nobody, and the workspace's to all.
+// eventNeeds are the permissions that show the records of a kind. Kinds that are not listed
+// need none: the record of a key is never shown, and that of the workspace is shown to all.
 var eventNeeds = map[string]Permission{
 	"contact":      ContactsRead,
 	"conversation": ConversationsRead,
@@ -163,7 +163,7 @@ func ParseEventFilter(list []string) (f EventFilter, err error) {
 	return f, nil
 }
 
-// noEventType names what was perhaps meant.
+// noEventType returns an error that suggests the type that was probably meant.
 func noEventType(word string) error {
 	kind, change, _ := strings.Cut(word, ".")
 	var names, ofKind, changes []string
@@ -188,8 +188,9 @@ func noEventType(word string) error {
 	return fmt.Errorf("%s is no type of event: %s", Quote(word), hint)
 }
 
-// For lists the types for a reader, given which permissions it has. It returns
-// Forbidden if the filter names a type that the reader may not read; * leaves it out.
+// For lists the types for a reader; allow checks a permission of the reader. It returns
+// Forbidden if the filter names a type that the reader may not read; * leaves such types
+// out.
 func (f EventFilter) For(allow func(Permission) error) (types []EventType, err error) {
 	all := f.all || len(f.named) == 0
 	for _, t := range EventTypes {
@@ -235,7 +236,7 @@ type Event struct {
 	Key          string // the id of a record without a UUID: an attribute's key, a snippet's shortcut, CHANNEL/NAME/LANGUAGE of a template
 	Conversation ID     // of a message, a note or a send; otherwise zero
 	Contact      ID     // of a message, a note, a send or a conversation; otherwise zero
-	TS           Time   // of a message, which is found by it; otherwise 0
+	TS           Time   // the time of a message, needed to look it up; otherwise 0
 	Actor        Actor
 	At           Time
 	Changed      []string // of an update: names of fields, sorted
@@ -256,7 +257,7 @@ func (e *Event) Of() (conversation, contact ID) {
 // before the first one.
 type EventPlace struct {
 	Seq int64 // its number, in the order of commits
-	Tag int64 // tells it from another event that got this number after a restore, see Event.Tag
+	Tag int64 // tells the event from another one that got this number after a restore, see Event.Tag
 }
 
 // An ExpiredCursor is the details of CursorExpired: why the feed can't go on, and from
@@ -277,12 +278,12 @@ func (e Event) Placed(seq int64) FeedEvent {
 
 // Expired says which events have expired.
 type Expired struct {
-	Before Time // older ones have
+	Before Time // events older than this have expired
 	Now    Time
 }
 
-// Count is how many of the oldest events have expired. A time in the future shows that a
-// clock was wrong: such an event expires with the one after it.
+// Count is how many of the oldest events have expired. An event with a time in the future
+// got it from a wrong clock: it expires together with the event after it.
 func (x Expired) Count(oldest []FeedEvent) (n int) {
 	for i := range oldest {
 		switch at := oldest[i].At; {
@@ -316,8 +317,8 @@ func (e *FeedEvent) EventBytes() int {
 // tagBits is the length of a tag.
 const tagBits = 48
 
-// Tag is a short value that another event with the same number does not have: made of its
-// time and its subject.
+// Tag is a short value made of the event's time and its subject. It tells the event from
+// another one with the same number.
 func (e *Event) Tag() int64 {
 	subject := binary.BigEndian.Uint64(e.Subject[len(e.Subject)-8:])
 	return int64((uint64(e.At) ^ subject) & (1<<tagBits - 1))

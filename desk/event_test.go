@@ -57,7 +57,7 @@ func TestParseEventFilter(t *testing.T) {
 	}
 }
 
-// TestEventNeeds: a kind shows records that need a permission, or nothing of a person.
+// TestEventNeeds: each kind of event needs a permission, or shows no data of a person.
 func TestEventNeeds(t *testing.T) {
 	t.Parallel()
 	free := map[string]bool{"key": true, "workspace": true}
@@ -90,8 +90,8 @@ func TestTag(t *testing.T) {
 	}
 }
 
-// TestExpired: events expire oldest first; those of a wrong clock neither keep others
-// for ever nor take newer ones along.
+// TestExpired: events expire oldest first. Events with the time of a wrong clock neither
+// keep others for ever nor make newer ones expire.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	x := desk.Expired{Before: 100, Now: 200}
@@ -203,7 +203,7 @@ func TestChangeAgainst(t *testing.T) {
 	}
 }
 
-// TestChangeAgainst_templates: what a synchronisation changes.
+// TestChangeAgainst_templates: the events of a synchronisation.
 func TestChangeAgainst_templates(t *testing.T) {
 	t.Parallel()
 	source := func(name, status, body string) desk.TemplateSource {
@@ -240,7 +240,7 @@ func TestChangeAgainst_templates(t *testing.T) {
 	}
 }
 
-// TestEventFilter_hints: the error names what was perhaps meant.
+// TestEventFilter_hints: the error suggests the type that was probably meant.
 func TestEventFilter_hints(t *testing.T) {
 	for word, want := range map[string]string{
 		"message.recieved": "did you mean message.received?",

@@ -22,8 +22,8 @@ func handleWrite(first, n int) *desk.Op {
 	return op
 }
 
-// TestAContactHoldsSoManyHandles: a contact does not grow for ever, since each of
-// its changes goes through all of them; one at the limit can still be written.
+// TestAContactHoldsSoManyHandles: a contact's handles are limited, because each of its
+// changes reads all of them. A contact at the limit can still be written.
 func TestAContactHoldsSoManyHandles(t *testing.T) {
 	t.Parallel()
 	book := desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, nil), 1)
@@ -46,8 +46,8 @@ func TestAContactHoldsSoManyHandles(t *testing.T) {
 	}
 }
 
-// TestStoredFurther: what FurtherText writes is read as it was, with escapes and without,
-// and anything else is an error or what JSON says.
+// TestStoredFurther: the result of FurtherText is read back the same, with escapes and
+// without. Any other text is an error, or is read as encoding/json reads it.
 func TestStoredFurther(t *testing.T) {
 	t.Parallel()
 	words := []string{"crm", "a,b", "x", "", "[", "]", ",", "😀", "İ", `"`, `\`, "\n", "\x01", `",`, `","`, "u0022"}

@@ -14,9 +14,8 @@ import (
 // foldKey gives them: English, then Turkish, then Spanish and Portuguese, then
 // German and French. A name that several languages share is listed once.
 //
-// What is not here is left to a person, on purpose. Some names of people are
-// missing because they are one side's as often as the other's: a member, a manager
-// or a sender may be a teammate or a customer.
+// Other names are not guessed, on purpose. Some words for people are missing because they
+// can mean either side: a member, a manager or a sender may be a teammate or a customer.
 var vocabulary = []struct {
 	binding Binding
 	words   string
@@ -117,12 +116,12 @@ var bindingsByWord = sync.OnceValue(func() map[string]Binding {
 	return bindings
 })
 
-// GuessBindings guesses from the names of a template's variables what fills each, for
-// those that are not configured (contract §6). variables are all variables of the
-// template, of both parts, because some names have no clear meaning alone. The result
-// has one binding for each, in their order. Letter case, accents and separators do not
-// matter. A name that is not in the vocabulary is Free: a wrong guess would greet a
-// customer with another person's name, and a missing one only asks a person to type it.
+// GuessBindings guesses each variable's binding from its name, for variables that are not
+// configured (contract §6). variables are all variables of the template, of both parts,
+// because some names have no clear meaning alone. The result has one binding for each, in
+// their order. Letter case, accents and separators do not matter. A name that is not in the
+// vocabulary is Free: after a wrong guess a customer is greeted with another person's name;
+// without a guess, a person only has to type the value.
 func GuessBindings(variables []Variable) []Binding {
 	words := make([]string, len(variables))
 	for i, v := range variables {
@@ -167,7 +166,7 @@ func foldKey(key string) string {
 }
 
 // appendFolded appends a Latin letter as one or two of a-z, without case and accents,
-// or a digit as it is. It appends nothing for other characters, also not for a single
+// or a digit as it is. It appends nothing for other characters, such as a separate
 // accent. The result does not depend on the locale: all four Turkish letters I, ı, İ
 // and i become i.
 func appendFolded(b []byte, r rune) []byte {
@@ -177,7 +176,7 @@ func appendFolded(b []byte, r rune) []byte {
 			r, _ = utf8.DecodeRune(letter)
 		}
 	}
-	switch r = unicode.ToLower(unicode.ToUpper(r)); { // up first: ı is the lower case of I, but not for Unicode
+	switch r = unicode.ToLower(unicode.ToUpper(r)); { // ToUpper first: it makes I of ı, which ToLower leaves as it is
 	case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
 		return append(b, byte(r))
 	case r == 'ß':

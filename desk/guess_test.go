@@ -76,8 +76,8 @@ var guessed = map[desk.Binding]string{
 		Nachname, Familien-Name, kunden_nachname, KundeNachname, nom de famille, nom_de_famille_client`,
 }
 
-// unguessed has names that must stay free. Those that say nothing of people come
-// first, then those that don't say of which.
+// unguessed has names that must stay free: first names that are not about people, then
+// names that don't say which side they mean.
 //
 //nolint:misspell // Turkish
 const unguessed = `
@@ -159,7 +159,7 @@ func TestGuessBindings_spellings(t *testing.T) {
 	}
 }
 
-// sideBySide has names beside each other; the wanted bindings are in their order.
+// sideBySide has names of variables of one template, with the wanted bindings in their order.
 var sideBySide = []struct {
 	names string
 	want  []desk.Binding
@@ -240,8 +240,8 @@ func TestGuessBindings_spelling_changes_nothing(t *testing.T) {
 	})
 }
 
-// respell gives each letter of s some case, takes its accents or gives it one, and
-// puts one of between after it.
+// respell changes the case and the accents of each letter of s, and puts one of between
+// after it.
 func respell(t *rapid.T, s string, between []string) string {
 	accent := rapid.SampledFrom([]string{"", "", "", "\u0300", "\u0308", "\u0327", "\u0307"})
 	var b strings.Builder

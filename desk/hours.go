@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Hours say when a team answers (contract-talk §5). An instant counts by the wall clock
-// of the time zone at that instant. The nil Hours are always open.
+// Hours say when a team answers (contract-talk §5), by the wall clock of the time zone. The
+// nil Hours are always open.
 type Hours struct {
 	TimeZone   string            `json:"time_zone"`
-	Week       map[string][]Span `json:"week"` // by the days of Weekdays; a day that is missing is closed
+	Week       map[string][]Span `json:"week"` // by the names in Weekdays; closed on a day that is missing
 	Exceptions []Exception       `json:"exceptions"`
 }
 
@@ -26,7 +26,7 @@ type Exception struct {
 	Open []Span `json:"open"`
 }
 
-// A Span is a part of a day, from the first minute up to the second, which is not in it.
+// A Span is a part of a day, from the first minute up to the second, exclusive.
 type Span [2]Minute
 
 // A Minute is a minute of a day, by the wall clock.
@@ -108,7 +108,7 @@ func (in *HoursInput) parse() (*Hours, error) {
 	return h, nil
 }
 
-// What can be wrong with the hours of a day, beside their form.
+// The errors of well-formed spans of a day.
 var (
 	ErrSpanEnds     = errors.New("a span ends before it begins")
 	ErrSpanOverlaps = errors.New("a span overlaps the one before it")
@@ -168,10 +168,10 @@ func (h *Hours) zone() *time.Location {
 	if z := zone(h.TimeZone); z != nil {
 		return z
 	}
-	return time.UTC // another release stored a zone that this one does not know
+	return time.UTC // another release stored a zone that this release does not know
 }
 
-// Open tells whether it is open at an instant.
+// Open tells whether an instant is within the hours.
 func (h *Hours) Open(at Time) bool {
 	return h == nil || h.openAt(time.UnixMilli(int64(at)).In(h.zone()))
 }
@@ -184,9 +184,9 @@ func (h *Hours) openAt(local time.Time) bool {
 // farthest is how far Until looks.
 const farthest = 15 * 24 * time.Hour
 
-// Until returns the next instant at which it opens or closes after at; false if that is
-// more than 15 days away, or after the year 9999. Where clocks are set forward or back, it may be the moment at
-// which they are.
+// Until returns the next instant after at at which the hours begin or end. It returns false
+// if that is more than 15 days away, or after the year 9999. If clocks are set forward or
+// back, the instant may be the moment of that change.
 func (h *Hours) Until(at Time) (Time, bool) {
 	if h == nil {
 		return 0, false
@@ -194,7 +194,7 @@ func (h *Hours) Until(at Time) (Time, bool) {
 	z := h.zone()
 	begin := time.UnixMilli(int64(at)).In(z)
 	end, open := begin.Add(farthest), h.openAt(begin)
-	if end.UTC().Year() > 9999 { // RFC 3339 has no later ones
+	if end.UTC().Year() > 9999 { // RFC 3339 has no later years
 		end = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC).In(z)
 	}
 	// Between two shifts of the zone's clock, local times are a fixed offset from UTC.
@@ -227,8 +227,8 @@ func (h *Hours) Until(at Time) (Time, bool) {
 	return 0, false
 }
 
-// nextShift returns when the clock of a time's zone is set next, up to end. Zones do not
-// do it twice within hours. (time.ZoneBounds does not always move on.)
+// nextShift returns when the clock of from's zone is next set forward or back, up to end.
+// No zone does that twice within step. (time.ZoneBounds can return the same time again.)
 func nextShift(from, end time.Time) (time.Time, bool) {
 	const step = 6 * time.Hour
 	_, offset := from.Zone()

@@ -17,7 +17,7 @@ import (
 var hoursCases string
 
 // TestHours_cases compares 5,000 instants, with all shifts of eight zones in 22 years,
-// with what another implementation says: testdata/hours/make.py.
+// with the results of another implementation, testdata/hours/make.py.
 func TestHours_cases(t *testing.T) {
 	t.Parallel()
 	h, n, zones := (*desk.Hours)(nil), 0, map[string]bool{}

@@ -44,7 +44,7 @@ func (id ID) IsZero() bool { return id == ID{} }
 // Compare orders ids: newer ones are greater.
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
-// Next is the smallest id that is greater; the zero ID if there is none.
+// Next is the next greater id; the zero ID after the greatest.
 func (id ID) Next() ID {
 	for i := len(id) - 1; i >= 0; i-- {
 		if id[i]++; id[i] != 0 {

@@ -31,8 +31,8 @@ const furtherBytes = 200
 type Identity struct {
 	Kind, Value string
 
-	// Spelling is the form by which the first release matched the handle, "" if it
-	// equals Value. It distinguishes contacts that share a claim since then.
+	// Spelling is the form by which the first release matched the handle; "" if it
+	// equals Value. It distinguishes contacts that share a claim since that release.
 	Spelling string
 }
 
@@ -60,8 +60,8 @@ func (i Identity) canonical() string {
 	return i.Value
 }
 
-// Readings are the identities that a person may mean by a text: an external id, an e-mail,
-// or a phone number, with local ones read in the workspace's country.
+// Readings are the identities that a person may mean by a text: an external id, an e-mail
+// or a phone number. Local phone numbers are read in country.
 func Readings(text, country string) (list []Identity) {
 	for _, kind := range []string{KindExternalID, KindEmail, KindPhone} {
 		if i, err := ParseIdentity(kind, text, country); err == nil {
@@ -107,7 +107,7 @@ func AddIdentity(list []Identity, i Identity) []Identity {
 	return append(list, i)
 }
 
-// A SharedClaim is a claim that several contacts hold since an older release.
+// A SharedClaim is a claim that several contacts hold since an earlier release.
 type SharedClaim struct {
 	Claim
 	Contacts []ID
@@ -148,8 +148,8 @@ func StoredFurther(text string) ([]Identity, error) {
 	return list, nil
 }
 
-// plainFurther is StoredFurther for a text without escapes, which most are: its words
-// need not be copied.
+// plainFurther is StoredFurther for a text without escapes, the usual case. It copies
+// nothing: the identities share the text.
 func plainFurther(text string) (list []Identity, ok bool) {
 	if text[0] != '[' || strings.IndexByte(text, '\\') >= 0 {
 		return nil, false

@@ -11,6 +11,6 @@ type InboundItem struct {
 	ID         ID
 	Due        Time   // when to process it, by the database's clock
 	Body       []byte // in a form that the provider's Read understands
-	ReceivedAt Time   // of the callback with the body, which is stored separately and longer; 0: Body has everything
-	Skip       int    // how many of its updates are processed already
+	ReceivedAt Time   // of the callback, whose body is stored separately and kept longer; 0: Body is complete
+	Skip       int    // how many updates of the item are processed already
 }

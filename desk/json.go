@@ -35,7 +35,7 @@ func AppendJSONString(b []byte, s string) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
-// jsonBytes is the greatest number of bytes that a text can have as a JSON string.
+// jsonBytes is an upper limit of a text's length as a JSON string, in bytes.
 func jsonBytes(s string) int {
 	n := len(s) + 2
 	for i := range len(s) {
@@ -51,7 +51,7 @@ func jsonBytes(s string) int {
 
 func needsEscape(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
 
-// jsonLength is the length of what AppendJSONString appends.
+// jsonLength is how many bytes AppendJSONString appends.
 func jsonLength(s string) int {
 	n := len(s) + 2
 	for i := range len(s) {
@@ -77,6 +77,6 @@ func quoteJSON(s string) string {
 	return `"` + s + `"`
 }
 
-// recordRoom is the size of a record's JSON without its texts: at least that of the
-// field names, ids and times.
+// recordRoom is an upper limit for the size of a record's JSON without its texts: the field
+// names, ids and times.
 const recordRoom = 512

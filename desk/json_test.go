@@ -29,7 +29,7 @@ func TestAppendJSONString(t *testing.T) {
 	}
 }
 
-// checkJSONString holds the law: any text reads back as itself.
+// checkJSONString checks that a text is read back as itself.
 func checkJSONString(t tester, s string) {
 	t.Helper()
 	quoted := desk.AppendJSONString(nil, s)

@@ -19,8 +19,8 @@ const (
 	base62       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// A Credential is what a caller presents: the id of a key, and the hash of the secret
-// that proves it.
+// A Credential has the parts of a key that a caller sent: the key's public id, and the hash
+// of its secret.
 type Credential struct {
 	PublicID string
 	hash     [32]byte

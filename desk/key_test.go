@@ -26,7 +26,7 @@ const (
 // digits62 are those of contract §7.
 const digits62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// checksum is contract §7 once more: CRC-32 (IEEE) bit by bit, and base62 by
+// checksum implements contract §7 in another way: CRC-32 (IEEE) bit by bit, and base62 by
 // math/big, whose digits have the lower case first.
 func checksum(s string) string {
 	sum := ^uint32(0)
@@ -105,8 +105,8 @@ func TestNewKey_wants_enough_even_bytes(t *testing.T) {
 	}
 }
 
-// TestNewKey_favours_no_character: of all byte values, each character stands for
-// four, and the eight that are left over for none.
+// TestNewKey_favours_no_character: each character is made from four byte values, and the
+// remaining eight values are skipped.
 func TestNewKey_favours_no_character(t *testing.T) {
 	t.Parallel()
 	count := map[byte]int{}

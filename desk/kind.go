@@ -18,5 +18,5 @@ const (
 	KindOrder       MessageKind = "order"
 	KindReaction    MessageKind = "reaction"
 	KindTemplate    MessageKind = "template"
-	KindUnsupported MessageKind = "unsupported" // the rest
+	KindUnsupported MessageKind = "unsupported" // any other kind at the provider
 )

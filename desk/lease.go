@@ -14,7 +14,7 @@ func LeaseFor(now, length Time) Lease { return Lease(now + length) }
 // Void tells whether the lease ends later than a lease of this length that begins now.
 func (l Lease) Void(now, length Time) bool { return Time(l) > now+length }
 
-// Seconds is after how many seconds from now the lease has ended, at least 1.
+// Seconds is in how many seconds the lease will have ended, at least 1.
 func (l Lease) Seconds(now Time) int { return max(1, int((Time(l)-now)/1000)+1) }
 
 // Holds tells whether the lease's owner may still work now.

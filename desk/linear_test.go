@@ -15,7 +15,7 @@ import (
 	"parley/desk"
 )
 
-// nasty are inputs of n bytes that are hard for some rule.
+// nasty are inputs of n bytes that could make a rule slow.
 var nasty = map[string]func(n int) string{
 	"letters":             func(n int) string { return strings.Repeat("a", n) },
 	"capitals":            func(n int) string { return strings.Repeat("A", n) },
@@ -262,8 +262,8 @@ func rules() map[string]func(s string) {
 	return list
 }
 
-// TestLinear: no rule costs more than a multiple of the length of what it reads. Each is
-// tried with each nasty input of 1 KB and of 64 KB.
+// TestLinear: the time of a rule grows at most in proportion to the length of its input.
+// Each rule is tried with each nasty input of 1 KB and of 64 KB.
 func TestLinear(t *testing.T) {
 	t.Parallel()
 	const small, times = 1 << 10, 64
@@ -273,7 +273,7 @@ func TestLinear(t *testing.T) {
 		samples[name] = sample{of(small), of(times * small)}
 	}
 	for name, rule := range rules() {
-		rule("") // what is computed once
+		rule("") // so that values which are computed once are not measured
 		for input, s := range samples {
 			if few, many, ok := grows(rule, s.few, s.many, times); !ok {
 				t.Errorf("%s of %s: %v for %d bytes, %v for %d", name, input, few, len(s.few), many, len(s.many))
@@ -317,8 +317,9 @@ func TestLinear_all(t *testing.T) {
 	}
 }
 
-// grows measures a rule with a text, and with one that is longer by some factor. ok is false
-// if the time grows by a multiple of the factor. What is slow by chance is measured again.
+// grows measures a rule with a text, and with one that is longer by factor. ok is false if
+// the time grows by a multiple of the factor. A slow result is measured again, because it
+// may be chance.
 func grows(rule func(string), few, many string, factor time.Duration) (least, most time.Duration, ok bool) {
 	// regexp is ten times slower per byte where a text is long.
 	const slack, shortest = 20, 4 * time.Microsecond
@@ -328,7 +329,7 @@ func grows(rule func(string), few, many string, factor time.Duration) (least, mo
 		if most <= slack*factor*max(least, shortest) {
 			return least, most, true
 		}
-		if most > 10*time.Second { // no chance
+		if most > 10*time.Second { // too slow to be chance
 			break
 		}
 	}

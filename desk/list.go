@@ -59,8 +59,8 @@ func (f ContactFilter) Passes(c *Contact) bool {
 }
 
 // A ContactPlace is the position of a contact in the export order: oldest change first.
-// A contact only moves towards the end, so reading on from the last position misses no
-// contact that existed at the start.
+// Contacts only move towards the end. So a reader who continues after the last position
+// misses no contact that existed at the start.
 type ContactPlace struct {
 	UpdatedAt Time
 	ID        ID
@@ -74,8 +74,8 @@ func (p ContactPlace) After(other ContactPlace) bool {
 // Place is the contact's position.
 func (c *Contact) Place() ContactPlace { return ContactPlace{c.UpdatedAt, c.ID} }
 
-// ListBytes is the contact's size in a page: about the length of its JSON, and never
-// less. Values that were read but are not shown count too.
+// ListBytes is the contact's size in a page: the length of its JSON, or somewhat more.
+// Values that were read but are not shown count too.
 func (c *Contact) ListBytes() int {
 	n := recordRoom + jsonBytes(c.ExternalID) + jsonBytes(c.Name) + jsonBytes(c.Email) + jsonBytes(c.Note) + len(c.Attributes.JSON())
 	if c.Owner != nil {
@@ -138,7 +138,7 @@ func (a *Attempt) ListBytes() int {
 func (t *Template) ListBytes() int {
 	n := recordRoom + jsonBytes(t.Name) + jsonBytes(t.Header) + jsonBytes(t.Body)
 	for _, v := range t.Variables {
-		n += recordRoom + 4*jsonBytes(v.Key) // its name is in two lists
+		n += recordRoom + 4*jsonBytes(v.Key) // two lists contain the name
 	}
 	return n
 }

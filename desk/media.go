@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// A MediaStatus says whether a file can be had.
+// A MediaStatus says whether a file's bytes are available.
 type MediaStatus string
 
 // The statuses of media.
 const (
-	MediaPending MediaStatus = "pending" // it is still to be fetched from the provider
+	MediaPending MediaStatus = "pending" // not yet fetched from the provider
 	MediaReady   MediaStatus = "ready"
-	MediaFailed  MediaStatus = "failed" // it could not be fetched: see the reason
+	MediaFailed  MediaStatus = "failed" // the file could not be fetched: see the reason
 	MediaDeleted MediaStatus = "deleted"
 )
 
@@ -24,19 +24,20 @@ type MediaReason string
 
 // The reasons.
 const (
-	MediaGone     MediaReason = "gone"      // the provider has it no more
-	MediaTooLarge MediaReason = "too_large" // larger than this server takes
-	MediaProvider MediaReason = "provider"  // the provider could not get it from the sender's device
-	MediaExpired  MediaReason = "expired"   // it could not be fetched in time
+	MediaGone     MediaReason = "gone"      // the provider no longer has the file
+	MediaTooLarge MediaReason = "too_large" // larger than this server accepts
+	MediaProvider MediaReason = "provider"  // the provider could not get the file from the sender's device
+	MediaExpired  MediaReason = "expired"   // the file could not be fetched in time
 )
 
-// A Media is the record of a file (contract-talk §4): an upload, or what a person sent.
+// A Media is the record of a file (contract-talk §4): of an upload, or of a file that a
+// person sent.
 type Media struct {
 	ID        ID
 	Kind      MessageKind // image, video, audio, document or sticker
 	MIME      string      // as found in the content; "" unless ready
-	Trait     MediaTrait  // what is to be known of the content besides its type
-	Name      string      // "" if it has none
+	Trait     MediaTrait  // a property of the content besides its type
+	Name      string      // "": none
 	Size      int64
 	SHA256    []byte // nil unless ready
 	Status    MediaStatus
@@ -45,28 +46,28 @@ type Media struct {
 	ContactID ID // the person who sent it; zero: an upload
 }
 
-// What an operator can set, unless it is set otherwise, in bytes (contract-talk §4).
+// The defaults of limits that an operator can set, in bytes (contract-talk §4).
 const (
-	DefaultMaxMedia          = 100e6    // of a file
-	DefaultMediaPerWorkspace = 20 << 30 // of the files of a workspace
-	DefaultKeepFree          = 1 << 30  // free on the file system that has the files
+	DefaultMaxMedia          = 100e6    // size of a file
+	DefaultMediaPerWorkspace = 20 << 30 // total size of a workspace's files
+	DefaultKeepFree          = 1 << 30  // free space on the file system with the files
 )
 
-// A FileHead is what a sender says of a file before its content.
+// A FileHead is the data that a sender gives about a file before its content.
 type FileHead struct {
 	Name string
 	Type string // "": not said
 	Size int64  // in bytes; 0 or less: not said
 }
 
-// FetchLife is how long after its message a file is fetched from the provider.
+// FetchLife is for how long after its message parley tries to fetch a file.
 const FetchLife = 7 * 24 * time.Hour
 
-// UploadLife is how long an upload is kept that is in no message, in milliseconds.
+// UploadLife is how long an upload that no message uses is kept, in milliseconds.
 const UploadLife = Time(24 * 60 * 60 * 1000)
 
-// InUse is the refusal to delete a file that is in a message, or that a reply needs which
-// is being sent or whose outcome is unknown.
+// InUse is the refusal to delete a file that a message has, or that a reply needs whose
+// outcome is not known yet.
 func (*Media) InUse() *Error {
 	return Errorf(MediaInUse, "this file is in a message, or in one that is being sent: it goes with the contact")
 }
@@ -74,8 +75,8 @@ func (*Media) InUse() *Error {
 // A UsedMedia says how many bytes of files a workspace may have, and has.
 type UsedMedia struct{ Limit, Used int64 }
 
-// FreeFloor is how many bytes stay free on a file system of some size, of which files are
-// stored: what the operator says, but no more than a twentieth.
+// FreeFloor is how many bytes must stay free on the file system with the files: the
+// operator's setting keep, but at most a twentieth of its size total.
 func FreeFloor(keep, total int64) int64 { return min(keep, total/20) }
 
 // MediaFull is the refusal of a file for which the workspace has no room.
@@ -88,7 +89,8 @@ func MediaFull(limit, used int64) *Error {
 // NoMedia is the answer for an id that no file of the workspace has.
 func NoMedia() *Error { return NotFoundf("no file in this workspace has this id") }
 
-// attachmentRoom is more than an attachment takes as JSON: its name is the longest part.
+// attachmentRoom is more than the length of an attachment's JSON. The file's name is the
+// longest part.
 const attachmentRoom = recordRoom + 6*utf8.UTFMax*MaxMediaName
 
 // KindOfMedia is the kind of a file of a type.
@@ -110,8 +112,9 @@ func KindOfMedia(mime string) MessageKind {
 // MaxMediaName is the greatest number of characters in a file's name.
 const MaxMediaName = 255
 
-// MediaName is the name of a file as it is kept: the last element of a path, without
-// characters that are invisible or turn the direction of writing; "" if nothing is left.
+// MediaName is the name of a file as it is stored: the last element of a path, without
+// control characters and characters that change the direction of writing; "" if nothing
+// is left.
 func MediaName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Map(func(r rune) rune {
@@ -135,7 +138,7 @@ func MediaName(name string) string {
 	return name
 }
 
-// mostSent is how large a file may be that is sent, by its type. MB are 10^6 bytes.
+// mostSent is how many bytes a file may have that is sent, by its type.
 var mostSent = map[string]int64{
 	typeJPEG: 5e6, typePNG: 5e6, typeWebP: 100e3,
 	typeMP4: 16e6, type3GPP: 16e6,
@@ -144,11 +147,11 @@ var mostSent = map[string]int64{
 	typeDOCX: 100e6, typeXLSX: 100e6, typePPTX: 100e6, typeDOC: 100e6, typeXLS: 100e6, typePPT: 100e6,
 }
 
-// mostAnimated is the same for a sticker that moves.
+// mostAnimated is the same limit for an animated sticker.
 const mostAnimated = 500e3
 
-// Unsendable says why a file that is ready can't be sent, with or without a caption; nil:
-// it can.
+// Unsendable says why a ready file can't be sent, or returns nil if it can. caption tells
+// whether the message has a caption.
 func (m *Media) Unsendable(caption bool) *UnsendableMedia {
 	most := mostSent[m.MIME]
 	switch {
@@ -176,8 +179,8 @@ func (m *Media) Same(other *Media) bool {
 	return len(m.SHA256) > 0 && bytes.Equal(m.SHA256, other.SHA256)
 }
 
-// Unavailable is the refusal to use a file that is not ready, nil for one that is. A
-// pending one may be asked for again.
+// Unavailable is the refusal to use a file that is not ready, or nil if it is ready. For a
+// pending file, the refusal says when to retry.
 func (m *Media) Unavailable() error {
 	if m.Status == MediaReady {
 		return nil
@@ -197,16 +200,16 @@ func (m *Media) Unavailable() error {
 	return e
 }
 
-// mediaRetry is after how many seconds to ask for a pending file again.
+// mediaRetry is after how many seconds a client should ask for a pending file again.
 const mediaRetry = 5
 
-// UnavailableMedia is the detail of a file that is not there: pending, failed or deleted,
-// and why it failed.
+// UnavailableMedia is the detail of an error about a file that is not ready: its status, and
+// why it failed.
 type UnavailableMedia struct{ Status, Reason string }
 
-// UnsendableMedia is the detail of a file that the provider does not take: because of its
-// type, size or caption.
+// UnsendableMedia is the detail of an error about a file that the provider does not accept,
+// because of its type, size or caption.
 type UnsendableMedia struct {
 	Reason, MIME string
-	Size, Max    int64 // in bytes; Max 0: no size of that type is taken
+	Size, Max    int64 // in bytes; Max 0: the type is not accepted
 }

@@ -143,7 +143,7 @@ func sniffCases(t testing.TB) []sniffCase {
 	}
 }
 
-// The type is the same however the bytes come.
+// The type does not depend on how the bytes are split into writes.
 func TestSniffer(t *testing.T) {
 	t.Parallel()
 	for _, tc := range sniffCases(t) {
@@ -167,7 +167,7 @@ func TestSniffer(t *testing.T) {
 	}
 }
 
-// A document of many parts is known by the end of its directory's list.
+// A document with many parts is recognised by the end of its directory.
 func TestSniffer_large(t *testing.T) {
 	t.Parallel()
 	parts := []string{"[Content_Types].xml"}
@@ -231,8 +231,8 @@ func FuzzMediaName(f *testing.F) {
 	})
 }
 
-// Whatever is sniffed is one of the types, the same in one piece and in two, and nothing
-// that begins with markup is anything but bytes.
+// The result is always one of the types, and the same for one write and for two. A file that
+// begins with markup is always application/octet-stream.
 func FuzzSniffer(f *testing.F) {
 	for _, tc := range sniffCases(f) {
 		f.Add(tc.claimed, []byte(tc.content), 5)

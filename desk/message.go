@@ -12,7 +12,7 @@ const (
 // A DeliveryStatus says how far the provider got with an outbound message; "" for an inbound one.
 type DeliveryStatus string
 
-// The deliveries (contract §5).
+// The delivery statuses (contract §5).
 const (
 	Queued    DeliveryStatus = "queued"
 	Sent      DeliveryStatus = "sent"
@@ -21,15 +21,14 @@ const (
 	Read      DeliveryStatus = "read"
 )
 
-// reach orders the deliveries. A message only moves forward in this order: statuses
-// come late, twice and in any order, and the result must not depend on that. A message
-// that was delivered did not fail before, and can't fail afterwards (a person's other
-// devices may refuse what one has shown).
+// reach orders the delivery statuses. A message only moves forward in this order: reports
+// come late, twice and in any order, and the result must not depend on that. Delivered is
+// after failed: one device of the person may refuse a message that another one has shown.
 var reach = map[DeliveryStatus]int{Queued: 1, Sent: 2, Failed: 3, Delivered: 4, Read: 5}
 
 // A Failure says why a provider did not accept or deliver a message, and what to do.
 type Failure struct {
-	Code       int // the provider's
+	Code       int // the provider's code
 	Title, Fix string
 }
 
@@ -39,21 +38,21 @@ type Message struct {
 	ConversationID ID
 	ChannelID      ID
 	Direction      Direction
-	ExternalID     string // the provider's id; "" when it is not known
+	ExternalID     string // the provider's id; "": not known
 	Text           string
 	Delivery       DeliveryStatus
 	Failure        *Failure // the failure, even if the message was delivered afterwards
 	TS             Time
 	OptIn          *OptIn // of a template
-	Attempt        ID     // that sent it; it is stored, and not read
-	Template       string // NAME/LANGUAGE of an outbound message; "" if it has none, or is of an older release
+	Attempt        ID     // the attempt that sent the message; it is stored, but not read
+	Template       string // NAME/LANGUAGE; "" without a template, or for a message of an earlier release
 	ContactID      ID     // of its conversation; only a Tx fills it in
 	Kind           MessageKind
-	Author         Author // zero: a person wrote it to us, or somebody typed it in the phone app
+	Author         Author // zero: inbound, or typed in the business's phone app
 	ReplyTo        ID     // the message that it quotes or reacts to; zero: none, or not known
 	Media          ID     // its file; zero: none
-	Attachment     *Media // that file's record, in lists and events; nil: it is gone
-	Extra          *Extra // what its kind has besides the text; nil: nothing
+	Attachment     *Media // the file's record, in lists and events; nil: deleted
+	Extra          *Extra // the content besides the text; nil: none
 }
 
 // Event is an event of the message.
@@ -61,7 +60,7 @@ func (m *Message) Event(t EventType, by Actor, now Time) Event {
 	return Event{Type: t, Subject: m.ID, Conversation: m.ConversationID, Contact: m.ContactID, TS: m.TS, Actor: by, At: now}
 }
 
-// An Extra is what a message has besides its text: one of the fields is set.
+// An Extra is the content of a message besides its text. One of the fields is set.
 type Extra struct {
 	Buttons  []Button  `json:"buttons,omitzero"`
 	Choice   *Button   `json:"choice,omitzero"`
@@ -88,7 +87,7 @@ type Reaction struct {
 	Emoji string `json:"emoji"`
 }
 
-// Older sets what a message of an older release has not stored.
+// Older fills in the fields that an earlier release did not store.
 func (m *Message) Older() {
 	if m.Kind != "" {
 		return
@@ -103,13 +102,13 @@ func (m *Message) Older() {
 	}
 }
 
-// IsAnswer tells whether the message ends the wait of those who wrote before: it is ours, no
+// IsAnswer tells whether the message ends a person's wait: it is outbound, is not an
 // automatic reply, and did not fail (contract-talk §3).
 func (m *Message) IsAnswer() bool {
 	return m.Direction == Outbound && m.Author.Type != AuthorRule && m.Delivery != Failed
 }
 
-// IsWaitedOn tells whether somebody who wrote the message waits for an answer.
+// IsWaitedOn tells whether the person who wrote the message waits for an answer.
 func (m *Message) IsWaitedOn() bool { return m.Direction == Inbound && m.Kind != KindReaction }
 
 // An OptIn is the caller's assertion that the person opted in: who made it, when, and in
@@ -162,10 +161,9 @@ func (m *Message) Reach(d DeliveryStatus, f *Failure) []string {
 	return changed
 }
 
-// InboundTime returns the time to store for an inbound message. Providers report
-// seconds. If the conversation has a message of the same second already (newest, 0 for
-// none), the result is one millisecond later than that, so the order of arrival is
-// kept.
+// InboundTime returns the time to store for an inbound message. Providers report whole
+// seconds. newest is the time of the conversation's newest message in the same second, or
+// 0. The result is one millisecond later, so that the order of arrival is kept.
 func InboundTime(at, newest Time) Time {
 	_, end := at.Second()
 	return min(max(at, newest+1), end-1)
@@ -177,7 +175,7 @@ type MessagePlace struct {
 	ID ID
 }
 
-// After tells whether a position is farther than another, towards the newest message.
+// After tells whether a position is newer than another.
 func (p MessagePlace) After(other MessagePlace) bool {
 	return p.TS > other.TS || p.TS == other.TS && p.ID.Compare(other.ID) > 0
 }

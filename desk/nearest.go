@@ -2,10 +2,10 @@ package desk
 
 import "strings"
 
-// Nearest returns the known name nearest to a misspelt one, "" if none is near. A near
-// name differs only in case or separators, or by one edit for every three letters.
+// Nearest returns the known name nearest to a misspelt one, "" if none is near. A name is
+// near if it differs only in case or separators, or by one edit for every three letters.
 func Nearest(name string, known []string) string {
-	const longest = 64 // no known name is longer; the time grows with the product of both lengths
+	const longest = 64 // known names are shorter; the time grows with the product of both lengths
 	if len(name) > longest {
 		return ""
 	}

@@ -66,7 +66,7 @@ func parseText(s, what string, least, most int) (string, error) {
 		return "", err
 	}
 	n := len(s)
-	if n > most { // a character has at least one byte
+	if n > most { // n bytes are at most n characters
 		n = utf8.RuneCountInString(s)
 	}
 	switch {
@@ -76,7 +76,7 @@ func parseText(s, what string, least, most int) (string, error) {
 		return "", fmt.Errorf("%s has at most %d characters, this one has %d", what, most, n)
 	}
 	if n <= most {
-		n = 0 // none is seen
+		n = 0 // the text has only invisible characters
 	}
 	return "", fmt.Errorf("%s has %d to %d characters, this one has %d", what, least, most, n)
 }

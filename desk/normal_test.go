@@ -34,7 +34,7 @@ func TestParsePhone(t *testing.T) {
 		{"+123456", "", noDigits},
 		{"+999999999999999", "", "999999999999999"},
 		{"+9999999999999999", "", noDigits},
-		{"+15555550100", "TR", "15555550100"}, // no valid number, and none is asked for
+		{"+15555550100", "TR", "15555550100"}, // not a valid number, and need not be
 		{"+44 (0)20 7946 0000", "", "442079460000"},
 		{"+05321234567", "TR", startsBy0},
 		{"+0090 532 123 45 67", "", startsBy0},
@@ -57,7 +57,7 @@ func TestParsePhone(t *testing.T) {
 		{"123456", "", noDigits},
 		{"1234567890123456", "", noDigits},
 
-		// What is no number at all.
+		// Texts that are not numbers.
 		{"", "", noDigits},
 		{"   ", "TR", noDigits},
 		{"-", "TR", noDigits},
@@ -189,8 +189,8 @@ func TestParsePhone(t *testing.T) {
 	}
 }
 
-// checkParsed holds a result to want: the value, or a part of the error, which has
-// a space where values here have none.
+// checkParsed compares a result with want, which is the value or a part of the error. A want
+// with a space is an error.
 func checkParsed(t *testing.T, sent, want, got string, err error) {
 	t.Helper()
 	switch {
@@ -220,7 +220,7 @@ func TestParsePhone_digits_parse_to_themselves(t *testing.T) {
 	})
 }
 
-// TestParsePhone_many_trunks: what is left after a trunk prefix may begin with another.
+// TestParsePhone_many_trunks: a trunk prefix may follow another one.
 func TestParsePhone_many_trunks(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []string{"+430000000000", "+4300000000", "+490015112345678", "+44000207946000", "+6100412345678"} {

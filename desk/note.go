@@ -3,8 +3,8 @@ package desk
 // MaxNoteText is how many characters a note may have (contract-talk §6).
 const MaxNoteText = 4000
 
-// A Note is what a team writes down about a conversation. The person never sees it: notes
-// are records of their own, and what sends messages does not know them.
+// A Note is a text of the team about a conversation. The person never sees it: notes are
+// records of their own, and the code that sends messages does not use them.
 type Note struct {
 	ID             ID
 	ConversationID ID

@@ -24,8 +24,8 @@ type Op struct {
 	Brief       bool // whether the caller needs only the outcome's status and id
 	DetailBytes int  // the size limit of an error's details, without the first entry; 0: MaxDetailBytes
 
-	New     bool  // upsert: nobody may hold one of the identities yet
-	Version int64 // patch: the contact must still have this version, otherwise Changed; 0: any
+	New     bool  // upsert: refuse if a contact already holds one of the identities
+	Version int64 // patch: return Changed unless the contact still has this version; 0: any
 
 	Remove []Identity // remove identity: readings of one handle; the first that the contact holds is removed
 }
@@ -68,7 +68,7 @@ func (op *Op) Identities() []Identity {
 type Lookup struct {
 	IDs        []ID
 	Identities []Identity
-	Most       int // how many bytes of contacts to load; a Book that is Over it lacks some; 0: all
+	Most       int // how many bytes of contacts to load, 0: all; if the Book is Over it, contacts are missing
 }
 
 // Lookup names the contacts that the operation can change.
@@ -77,7 +77,7 @@ func (op *Op) Lookup() Lookup { return Lookup{IDs: op.IDs(), Identities: op.Iden
 // A Status is the result of an operation, as in a batch row.
 type Status string
 
-// The statuses. An operation that changes nothing is also updated, or assigned.
+// The statuses. An operation that changes nothing has the status updated or assigned, too.
 const (
 	StatusCreated  Status = "created"
 	StatusUpdated  Status = "updated"

@@ -10,5 +10,5 @@ type Bucket struct {
 	Burst    int
 }
 
-// LongestBucket is how far ahead the places of a bucket may be.
+// LongestBucket is how far in the future a bucket's places may be taken.
 const LongestBucket = time.Minute

@@ -29,7 +29,7 @@ const (
 func NormalPassword(s string) string { return norm.NFC.String(s) }
 
 // ParsePassword checks a new password of a member with this e-mail, and returns it in
-// normal form. There are no rules on which characters it has.
+// normal form. It may have any characters.
 func ParsePassword(s, email string) (string, error) {
 	if !utf8.ValidString(s) {
 		return "", errors.New("it is not valid text")

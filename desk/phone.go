@@ -28,23 +28,24 @@ func ParseCountry(s string) (string, error) {
 	return s, nil
 }
 
-// ParsePhone returns a phone's digits: the country code and what follows, without
-// + (contract §3). The number is read, in this order,
+// ParsePhone returns a phone number's digits, country code first, without + (contract §3).
+// The first of these readings that applies counts:
 //
-//   - with a leading +: as it stands;
-//   - with an international prefix: without it. In country that is its own, like
-//     011 or 0011, then 00. Where both could be meant (in Brazil 0055 is 00 and
-//     country 55, or the prefix 0055), the first that leaves a valid number counts;
-//   - in country, when it is valid there, or when it has a possible length there
-//     and is no valid international number. What is valid there both with and
-//     without its country code (in Germany, 4915112345678) has it, so that the
-//     digits of the country's own numbers read as themselves. A local number
-//     without its area code is refused;
-//   - as international digits, which never begin with 0.
+//   - A number with a leading + is international.
+//   - A number with an international prefix is international after the prefix. The prefix
+//     is country's own, such as 011 or 0011, or 00. If both are possible, the first that
+//     leaves a valid number counts: in Brazil, 0055 can be 00 and country 55, or the
+//     prefix 0055.
+//   - A number is national in country if it is valid there, or if it has a possible length
+//     there and is not a valid international number. If the digits are valid there both
+//     with and without a country code at their start (in Germany, 4915112345678), they
+//     have the country code, so that digits which parley shows are read back as the same
+//     number. A local number without its area code is refused.
+//   - Any other digits are international, and must not begin with 0.
 //
-// The digits sent, without the international prefix, number 7 to 15, and so do
-// those returned. country is of ParseCountry; with "" there is no reading in it. A
-// trunk prefix after the country code is dropped.
+// The sent digits, without the international prefix, must be 7 to 15, and so must the
+// result. country is a result of ParseCountry; with "", no number is national. A trunk
+// prefix after the country code is dropped.
 func ParsePhone(s, country string) (string, error) {
 	digits, err := readPhone(s, country)
 	return dropTrunk(digits), err
@@ -137,8 +138,8 @@ func parseAccount(s string) (string, error) {
 	return international(s)
 }
 
-// pickReading returns the first of readings that is a valid number, otherwise the first
-// one, if it has the form of a number.
+// pickReading returns the first reading that is a valid number. If none is, it returns the
+// first reading, or an error if that does not have the form of a number.
 func pickReading(readings []string) (string, error) {
 	if len(readings) > 1 {
 		if i := slices.IndexFunc(readings, isValidPhone); i >= 0 {
@@ -148,15 +149,15 @@ func pickReading(readings []string) (string, error) {
 	return international(readings[0])
 }
 
-// isValidPhone tells whether digits, country code first, are a valid number as a whole,
-// not only after leaving out a digit.
+// isValidPhone tells whether digits, country code first, are a valid number. The library
+// also accepts some numbers after dropping digits; these are not valid here.
 func isValidPhone(digits string) bool {
 	n, err := phonenumbers.Parse("+"+digits, "")
 	return err == nil && phonenumbers.IsValidNumber(n) && fullDigits(n) == digits
 }
 
-// A territory is the data for reading a number in a country that the phone library does
-// not provide. nil means no country.
+// A territory is data for reading a number in a country, besides the functions of the phone
+// library. nil means no country.
 type territory struct {
 	region    string
 	code      string         // country code, such as 90
@@ -175,7 +176,7 @@ var territories = sync.OnceValue(func() map[string]*territory {
 	byRegion := make(map[string]*territory, len(all.GetMetadata()))
 	for _, m := range all.GetMetadata() {
 		if m.GetInternationalPrefix() == "" {
-			continue // a worldwide service, which is no country
+			continue // not a country, but a worldwide service
 		}
 		byRegion[m.GetId()] = newTerritory(m)
 	}
@@ -264,7 +265,7 @@ func (t *territory) read(digits string) (full string, f fit) {
 	case slices.Contains(t.ordinary, national):
 		return full, possible
 	case length == phonenumbers.IS_POSSIBLE && national < slices.Min(t.ordinary):
-		return full, lacksArea // or a service number, if it were valid
+		return full, lacksArea // a short service number would have been valid
 	}
 	return full, unfit
 }

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// A Policy says what happens to conversations that nobody holds: the reply policy of a
-// workspace, or of one of its channels, which replaces the workspace's as a whole
-// (contract-talk §5). The parts that are nil are off.
+// A Policy says what happens to unassigned conversations: it is the reply policy of a
+// workspace or of one of its channels. A channel's policy replaces the workspace's as a
+// whole (contract-talk §5). Parts that are nil are off.
 type Policy struct {
-	Channel   ID // whose own it is; zero: the workspace's
+	Channel   ID // the channel of the policy; zero: the workspace's policy
 	Assign    *Assign
 	OwnerAway OwnerAway
 	Hours     *Hours // nil: always open
@@ -22,7 +22,7 @@ type Policy struct {
 	UpdatedAt Time
 }
 
-// Assign says to whom conversations are given.
+// Assign says to which members conversations are assigned.
 type Assign struct {
 	Mode    AssignMode `json:"mode"`
 	Members []ID       `json:"members"`
@@ -39,21 +39,21 @@ const (
 	AssignLeastOpen  AssignMode = "least_open"
 )
 
-// An OwnerAway says what becomes of a new conversation whose contact's owner is away.
+// An OwnerAway says who gets a new conversation whose contact's owner is away.
 type OwnerAway string
 
-// What may become of it.
+// The choices.
 const (
 	OwnerKeeps OwnerAway = "keep" // the owner gets it
-	OwnerPool  OwnerAway = "pool" // nobody holds it: it is assigned as if the contact had no owner
+	OwnerPool  OwnerAway = "pool" // the conversation is assigned as if the contact had no owner
 )
 
-// AutoReply are the texts that are sent by themselves; "" is none.
+// AutoReply has the texts that are sent automatically; "" is none.
 type AutoReply struct {
-	Away       string `json:"away"`        // when it is closed
-	Queued     string `json:"queued"`      // when it is open, and nobody is there
-	EveryHours int    `json:"every_hours"` // to one person, at most one in so many
-	WhenHeld   bool   `json:"when_held"`   // away also if somebody holds the conversation
+	Away       string `json:"away"`        // sent outside of the hours
+	Queued     string `json:"queued"`      // sent within the hours, if no member is eligible
+	EveryHours int    `json:"every_hours"` // a person gets at most one text in so many hours
+	WhenHeld   bool   `json:"when_held"`   // send Away also if a member holds the conversation
 }
 
 // Limits of a policy (contract-talk §5).
@@ -87,13 +87,14 @@ type AutoReplyInput struct {
 	WhenHeld     bool
 }
 
-// Check refuses what no workspace could store: InvalidRequest.
+// Check returns InvalidRequest for a policy that no workspace could store. It does not look
+// up members.
 func (in *PolicyInput) Check() error {
 	_, err := in.parse(func(Reference) (ID, bool) { return ID{}, false }, false)
 	return err
 }
 
-// Policy is what was sent as a policy of the workspace, or of a channel of it. It
+// Policy returns the input as a policy of the workspace or of one of its channels. It
 // returns InvalidRequest, also for a member who does not exist.
 func (in *PolicyInput) Policy(s *Settings, channel ID) (Policy, error) {
 	p, err := in.parse(func(ref Reference) (ID, bool) {
@@ -107,7 +108,8 @@ func (in *PolicyInput) Policy(s *Settings, channel ID) (Policy, error) {
 	return p, err
 }
 
-// parse reads a policy. Members are looked up if they are known.
+// parse reads a policy. member looks up members. If known is false, their ids are unknown
+// and not checked.
 func (in *PolicyInput) parse(member func(Reference) (ID, bool), known bool) (p Policy, err error) {
 	if in.Assign != nil {
 		if p.Assign, err = in.Assign.parse(member, known); err != nil {
@@ -193,8 +195,8 @@ func (in *AutoReplyInput) parse() (*AutoReply, error) {
 	return r, nil
 }
 
-// changes are the names of the fields in which the policies in force of a workspace or a
-// channel differ; nil is none in force.
+// changes are the names of the fields in which two policies in force differ. A nil policy
+// means that none is in force.
 func (p *Policy) changes(old *Policy) []string {
 	var none Policy
 	if p == nil {
@@ -212,8 +214,8 @@ func (p *Policy) changes(old *Policy) []string {
 	return f
 }
 
-// Same tells whether two policies in force say the same. One in which everything is off
-// says the same as none.
+// Same tells whether two policies in force have the same effect. A policy in which
+// everything is off has the same effect as nil.
 func (p *Policy) Same(q *Policy) bool {
 	if q == nil {
 		q = &Policy{OwnerAway: OwnerKeeps}
@@ -236,7 +238,7 @@ func (h *Hours) equal(b *Hours) bool {
 		slices.EqualFunc(h.Exceptions, b.Exceptions, func(a, b Exception) bool { return a.Date == b.Date && slices.Equal(a.Open, b.Open) })
 }
 
-// without is the policy without a member; nil if it does not name them.
+// without returns the policy without a member, or nil if the policy does not name the member.
 func (p *Policy) without(member ID) *Policy {
 	if p.Assign == nil || !slices.Contains(p.Assign.Members, member) {
 		return nil
@@ -247,7 +249,8 @@ func (p *Policy) without(member ID) *Policy {
 	return &less
 }
 
-// policiesWithout are the policies that name a member, without them, by channel.
+// policiesWithout returns the policies that name a member, each without the member, sorted
+// by channel.
 func (s *Settings) policiesWithout(member ID) (list []*Policy) {
 	for _, p := range s.policies {
 		if less := p.without(member); less != nil {
@@ -274,7 +277,7 @@ func (p *Policy) ListBytes() int {
 	return n
 }
 
-// WithPolicies adds the policies to settings that nobody shares yet.
+// WithPolicies adds the policies to settings that are not shared yet.
 func (s *Settings) WithPolicies(list []Policy) *Settings {
 	s.policies = make(map[ID]*Policy, len(list))
 	for i := range list {
@@ -292,15 +295,15 @@ func (s *Settings) Policy(channel ID) *Policy {
 	return s.policies[ID{}]
 }
 
-// Policies are the policies of the workspace and of its channels, in no order.
+// Policies are the policies of the workspace and of its channels, in any order.
 func (s *Settings) Policies() iter.Seq[*Policy] { return maps.Values(s.policies) }
 
-// OwnPolicy is the policy that a channel, or, with the zero id, the workspace has of its
-// own; nil if it has none.
+// OwnPolicy is the channel's own policy, or nil. With the zero id, it is the workspace's
+// policy.
 func (s *Settings) OwnPolicy(channel ID) *Policy { return s.policies[channel] }
 
-// Assigning returns the channels whose policy assigns at an instant, because their hours
-// are open and somebody of the list is available; and when hours of another one begin.
+// Assigning returns the channels whose policy assigns now: it is within their hours, and a
+// listed member is available. opening is when the hours of another channel begin next.
 func (s *Settings) Assigning(now Time) (channels []ID, opening Time) {
 	opening = math.MaxInt64
 	for _, c := range s.Channels() {

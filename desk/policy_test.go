@@ -101,7 +101,7 @@ func TestPolicyInput(t *testing.T) {
 		if at != c.wrong || err != nil && !desk.IsType(err, desk.InvalidRequest) {
 			t.Errorf("%+v %+v %+v: %v, want one at %q", c.in.Assign, c.in.Hours, c.in.AutoReply, err, c.wrong)
 		}
-		// Without the members, the same is wrong, if it is not a member.
+		// Check, which knows no members, finds the same errors except those about members.
 		if err := c.in.Check(); (err != nil) != (c.wrong != "" && !strings.HasPrefix(c.wrong, "/assign/members/")) {
 			t.Errorf("without members: %v, want one at %q", err, c.wrong)
 		}

@@ -3,14 +3,15 @@ package desk
 import "slices"
 
 // A Principal is the caller: an actor, its permissions, and its workspace with the
-// configuration at the time of the call. The zero Key and Member are the command line,
-// which may do anything: anybody who can run commands can read the database anyway.
+// configuration at the time of the call. If both Key and Member are nil, the caller is the
+// command line, which may do anything: a person who can run commands can read the database
+// anyway.
 type Principal struct {
 	Actor    Actor
 	Settings *Settings
 	Key      *APIKey // for an actor of kind key; otherwise nil
 	Member   *Member // for an actor of kind member; otherwise nil
-	Presumed bool    // the key was not looked up for this call, see Stale
+	Presumed bool    // the key was authenticated with cached settings, see Stale
 }
 
 // ErrUnauthorized is the same for a missing, malformed, unknown, revoked and expired key,
@@ -47,9 +48,9 @@ func (p Principal) Stale(s *Settings) bool {
 	return p.Presumed && p.Settings.Version != s.Version
 }
 
-// Still checks a key or a member again inside a transaction: after a revocation, a removal
-// or a change of role was answered, nothing that the caller sends is stored. It returns
-// ErrUnauthorized, ErrSignedOut or Forbidden.
+// Still checks a key or a member again inside a transaction. So nothing that the caller
+// sends is stored after a revocation, a removal or a change of role was answered. It
+// returns ErrUnauthorized, ErrSignedOut or Forbidden.
 func (p Principal) Still(s *Settings, needs Permission, now Time) error {
 	switch {
 	case p.Key != nil:
@@ -68,7 +69,7 @@ func (p Principal) Still(s *Settings, needs Permission, now Time) error {
 	return nil
 }
 
-// In is the principal as the settings of a transaction have it. Still must have passed.
+// In returns the principal with the settings of a transaction. Still must have passed.
 func (p Principal) In(s *Settings) Principal {
 	p.Settings = s
 	if p.Key != nil {
@@ -91,7 +92,8 @@ func (p Principal) Allow(needs Permission) error {
 	return nil
 }
 
-// allow never gives a key what only members have: a leaked key must not create others.
+// allow never grants a key the permissions that only members have: a leaked key must not
+// create further keys.
 func (k *APIKey) allow(needs Permission) error {
 	if needs == ContactsDelete {
 		needs = ContactsWrite
@@ -124,7 +126,7 @@ func (p Principal) MayManage(s *Settings, member ID) error {
 		}
 		return nil
 	}
-	if p.Key != nil { // whatever its permissions
+	if p.Key != nil { // no key has Administer, so this is Forbidden
 		return p.Allow(Administer)
 	}
 	if err := p.Still(s, Administer, 0); err != nil {
@@ -136,8 +138,8 @@ func (p Principal) MayManage(s *Settings, member ID) error {
 	return nil
 }
 
-// LeavesAdmin returns InvalidRequest if the workspace would have no admin any more after a
-// change of a member's role. Only the command line may do that.
+// LeavesAdmin returns InvalidRequest if the workspace would have no admin after a change of a
+// member's role. Only the command line may remove the last admin.
 func (p Principal) LeavesAdmin(s *Settings, m *Member, role Role) error {
 	if p.Member == nil || m.Role != RoleAdmin || role == RoleAdmin {
 		return nil
@@ -150,9 +152,9 @@ func (p Principal) LeavesAdmin(s *Settings, m *Member, role Role) error {
 	return InvalidAt("/role", "the workspace would have no admin: make another member an admin first")
 }
 
-// MayDeliver returns Forbidden unless the principal may read all events of a filter: who
-// directs them to an endpoint learns of them. A nil filter is of types that do not exist,
-// of which it says nothing.
+// MayDeliver returns Forbidden unless the principal may read all events of a filter, because
+// a caller who sets an endpoint can read the events that it gets. A nil filter stands for
+// types that do not exist; then only EventsRead is checked.
 func (p Principal) MayDeliver(f *EventFilter) error {
 	if err := p.Allow(EventsRead); err != nil || f == nil {
 		return err

@@ -5,9 +5,9 @@ import "strings"
 // MaxReference is how many bytes a reference to a member has at most, as an e-mail.
 const MaxReference = MaxEmail
 
-// A Reference names a member, as callers do: by id or e-mail. Everything that its text
-// decides is computed when it is made. So to resolve it, also in a transaction, is a look
-// into a map. The zero Reference names nobody.
+// A Reference names a member as callers do: by id or e-mail. Its canonical form is computed
+// when it is made. So a transaction resolves it with one map access. The zero Reference
+// names nobody.
 type Reference struct {
 	text  string // as sent, trimmed; "" if it names nobody
 	id    ID     // if byID
@@ -41,8 +41,8 @@ func (r *Reference) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ResolveMember finds the member whom a reference names, or returns nil. If members share
-// an e-mail since an older release, it finds the one with exactly this spelling.
+// ResolveMember returns the member whom a reference names, or nil. If members share an
+// e-mail since an earlier release, it returns the one with exactly this spelling.
 func (s *Settings) ResolveMember(r Reference) *Member {
 	switch {
 	case r.text == "":
@@ -56,7 +56,7 @@ func (s *Settings) ResolveMember(r Reference) *Member {
 	}
 	lower := strings.ToLower(r.text)
 	for _, m := range holders {
-		if strings.ToLower(m.Email) == lower { // as the older release compared them
+		if strings.ToLower(m.Email) == lower { // the rule of the earlier release
 			return m
 		}
 	}

@@ -43,7 +43,7 @@ func TestReferTo(t *testing.T) {
 	if r := desk.ReferTo(longest + "m"); r != (desk.Reference{}) || r.Email() != "" {
 		t.Errorf("of a text that is too long, something was computed: %+v", r)
 	}
-	// A longer text is not encoded by whoever asks for its canonical form.
+	// CanonicalEmail does not encode a longer text.
 	if text := "a@" + strings.Repeat("中", 90) + ".com"; desk.CanonicalEmail(text) != text {
 		t.Errorf("a text of %d bytes has the form %s", len(text), desk.CanonicalEmail(text))
 	}

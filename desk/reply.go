@@ -24,9 +24,9 @@ type ReplyRequest struct {
 	Text         string
 	Attachment   *SentAttachment // instead of the text
 	Buttons      []Button
-	ReplyTo      Field[ID]        // the message that it quotes
-	Member       Field[Reference] // who speaks; else the key
-	Rule         AutoKind         // of an automatic reply, which no caller sends
+	ReplyTo      Field[ID]        // the quoted message
+	Member       Field[Reference] // the author; if absent, the key is
+	Rule         AutoKind         // of an automatic reply; "" for replies of callers
 }
 
 // A SentAttachment is a file in a reply.
@@ -38,7 +38,7 @@ type SentAttachment struct {
 // MaxCaption is the greatest number of characters in a caption.
 const MaxCaption = 1024
 
-// Check returns InvalidRequest for a text or buttons that no reply may have.
+// Check returns InvalidRequest for an input that is wrong whatever is stored.
 func (r *ReplyRequest) Check() error {
 	most := MaxReply
 	if r.Buttons != nil {
@@ -91,19 +91,19 @@ func (r *ReplyRequest) Check() error {
 
 func breaksLine(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// A Reply is what the plan of a free message has besides that of a template.
+// A Reply has the fields of a Plan that only free messages need.
 type Reply struct {
 	Kind    MessageKind `json:"kind"`
 	Author  Author      `json:"author"`
-	Member  ID          `json:"member,omitzero"` // who takes the conversation if nobody holds it
+	Member  ID          `json:"member,omitzero"` // gets the conversation if it is unassigned
 	UserID  string      `json:"user_id,omitzero"`
 	Buttons []Button    `json:"buttons,omitzero"`
 	ReplyTo ID          `json:"reply_to,omitzero"`
-	Quote   string      `json:"quote,omitzero"` // the provider's id of the message that it quotes
+	Quote   string      `json:"quote,omitzero"` // the provider's id of the quoted message
 	Media   ID          `json:"media,omitzero"`
 }
 
-// AttachmentText is the text of a message that is a file: its kind in brackets, and the
+// AttachmentText is the text of a message with a file: the file's kind in brackets, and the
 // caption.
 func (m *Media) AttachmentText(caption string) string {
 	what := string(m.Kind)

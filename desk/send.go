@@ -9,7 +9,7 @@ import (
 // MaxIdempotencyKey is the longest Idempotency-Key (spec, Limits).
 const MaxIdempotencyKey = 200
 
-// AtIdempotencyKey is the place of a send's key.
+// AtIdempotencyKey is the place of the key in an error, see Error.At.
 const AtIdempotencyKey = "/idempotency_key"
 
 // CheckIdempotencyKey accepts 1 to 200 printable ASCII characters (contract §5).
@@ -33,8 +33,8 @@ func CheckIdempotencyKey(key string) error {
 type SendRequest struct {
 	Key            string   // the Idempotency-Key
 	Hash           [32]byte // of the body's JSON value
-	Phone          Identity // digits; otherwise Contact is set
-	Contact        *ID      // the recipient
+	Phone          Identity // the recipient by number; zero if Contact is set
+	Contact        *ID      // the recipient by id; or nil
 	Channel        *ID
 	Template       string
 	Language       string
@@ -55,8 +55,8 @@ func (w *ContactWrite) Contradicts(phone string) *Identity {
 	return nil
 }
 
-// Address is the number to which a send to the contact goes: its phone, else the first
-// chat account, else the first further phone; "" if it has none.
+// Address is the number to which a send to the contact goes: its phone, else its first
+// chat account, else its first further phone; "" if the contact has no number.
 func (c *Contact) Address() string {
 	if c.Phone != "" {
 		return c.Phone
@@ -74,8 +74,8 @@ func (c *Contact) Address() string {
 // acceptance, even after a restart, can finish the send.
 type Plan struct {
 	Channel      ID
-	Contact      ID // the recipient's, or the id of a new contact
-	Conversation ID // the id of a new conversation
+	Contact      ID // the recipient's id, or the id for a new contact
+	Conversation ID // the id for a new conversation
 	Message      ID
 	Template     string
 	Language     string
@@ -85,11 +85,11 @@ type Plan struct {
 	Number       string        // digits; "" once erased
 	Known        bool          // whether the contact exists
 	Profile      *ContactWrite // for a new contact
-	Reply        *Reply        // of a free message, which has no template
+	Reply        *Reply        // set for a free message; nil for a template
 }
 
-// Holds is the file that an attempt still needs: of a reply that is being sent, or whose
-// outcome is unknown; zero: none.
+// Holds is the file of a reply whose outcome is not known yet, so that the file must be
+// kept; zero: none.
 func (a *Attempt) Holds() ID {
 	if a.Plan.Reply == nil || a.Phase.Settled() || a.Erased {
 		return ID{}
@@ -97,7 +97,7 @@ func (a *Attempt) Holds() ID {
 	return a.Plan.Reply.Media
 }
 
-// Kind is what kind of message the plan is for.
+// Kind is the kind of the plan's message.
 func (p *Plan) Kind() MessageKind {
 	if p.Reply != nil {
 		return p.Reply.Kind
@@ -111,10 +111,10 @@ type Phase string
 // The phases. Only a definite refusal, or a person's decision, frees the key.
 const (
 	Dispatching Phase = "dispatching" // under way, or the process died
-	Done        Phase = "done"        // the provider accepted it
-	Refused     Phase = "refused"     // the provider refused it
-	InDoubt     Phase = "in_doubt"    // nobody knows; never sent again by itself
-	Released    Phase = "released"    // a person decided that it was not sent
+	Done        Phase = "done"        // the provider accepted the message
+	Refused     Phase = "refused"     // the provider refused the message
+	InDoubt     Phase = "in_doubt"    // the outcome is unknown; parley does not send again
+	Released    Phase = "released"    // a person decided that the message was not sent
 )
 
 // Phases lists the phases in the order of an attempt's life.
@@ -131,18 +131,18 @@ func ParsePhase(s string) (Phase, error) {
 // Settled tells whether the phase is final.
 func (p Phase) Settled() bool { return p != Dispatching && p != InDoubt }
 
-// A Refusal is why a message was not sent, in a form that can be stored, so that
-// callers who wait for the attempt on other nodes get the same answer.
+// A Refusal says why a message was not sent. It can be stored, so that callers who wait for
+// the attempt on other nodes get the same answer.
 type Refusal struct {
 	Type       ErrorType
 	Message    string
 	Advice     Advice   // what to do about it
 	Failure    *Failure // the provider's reason
 	RetryAfter int      // seconds
-	At         Time     // of WindowClosed: what was written up to then opens nothing
+	At         Time     // of WindowClosed: messages up to this time no longer open the window
 
 	StaleTemplate bool            // the provider has another version of the template, or none
-	StaleMedia    bool            // the provider has the message's file no more, or can't use it
+	StaleMedia    bool            // the provider no longer has the message's file, or can't use it
 	Account       *AccountRefusal // set if all messages of the account would be refused; nil: only this one
 }
 
@@ -161,27 +161,27 @@ func (r *Refusal) Answer() *Error {
 	return e
 }
 
-// An Attempt is one try to send a template message (docs/internals.md).
+// An Attempt is one try to send a template or a free message (docs/internals.md).
 type Attempt struct {
 	ID         ID
-	Key        string // the Idempotency-Key that it holds, or held
+	Key        string // the Idempotency-Key that the attempt holds or held
 	Hash       [32]byte
 	Actor      Actor // who requested it
 	Phase      Phase
 	CreatedAt  Time
-	Lease      Lease // by the database's clock: until then its process may be working on it
+	Lease      Lease // until when its process may be working on the attempt
 	SettledAt  Time  // 0: not settled
-	Age        int64 // hours of the database's counter since it was settled, when it was read
+	Age        int64 // hours of the database's counter from settling to this read
 	Plan       Plan
 	ExternalID string   // the provider's id of the message
 	Response   []byte   // the stored answer, if done
 	Refusal    *Refusal // if refused
-	Notes      []string // what was left out of a finished send, and why
+	Notes      []string // which writes of a finished send were left out, and why
 	Erased     bool     // the contact was deleted meanwhile: answer, but store no rows
 }
 
-// Address is where the message goes, so that a person finds it at the provider; "" once the
-// attempt is settled or erased.
+// Address is the recipient's number or user id, by which a person can look for the message
+// at the provider; "" once the attempt is settled or erased.
 func (a *Attempt) Address() string {
 	switch r := a.Plan.Reply; {
 	case a.Phase.Settled():
@@ -194,8 +194,8 @@ func (a *Attempt) Address() string {
 	return ""
 }
 
-// OptIn is who asserted, for this send of a template, that the person opted in; nil for a
-// reply, and once the contact was deleted.
+// OptIn is the opt-in that was asserted for this send of a template; nil for a reply, and
+// once the contact is deleted.
 func (a *Attempt) OptIn() *OptIn {
 	if a.Erased || a.Plan.Reply != nil || a.Plan.OptIn.At == 0 {
 		return nil
@@ -203,13 +203,12 @@ func (a *Attempt) OptIn() *OptIn {
 	return &a.Plan.OptIn
 }
 
-// Stored tells whether the message is stored, in the plan's conversation: not before the
-// attempt is done, and never if the contact was deleted meanwhile.
+// Stored tells whether the message is stored in the plan's conversation: the attempt is
+// done, and the contact was not deleted meanwhile.
 func (a *Attempt) Stored() bool { return a.Phase == Done && !a.Erased }
 
-// Failed tells whether the attempt's message did not get to the person: it was certainly
-// not sent, or the provider reported that it could not be delivered. m is the message, nil
-// if it is not known.
+// Failed tells whether the attempt's message certainly did not reach the person: it was not
+// sent, or the provider reported that it could not be delivered. m is the message, or nil.
 func (a *Attempt) Failed(m *Message) bool {
 	switch a.Phase {
 	case Refused, Released:
@@ -220,8 +219,8 @@ func (a *Attempt) Failed(m *Message) bool {
 	return false
 }
 
-// InConversation is the conversation of the attempt's message: of a reply from the first,
-// of a template once it is stored, and zero if the contact was deleted.
+// InConversation is the conversation of the attempt's message. It is zero for a template
+// whose message is not stored yet, and after the contact was deleted.
 func (a *Attempt) InConversation() ID {
 	if a.Stored() || a.Plan.Reply != nil && !a.Erased {
 		return a.Plan.Conversation
@@ -229,7 +228,7 @@ func (a *Attempt) InConversation() ID {
 	return ID{}
 }
 
-// As tells whether a settled attempt ended as a person says: sent or not sent.
+// As tells whether a settled attempt ended in the way that a person chose: sent or not sent.
 func (a *Attempt) As(sent bool) bool {
 	if sent {
 		return a.Phase == Done
@@ -238,18 +237,19 @@ func (a *Attempt) As(sent bool) bool {
 }
 
 // KeyLife is how long an Idempotency-Key is kept after success, in hours of the
-// database's counter: 30 days (contract §5), and the hour that had begun before.
+// database's counter: 30 days (contract §5), and one hour for the one that had begun.
 const KeyLife = 30*24 + 1
 
-// StatusLife is how long a status of a message that is not stored yet is kept, in hours
-// of the counter: a day, and the hour that had begun.
+// StatusLife is how long the status of a message that is not stored yet is kept, in hours
+// of the database's counter: a day, and one hour for the one that had begun.
 const StatusLife = 24 + 1
 
-// CallTime is how long a call to a provider may take: what comes later is unknown.
+// CallTime is how long a call to a provider may take. If the response comes later, the
+// outcome is unknown.
 const CallTime = 20 * time.Second
 
-// ErasedLife is how long a message of a deleted person is known as such: what is delivered
-// again meanwhile makes nothing (contract-talk §4).
+// ErasedLife is how long parley remembers the message ids of a deleted person. If the
+// provider delivers such a message again, it is ignored (contract-talk §4).
 const ErasedLife = 30 * 24 * time.Hour
 
 // Expired tells whether the attempt's key may be used again. Keys expire only after
@@ -274,8 +274,9 @@ func (c *Contact) Numbers() (numbers []string) {
 	return numbers
 }
 
-// Erase removes from an attempt what it knows of a deleted person. The later answer of its
-// key, if it is not settled, has no text, unless the process that sent it is still running.
+// Erase removes the personal data of a deleted person from an attempt. If the attempt is
+// settled later, its answer has no text, unless the process that sent the message is still
+// running.
 func (a *Attempt) Erase() {
 	a.Erased, a.ExternalID = true, ""
 	a.Plan.forget()
@@ -290,8 +291,8 @@ func (a *Attempt) Erase() {
 // took begins the notes that end with the provider's id of a message.
 const took = "the provider took "
 
-// TookAnother is the note on an attempt that the provider took another message of it, or took
-// one although the attempt had ended otherwise.
+// TookAnother is the note that the provider accepted a second message of the attempt, or
+// accepted a message although the attempt had not ended as done.
 func (a *Attempt) TookAnother(externalID string) string {
 	note := took + "another message of this attempt"
 	if a.Phase != Done {
@@ -303,7 +304,7 @@ func (a *Attempt) TookAnother(externalID string) string {
 	return note + ": " + externalID
 }
 
-// forget removes what a plan says of the person.
+// forget removes the personal data from a plan.
 func (p *Plan) forget() {
 	p.Text, p.Number, p.Profile = "", "", nil
 	if p.Reply != nil {
@@ -311,8 +312,8 @@ func (p *Plan) forget() {
 	}
 }
 
-// Settle ends the attempt. The rest of its plan is not needed any more and is removed,
-// except for the ids and the template.
+// Settle ends the attempt, and removes the message's content and the recipient's data from
+// its plan.
 func (a *Attempt) Settle(p Phase, now Time) {
 	a.Phase, a.SettledAt, a.Lease = p, now, 0
 	a.Plan.forget()
@@ -324,7 +325,7 @@ type StatusUpdate struct {
 	Attempt    ID // zero if the provider did not return one
 	Delivery   DeliveryStatus
 	Failure    *Failure
-	UserID     string // the provider's id of the recipient, "" if it does not say
+	UserID     string // the provider's id of the recipient; "": not reported
 	At         Time
 }
 

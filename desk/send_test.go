@@ -77,8 +77,8 @@ func TestPhase_Settled(t *testing.T) {
 	}
 }
 
-// TestRefusal: what a provider returns as an error is what the caller gets, with
-// what the provider said as its details.
+// TestRefusal: the caller gets the provider's refusal as an error, with the provider's reason
+// as its details.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	r := &desk.Refusal{Type: desk.ProviderUnavailable, Message: "later", Advice: desk.Advice{Kind: desk.SeeDetails}, Failure: undeliverable, RetryAfter: 30}
@@ -95,7 +95,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestAttempt_Failed: the message did not get to the person, for certain.
+// TestAttempt_Failed: the message certainly did not reach the person.
 func TestAttempt_Failed(t *testing.T) {
 	t.Parallel()
 	bounced, queued := &desk.Message{Delivery: desk.Failed}, &desk.Message{Delivery: desk.Queued}
@@ -132,7 +132,7 @@ func TestAttempt_Expired(t *testing.T) {
 	}
 }
 
-// TestContact_Numbers: by these, and by the contact's id, attempts are found.
+// TestContact_Numbers: attempts are found by these numbers and by the contact's id.
 func TestContact_Numbers(t *testing.T) {
 	t.Parallel()
 	person := &desk.Contact{ID: id(1), Phone: "1", Email: "a@x.example", Further: handles("phone", "2", "whatsapp", "3", "whatsapp_user", "4")}
@@ -146,7 +146,7 @@ func TestContact_Numbers(t *testing.T) {
 	}
 }
 
-// TestAttempt_Erase_and_Settle: what is dropped and what has to stay.
+// TestAttempt_Erase_and_Settle: which fields are dropped and which stay.
 func TestAttempt_Erase_and_Settle(t *testing.T) {
 	t.Parallel()
 	plan := desk.Plan{

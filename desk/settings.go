@@ -14,7 +14,7 @@ type Settings struct {
 	Version    int64                 // grows with every change of the configuration
 	Attributes map[string]*Attribute // by key, archived ones too
 	members    map[ID]*Member
-	byEmail    map[string][]*Member // by canonical form; members of an older release may share one
+	byEmail    map[string][]*Member // by canonical form; members of an earlier release may share one
 	keys       map[ID]*APIKey
 	byPublicID map[string]*APIKey
 	channels   map[ID]*Channel

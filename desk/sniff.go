@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// The types of media (contract-talk §4). A browser runs none of them. Whatever is not
-// certainly one of them is typeOther, so HTML, SVG and XML are.
+// The types of media (contract-talk §4). Browsers do not run files of these types. Any file
+// that is not certainly of another type is typeOther, including HTML, SVG and XML.
 const (
 	typeJPEG     = "image/jpeg"
 	typePNG      = "image/png"
@@ -33,7 +33,7 @@ const (
 	typeOther    = "application/octet-stream"
 )
 
-// A MediaTrait is what decides beside the type whether a file can be sent.
+// A MediaTrait is a property that decides, together with the type, whether a file can be sent.
 type MediaTrait string
 
 // The traits.
@@ -48,7 +48,7 @@ type Sniffer struct {
 	claimed string
 	size    int64
 	head    []byte // the first sniffHead bytes
-	tail    []byte // of what may be a ZIP: at least the last sniffTail bytes
+	tail    []byte // of a possible ZIP: at least the last sniffTail bytes
 	boxes   boxes
 	text    textCheck
 }
@@ -58,8 +58,8 @@ const (
 	sniffTail = 256 << 10 // the list of a ZIP's parts: some thousands of them
 )
 
-// NewSniffer returns a Sniffer of a file. What is claimed of its type counts only for
-// the types that can't be told by their content.
+// NewSniffer returns a Sniffer of a file. The claimed type counts only for types that can't
+// be recognised by their content.
 func NewSniffer(claimed string) *Sniffer {
 	claimed, _, err := mime.ParseMediaType(claimed)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Sniffer) Type() (mime string, trait MediaTrait) {
 	return s.boxes.mime(), ""
 }
 
-// The header of a webp whose parts are listed has flags.
+// The header of an extended WebP file has a byte of flags.
 const (
 	webpFlags     = 20
 	webpAnimation = 1 << 1
@@ -142,7 +142,8 @@ func mpegFrame(b []byte) bool {
 	return len(b) >= 4 && b[0] == 0xff && b[1]&0xe6 == 0xe2 && b[1]&0x18 != 0x08 && b[2]>>4 != 0xf && b[2]>>4 != 0 && b[2]&0x0c != 0x0c
 }
 
-// adtsFrame tells whether frames of AAC begin here: one, and the next if it is in b.
+// adtsFrame tells whether an AAC frame begins here, and after it the next one, if b is long
+// enough.
 func adtsFrame(b []byte) bool {
 	const header = 7
 	if len(b) < header || b[0] != 0xff || b[1]&0xf6 != 0xf0 || b[2]>>2&0xf > 12 {
@@ -152,8 +153,8 @@ func adtsFrame(b []byte) bool {
 	return length >= header && (len(b) < length+2 || b[length] == 0xff && b[length+1]&0xf6 == 0xf0)
 }
 
-// oggType is the type of an Ogg file: its streams begin on its first pages, and all must
-// be audio.
+// oggType is the type of an Ogg file. Its first pages show its streams, which must all be
+// audio.
 func oggType(b []byte) (mime string, trait MediaTrait) {
 	const header, first = 27, 2
 	found := typeOther
@@ -174,7 +175,7 @@ func oggType(b []byte) (mime string, trait MediaTrait) {
 		default:
 			return typeOther, ""
 		}
-		if found == typeOgg { // several streams: no voice message
+		if found == typeOgg { // with several streams, it is not a voice message
 			return typeOgg, ""
 		}
 		found = typeOgg
@@ -186,8 +187,8 @@ func oggType(b []byte) (mime string, trait MediaTrait) {
 // zipPart begins each part of a ZIP.
 const zipPart = "PK\x03\x04"
 
-// officeType is the type of a ZIP, given at least its last bytes, by the parts that its
-// directory lists. Nothing may come before the first part or after the directory.
+// officeType recognises a ZIP's type by the parts that its directory lists. tail has at
+// least the ZIP's last bytes. Nothing may come before the first part or after the directory.
 func officeType(tail []byte, size int64) string {
 	const end, entry = 22, 46 // lengths of the fixed parts of records
 	at := bytes.LastIndex(tail, []byte("PK\x05\x06"))
@@ -212,7 +213,7 @@ func officeType(tail []byte, size int64) string {
 			parts[part] = true
 		default:
 			if strings.HasSuffix(part, "/vbaProject.bin") {
-				return typeOther // it has macros
+				return typeOther // a document with macros
 			}
 		}
 		list = list[entry+rest:]
@@ -232,14 +233,14 @@ func officeType(tail []byte, size int64) string {
 // A textCheck finds out whether bytes are plain text.
 type textCheck struct {
 	begun, bad bool
-	part       []byte // the beginning of a character
+	part       []byte // the beginning of a character that is not complete yet
 }
 
 func (t *textCheck) write(p []byte) {
 	if t.bad {
 		return
 	}
-	if len(t.part) > 0 { // complete the character, if these bytes do
+	if len(t.part) > 0 { // complete the character with the new bytes
 		n := 0
 		for n < len(p) && len(t.part) < utf8.UTFMax && !utf8.FullRune(t.part) {
 			t.part, n = append(t.part, p[n]), n+1
@@ -285,13 +286,13 @@ func (t *textCheck) check(p []byte) {
 
 func (t *textCheck) plain() bool { return !t.bad && len(t.part) == 0 }
 
-// boxes reads the boxes of an ISO media file (MP4 and its relatives) as they come, and
-// looks for the kinds of its tracks.
+// boxes reads the boxes of an ISO media file (MP4 and its relatives) while they are
+// written, and finds the kinds of its tracks.
 type boxes struct {
-	buf          []byte // of the header that is being read
-	need         int    // how long it must be to go on
+	buf          []byte // the header that is being read
+	need         int    // how many bytes buf needs
 	skip         int64  // bytes until the next header
-	ended        bool   // it is no such file, or the rest of it says nothing
+	ended        bool   // not an ISO media file, or the rest is not needed
 	brand        string
 	video, audio bool
 }
@@ -314,7 +315,7 @@ func (b *boxes) write(p []byte) {
 	}
 }
 
-// header looks at the header of a box, or asks for more of it.
+// header processes the header of a box, or raises need if it is longer.
 func (b *boxes) header() {
 	size, kind, from := uint64(binary.BigEndian.Uint32(b.buf)), string(b.buf[4:8]), boxHeader
 	if size == 1 { // the size follows
@@ -335,7 +336,7 @@ func (b *boxes) header() {
 	case "hdlr":
 		known += 12
 	}
-	if size < uint64(known) || size >= 1<<62 { // also 0: up to the end
+	if size < uint64(known) || size >= 1<<62 { // size 0 is valid: the box goes on to the end of the file
 		b.ended = true
 		return
 	}
@@ -351,7 +352,7 @@ func (b *boxes) header() {
 		b.video = b.video || string(b.buf[from+8:known]) == "vide"
 		b.audio = b.audio || string(b.buf[from+8:known]) == "soun"
 	case "moov", "trak", "mdia":
-		b.skip = 0 // their boxes come next
+		b.skip = 0 // look into the box: the boxes inside come next
 	}
 	b.buf, b.need = b.buf[:0], boxHeader
 }

@@ -16,9 +16,9 @@ type Snippet struct {
 }
 
 const (
-	// MaxSnippets is how many a workspace may have.
+	// MaxSnippets is how many saved replies a workspace may have.
 	MaxSnippets = 500
-	// MaxSnippetText is how many characters the text of one may have, as of a reply.
+	// MaxSnippetText is how many characters a saved reply may have, the same as a reply.
 	MaxSnippetText = MaxReply
 )
 
@@ -49,8 +49,8 @@ func NewSnippet(name, text string, at Time) (Snippet, error) {
 	return Snippet{name, text, at}, nil
 }
 
-// fillsSnippet tells whether a snippet may have the binding's placeholder: all but Free,
-// which somebody types.
+// fillsSnippet tells whether a snippet may have the binding's placeholder. All may be used
+// but Free, whose value a person types.
 func fillsSnippet(b Binding) bool {
 	for _, known := range Bindings {
 		if known == b {
@@ -70,8 +70,8 @@ func snippetPlaceholders() string {
 	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
 }
 
-// Fill returns the text with values in place of its placeholders. Those without a value
-// stay as they are written, and those with which the text would be too long to be sent.
+// Fill returns the text with values in place of its placeholders. A placeholder stays as it
+// is written if it has no value, or if the text would become too long to be sent.
 func (s *Snippet) Fill(values map[Binding]HintValue) string {
 	n := utf8.RuneCountInString(s.Text)
 	return snippetPlaceholder.ReplaceAllStringFunc(s.Text, func(found string) string {

@@ -68,7 +68,7 @@ func TestSnippet_Fill(t *testing.T) {
 		{"{{customer_last_name}}, {{agent_last_name}}", "Ada", nil, "{{customer_last_name}}, {{agent_last_name}}"},
 		{"{{customer_name}}", "{{agent_name}}", nora, "{{agent_name}}"},
 		{"no placeholder $1", "Ada", nora, "no placeholder $1"},
-		// Who sends it has 4,096 characters: what does not fit stays.
+		// A reply has at most 4,096 characters: placeholders whose values do not fit stay.
 		{strings.Repeat("x", 4060) + "{{customer_name}} {{customer_name}}", strings.Repeat("ü", 36), nil,
 			strings.Repeat("x", 4060) + "{{customer_name}} {{customer_name}}"},
 		{strings.Repeat("x", 4060) + "{{customer_name}} {{customer_name}}", strings.Repeat("ü", 18), nil,

@@ -13,20 +13,20 @@ import (
 	"unicode/utf8"
 )
 
-// The reasons why a template can't be sent (contract §6). A parameter that the provider
-// requires at send, and that is no variable of the title or the message, counts as a
-// variable that is not plain text.
+// The reasons why a template can't be sent (contract §6). If the provider requires a
+// parameter that is not a variable of the title or the message, the template counts as one
+// with a variable that is not plain text.
 const (
 	ReasonNotApproved      = "not_approved"
 	ReasonAuthentication   = "authentication"   // a one-time code, which a button must repeat
 	ReasonHeaderMedia      = "header_media"     // the title is a picture, a place or of an unknown kind
-	ReasonBodyMissing      = "body_missing"     // there is no message
-	ReasonPlaceholders     = "placeholders"     // they can't be filled: misnumbered, misspelt or out of place
+	ReasonBodyMissing      = "body_missing"     // the template has no message
+	ReasonPlaceholders     = "placeholders"     // placeholders can't be filled: misnumbered, misspelt or out of place
 	ReasonButtonVariable   = "button_variable"  // a button's link has a placeholder
 	ReasonButtonParameter  = "button_parameter" // a button needs a code, a form or products
 	ReasonCarousel         = "carousel"
 	ReasonLimitedTimeOffer = "limited_time_offer"
-	ReasonUnknownComponent = "unknown_component" // its requirements are unknown
+	ReasonUnknownComponent = "unknown_component" // a component whose requirements are unknown
 )
 
 // TemplateReasons lists all reasons, in the order in which they are given.
@@ -38,18 +38,18 @@ var TemplateReasons = []string{
 // A Template is a message that the provider has reviewed, as stored in the channel's
 // library (spec, Template). Once built it is shared and never changed.
 type Template struct {
-	Name, Language, Category string // in the provider's spelling; Category is "" if it names none
+	Name, Language, Category string // in the provider's spelling; Category is "" if missing
 
 	Status    string     // of the review, in lower case
-	Header    string     // the title with its placeholders; "" if there is none or it is no text
+	Header    string     // the title with its placeholders; "" if it is missing or not a text
 	Body      string     // the message with its placeholders
 	Variables []Variable // those of the title, then those of the message, each once per part
 	Named     bool       // parameters are sent by name, not by position
-	Reasons   []string   // why it can't be sent: some of TemplateReasons, in their order; empty if it can
+	Reasons   []string   // why it can't be sent: a part of TemplateReasons, in that order; empty: it can be sent
 	Look      Look
 
-	Quality  string // the provider's rating by what people do with it: green, yellow or red; "" if it has none
-	Rejected string // why the review refused it, in the provider's word; "" if it did not say
+	Quality  string // the provider's rating by people's reactions: green, yellow or red; "": none
+	Rejected string // the provider's word for why the review refused the template; "": none
 }
 
 // Sendable tells whether the template is approved and all its variables are plain text
@@ -82,10 +82,11 @@ func LibraryTooLarge() *Error {
 //	 "components": [{"type": "HEADER", "format": "TEXT", "text"}, {"type": "BODY", "text"},
 //	                {"type": "FOOTER", "text"}, {"type": "BUTTONS", "buttons": [{"type", "url"}]}]}
 //
-// Category and format may be missing; null is as good as missing. Letter case of
-// types and formats doesn't matter. Other members are ignored, so that the provider
-// can add some; what it may add to components is a reason not to send, since it may
-// need what we don't know. Of a component type that occurs twice, the first counts.
+// Category and format may be missing or null. Letter case of types and formats doesn't
+// matter. Other members are ignored, so that the provider can add members. An unknown
+// component makes the template not sendable, since a send may require data for it. If a
+// component type occurs twice, the first counts, and the second makes the template not
+// sendable.
 //
 // It returns InvalidRequest, naming a JSON pointer where there is one, for what is
 // no such form at all: more than MaxTemplateBytes, no JSON object in UTF-8, a missing
@@ -143,8 +144,8 @@ func ParseTemplate(source []byte) (*Template, error) {
 	return t, nil
 }
 
-// qualityOf reads a quality score: an object with the score, or the score. Any other value
-// is none, since nothing depends on it.
+// qualityOf reads a quality score: an object with the score, or the score. It returns "" for
+// any other value, since nothing depends on the score.
 func qualityOf(v any) string {
 	if object, isObject := v.(map[string]any); isObject {
 		v = object["score"]
@@ -195,7 +196,7 @@ func textMember(object map[string]any, pointer, name string) (string, error) {
 	return text, nil
 }
 
-// typeMember reads a type or format of the provider in upper case; "" if it is no text.
+// typeMember reads a type or format of the provider in upper case; "" if it is not a text.
 func typeMember(object map[string]any, name string) string {
 	word, _ := object[name].(string)
 	return strings.ToUpper(word)
@@ -206,7 +207,7 @@ func typeMember(object map[string]any, name string) string {
 func (t *Template) readComponents(components []any, found map[string]bool) (err error) {
 	seen := map[string]bool{}
 	for i, v := range components {
-		c, _ := v.(map[string]any) // a value that is no object has no type
+		c, _ := v.(map[string]any) // if v is not an object, the type is ""
 		kind, pointer := typeMember(c, "type"), fmt.Sprintf("/components/%d", i)
 		if seen[kind] {
 			found[ReasonUnknownComponent] = true
@@ -286,8 +287,7 @@ func isCodeLink(link string) bool {
 	return (host == "whatsapp.com" || host == "www.whatsapp.com") && strings.HasPrefix(u.Path, "/otp/")
 }
 
-// placeholder matches more than the provider accepts in new templates, because older
-// templates have other placeholders.
+// placeholder also matches forms that the provider accepts only in older templates.
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
 
 // placeholderKey is the text between the braces.
@@ -302,7 +302,7 @@ func (t *Template) readVariables(format string) bool {
 	t.Variables = slices.Concat(header, body)
 	numbered := slices.ContainsFunc(t.Variables, Variable.isNumber)
 	named := slices.ContainsFunc(t.Variables, func(v Variable) bool { return !v.isNumber() })
-	if !named { // the provider fills the placeholder n with the n-th parameter, wherever it is
+	if !named { // the provider fills the placeholder n with the n-th parameter, wherever the placeholder is
 		slices.SortStableFunc(header, compareNumbers)
 		slices.SortStableFunc(body, compareNumbers)
 		t.Variables = slices.Concat(header, body)
@@ -335,7 +335,7 @@ func variablesOf(part Part, text string) (list []Variable, ok bool) {
 		}
 		seen[key] = true
 	}
-	// The space keeps braces apart that were separated by a placeholder.
+	// The space keeps the braces on both sides of a placeholder apart.
 	return list, !strings.Contains(placeholder.ReplaceAllLiteralString(text, " "), "{{")
 }
 
@@ -380,8 +380,7 @@ func (l *Library) Find(name, language string) *Template {
 	return nil
 }
 
-// Languages lists the languages of the templates with this name, by bytes; nil if there
-// is none.
+// Languages lists the languages of the templates with this name, by bytes.
 func (l *Library) Languages(name string) (languages []string) {
 	for i, _ := l.search(name, ""); i < len(l.Templates) && l.Templates[i].Name == name; i++ {
 		languages = append(languages, l.Templates[i].Language)
@@ -396,12 +395,12 @@ func (l *Library) search(name, language string) (int, bool) {
 // MarketingCategory is the category of templates from which a person can opt out.
 const MarketingCategory = "MARKETING"
 
-// A Look is what a template shows besides its title and message, and samples for its
-// variables. The provider's reviewers saw it; a send needs none of it.
+// A Look has the parts that a template shows besides its title and message, and samples for
+// its variables. Only the provider's reviewers and the console need it, not a send.
 type Look struct {
 	Footer  string
-	Buttons []string          // what is on them
-	Samples map[string]string // by variable address; not for all
+	Buttons []string          // the texts of the buttons
+	Samples map[string]string // by variable address; not every variable has one
 }
 
 // readLook reads the look from the components, and skips what it does not understand.
@@ -440,7 +439,7 @@ func (t *Template) readLook(components []any) {
 }
 
 // readSamples reads the samples of a part: values for the variables 1, 2, 3 and so on, or
-// by name.
+// named, the values by name.
 func (t *Template) readSamples(part Part, values []any, named any) {
 	samples := map[string]string{}
 	params, _ := named.([]any)
@@ -464,7 +463,7 @@ func (t *Template) readSamples(part Part, values []any, named any) {
 	}
 }
 
-// storable is a text that can be stored, otherwise "".
+// storable returns the text if it can be stored, otherwise "".
 func storable(text string) string {
 	if checkStorable(text) != nil {
 		return ""

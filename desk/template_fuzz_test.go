@@ -36,7 +36,7 @@ func FuzzParseTemplate(f *testing.F) {
 	})
 }
 
-// checkTemplate holds the laws of every template that could be read.
+// checkTemplate checks the invariants of a template that could be read.
 func checkTemplate(t tester, tmpl *desk.Template) {
 	t.Helper()
 	last := -1

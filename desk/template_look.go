@@ -38,8 +38,8 @@ func (t *Template) Pieces(part Part) (list []Piece) {
 const MostAround = 32
 
 // Around returns the words before and after the first place of a variable, so that people
-// can tell the variables apart: short, on one line, up to the next variable, with … for
-// what is left out.
+// can tell the variables apart. The texts are short, on one line, and end at the next
+// variable; … stands for omitted text.
 func (t *Template) Around(v Variable) (before, after string) {
 	pieces := t.Pieces(v.Part)
 	at := slices.IndexFunc(pieces, func(p Piece) bool { return p.Address == v.Address() })
@@ -47,7 +47,7 @@ func (t *Template) Around(v Variable) (before, after string) {
 		return "", ""
 	}
 	var head, tail []rune
-	begins, ends := at == 0, at == len(pieces)-1 // with the part
+	begins, ends := at == 0, at == len(pieces)-1 // whether before and after reach the ends of the part
 	if at > 0 && pieces[at-1].Address == "" {
 		head, begins = []rune(spaced(pieces[at-1].Text)), at == 1
 	}
@@ -96,15 +96,15 @@ func spaced(text string) string {
 	return b.String()
 }
 
-// How much of a search for templates counts.
+// The rest of a longer search for templates is ignored.
 const (
 	maxSearch      = 200 // bytes
 	maxSearchWords = 10
 )
 
-// Search returns the templates that can be sent and have all the words of a search, in
-// any order and in any case: first those that have them in their name, then those that
-// have them in the name or the text. Without words it returns all that can be sent.
+// Search returns the sendable templates that have all the words of a search, in any order
+// and in any case. Templates that have all words in their name come first, then those that
+// have them in the name or the text. A search without words returns all sendable templates.
 func (l *Library) Search(find string) []*Template {
 	words := strings.Fields(strings.ToLower(strings.ToValidUTF8(find[:min(len(find), maxSearch)], " ")))
 	words = words[:min(len(words), maxSearchWords)]

@@ -15,8 +15,8 @@ import (
 	"parley/desk"
 )
 
-// templateJSON is an approved template of these components, with the members of the
-// object changes laid over it; null takes a member away.
+// templateJSON is an approved template of these components. The members of the object
+// changes replace its own; null removes a member.
 func templateJSON(t tester, components, changes string) []byte {
 	t.Helper()
 	members := map[string]json.RawMessage{}
@@ -49,7 +49,7 @@ func templateOf(t tester, components, changes string) *desk.Template {
 	return tmpl
 }
 
-// textTemplate is one with this title, when there is one, and this message.
+// textTemplate is a template with this title, unless it is "", and this message.
 func textTemplate(t tester, header, body, changes string) *desk.Template {
 	t.Helper()
 	var components []string
@@ -489,7 +489,7 @@ func TestLibrary_sorts_by_bytes(t *testing.T) {
 }
 
 // TestParseTemplate_quality: the rating and the reason of a refusal are read in the forms
-// that the provider uses; anything else is none, and never an error.
+// that the provider uses. Any other value is read as "", never as an error.
 func TestParseTemplate_quality(t *testing.T) {
 	t.Parallel()
 	for members, want := range map[string][2]string{

@@ -37,7 +37,7 @@ func appendDigits(b []byte, n, unit int) []byte {
 
 func (t Time) String() string { return string(t.Append(nil)) }
 
-// Second is the second that contains t: its begin, and the begin of the next.
+// Second returns the start of the second that contains t, and the start of the next one.
 func (t Time) Second() (from, before Time) {
 	from = t - t%1000
 	return from, from + 1000

@@ -41,8 +41,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestParseTime checks what a filter such as updated_since takes; what a datetime
-// attribute takes is the same, in attribute_test.go.
+// TestParseTime checks the times that a filter such as updated_since accepts. Datetime
+// attributes accept the same: see attribute_test.go.
 func TestParseTime(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string]string{

@@ -57,7 +57,6 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ListEnd ends each string of a list, which is kept as one text. Many short strings
-// would take many times the memory that they have in the request. No string contains
-// ListEnd.
+// ListEnd ends each string of a list. A list is kept as one text, because many short strings
+// would take many times the memory of the request. No string contains ListEnd.
 const ListEnd = "\x00"

@@ -10,7 +10,7 @@ import (
 // is immutable; the zero value is empty.
 type Attributes struct{ json string }
 
-// StoredAttributes returns the values that a store kept as the result of JSON.
+// StoredAttributes returns the values from their stored form, which is that of JSON.
 func StoredAttributes(json string) Attributes {
 	if json == "{}" {
 		json = ""

@@ -15,8 +15,8 @@ import (
 	"parley/desk"
 )
 
-// members takes an Attributes apart with encoding/json: each value as it is
-// written, by key. Whatever is wrong with the object shows as a key "!".
+// members reads an Attributes with encoding/json: each value as it is written, by key. If
+// the object is wrong, the result has a key "!".
 func members(a desk.Attributes) map[string]string {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(a.JSON()), &raw); err != nil {
@@ -58,8 +58,7 @@ func TestAttributes_empty(t *testing.T) {
 	}
 }
 
-// TestAttributes_merge goes through the places where a value can be put in, put
-// over and taken out.
+// TestAttributes_merge inserts, replaces and removes values at each place.
 func TestAttributes_merge(t *testing.T) {
 	t.Parallel()
 	const tricky = `a":1,"b":{]}[\,"`
@@ -100,8 +99,8 @@ func TestAttributes_merge(t *testing.T) {
 	}
 }
 
-// TestAttributes_hold_what_was_written: after any writes, through a store or not,
-// the object is valid JSON, sorted by the bytes of its keys, and a map says the same.
+// TestAttributes_hold_what_was_written: after any writes, through a store or not, the object
+// is valid JSON, sorted by the bytes of its keys, and equals a map after the same writes.
 func TestAttributes_hold_what_was_written(t *testing.T) {
 	t.Parallel()
 	storable := rapid.String().Filter(func(s string) bool { return !strings.ContainsRune(s, 0) })

@@ -89,8 +89,8 @@ func (t *Template) nameValues(list []string) []NamedValue {
 	return named
 }
 
-// checkVariable says why the provider, or our store, would refuse a value; "" if it
-// would not. Values are never changed.
+// checkVariable says why the provider or parley's store would refuse a value; "": neither
+// would. Values are never changed.
 func checkVariable(value string) string {
 	if Blank(value) {
 		return "the value is empty: the provider takes none that is empty or only blanks"
@@ -114,10 +114,11 @@ func checkVariable(value string) string {
 	return "the provider refuses " + strings.Join(refused, ", and ") + " in a value: take them out"
 }
 
-// checkLength checks the length of a filled part. If it is too long, tooLong says so,
-// and longest is the index of its longest value, which is the best one to shorten.
-// longest is -1 if the part is short enough or no value can help. It counts without
-// filling, because one long value can occur in hundreds of places.
+// checkLength checks the length of a filled part. If the part is too long, tooLong is the
+// error message, and longest is the index of the part's longest value, which is the best one
+// to shorten. longest is -1 if the part is short enough, or if shorter values would not
+// help. The length is counted without filling, because one long value can occur in hundreds
+// of places.
 func (t *Template) checkLength(part Part, name, text string, bound int, values []string) (longest int, tooLong string) {
 	longest = -1
 	most, size := 0, map[string]int{}
@@ -140,8 +141,8 @@ func (t *Template) checkLength(part Part, name, text string, bound int, values [
 }
 
 // Text is the message as the person reads it: the filled title, if there is one, as
-// *Title* on its own line, then the filled message (contract §5). values are those that
-// Values returned. A placeholder in a value is plain text.
+// *Title* on its own line, then the filled message (contract §5). values are a result of
+// Values. A placeholder in a value is plain text.
 func (t *Template) Text(values []string) string {
 	body := t.fill(PartBody, t.Body, values)
 	if t.Header == "" {
@@ -174,8 +175,8 @@ type Parameter struct {
 }
 
 // Components is the data that the provider gets for a template: one component for each
-// part that has variables, the title's first, and nil if neither has. The provider
-// refuses a component without parameters. values are those that Values returned.
+// part with variables, the title's first. A part without variables has none, because the
+// provider refuses a component without parameters. values are a result of Values.
 func (t *Template) Components(values []string) (list []Component) {
 	for i, v := range t.Variables {
 		if len(list) == 0 || list[len(list)-1].Part != v.Part {

@@ -22,7 +22,7 @@ func TestVariableAddress(t *testing.T) {
 	}
 }
 
-// What a person reads and what the provider is sent, for three of its own templates.
+// The text for a person and the data for the provider, for three of the provider's templates.
 func TestTextAndComponents(t *testing.T) {
 	t.Parallel()
 	library := desk.NewLibrary(1, mirrored(t))
@@ -110,7 +110,7 @@ func TestValues(t *testing.T) {
 	for _, c := range []struct {
 		name, header, body string
 		in                 desk.TemplateValues
-		want               []string // the values, or address and message in turn; $ is its end
+		want               []string // the values, or address and message in turn; $ marks the end of a message
 		refused            bool
 	}{
 		{"a list", "{{1}}", "{{2}} {{1}}", listed("a", "b", "c"), []string{"a", "b", "c"}, false},
@@ -180,7 +180,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// A value is small in the request that brings it, and not where it stands 200 times.
+// A value can be small in the request, and large in a template that has it 200 times.
 func TestValues_refuses_before_it_fills(t *testing.T) { // not parallel: it looks at all memory
 	tmpl := textTemplate(t, "", strings.Repeat("{{1}}", 200), "")
 	in := listed(strings.Repeat("a", 1<<20))
@@ -238,8 +238,8 @@ func TestValues_agree_in_both_forms(t *testing.T) {
 	})
 }
 
-// TestText_fills_in_one_pass: filling with values that hold placeholders is the same
-// as filling with marks that stand for nothing, and then putting the values there.
+// TestText_fills_in_one_pass: placeholders in values are not filled. The result is the same
+// as filling with neutral marks, and then replacing the marks with the values.
 func TestText_fills_in_one_pass(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,7 +11,7 @@ import "strings"
 type numberTwin struct {
 	country, infix string
 	area           int    // how many digits are between the country code and the infix
-	rest           int    // how many digits follow it
+	rest           int    // how many digits follow the infix
 	first          string // with which digits the rest may begin; "": any
 	short          bool   // people dial the short spelling
 }

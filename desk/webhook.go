@@ -27,18 +27,18 @@ type DisabledReason string
 // The reasons.
 const (
 	DisabledByOwner DisabledReason = "owner"
-	DisabledFailing DisabledReason = "failing" // it failed for too long
-	DisabledGone    DisabledReason = "gone"    // it answered 410
+	DisabledFailing DisabledReason = "failing" // the endpoint failed for too long
+	DisabledGone    DisabledReason = "gone"    // the endpoint answered 410
 )
 
-// MaxWebhooks is how many a workspace may have.
+// MaxWebhooks is how many webhooks a workspace may have.
 const MaxWebhooks = 20
 
 // A WebhookState says how far the deliveries of a webhook are. It changes with every
-// delivery, and is no part of the settings.
+// delivery, so it is not part of the settings.
 type WebhookState struct {
 	Cursor       EventPlace // deliveries have begun up to here
-	FailingSince Time       // the first failure since the last success or enabling; 0: none
+	FailingSince Time       // the first failure since the last success, or since it was enabled; 0: none
 	Failures     int        // failed tries in a row
 	Probes       int        // of a failing endpoint, in a row
 	HeldUntil    Time       // no try begins earlier; 0: not held
@@ -62,21 +62,20 @@ func NoWebhook() *Error {
 	return NotFoundf("no webhook has this id").Advise(ListWebhooks)
 }
 
-// A WebhookEdit says what to change in a webhook, or what a new one is like; nil means
-// no change.
+// A WebhookEdit has the new values of a webhook's fields; nil means no change.
 type WebhookEdit struct {
 	URL     *string
 	Types   *[]string
 	Enabled *bool
 }
 
-// A WebhookRules says which URLs a webhook may have, besides what holds for all.
+// WebhookRules are the operator's rules for URLs of webhooks, besides the fixed ones.
 type WebhookRules struct {
 	PlainHTTP bool                  // http is allowed, too
 	Refused   func(netip.Addr) bool // addresses to which nothing is delivered; nil: none
 }
 
-// Check returns InvalidRequest for what no webhook may have.
+// Check returns InvalidRequest for values that no webhook may have.
 func (edit WebhookEdit) Check(rules WebhookRules) error {
 	if edit.URL != nil {
 		if err := rules.checkURL(*edit.URL); err != nil {
@@ -91,7 +90,7 @@ func (edit WebhookEdit) Check(rules WebhookRules) error {
 	return nil
 }
 
-// Apply changes what the edit names. Check has accepted the edit.
+// Apply makes the edit, which Check must have accepted.
 func (w *Webhook) Apply(edit WebhookEdit) {
 	if edit.URL != nil {
 		w.URL = *edit.URL
@@ -107,8 +106,8 @@ func (w *Webhook) Apply(edit WebhookEdit) {
 	}
 }
 
-// CheckWebhook refuses a webhook whose URL another one of the workspace has
-// (WebhookExists), or for which there is no room (InvalidRequest).
+// CheckWebhook returns WebhookExists if another webhook of the workspace has the URL, and
+// InvalidRequest if the workspace has too many webhooks.
 func (s *Settings) CheckWebhook(w *Webhook) error {
 	for _, other := range s.webhooks {
 		if other.URL == w.URL && other.ID != w.ID {
@@ -170,15 +169,15 @@ func (r WebhookRules) checkURL(text string) error {
 	return nil
 }
 
-// refusedHost returns the address in a URL's place of a host, if it is refused. A name is
-// judged at each connect.
+// refusedHost returns the address that a URL has as its host, if that address is refused. A
+// host's name is resolved and checked at each connect.
 func (r WebhookRules) refusedHost(u *url.URL) (netip.Addr, bool) {
 	address, err := netip.ParseAddr(u.Hostname())
 	return address, err == nil && r.Refused != nil && r.Refused(address)
 }
 
-// CheckBase refuses an address that a tenant sets for a provider's API, if no connect to it
-// would be let through.
+// CheckBase refuses an address that a tenant sets for a provider's API, if parley would
+// refuse to connect to it.
 func (r WebhookRules) CheckBase(base string) error {
 	if base == "" {
 		return nil
@@ -196,7 +195,8 @@ func (r WebhookRules) CheckBase(base string) error {
 	return nil
 }
 
-// FilterOf is the filter of types, nil if they are wrong. It is made before a lock is held.
+// FilterOf returns the filter of types, or nil if they are wrong. Call it before taking a
+// lock.
 func FilterOf(types []string) *EventFilter {
 	f, err := ParseEventFilter(types)
 	if err != nil {
@@ -205,8 +205,9 @@ func FilterOf(types []string) *EventFilter {
 	return &f
 }
 
-// AllowAll returns Forbidden unless a reader may read all types of the filter. Unlike in
-// For, a type of * that the reader may not read counts, too: an endpoint gets it.
+// AllowAll returns Forbidden unless a reader may read all types of the filter. For * the
+// reader must be allowed to read every type, because an endpoint gets them all. (For leaves
+// out types that the reader may not read.)
 func (f EventFilter) AllowAll(allow func(Permission) error) error {
 	for _, t := range EventTypes {
 		if needs := t.Needs(); needs != "" && (f.all || len(f.named) == 0 || slices.Contains(f.named, t)) {
@@ -228,8 +229,8 @@ const (
 	NewWebhookSecret = 32
 )
 
-// MaxOverlap is for how many seconds the secret before may sign, and DefaultOverlap for
-// how many it does.
+// After a rotation, the previous secret signs for DefaultOverlap seconds, or for as long as
+// the caller says, up to MaxOverlap.
 const (
 	MaxOverlap     = 604_800
 	DefaultOverlap = 86_400

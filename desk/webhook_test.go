@@ -18,7 +18,7 @@ func TestWebhookURL(t *testing.T) {
 		"HTTPS://EXAMPLE.com:8443/in?a=1&b=%20":         "",
 		"https://example.com":                           "",
 		"https://xn--exmple-cua.com/in":                 "",
-		"https://127.1/in":                              "", // a resolver may take it for an address; that is judged later
+		"https://127.1/in":                              "", // a resolver may read this as an address, which is checked at the connect
 		"https://0x7f000001/in":                         "",
 		"https://8.8.8.8/":                              "",
 		"https://[2606:4700::1111]:443/":                "",
@@ -118,8 +118,7 @@ func TestWebhookApply(t *testing.T) {
 	}
 }
 
-// TestWebhookEvents: which event a change of a webhook has, and what it does to the
-// state.
+// TestWebhookEvents: which event a change of a webhook has, and how it changes the state.
 func TestWebhookEvents(t *testing.T) {
 	stored := desk.Webhook{ID: desk.ID{1}, URL: "https://a.example", Types: []string{"*"}, Enabled: true, Sealed: []byte("a"), CreatedAt: 1, UpdatedAt: 2}
 	off := stored
@@ -183,7 +182,7 @@ func TestWebhookSecret(t *testing.T) {
 	}
 }
 
-// TestEndpointsNeedAllTypes: * of an endpoint stands for every type there is.
+// TestEndpointsNeedAllTypes: the type * of an endpoint means every type.
 func TestEndpointsNeedAllTypes(t *testing.T) {
 	allow := func(p desk.Permission) error {
 		if p == desk.ContactsRead {

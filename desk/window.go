@@ -1,7 +1,7 @@
 package desk
 
-// WindowLength is for how long a person who wrote can be answered freely, in milliseconds:
-// the provider's 24 hours, less five minutes (contract-talk §3).
+// WindowLength is how long a window is open, in milliseconds: the provider's 24 hours, less
+// five minutes (contract-talk §3).
 const WindowLength Time = 86_100_000
 
 // A WindowReason says why a window is closed.
@@ -11,26 +11,26 @@ type WindowReason string
 const (
 	NeverWrote    WindowReason = "never_wrote"
 	WindowExpired WindowReason = "expired"
-	ByTheProvider WindowReason = "provider"       // it refused a message
-	NumberChanged WindowReason = "number_changed" // the person has another number since
+	ByTheProvider WindowReason = "provider"       // the provider refused a message
+	NumberChanged WindowReason = "number_changed" // the person has changed the number
 )
 
 // A Window is the time in which a contact can be answered freely on a channel: a day from
 // the newest message that the contact wrote.
 type Window struct {
-	OpenedAt Time   // of that message; 0: the contact never wrote
-	Number   string // digits, from which it came; "" if that is not known
-	UserID   string // the provider's id of the person; "" if that is not known
+	OpenedAt Time   // the time of the newest message; 0: the contact never wrote
+	Number   string // the sender's digits; "": not known
+	UserID   string // the provider's id of the person; "": not known
 
-	ShutAt Time         // messages up to this time open nothing any more; 0: never shut
+	ShutAt Time         // messages up to this time do not open the window; 0: never shut
 	ShutBy WindowReason // ByTheProvider or NumberChanged
 
 	RepliedAt   Time // when a person last replied on the channel, templates aside; 0: never
 	AutoReplyAt Time // when the last automatic reply was decided; 0: never
-	AutoReplies int  // how many in a row, without a reply of a person
+	AutoReplies int  // automatic replies since a person last replied
 }
 
-// Replied counts a reply of a person.
+// Replied counts a reply that a person wrote.
 func (w *Window) Replied(at Time) { w.RepliedAt, w.AutoReplies = max(w.RepliedAt, at), 0 }
 
 // AutoReplied counts an automatic reply.
@@ -39,14 +39,15 @@ func (w *Window) AutoReplied(at Time) {
 	w.AutoReplies++
 }
 
-// Open counts a message that a person wrote at some time, from some address.
+// Open counts a message that the contact wrote at a time, from a number or a user id.
 func (w *Window) Open(at Time, number, userID string) {
 	if at >= w.OpenedAt {
 		w.OpenedAt, w.Number, w.UserID = at, number, userID
 	}
 }
 
-// Shut closes the window for what was written up to some time, unless it was shut later.
+// Shut closes the window for messages up to a time. It returns false if the window was
+// already shut then or later.
 func (w *Window) Shut(at Time, by WindowReason) bool {
 	if at <= w.ShutAt {
 		return false
@@ -79,7 +80,8 @@ func (w *Window) State(now Time) WindowState {
 // A WindowRef names a window.
 type WindowRef struct{ Channel, Contact ID }
 
-// A State is how a conversation stands (contract-talk §3).
+// A State has the current window, unread messages and opt-out of a conversation
+// (contract-talk §3).
 type State struct {
 	Conversation  ID
 	Window        WindowState

@@ -11,12 +11,12 @@ type Workspace struct {
 	Name    string
 	Country string // ISO 3166 alpha-2 in which local phone numbers are read; "" for none
 
-	// FixedExternalIDs: a contact that has an external id gets no other one by a match
-	// (contract §3, Takeover).
+	// FixedExternalIDs means that a write which matches a contact by another handle does
+	// not replace the contact's external id (contract §3, Takeover).
 	FixedExternalIDs bool
 }
 
-// A Role is what a member may do in the console.
+// A Role decides what a member may do in the console.
 type Role string
 
 // The roles.
@@ -33,17 +33,17 @@ type Member struct {
 	Role  Role
 	Away  bool // the reply policy gives them no conversations
 
-	// SessionsFrom is a number that grows when the member's sessions are ended. Who has
-	// proved to be the member before that begins no session any more.
+	// SessionsFrom is a number that grows when the member's sessions are ended. A sign-in
+	// that began with an older number is refused.
 	SessionsFrom Time
 }
 
-// EndSessions raises SessionsFrom. Storing the member then ends all sessions that are
-// stored. Nodes of an older release compare SessionsFrom with when a session has begun, so
-// it is a time, too.
+// EndSessions raises SessionsFrom. When the member is stored, all stored sessions end.
+// SessionsFrom is also a time, because nodes of an earlier release compare it with a
+// session's start.
 func (m *Member) EndSessions(now Time) { m.SessionsFrom = max(now, m.SessionsFrom) + 1 }
 
-// A Permission is what a key or a member needs for an action.
+// A Permission allows a key or a member an action.
 type Permission string
 
 // The permissions (contract §7).

@@ -47,8 +47,8 @@ func TestParsePermissions(t *testing.T) {
 	}
 }
 
-// TestParsePermissions_gives_its_own_list: what a caller does to it must not change
-// what "all" means.
+// TestParsePermissions_gives_its_own_list: a caller who changes the list must not change the
+// meaning of "all".
 func TestParsePermissions_gives_its_own_list(t *testing.T) {
 	t.Parallel()
 	list, err := desk.ParsePermissions("all")

@@ -11,7 +11,7 @@ import (
 )
 
 // zonesZip is lib/time/zoneinfo.zip of the Go distribution: all time zones of the IANA
-// database, 2025c. The zones of the machine are not used: nodes could differ in them.
+// database, 2025c. The machine's zones are not used, because nodes could have different ones.
 //
 //go:embed zones.zip
 var zonesZip string
@@ -19,15 +19,15 @@ var zonesZip string
 var zoneFiles = sync.OnceValue(func() *zip.Reader {
 	r, err := zip.NewReader(strings.NewReader(zonesZip), int64(len(zonesZip)))
 	if err != nil {
-		panic(err) // it is part of the program
+		panic(err) // the archive is part of the program, so it can be read
 	}
 	return r
 })
 
 var zones sync.Map // of those that were asked for, by name: *time.Location
 
-// TimeZones lists the names of the time zones of places, such as Europe/Istanbul. There
-// are further ones, which have no place.
+// TimeZones lists the names of time zones that belong to a place, such as Europe/Istanbul.
+// Other zones, such as UTC, are accepted but not listed.
 func TimeZones() []string { return placeZones() }
 
 var placeZones = sync.OnceValue(func() (list []string) {
@@ -43,8 +43,8 @@ var placeZones = sync.OnceValue(func() (list []string) {
 	return list
 })
 
-// zone returns a time zone by its name in the IANA database, such as Europe/Istanbul, in
-// this very spelling; nil if there is none.
+// zone returns the time zone with exactly this name in the IANA database, such as
+// Europe/Istanbul, or nil.
 func zone(name string) *time.Location {
 	if known, ok := zones.Load(name); ok {
 		return known.(*time.Location)

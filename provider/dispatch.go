@@ -6,28 +6,28 @@ import (
 	"parley/desk"
 )
 
-// A Later is an update that the provider itself creates after a wait, because nobody
-// will send it.
+// A Later is an update that the provider itself creates after a wait, such as a simulated
+// status, which will not come from outside.
 type Later struct {
 	Wait time.Duration
-	Body []byte // of the inbound item that it becomes
+	Body []byte // the body of its inbound item
 }
 
 // A Dispatch is a message to be sent.
 type Dispatch struct {
 	Access
-	Attempt    desk.ID   // sent along, and returned with the statuses
-	By         time.Time // the first byte must not be sent later
+	Attempt    desk.ID   // sent with the message, and returned with its statuses
+	By         time.Time // the first byte must not be sent after this time
 	Number     string    // digits; "" if only UserID is known
 	UserID     string    // the provider's id of the person, used if Number is ""
 	Template   *desk.Template
 	Components []desk.Component
 
-	// A free message, if Template is nil.
+	// The content of a free message, if Template is nil.
 	Text    string
 	Buttons []desk.Button // under the text
 	File    *SentFile     // instead of the text
-	Quote   string        // the provider's id of the message that it quotes; "": none
+	Quote   string        // the provider's id of the quoted message; "": none
 }
 
 // A SentFile is a file in a free message.
@@ -41,9 +41,9 @@ type SentFile struct {
 // A Receipt is the provider's acknowledgement.
 type Receipt struct {
 	ExternalID string
-	Number     string  // digits by which the provider knows the person; "" if it does not say
-	UserID     string  // the provider's id of the person; "" if it does not say
-	Later      []Later // future updates; stored with the message
+	Number     string  // digits by which the provider knows the person; "": not reported
+	UserID     string  // the provider's id of the person; "": not reported
+	Later      []Later // future updates, stored with the message
 }
 
 // NotSent is the refusal of an attempt that this process certainly did not send.

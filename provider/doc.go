@@ -1,9 +1,9 @@
-// Package provider is what a channel's provider must do, and what it tells: whatsapp and
-// sandbox implement it, and app calls it.
+// Package provider has the interfaces and data types between app and the providers of
+// channels: whatsapp and sandbox implement them, and app calls them.
 //
-//	provider.go  Provider, and what only some can do: CallbackProvider, Simulator
+//	provider.go  Provider; interfaces that only some providers have: CallbackProvider, Simulator
 //	dispatch.go  a message to be sent, and the provider's acknowledgement
-//	talker.go    answering people freely, files
+//	talker.go    Talker: files and read receipts of providers whose people can be answered freely
 //	update.go    the reports in an inbound item
 //	secret.go    a channel's secrets
 package provider

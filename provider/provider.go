@@ -17,26 +17,25 @@ type Provider interface {
 	// it. The error of a library that is too large is desk.LibraryTooLarge.
 	Templates(ctx context.Context, at Access) ([]desk.TemplateSource, error)
 
-	// Read returns the updates of an inbound item, in order, and an item to store for
-	// later, nil for none. It skips updates that it does not understand; its error
-	// concerns the whole item.
+	// Read returns the updates of an inbound item, in order, and an item to process later,
+	// or nil. It skips updates that it does not understand; its error concerns the whole
+	// item.
 	Read(n desk.InboundItem) ([]Update, *Later, error)
 
-	// Check returns the problems of a channel. An error means that it could not find
-	// out.
+	// Check returns the problems of a channel. An error means that the check itself failed.
 	Check(ctx context.Context, at Access) ([]Problem, error)
 
-	// CheckAccount refuses an external id, an account or secrets that the provider can't
-	// have, without asking it: InvalidRequest. s is nil if the secrets do not change. If
-	// the external id is "", it may choose one.
+	// CheckAccount returns InvalidRequest for an external id, an account or secrets that the
+	// provider can't have. It makes no call to the provider. s is nil if the secrets do not
+	// change. If the external id is "", CheckAccount may set one.
 	CheckAccount(c *desk.Channel, s *Secrets) error
 
 	// Identities returns the identities of a person whom the provider knows by a number,
-	// by its own id, or by both, the most reliable first. "" is unknown.
+	// by its own id, or by both, the most reliable first. "" means unknown.
 	Identities(number, userID string) []desk.Identity
 
-	// Limits returns the provider's limits for messages of a channel to a person.
-	// person returns a text that stands for the person.
+	// Limits returns the provider's limits for messages of a channel to a person. person
+	// returns a text that identifies the person in the name of a bucket.
 	Limits(c *desk.Channel, person func() string) Limits
 }
 
@@ -45,8 +44,8 @@ type CallbackProvider interface {
 	// Subscribe makes the provider send callbacks.
 	Subscribe(ctx context.Context, at Access) error
 
-	// ReportingAdvice says what the operator has to do at the provider so that it sends
-	// callbacks to a path of this server.
+	// ReportingAdvice tells the operator how to make the provider send callbacks to a path
+	// of this server.
 	ReportingAdvice(path string) string
 
 	// Handshake reads the request by which the provider verifies a callback URL. query
@@ -70,23 +69,23 @@ type Simulator interface {
 	// name and language.
 	PutTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error
 
-	// FileRef is the provider's id of a stored file with which something goes wrong when it
-	// is fetched. It returns InvalidRequest if there is no such fault.
+	// FileRef returns a provider's id of a stored file. Fetching the file by this id has the
+	// given fault. It returns InvalidRequest if there is no such fault.
 	FileRef(file desk.ID, fault string) (ref string, err error)
 }
 
-// Limits are the buckets in which a message takes a place before it is sent (none if
-// the provider has no limits), and the refusal if there is no place in time. A bucket's
+// Limits are the buckets in which a message takes a place before it is sent, and the refusal
+// if there is no place in time. A provider without limits has no buckets. A bucket's
 // Interval times its Burst is at most LongestBucket.
 type Limits struct {
 	Buckets  []desk.Bucket
 	HeldBack desk.Refusal
 }
 
-// A Problem is a problem of a channel, in a plain sentence.
+// A Problem is a problem of a channel, described in a sentence.
 type Problem struct {
 	Text         string
 	Blocking     bool        // until it is solved, nothing can be sent or received
-	Unsubscribed bool        // the provider sends us no callbacks: Subscribe solves that
-	Advice       desk.Advice // what to do, if the text does not say it
+	Unsubscribed bool        // the provider sends no callbacks; Subscribe solves this
+	Advice       desk.Advice // what to do, unless the text says it
 }

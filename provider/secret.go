@@ -15,8 +15,8 @@ type Access struct {
 	Secrets   Secrets
 }
 
-// Secrets are the secrets of a channel at its provider, which says in CheckAccount which
-// it needs.
+// Secrets are the secrets of a channel at its provider. CheckAccount of the provider checks
+// that those it needs are set.
 type Secrets struct {
 	Token        Secret // for the API
 	AppSecret    Secret // signs callbacks
@@ -45,8 +45,8 @@ func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 // MarshalText implements encoding.TextMarshaler.
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// SameApp tells whether one app secret signs the callbacks of both, also while it is
-// being replaced on one after the other.
+// SameApp tells whether both channels have an app secret in common. Old app secrets count,
+// too, because a secret is replaced on one channel after the other.
 func (s Secrets) SameApp(other Secrets) bool {
 	for _, a := range [2]Secret{s.AppSecret, s.OldAppSecret} {
 		if a != (Secret{}) && (a == other.AppSecret || a == other.OldAppSecret) {
@@ -57,7 +57,7 @@ func (s Secrets) SameApp(other Secrets) bool {
 }
 
 // Replaced returns the secrets with the non-empty ones of by. The previous app secret stays
-// valid until a time: for as long as the provider repeats callbacks.
+// valid until oldUntil, because the provider repeats callbacks that it has signed with it.
 func (s Secrets) Replaced(by Secrets, oldUntil desk.Time) Secrets {
 	if by.Token != (Secret{}) {
 		s.Token = by.Token

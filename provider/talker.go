@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// With is what is told of a file, after the provider told more.
+// With returns the reported data with those that the provider reported later.
 func (f FetchedMedia) With(more FetchedMedia) FetchedMedia {
 	if more.MIME != "" {
 		f.MIME = more.MIME
@@ -26,28 +26,27 @@ type Talker interface {
 	// Send.
 	Upload(ctx context.Context, at Access, mime, name string, size int64, content io.Reader) (ref string, err error)
 
-	// Fetch writes a file that a person sent to w, and returns what the provider tells of
-	// it: told may be called with that before the first byte, and its error, as w's, ends
-	// the call. It returns ErrMediaGone if the provider has it no more.
+	// Fetch writes a file that a person sent to w, and returns the provider's data about the
+	// file. It may call told with these data before the first byte. An error of told or of w
+	// ends the call. Fetch returns ErrMediaGone if the provider no longer has the file.
 	Fetch(ctx context.Context, at Access, ref string, told func(FetchedMedia) error, w io.Writer) (FetchedMedia, error)
 
 	// MarkRead tells the provider that a message was read.
 	MarkRead(ctx context.Context, at Access, externalID string) error
 
-	// ClosesWindow tells whether a failure with this code says that the person can't be
-	// answered freely any more.
+	// ClosesWindow tells whether a failure with this code means that the window is closed.
 	ClosesWindow(code int) bool
 }
 
-// A FetchedMedia is what a provider tells of a file.
+// A FetchedMedia has the data that a provider reports about a file.
 type FetchedMedia struct {
 	MIME   string
-	Size   int64  // 0: not told
-	SHA256 []byte // nil: not told
+	Size   int64  // 0: not reported
+	SHA256 []byte // nil: not reported
 }
 
-// ErrMediaGone means that the provider has a file no more, and ErrMediaFailed that it could
-// not get it from the person.
+// ErrMediaGone means that the provider no longer has a file, and ErrMediaFailed that the
+// provider could not get the file from the person.
 var (
 	ErrMediaGone   = errors.New("the provider has this file no more")
 	ErrMediaFailed = errors.New("the provider could not get this file from the person")

@@ -4,8 +4,8 @@ import "parley/desk"
 
 // An Update is one report in an inbound item: one of the pointers is set.
 type Update struct {
-	Channel  string // the provider's id of the channel concerned; "": the item's own channel
-	Business string // or the business account, whose channels are all concerned
+	Channel  string // the provider's id of the channel that the update is about; "": the item's own channel
+	Business string // the business account, if the update is about all its channels; otherwise ""
 
 	Status   *desk.StatusUpdate
 	Message  *InboundMessage
@@ -18,10 +18,10 @@ type Update struct {
 // An InboundMessage is a message that a person wrote to a channel. The provider knows
 // the person by a number, by its own id, or by both.
 type InboundMessage struct {
-	ExternalID string // the provider's id; a message that comes twice is recognised by it
+	ExternalID string // the provider's id, by which a repeated message is recognised
 	Number     string // digits; "" if hidden
 	UserID     string // "" if the provider does not report it
-	Name       string // the name of the person's profile; "" if there is none
+	Name       string // the name of the person's profile; "": none
 	Text       string
 	At         desk.Time
 	Kind       desk.MessageKind // "": text
@@ -33,12 +33,12 @@ type InboundMessage struct {
 
 // An InboundMedia is the file of an inbound message.
 type InboundMedia struct {
-	Ref    string  // the provider's id of it
-	MIME   string  // as the provider claims it
-	Name   string  // "" if there is none
-	Size   int64   // 0: not told
-	SHA256 []byte  // nil: not told
-	Stored desk.ID // of a simulated file, which is stored already; otherwise zero
+	Ref    string  // the provider's id of the file
+	MIME   string  // as the provider claims
+	Name   string  // "": none
+	Size   int64   // 0: not reported
+	SHA256 []byte  // nil: not reported
+	Stored desk.ID // the id of a simulated file, which is stored already; otherwise zero
 }
 
 // A MarketingChoice is a person's marketing choice, as reported by the provider.
@@ -51,7 +51,7 @@ type MarketingChoice struct {
 // A Move is the report that a person has another number, or another id at the provider.
 // An empty string is unknown or unchanged.
 type Move struct {
-	Number, UserID       string // the old ones
+	Number, UserID       string // the old number and id
 	NewNumber, NewUserID string
 	At                   desk.Time
 }
@@ -59,13 +59,13 @@ type Move struct {
 // A TemplateUpdate is the report that a template has changed at the provider.
 type TemplateUpdate struct {
 	Name, Language string
-	Status         string // the new one, in upper case as in the provider's JSON; "": fetch the template again
+	Status         string // the new status, in upper case as in the provider's JSON; "": fetch the template again
 }
 
-// An AccountStatus is a report whether an account may send.
+// An AccountStatus is the report that an account may send, or may not.
 type AccountStatus struct {
-	Blocked string    // why not; "": it may
-	Replies bool      // it may only not write first
+	Blocked string    // why the account may not send; "": it may
+	Replies bool      // the account may still reply to people who wrote
 	Until   desk.Time // 0: until the provider reports a change
-	At      desk.Time // when it was reported: older reports do not count
+	At      desk.Time // the time of the report; older reports are ignored
 }

@@ -9,15 +9,15 @@ import (
 	"parley/desk"
 )
 
-// abreast is how many workspaces have inbound items processed at a time.
+// abreast is for how many workspaces inbound items are processed at a time.
 const abreast = 4
 
-// dueEvery is how long it takes at most to notice that items are due: the server's
-// clock may be set, or stop while the machine sleeps.
+// dueEvery is the longest wait before due items are looked for again. A longer wait could
+// miss its time, because the server's clock may be set, or stop while the machine sleeps.
 const dueEvery = time.Second
 
-// inbound processes due items. A workspace has at most one step under way; its next
-// step waits behind all other workspaces that wait.
+// inbound processes due items. A workspace has at most one step under way. Its next step
+// waits until all other waiting workspaces have had one.
 func (r runner) inbound(ctx context.Context) {
 	var steps sync.WaitGroup
 	defer steps.Wait()

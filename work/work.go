@@ -22,14 +22,13 @@ type Parts struct {
 	Media   Media
 }
 
-// Of are the parts of an App.
+// Of returns the parts of an App.
 func Of(a *app.App) Parts { return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media} }
 
 // An App has the steps of app.App.
 type App interface {
-	// InboundDue returns the workspaces with due inbound items, and how long to wait
-	// before asking again. InboundNoted has an element if there is more before that
-	// time.
+	// InboundDue returns the workspaces with due inbound items, and how long to wait before
+	// the next call. InboundNoted gets an element if an item may be due earlier.
 	InboundDue() (list []desk.ID, next time.Duration)
 	InboundNoted() <-chan struct{}
 
@@ -38,56 +37,56 @@ type App interface {
 	TakeInbound(ctx context.Context, ws desk.ID) error
 	LookForInbound(ctx context.Context) error
 
-	// SyncStale fetches templates that are old, or that have changed: then
-	// TemplatesNoted has an element.
+	// SyncStale fetches templates that are old, or that were reported as changed.
+	// TemplatesNoted gets an element after such a report.
 	SyncStale(ctx context.Context) error
 	TemplatesNoted() <-chan struct{}
 
 	Sweep(ctx context.Context) error
 	ForgetAlone(ctx context.Context) error
 
-	// SendAutoReplies sends automatic replies, and AssignWaiting assigns what waits for
-	// somebody to be there, both until ctx ends.
+	// SendAutoReplies sends automatic replies until ctx ends. AssignWaiting assigns waiting
+	// conversations once a member is eligible, until ctx ends.
 	SendAutoReplies(ctx context.Context)
 	AssignWaiting(ctx context.Context)
 }
 
-// Access is keys, and how members sign in.
+// Access has the steps of package access.
 type Access interface {
 	// StoreKeyUses stores when keys were used.
 	StoreKeyUses(ctx context.Context) error
 }
 
-// A Clock is the clocks of this process and of the database.
+// A Clock has the steps of package clock.
 type Clock interface {
 	// Look raises the counter of hours when it is time, and compares the clocks.
 	Look(ctx context.Context) error
 }
 
-// A Feed is the feed of events.
+// A Feed has the steps of package feed.
 type Feed interface {
-	// Look wakes those who wait for events that another process has stored. Forget drops
-	// events of an age from the feed.
+	// Look wakes followers if another process has stored events. Forget drops events older
+	// than age from the feed.
 	Look(ctx context.Context) error
 	Forget(ctx context.Context, age time.Duration) error
 }
 
-// Deliver is webhooks.
+// Deliver has the steps of package deliver.
 type Deliver interface {
 	// Run delivers events to webhooks until ctx ends.
 	Run(ctx context.Context)
 }
 
-// Daily is messages by day.
+// Daily has the steps of package daily.
 type Daily interface {
-	// Count counts the new ones.
+	// Count counts new messages by day.
 	Count(ctx context.Context) error
 }
 
-// Media is files.
+// Media has the steps of package media.
 type Media interface {
 	// Fetch fetches the files of inbound messages until ctx ends. DropContents deletes
-	// content that no file has any more, and ForgetOld the content of files of an age.
+	// content that no file uses. ForgetOld deletes the content of files older than age.
 	Fetch(ctx context.Context)
 	DropContents(ctx context.Context) error
 	ForgetOld(ctx context.Context, age time.Duration) error
@@ -97,11 +96,11 @@ type Media interface {
 const (
 	lookEvery   = 5 * time.Second
 	sweepEvery  = time.Second
-	forgetEvery = time.Hour // on one of all nodes
+	forgetEvery = time.Hour // on one of the nodes
 	clockEvery  = time.Minute
 	usesEvery   = time.Minute
 	countEvery  = 15 * time.Second // messages by day
-	lastUses    = 5 * time.Second  // for the uses of keys that are left when the process stops
+	lastUses    = 5 * time.Second  // how long storing the last uses of keys may take when the process stops
 	eventsEvery = time.Second
 	dropsEvery  = 20 * time.Second // content of erased files
 	syncEvery   = time.Minute      // looks for old libraries
@@ -111,8 +110,8 @@ const (
 )
 
 // Run runs all schedules until the context ends, and returns when no step is under way;
-// steps are short. It never sends. keepEvents is how long events stay in the feed, and
-// keepMedia how long the content of files stays; 0: for ever.
+// steps are short. keepEvents is how long events stay in the feed. keepMedia is how long the
+// content of files stays; 0: for ever.
 func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log *slog.Logger) {
 	r := runner{a.App, log}
 	var all sync.WaitGroup
@@ -151,8 +150,8 @@ func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log 
 	all.Wait()
 }
 
-// dropEvery is how often expired events are dropped. They may stay a tenth of their
-// time, and ten seconds, longer (contract-events §2).
+// dropEvery is how often expired events are dropped. Events may stay longer than keepEvents,
+// by a tenth of it and ten seconds (contract-events §2).
 func dropEvery(keepEvents time.Duration) time.Duration {
 	return min(keepEvents/20+5*time.Second, forgetEvery)
 }
@@ -162,7 +161,7 @@ type runner struct {
 	log *slog.Logger
 }
 
-// every runs do now, then once each period, and shortly after noted has an element.
+// every runs do now, then once each period, and also soon after noted gets an element.
 func (r runner) every(ctx context.Context, period time.Duration, what string, do func(context.Context) error, noted <-chan struct{}) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()

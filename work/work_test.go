@@ -15,7 +15,7 @@ import (
 	"parley/work"
 )
 
-// A fake is an App whose inbound items take some time each, by its bubble's clock.
+// A fake is an App whose inbound items take some time each, by the clock of synctest.
 type fake struct {
 	mu      sync.Mutex
 	left    map[desk.ID]int           // items of each workspace
@@ -24,7 +24,7 @@ type fake struct {
 	running map[desk.ID]bool
 	most    int // steps at once
 	twice   bool
-	done    map[desk.ID]time.Duration // when the last one was taken in
+	done    map[desk.ID]time.Duration // when the last item was processed
 	start   time.Time
 	noted   chan struct{}
 	stale   chan struct{}
@@ -62,7 +62,7 @@ func (f *fake) SendAutoReplies(ctx context.Context) { <-ctx.Done() }
 
 func (f *fake) AssignWaiting(ctx context.Context) { <-ctx.Done() }
 
-// parts are a fake as an App and its services.
+// parts are the parts of a fake.
 func (f *fake) parts() work.Parts {
 	return work.Parts{App: f, Access: fakeAccess{f}, Clock: fakeClock{f}, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}}
 }
@@ -145,8 +145,8 @@ func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// A slow workspace holds one place, and the others go on meanwhile, none of them twice at
-// once. A workspace with much to take in does not keep one with little waiting.
+// A slow workspace takes one place, and the others go on meanwhile, each with one step at a
+// time. A workspace with many items does not delay one with few.
 func TestInboundIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestInboundIsFair(t *testing.T) {
 	})
 }
 
-// Told to stop, Run waits for the steps under way, and begins no other one.
+// When its context ends, Run waits for the steps under way, and begins no other one.
 func TestRunStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -185,7 +185,8 @@ func TestRunStops(t *testing.T) {
 	})
 }
 
-// Each schedule begins at once and has its own pace; news of templates are gathered.
+// Each schedule begins at once and has its own period. Reports of changed templates are
+// collected.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

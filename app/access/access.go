@@ -1,12 +1,12 @@
-// Package access is who is calling: the keys of programs, and how members get in: sessions,
-// sign-in links, passwords.
+// Package access finds out who is calling: programs by their API keys, members by sessions,
+// sign-in links and passwords.
 //
 //	access.go    the Service, and members as principals
 //	keys.go      from a key to a principal
 //	session.go   sessions and links
 //	password.go  signing in by a password, setting one, the throttle
-//	hashing.go   how passwords are hashed, and whose turn it is
-//	known.go     what is kept of keys: their principals, and when they were used
+//	hashing.go   how passwords are hashed, and in which order
+//	known.go     a cache of the keys' principals; when keys were used
 package access
 
 import (
@@ -27,7 +27,7 @@ type Deps struct {
 	Random func([]byte)         // fills with random bytes
 	Log    *slog.Logger
 
-	// Derive returns a key for one purpose, made of the installation's secret key.
+	// Derive returns a key for one purpose, derived from the installation's secret key.
 	Derive func(purpose string, parts ...[]byte) []byte
 }
 
@@ -36,10 +36,10 @@ type Service struct {
 	Deps
 	known   known
 	uses    keyUses
-	hashing chan struct{} // has room for one who hashes a password
+	hashing chan struct{} // full while a password is hashed
 	hashed  atomic.Int64
-	changes turns  // of changes of passwords
-	spread  spread // of the recipes of one e-mail
+	changes turns // of changes of passwords
+	spread  spread
 }
 
 // New builds a Service.

@@ -37,7 +37,7 @@ type world struct {
 	ada, grace desk.Member
 }
 
-// A lyingStore answers with a session whatever has become of its member.
+// A lyingStore returns a session even if its member was removed.
 type lyingStore struct {
 	store.Store
 	session  *store.Session
@@ -114,7 +114,7 @@ func (w *world) member(ws desk.ID, name, email string) desk.Member {
 	return m
 }
 
-// as is a member as principal, now.
+// as returns a member as principal, with the current settings.
 func (w *world) as(ws desk.ID, m desk.Member) desk.Principal {
 	w.t.Helper()
 	p, err := w.Member(w.t.Context(), ws, m.ID)
@@ -132,8 +132,8 @@ func (w *world) operator() desk.Principal {
 
 func (w *world) later(d time.Duration) { w.clock.Add(d.Milliseconds()) }
 
-// TestPutSession: a session may not be begun by who proved to be a member before the
-// member's sessions were ended, nor by who is a member no more.
+// TestPutSession: a session can't begin if the member signed in before the member's sessions
+// were ended, or if the member was removed.
 func TestPutSession(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -169,7 +169,7 @@ func TestPutSession(t *testing.T) {
 	}
 }
 
-// TestSession_void: a session that is still stored does not hold if its member is gone, or
+// TestSession_void: a session that is still stored is not valid if its member was removed, or
 // once it has expired.
 func TestSession_void(t *testing.T) {
 	t.Parallel()
@@ -189,7 +189,8 @@ func TestSession_void(t *testing.T) {
 	}
 }
 
-// TestMakeLink_hashed: who reads the database can't sign in by what it has of a link.
+// TestMakeLink_hashed: a person who reads the database can't sign in by the stored hash of a
+// link.
 func TestMakeLink_hashed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -216,8 +217,8 @@ func oldHash(password, salt string) string {
 	return "$argon2id$v=19$m=19456,t=2,p=1$" + text([]byte(salt)) + "$" + text(argon2.IDKey([]byte(password), []byte(salt), 2, 19456, 1, 32))
 }
 
-// TestSignIn_work: the number of hashes does not tell whether an e-mail is a member's, nor of
-// how many workspaces, nor whether the password is right.
+// TestSignIn_work: the number of hashes does not show whether an e-mail belongs to members, in
+// how many workspaces, or whether the password is right.
 func TestSignIn_work(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -301,7 +302,7 @@ func TestSignInThrottle(t *testing.T) {
 	if _, err := w.SignIn(ctx, "ada@example.com", password, "192.0.2.9"); err != nil {
 		t.Errorf("half a minute later: %v", err)
 	}
-	// All of a /64 are one address.
+	// All addresses of a /64 count as one.
 	tried, after = tries(60, many("x%d@example.com"), many("2001:db8:1:2::%d"))
 	want("an address", tried, after, 20, 5)
 	tried, _ = tries(1, one("fresh@example.com"), one("2001:db8:1:3::1"))

@@ -28,12 +28,12 @@ const (
 	argonKey     = 32
 )
 
-// A recipe is how a password is hashed: the usual form of a hash, PHC, without what follows
-// the salt. Members with one e-mail have one recipe, so that one hash answers for all of
-// them (docs/adr/0037).
+// A recipe says how a password is hashed: it is a hash in PHC form, up to the salt. Members
+// with the same e-mail use the same recipe, so that one hash can be compared with all their
+// passwords (docs/adr/0037).
 type recipe string
 
-// newRecipe is today's recipe with a salt.
+// newRecipe is the current recipe with a salt.
 func newRecipe(salt []byte) recipe {
 	return recipe(fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s", argon2.Version, argonMemory, argonTime, argonThreads, base64.RawStdEncoding.EncodeToString(salt)))
 }
@@ -41,7 +41,7 @@ func newRecipe(salt []byte) recipe {
 // recipeOf is the recipe of a stored hash.
 func recipeOf(hash string) recipe { return recipe(hash[:max(0, strings.LastIndexByte(hash, '$'))]) }
 
-// recipesOf lists the recipes of the passwords of members, those that most have first.
+// recipesOf lists the recipes of the passwords of members, the most frequent first.
 func recipesOf(list []store.MemberAccess) []recipe {
 	count, recipes := map[recipe]int{}, []recipe(nil)
 	for _, h := range list {
@@ -57,15 +57,15 @@ func recipesOf(list []store.MemberAccess) []recipe {
 	return recipes
 }
 
-// recipeFor is the recipe of an e-mail with which nobody has a password yet.
+// recipeFor is the recipe for an e-mail for which no member has a password yet.
 func (a *Service) recipeFor(canonical string) recipe {
 	mac := hmac.New(sha256.New, a.Derive("password salt"))
 	mac.Write([]byte(canonical))
 	return newRecipe(mac.Sum(nil)[:argonSalt])
 }
 
-// recipeOfEmail is the recipe for a new password of a member: that of other members with
-// the e-mail, if they have passwords.
+// recipeOfEmail is the recipe for a new password of a member: the recipe of other members
+// with the e-mail, if they have passwords.
 func (a *Service) recipeOfEmail(ctx context.Context, p desk.Principal) (recipe, error) {
 	canonical := desk.ReferTo(p.Member.Email).Email()
 	holders, err := a.Store.MembersByEmail(ctx, canonical, maxHolders)
@@ -82,20 +82,20 @@ func (a *Service) recipeOfEmail(ctx context.Context, p desk.Principal) (recipe, 
 	return a.recipeFor(canonical), nil
 }
 
-// spreadLife is how long it counts how many recipes one e-mail has at most.
+// spreadLife is how long a spread is used before it is read again.
 const spreadLife = 10 * time.Minute
 
-// A spread is how many recipes the passwords of one e-mail have at most. It is 1, unless
-// passwords of an older release, or members whose e-mail was changed, have not signed in
-// since.
+// A spread is the greatest number of recipes that the passwords of one e-mail have. It is
+// greater than 1 only while some members have not signed in since an upgrade from an
+// earlier release, or since their e-mail was changed.
 type spread struct {
 	mu    sync.Mutex
 	most  int // 0: not known yet
 	until time.Duration
 }
 
-// mostRecipes is how many hashes each sign-in makes. The caller has seen an e-mail with some
-// number of recipes.
+// mostRecipes is how many hashes each sign-in makes: the spread, and at least seen, the
+// number of recipes that the caller found for an e-mail.
 func (a *Service) mostRecipes(ctx context.Context, seen int) (int, error) {
 	a.spread.mu.Lock()
 	defer a.spread.mu.Unlock()
@@ -111,8 +111,8 @@ func (a *Service) mostRecipes(ctx context.Context, seen int) (int, error) {
 	return a.spread.most, nil
 }
 
-// readPassword is a password that was typed, as it is hashed. A text that is too long for a
-// password becomes one that no password is.
+// readPassword returns a typed password in the form that is hashed. A text that is too long
+// becomes "", which is not a password of any member.
 func readPassword(text string) string {
 	if len(text) > maxPassword {
 		return ""
@@ -120,8 +120,8 @@ func readPassword(text string) string {
 	return desk.NormalPassword(text)
 }
 
-// hashes hashes a password by each recipe, one at a time, and returns the texts. It returns
-// Unavailable if others take too long.
+// hashes hashes a password by each recipe, one at a time, and returns the hashes as texts.
+// It returns Unavailable if other calls take too long.
 func (a *Service) hashes(ctx context.Context, password string, recipes []recipe) ([]string, error) {
 	timer := time.NewTimer(longestHashing)
 	defer timer.Stop()
@@ -166,9 +166,10 @@ func (r recipe) hash(password string) ([]byte, error) {
 	return argon2.IDKey([]byte(password), salt, times, memory, threads, argonKey), nil
 }
 
-// turns lets changes of passwords through one at a time, and of each workspace one at a
-// time before that: so one change at most waits for its hash beside the sign-ins, and the
-// changes of one workspace do not stand before those of others.
+// turns lets one change of a password through at a time. So at most one change competes with
+// the sign-ins for hashing. Changes first wait for other changes of their own workspace, and
+// then with one change of each other workspace; so many changes in one workspace do not
+// delay the others.
 type turns struct {
 	one  chan struct{} // has room for one
 	mu   sync.Mutex
@@ -180,7 +181,7 @@ type turn struct {
 	users int
 }
 
-// enter waits for a turn, but not for long: then it returns Unavailable.
+// enter waits for a turn. After longestHashing it returns Unavailable.
 func (t *turns) enter(ctx context.Context, ws desk.ID) (leave func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestHashing, errManyHashes)
 	defer cancel()

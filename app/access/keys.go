@@ -30,11 +30,11 @@ func (a *Service) Authenticate(ctx context.Context, key string) (desk.Principal,
 }
 
 // Presume returns the principal that this key had last time, if the secret is right and
-// the key has not expired. It does not check whether the key has changed since. The
-// App's Write, WriteAll and Contact check that in the transaction that does their work,
-// and return ErrStale if the workspace's settings have changed. If a caller gets any
-// error with a presumed principal, it must call Authenticate before it answers that
-// error. This saves most requests a read (docs/adr/0007).
+// the key has not expired. It does not check whether the key has changed since. App's
+// Write, WriteAll and Contact check this in the transaction that does their work, and
+// return ErrStale if the workspace's settings have changed. A caller that gets any error
+// with a presumed principal must call Authenticate before it answers that error. This
+// saves most requests a read (docs/adr/0007).
 func (a *Service) Presume(key string) (desk.Principal, bool) {
 	credential, ok := desk.ParseKey(key)
 	if !ok {
@@ -53,8 +53,8 @@ func (a *Service) Presume(key string) (desk.Principal, bool) {
 	return p, true
 }
 
-// StoreKeyUses stores when keys were used since the last call. After an error, the times
-// that are not stored yet are lost; the next use of a key brings a newer one.
+// StoreKeyUses stores when keys were used since the last call. After an error, times that
+// are not stored yet are lost; the next use of a key gives a newer one.
 func (a *Service) StoreKeyUses(ctx context.Context) error {
 	for ws, uses := range a.uses.take() {
 		if err := a.Store.PutKeyUses(ctx, ws, uses); err != nil {
@@ -64,8 +64,8 @@ func (a *Service) StoreKeyUses(ctx context.Context) error {
 	return nil
 }
 
-// KeyUses returns when the workspace's keys were last used, a minute late. A key that was
-// never used is not among them.
+// KeyUses returns when the workspace's keys were last used, up to a minute late. It leaves
+// out keys that were never used.
 func (a *Service) KeyUses(ctx context.Context, p desk.Principal) (map[desk.ID]desk.Time, error) {
 	return a.Store.KeyUses(ctx, p.Workspace())
 }

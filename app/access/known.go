@@ -35,10 +35,10 @@ func (k *known) put(public string, p desk.Principal) {
 	k.byPublic[public] = p
 }
 
-// maxUses is how many keys are noted between two calls of StoreKeyUses.
+// maxUses is how many keys are recorded between two calls of StoreKeyUses.
 const maxUses = 10_000
 
-// keyUses are the times at which keys were used since these were last stored.
+// keyUses are the times at which keys were used, and which are not stored yet.
 type keyUses struct {
 	mu sync.RWMutex
 	at map[keyRef]*atomic.Int64
@@ -46,7 +46,7 @@ type keyUses struct {
 
 type keyRef struct{ workspace, id desk.ID }
 
-// note is called for each request, so it does little.
+// note records the use of a key. It is called for each request, so it must be fast.
 func (u *keyUses) note(p desk.Principal, now desk.Time) {
 	ref := keyRef{p.Settings.ID, p.Key.ID}
 	u.mu.RLock()
@@ -57,12 +57,12 @@ func (u *keyUses) note(p desk.Principal, now desk.Time) {
 			return
 		}
 	}
-	if int64(now)-at.Load() >= 1000 { // the requests of a busy key need not share each moment
+	if int64(now)-at.Load() >= 1000 { // once a second, because requests of a busy key contend for this value
 		at.Store(int64(now))
 	}
 }
 
-// add returns nil if too many keys were noted.
+// add returns the value for the time of a key, or nil if there are too many keys.
 func (u *keyUses) add(ref keyRef) *atomic.Int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -78,7 +78,7 @@ func (u *keyUses) add(ref keyRef) *atomic.Int64 {
 	return at
 }
 
-// take removes and returns what was noted, by workspace.
+// take removes and returns the recorded times, by workspace.
 func (u *keyUses) take() map[desk.ID]map[desk.ID]desk.Time {
 	u.mu.Lock()
 	noted := u.at

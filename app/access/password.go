@@ -16,22 +16,22 @@ import (
 	"parley/store"
 )
 
-// longestHashing is how long somebody waits until their password is hashed, since one
-// password is hashed at a time.
+// longestHashing is how long a caller waits to hash a password. One password is hashed at a
+// time.
 const longestHashing = 5 * time.Second
 
-// maxSignIns is of how many workspaces' members one sign-in opens.
+// maxSignIns is how many members, of different workspaces, one sign-in returns.
 const maxSignIns = 20
 
 // maxHolders is how many members with one e-mail a sign-in looks at.
 const maxHolders = 1000
 
-// maxPassword is how many bytes of a password are looked at. One with more has more than
-// desk.MaxPassword characters, however it is composed.
+// maxPassword is how many bytes a typed password may have. A longer one has more than
+// desk.MaxPassword characters, however they are composed.
 const maxPassword = 16 << 10
 
 // The throttle of sign-ins, which all nodes share. E-mails, members and addresses are
-// hashed, and only so many of their hashes are told apart, so their number takes no space.
+// hashed into a fixed number of buckets, so any number of them takes limited space.
 const (
 	emailBuckets   = 4096
 	addressBuckets = 65536
@@ -43,10 +43,10 @@ const LongestThrottle = max(desk.SignInTries*desk.SignInEvery, desk.AddressTries
 
 var errSignIn = desk.Errorf(desk.Unauthorized, "the e-mail or the password is wrong")
 
-// SignIn returns the members, of several workspaces, whom an e-mail and a password are
-// right for. from is the address of the caller. It returns Unauthorized if there is none,
-// whatever the reason; RateLimited after too many tries; and Unavailable if too many sign
-// in at once. It makes as many hashes for any e-mail (docs/adr/0037).
+// SignIn returns the members, of any workspace, who have this e-mail and this password. from
+// is the address of the caller. It returns Unauthorized if there is none, whatever the
+// reason; RateLimited after too many tries; and Unavailable if too many callers sign in at
+// once. It makes the same number of hashes for every e-mail (docs/adr/0037).
 func (a *Service) SignIn(ctx context.Context, email, password, from string) (list []desk.Principal, err error) {
 	canonical := desk.ReferTo(email).Email()
 	if err := a.throttle(ctx, a.emailBucket("e-mail", canonical), from); err != nil {
@@ -66,7 +66,7 @@ func (a *Service) SignIn(ctx context.Context, email, password, from string) (lis
 		return nil, err
 	}
 	own := len(recipes)
-	for n := own; n < most; n++ { // the time does not tell who is a member, nor of how much
+	for n := own; n < most; n++ { // so that the time does not show how many workspaces have this e-mail, if any
 		recipes = append(recipes, a.recipeFor(fmt.Sprint(canonical, " ", n)))
 	}
 	hashes, err := a.hashes(ctx, readPassword(password), recipes)
@@ -91,7 +91,7 @@ func (a *Service) SignIn(ctx context.Context, email, password, from string) (lis
 		case desk.IsType(err, desk.Unauthorized): // removed meanwhile
 		case err != nil:
 			return nil, err
-		case p.Member.SessionsFrom == h.SessionsFrom: // else the password was replaced meanwhile
+		case p.Member.SessionsFrom == h.SessionsFrom: // otherwise the password was replaced meanwhile
 			list = append(list, p)
 		}
 	}
@@ -101,8 +101,8 @@ func (a *Service) SignIn(ctx context.Context, email, password, from string) (lis
 	return list, nil
 }
 
-// gather stores the hashes of members who have just proved their passwords by the recipe
-// that most other members with the e-mail have, so that one hash answers for all of them.
+// gather changes the hashes of members who have just proved their passwords to the recipe
+// that most other members with the e-mail use. So one hash serves for all of them.
 func (a *Service) gather(ctx context.Context, proved, others []store.MemberAccess, recipes []recipe, hashes []string) {
 	if len(proved) == 0 || len(recipes) < 2 {
 		return
@@ -125,9 +125,9 @@ func (a *Service) gather(ctx context.Context, proved, others []store.MemberAcces
 	}
 }
 
-// SetPassword sets the member's own password, and ends the member's sessions. The caller
-// has proved who it is by the old password, or by a link: byLink is set shortly after the
-// member signed in by one. It returns the member as it is now, who may begin a session.
+// SetPassword sets the member's own password, and ends the member's sessions. It needs the
+// old password, unless byLink says that the member has just signed in by a link. It returns
+// the member with the new settings, with which a session can begin.
 func (a *Service) SetPassword(ctx context.Context, p desk.Principal, old string, byLink bool, password string) (desk.Principal, error) {
 	if p.Member == nil {
 		return p, desk.Errorf(desk.Forbidden, "only members have passwords")
@@ -207,8 +207,8 @@ func (a *Service) emailBucket(kind, text string) desk.Bucket {
 	return desk.Bucket{Name: a.throttled(kind, text, emailBuckets), Interval: desk.SignInEvery, Burst: desk.SignInTries}
 }
 
-// throttle takes a place in a bucket, and for a try from this address, if it is not "". It
-// returns RateLimited if there is none.
+// throttle takes a place in the bucket and, unless from is "", in the bucket of this address.
+// It returns RateLimited if one of them is full.
 func (a *Service) throttle(ctx context.Context, bucket desk.Bucket, from string) error {
 	buckets := []desk.Bucket{bucket}
 	if from != "" {
@@ -230,8 +230,8 @@ func (a *Service) throttled(kind, text string, n uint64) string {
 	return fmt.Sprintf("sign-in %s %d", kind, binary.BigEndian.Uint64(mac.Sum(nil))%n)
 }
 
-// network is an address by which callers are told apart: an IPv4 address, or the /64 of
-// an IPv6 address.
+// network is the part of an address by which callers are told apart: an IPv4 address, or
+// the /64 of an IPv6 address.
 func network(from string) string {
 	ip, err := netip.ParseAddr(from)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 // A MemberSession is a member's session in one browser.
 type MemberSession struct {
 	store.Session
-	stored bool      // it comes from the store
-	from   desk.Time // SessionsFrom of the member who proved to be it, if it does not
+	stored bool      // the session was read from the store
+	from   desk.Time // for a new session: the member's SessionsFrom at the sign-in
 }
 
 // Session returns a member's session by its token, which must be a hash already. It
-// returns nil if there is none that still holds: it has expired, the member was removed,
-// or the member's sessions were ended.
+// returns nil if there is no valid session: it has expired, the member was removed, or the
+// member's sessions were ended.
 func (a *Service) Session(ctx context.Context, token string) (*MemberSession, error) {
 	found, settings, err := a.Store.Session(ctx, token)
 	if err != nil || found == nil {
@@ -32,23 +32,24 @@ func (a *Service) Session(ctx context.Context, token string) (*MemberSession, er
 	return s, nil
 }
 
-// void tells whether a session may not be begun, or does not hold. To end sessions is to
-// delete their rows, so one that is stored holds, whichever server's clock it began by.
+// void tells whether a new session may not begin, or a stored one is not valid. Sessions are
+// ended by deleting their rows. So a stored session of an existing member is valid, whatever
+// the clocks of servers say.
 func (s *MemberSession) void(settings *desk.Settings) bool {
 	m := settings.Member(s.Member)
 	return m == nil || !s.stored && s.from != m.SessionsFrom
 }
 
-// NewSession returns a session of a member, to be stored by PutSession: which refuses it
-// if the member's sessions were ended since p was read, by which the member proved who it
-// is. Nodes of an older release take one for ended that began before SessionsFrom.
+// NewSession returns a session of a member, to be stored by PutSession. PutSession refuses
+// it if the member's sessions were ended after p was read. Nodes of an earlier release treat
+// a session that began before SessionsFrom as ended, so it does not begin before.
 func (a *Service) NewSession(p desk.Principal) *MemberSession {
 	from := p.Member.SessionsFrom
 	return &MemberSession{Session: store.Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: max(a.Now(), from)}, from: from}
 }
 
-// PutSession stores a new session, or what has changed in one that Session returned. It
-// returns Unauthorized if the member was removed, or if the session was ended meanwhile.
+// PutSession stores a new session, or the changes of one that Session returned. It returns
+// Unauthorized if the member was removed, or if the session was ended meanwhile.
 func (a *Service) PutSession(ctx context.Context, token string, s MemberSession) error {
 	err := a.Store.InTx(ctx, s.Workspace, func(tx store.Tx) error {
 		if s.void(tx.Settings()) {
@@ -72,7 +73,7 @@ func (a *Service) PutSession(ctx context.Context, token string, s MemberSession)
 	return err
 }
 
-// EndSession ends a session; without one, it does nothing.
+// EndSession ends the session with this token, if there is one.
 func (a *Service) EndSession(ctx context.Context, token string) error {
 	s, _, err := a.Store.Session(ctx, token)
 	if err != nil || s == nil {
@@ -85,8 +86,8 @@ func (a *Service) EndSession(ctx context.Context, token string) error {
 	return err
 }
 
-// EndSessions ends all sessions and links of a member: a member's own, or anybody's for
-// an admin.
+// EndSessions ends all sessions and links of a member. Members may end their own, admins
+// those of every member.
 func (a *Service) EndSessions(ctx context.Context, p desk.Principal, member desk.ID) error {
 	if err := p.MayManage(p.Settings, member); err != nil {
 		return err
@@ -102,7 +103,7 @@ func (a *Service) EndSessions(ctx context.Context, p desk.Principal, member desk
 }
 
 // MakeLink makes a sign-in link for a member and returns its token, which is not stored.
-// Admins and the command line may do that. The event of the member names it.
+// Admins and the command line may do that. It is recorded in an event of the member.
 func (a *Service) MakeLink(ctx context.Context, p desk.Principal, member desk.ID) (token string, expires desk.Time, err error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return "", 0, err
@@ -134,8 +135,7 @@ func hashOfLink(token string) string {
 
 var errNoLink = desk.NotFoundf("this link was used already, or has expired")
 
-// LinkOwner returns the member whom a sign-in link is for, or NotFound. The link can
-// still be used.
+// LinkOwner returns the member of a sign-in link, or NotFound. The link can still be used.
 func (a *Service) LinkOwner(ctx context.Context, token string) (desk.Principal, error) {
 	l, settings, err := a.Store.LoginLink(ctx, hashOfLink(token))
 	if err != nil {
@@ -144,8 +144,8 @@ func (a *Service) LinkOwner(ctx context.Context, token string) (desk.Principal, 
 	return a.owner(l, settings)
 }
 
-// SpendLink returns the member whom a sign-in link is for, once: then, and for an unknown
-// or expired one, it returns NotFound.
+// SpendLink returns the member of a sign-in link, and makes the link invalid. For a used,
+// unknown or expired link it returns NotFound.
 func (a *Service) SpendLink(ctx context.Context, token string) (p desk.Principal, err error) {
 	hash := hashOfLink(token)
 	l, _, err := a.Store.LoginLink(ctx, hash)
@@ -175,8 +175,8 @@ func (a *Service) owner(l *store.LoginLink, settings *desk.Settings) (desk.Princ
 	return desk.MemberPrincipal(settings, l.Member)
 }
 
-// LastSeen returns when members were last seen, up to an hour late. One who never signed
-// in is not among them.
+// LastSeen returns when members were last seen, up to an hour late. It leaves out members
+// who never signed in.
 func (a *Service) LastSeen(ctx context.Context, p desk.Principal) (map[desk.ID]desk.Time, error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package clock is the counter of hours, which a wrong clock does not change, and how far
-// the server's clock is from the database's.
+// Package clock has the counter of hours, which does not depend on wall clocks, and measures
+// how far the server's clock is from the database's.
 package clock
 
 import (
@@ -13,11 +13,11 @@ import (
 	"parley/store"
 )
 
-// Wall clocks can jump: a person or a daemon sets them, or a host wakes up. So no
-// protection against sending twice uses a wall clock. Keys, attempts and early statuses
-// age by the database's counter of hours, which servers raise by their monotonic
-// clocks. Leases, places in the pace and due times use only the database's clock, and
-// are void if they are further ahead than they can be. (adr/0017)
+// Wall clocks can jump: a person or a daemon sets them, or a host wakes up. So the
+// protection against sending twice does not use wall clocks of servers. Keys, attempts and
+// early statuses age by the database's counter of hours, which servers raise by their
+// monotonic clocks. Leases, places in the pace and due times use only the database's clock.
+// If one of these is further in the future than it can be, it is void. (adr/0017)
 
 // Deps are the parts of a Service. All are required.
 type Deps struct {
@@ -27,7 +27,7 @@ type Deps struct {
 	Log    *slog.Logger
 }
 
-// A Service looks at the clocks of this process and of the database. Its methods are safe
+// A Service compares the clocks of this process and of the database. Its methods are safe
 // for concurrent use.
 type Service struct {
 	Deps
@@ -42,7 +42,7 @@ func New(d Deps) *Service { return &Service{Deps: d} }
 // logs it.
 const apart = time.Minute
 
-// An hourglass is what a node has seen of the counter of hours.
+// An hourglass records how long a node has seen the counter of hours unchanged.
 type hourglass struct {
 	mu    sync.Mutex
 	hour  int64         // the last value seen
@@ -79,8 +79,9 @@ func (a *Service) Look(ctx context.Context) error {
 	return nil
 }
 
-// compare stores how far the server's clock is ahead, and logs it when it becomes
-// too far, and when it no longer is. The database's clock was read between two moments.
+// compare stores how far the server's clock is ahead. It logs when the difference becomes
+// greater than apart, and when it no longer is. before and after are the server's times
+// around the reading of the database's clock.
 func (a *Service) compare(ctx context.Context, database, before, after desk.Time) {
 	ahead := desk.Time(0)
 	if database < before {

@@ -1,4 +1,4 @@
-// Package cursors has signed places in lists: a client can keep a cursor but not make one.
+// Package cursors signs positions in lists: a client can keep a cursor but not make one.
 package cursors
 
 import (
@@ -11,7 +11,7 @@ import (
 	"parley/desk"
 )
 
-// macLength is how much of the HMAC a cursor carries, in bytes.
+// macLength is how many bytes of the HMAC a cursor has.
 const macLength = 16
 
 // A Sealer seals positions in lists. Every process with the same secret key can open them.
@@ -20,8 +20,8 @@ type Sealer struct{ key []byte }
 // NewSealer returns a Sealer with a key.
 func NewSealer(key []byte) Sealer { return Sealer{key} }
 
-// A List is what a cursor is bound to: the workspace, the list and the filters. The page
-// size is not part of it.
+// A List has the things to which a cursor is bound: the workspace, the list and the filters.
+// A cursor is not bound to the page size.
 type List struct {
 	Workspace    desk.ID
 	Name, Filter string

@@ -1,4 +1,4 @@
-// Package daily is messages counted by day, from the feed of events.
+// Package daily counts messages by day, from the feed of events.
 package daily
 
 import (
@@ -15,7 +15,7 @@ import (
 	"parley/store"
 )
 
-// kinds are those of the events that are counted by day.
+// kinds are the kinds by which the events of messages are counted.
 var kinds = map[desk.EventType]desk.DailyKind{
 	desk.MessageReceived: desk.DailyReceived, desk.MessageSent: desk.DailySent, desk.MessageDelivered: desk.DailyDelivered,
 	desk.MessageRead: desk.DailyRead, desk.MessageFailed: desk.DailyFailed,
@@ -24,8 +24,8 @@ var kinds = map[desk.EventType]desk.DailyKind{
 const (
 	// group is how many events one step counts.
 	group = 2000
-	// leaseFor is for how long one process counts the events of a workspace, in
-	// milliseconds. That two never count the same is ensured by Tx.CountDays.
+	// leaseFor is how long one process counts the events of a workspace, in milliseconds.
+	// If two processes count the same events, Tx.CountDays accepts only one of the counts.
 	leaseFor = desk.Time(10_000)
 )
 
@@ -34,8 +34,8 @@ type Service struct {
 	store store.Store
 	now   func() desk.Time // the clock
 
-	// upTo is how far the events of each workspace are counted, so that nothing is read or
-	// written for a workspace without new ones.
+	// upTo is up to which event each workspace is counted, so that a workspace without new
+	// events costs no read or write.
 	mu   sync.Mutex
 	upTo map[desk.ID]int64
 }
@@ -60,7 +60,7 @@ func (a *Service) Count(ctx context.Context) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	upTo := make(map[desk.ID]int64, len(heads)) // without those that were deleted
+	upTo := make(map[desk.ID]int64, len(heads)) // a new map, without deleted workspaces
 	var failed []error
 	for ws, head := range heads {
 		upTo[ws] = a.upTo[ws]
@@ -68,7 +68,7 @@ func (a *Service) Count(ctx context.Context) error {
 			continue
 		}
 		place, err := a.store.DailyPlace(ctx, ws)
-		done := err == nil && place.Seq == head.Event // another process has counted them
+		done := err == nil && place.Seq == head.Event // another process has counted these events
 		if err == nil && !done {
 			if done, err = a.store.Lease(ctx, ws, "daily", leaseFor); done {
 				err = a.countDays(ctx, ws, place)
@@ -122,8 +122,8 @@ func (a *Service) read(ctx context.Context, ws desk.ID, q store.EventQuery) (*st
 	return page, err
 }
 
-// countsOf counts a page's events. The messages of deleted people have no records: those
-// count without their template.
+// countsOf counts a page's events. The messages of deleted people have no records, so they
+// are counted without their template.
 func countsOf(page *store.EventPage) (list []desk.DailyCount) {
 	type place struct {
 		day  int64
@@ -150,17 +150,17 @@ func countsOf(page *store.EventPage) (list []desk.DailyCount) {
 		}
 		add(day, kind, key, "")
 		if kind == desk.DailyFailed && m != nil && m.Failure != nil {
-			title, _, _ := strings.Cut(m.Failure.Title, ": ") // what follows may be about this message alone
+			title, _, _ := strings.Cut(m.Failure.Title, ": ") // the rest may be about this message alone
 			add(day, desk.DailyReason, strconv.Itoa(m.Failure.Code), title)
 		}
 	}
-	slices.SortFunc(list, func(x, y desk.DailyCount) int { // several processes write them in one order
+	slices.SortFunc(list, func(x, y desk.DailyCount) int { // all processes write in the same order, so they do not deadlock
 		return cmp.Or(cmp.Compare(x.Day, y.Day), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Key, y.Key))
 	})
 	return list
 }
 
-// A Report is what the last days were like. Messages count on the day on which they were
+// A Report has the numbers of the last days. A message counts on the day on which it was
 // sent.
 type Report struct {
 	Days      []DayOfMessages // all of them, the oldest first
@@ -176,23 +176,23 @@ type DayOfMessages struct {
 	Sent     int64
 }
 
-// A Funnel is how far sends came.
+// A Funnel counts sends by how far they came.
 type Funnel struct{ Sent, Delivered, Read, Failed int64 }
 
-// A FailureCount is how often messages failed for a reason of the provider's.
+// A FailureCount is how many messages failed with an error code of the provider.
 type FailureCount struct {
 	Code, Title string
 	N           int64
 }
 
-// A TemplateUse is how far the sends of a template came.
+// A TemplateUse counts the sends of a template.
 type TemplateUse struct {
 	Channel        desk.ID
 	Name, Language string
 	Funnel
 }
 
-// Last returns what the last days were like, with today.
+// Last returns the report of the last days, including today.
 func (a *Service) Last(ctx context.Context, p desk.Principal, days int) (d Report, err error) {
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return d, err
@@ -209,7 +209,7 @@ func (a *Service) Last(ctx context.Context, p desk.Principal, days int) (d Repor
 	reasons, uses := map[string]*FailureCount{}, map[string]*TemplateUse{}
 	for _, c := range counts {
 		i := c.Day - first
-		if i < 0 || i >= int64(days) { // of a clock that is ahead
+		if i < 0 || i >= int64(days) { // counted while a clock was ahead
 			continue
 		}
 		switch c.Kind {
@@ -259,9 +259,8 @@ func (f *Funnel) add(c desk.DailyCount) {
 	}
 }
 
-// close makes the numbers fit each other. A provider may report only that a message was
-// read, so at least as many were delivered as were read. No more can be read or delivered
-// than was sent.
+// close makes the numbers consistent. A provider may report only that a message was read,
+// so Delivered is at least Read. Neither can be greater than Sent.
 func (f *Funnel) close() {
 	f.Read = min(f.Read, f.Sent)
 	f.Delivered = min(max(f.Delivered, f.Read), f.Sent)

@@ -1,14 +1,14 @@
-// Package feed is the feed of events: its pages, those who wait for its next ones, and the
-// store that wakes them.
+// Package feed is the feed of events: its pages, the followers that wait for new events,
+// and the store that wakes them.
 //
-//	follow.go     reading the feed on as events come
+//	follow.go     following the feed: reading new events as they come
 //	read.go       reading pages, and the log
 //	page.go       a page, with the records that its events are about
 //	webhook.go    a webhook with its state, as readers see it
 //	id.go         ids of events, which are cursors, too
-//	feed.go       the Service: who is woken, what expires
-//	waking.go     the Store that counts events, and wakes those who wait for them
-//	followers.go  those who wait for events, and their limits
+//	feed.go       the Service; waking followers; expiry
+//	waking.go     the Store that counts events and wakes followers
+//	followers.go  the followers that wait for events, and their limits
 package feed
 
 import (
@@ -28,7 +28,7 @@ type Deps struct {
 	Now     func() desk.Time // the clock
 	Cursors cursors.Sealer
 	Key     []byte          // signs ids of events
-	Drained <-chan struct{} // closed when nobody is to wait any more
+	Drained <-chan struct{} // closed when followers must stop waiting
 
 	// Library returns the templates of a channel.
 	Library func(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.Library, error)
@@ -36,9 +36,8 @@ type Deps struct {
 	WebhookChanged func()
 }
 
-// A Service is the feed of events. Its methods are safe for concurrent use. Its Store is the
-// one that it was given, and also wakes those who wait for events: whatever stores
-// events must use it.
+// A Service is the feed of events. Its methods are safe for concurrent use. Its Store wraps
+// the given one, and also wakes followers: all code that stores events must use it.
 type Service struct {
 	Deps
 	followers followers
@@ -65,18 +64,18 @@ func (a *Service) Stored() map[desk.EventType]int64 {
 func (a *Service) Followers() int {
 	a.followers.mu.Lock()
 	defer a.followers.mu.Unlock()
-	return int(a.followers.count.Load()) - a.followers.byKey[desk.ID{}] // without those of parley itself
+	return int(a.followers.count.Load()) - a.followers.byKey[desk.ID{}] // without parley's own followers
 }
 
-// Watch wakes a part of parley itself when the workspace may have new events, until Unwatch
-// is called. It has no limits.
+// Watch adds a follower of parley's own, which is woken when the workspace may have new
+// events, until Unwatch is called. The limits do not apply to it.
 func (a *Service) Watch(ws desk.ID, woken chan struct{}) { _ = a.followers.add(ws, desk.ID{}, woken) }
 
 // Unwatch ends what Watch began.
 func (a *Service) Unwatch(ws desk.ID, woken chan struct{}) { a.followers.remove(ws, desk.ID{}, woken) }
 
-// Look wakes the followers of workspaces in which another process has stored
-// something. If the database is away, it wakes all streams: what they read then fails.
+// Look wakes the followers of workspaces in which another process has stored something. If
+// the database can't be read, it wakes all streams, so that their next read fails.
 func (a *Service) Look(ctx context.Context) error {
 	list := a.followers.workspaces()
 	if len(list) == 0 {
@@ -96,9 +95,9 @@ func (a *Service) Look(ctx context.Context) error {
 	return err
 }
 
-// Forget drops events of an age from the feeds of all workspaces. Of this clock and
-// the database's, the one that is behind counts: a node whose clock is far ahead must not
-// drop the feeds of all.
+// Forget drops events older than age from the feeds of all workspaces. It uses the earlier
+// of this server's clock and the database's: a server whose clock is far ahead must not
+// drop all events.
 func (a *Service) Forget(ctx context.Context, age time.Duration) error {
 	workspaces, err := a.Store.Workspaces(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"parley/store"
 )
 
-// A Follower reads the feed on as events come. It is used by one goroutine.
+// A Follower reads new events of the feed as they come. It is used by one goroutine.
 type Follower struct {
 	feed  *Service
 	p     desk.Principal
@@ -20,7 +20,7 @@ type Follower struct {
 	woken chan struct{}
 }
 
-// A position is what a Follower keeps of a page.
+// A position has the parts of a page that a Follower keeps.
 type position struct {
 	settings *desk.Settings
 	start    desk.EventPlace
@@ -29,9 +29,9 @@ type position struct {
 	read     time.Time
 }
 
-// Follow begins to follow the feed from a cursor. It returns the first page, which may
-// have no events, and the errors of Service.Page; RateLimited or Unavailable if there are too
-// many followers. Close must be called.
+// Follow begins to follow the feed from a cursor. It returns the first page, which may have
+// no events. The caller must call Close. Its errors are those of Service.Page, and
+// RateLimited or Unavailable if there are too many followers.
 func (a *Service) Follow(ctx context.Context, p desk.Principal, q Query) (*Follower, *Page, error) {
 	start, err := a.start(p.Workspace(), q.Cursor)
 	if err != nil {
@@ -46,11 +46,11 @@ func (a *Service) Follow(ctx context.Context, p desk.Principal, q Query) (*Follo
 	if err := a.followers.add(p.Workspace(), p.Actor.ID, f.woken); err != nil {
 		return nil, nil, err
 	}
-	steps.Wake(f.woken) // something may have come before it was added
+	steps.Wake(f.woken) // an event may have come before the follower was added
 	return f, page, nil
 }
 
-// Close ends it.
+// Close ends the follower.
 func (f *Follower) Close() { f.feed.followers.remove(f.p.Workspace(), f.p.Actor.ID, f.woken) }
 
 func (f *Follower) page(ctx context.Context) (*Page, error) {
@@ -63,15 +63,15 @@ func (f *Follower) page(ctx context.Context) (*Page, error) {
 	return page, nil
 }
 
-// Again reads the last page again, which may end elsewhere now. It lets a caller drop
+// Again reads the last page again; it may end at another event now. So a caller can drop
 // the page while it waits for memory.
 func (f *Follower) Again(ctx context.Context) (*Page, error) {
 	f.query.After = f.last.start
 	return f.page(ctx)
 }
 
-// Still returns a function that tells whether the principal may read the last page now.
-// It may be called beside the other methods.
+// Still returns a function that tells whether the principal may still read the last page.
+// The function may be called concurrently with the other methods.
 func (f *Follower) Still(ctx context.Context) func() bool {
 	had := f.last.types
 	return func() bool {
@@ -84,7 +84,7 @@ func (f *Follower) Still(ctx context.Context) func() bool {
 	}
 }
 
-// kept returns Forbidden unless the types now have all those before.
+// kept returns Forbidden unless now has all the types of before.
 func kept(before, now []desk.EventType) error {
 	for _, t := range before {
 		if !slices.Contains(now, t) {
@@ -94,13 +94,13 @@ func kept(before, now []desk.EventType) error {
 	return nil
 }
 
-// pagePause is the least time between two pages of a follower who has read all: many
-// commits share a page then.
+// pagePause is the least time between two pages of a follower who has read all events, so
+// that many commits share a page.
 const pagePause = 20 * time.Millisecond
 
-// Next returns the next page that has events, or, after some time without any, or when
-// the process stops, a page without. It returns Forbidden if the principal may no longer
-// read a type that it got before.
+// Next returns the next page that has events. After the time idle without events, or when
+// the process stops, it returns a page without events. It returns Forbidden if the principal
+// may no longer read a type that it got before.
 func (f *Follower) Next(ctx context.Context, idle time.Duration) (*Page, error) {
 	patience := time.NewTimer(idle)
 	defer patience.Stop()
@@ -122,8 +122,8 @@ func (f *Follower) Next(ctx context.Context, idle time.Duration) (*Page, error) 
 	}
 }
 
-// Await is Next for one request, which looks at a limited number of events: it may also
-// return a page without events that is not the end.
+// Await is Next for a single request. It looks at a limited number of events, so it may
+// return a page without events although more events follow.
 func (f *Follower) Await(ctx context.Context, wait time.Duration) (*Page, error) {
 	patience := time.NewTimer(wait)
 	defer patience.Stop()
@@ -161,7 +161,7 @@ func (f *Follower) step(ctx context.Context, patience <-chan time.Time) (*Page, 
 		if !f.last.more {
 			time.Sleep(pagePause - time.Since(f.last.read)) // more commits may come
 		}
-	case <-expiry: // it is no event
+	case <-expiry: // no new event: the page is read to check the key
 	case <-patience:
 		return nil, nil
 	case <-f.feed.Drained:
@@ -177,7 +177,7 @@ func (f *Follower) expiry() (<-chan time.Time, func()) {
 	if f.p.Key == nil || f.p.Key.ExpiresAt == 0 {
 		return nil, func() {}
 	}
-	// Not more often, because this clock and the key's may differ.
+	// At least pagePause, because this server's clock may differ from that of the check.
 	timer := time.NewTimer(max(pagePause, time.Duration(f.p.Key.ExpiresAt-f.feed.Now())*time.Millisecond))
 	return timer.C, func() { timer.Stop() }
 }

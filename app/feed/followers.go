@@ -11,7 +11,7 @@ import (
 
 // followers are those who wait for events, by workspace.
 type followers struct {
-	count atomic.Int64 // so that a write without followers costs nothing
+	count atomic.Int64 // read without the lock, so that a write without followers costs nothing
 	mu    sync.Mutex
 	of    map[desk.ID]*followed
 	byKey map[desk.ID]int
@@ -20,12 +20,12 @@ type followers struct {
 // A followed is a workspace with followers.
 type followed struct {
 	head  store.Head             // at the last look
-	woken map[chan struct{}]bool // true: one of parley's own
-	count int                    // of them, without parley's own
+	woken map[chan struct{}]bool // true: a follower of parley's own
+	count int                    // the followers without parley's own
 }
 
-// add lets woken know when the workspace may have new events. by is whose the follower
-// is, for the limits; the zero id has none.
+// add adds a follower, which is woken when the workspace may have new events. by is the key
+// or the member to whose limit it counts; the zero id, parley itself, has no limits.
 func (f *followers) add(ws, by desk.ID, woken chan struct{}) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,7 +48,8 @@ func (f *followers) add(ws, by desk.ID, woken chan struct{}) error {
 	return nil
 }
 
-// full returns an error if there is no place for a follower. parley's own don't count.
+// full returns an error if there is no place for a follower. parley's own followers don't
+// count.
 func (f *followers) full(ws, by desk.ID) *desk.Error {
 	of := f.of[ws]
 	switch {
@@ -90,8 +91,8 @@ func (f *followers) wake(ws desk.ID) {
 	f.wakeLocked(ws, false)
 }
 
-// wakeLocked wakes the followers of a workspace. If they can only learn that the database
-// is away, it leaves out parley's own, who notice that by themselves.
+// wakeLocked wakes the followers of a workspace. If away says that the database can't be
+// read, it leaves out parley's own followers, which notice that by themselves.
 func (f *followers) wakeLocked(ws desk.ID, away bool) {
 	if of := f.of[ws]; of != nil {
 		for woken, own := range of.woken {

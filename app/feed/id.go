@@ -35,8 +35,8 @@ func (a *Service) signEvent(ws desk.ID, place []byte) []byte {
 	return mac.Sum(nil)[:eventIDLength-eventIDPlace]
 }
 
-// EventPlace is the place of an event's id. It is false for a text that is no id of the
-// workspace.
+// EventPlace returns the place of an event's id; ok is false for a text that is not an id of
+// an event of the workspace.
 func (a *Service) EventPlace(ws desk.ID, id string) (place desk.EventPlace, ok bool) {
 	text, found := strings.CutPrefix(id, eventIDPrefix)
 	b, err := eventIDText.DecodeString(text)

@@ -8,7 +8,7 @@ import (
 	"parley/store"
 )
 
-// A Page is a page of the feed, with the records that the store does not read for it.
+// A Page is a page of the feed, with the records that the store does not add to it.
 type Page struct {
 	*store.EventPage
 
@@ -16,11 +16,11 @@ type Page struct {
 	Webhooks  map[desk.ID]*Webhook
 	Snippets  map[string]*desk.Snippet // by shortcut
 
-	types []desk.EventType // those that the reader gets
+	types []desk.EventType // the types that the reader gets
 }
 
-// Template returns the template that an event is about, with its channel; nil if it is
-// gone or not read.
+// Template returns the template that an event is about, with its channel. The template is
+// nil if it no longer exists, or was not read.
 func (p *Page) Template(e *desk.FeedEvent) (*desk.Channel, *desk.Template) {
 	channel, name, language := e.TemplateKey()
 	c, l := p.Settings.Channel(channel), p.Libraries[channel]
@@ -30,7 +30,7 @@ func (p *Page) Template(e *desk.FeedEvent) (*desk.Channel, *desk.Template) {
 	return c, l.Find(name, language)
 }
 
-// DataBytes is about the size of an event's record as JSON, and never less.
+// DataBytes is the size of an event's record as JSON, or somewhat more.
 func (p *Page) DataBytes(e *desk.FeedEvent) int {
 	switch e.Type.Kind() {
 	case "template":
@@ -45,7 +45,7 @@ func (p *Page) DataBytes(e *desk.FeedEvent) int {
 	return p.EventPage.DataBytes(e)
 }
 
-// complete adds to a page the records that the store does not read for it.
+// complete adds the records that the store does not add to a page.
 func (a *Service) complete(ctx context.Context, read *store.EventPage) (*Page, error) {
 	page := &Page{EventPage: read}
 	if err := a.addLibraries(ctx, page); err != nil {
@@ -66,7 +66,7 @@ func (a *Service) identify(page *store.EventPage) {
 	}
 }
 
-// addWebhooks adds the webhooks, if the page has events of any.
+// addWebhooks adds the webhooks, if the page has events about webhooks.
 func (a *Service) addWebhooks(ctx context.Context, page *Page) error {
 	if !slices.ContainsFunc(page.Events, func(e desk.FeedEvent) bool { return e.Type.Kind() == "webhook" }) {
 		return nil

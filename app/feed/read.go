@@ -10,15 +10,15 @@ import (
 	"parley/store"
 )
 
-// A Query is what a reader of the feed asks for.
+// A Query has the parameters of a reader of the feed.
 type Query struct {
-	Cursor string // "" or oldest: from the oldest event; latest: what comes from now on; otherwise an event's id
+	Cursor string // "" or oldest: from the oldest event; latest: only new events; otherwise the events after this id
 	Types  desk.EventFilter
 	Limit  int
 	Bare   bool // without the records
 }
 
-// Page returns the next page of the feed. It returns Unauthorized, InvalidRequest for a
+// Page returns the next page of the feed. Its errors are Unauthorized, InvalidRequest for a
 // cursor that it did not give out, Forbidden for a type that the principal may not read,
 // and CursorExpired.
 func (a *Service) Page(ctx context.Context, p desk.Principal, q Query) (*Page, error) {
@@ -38,9 +38,9 @@ type Log struct {
 	Next     string // the cursor of the next page, "" if there is none
 }
 
-// Log returns a page of the events of some types, nil for all, newest first. A page
-// may be short, or even empty, although there is a next one. It returns InvalidRequest
-// for a cursor of another workspace or other types.
+// Log returns a page of the events of some types (nil: of all), newest first. A page may be
+// short, or even empty, although there is a next one. It returns InvalidRequest for a
+// cursor of another workspace or other types.
 func (a *Service) Log(ctx context.Context, p desk.Principal, types []desk.EventType, cursor string, limit int) (l Log, err error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return l, err
@@ -88,7 +88,7 @@ func (a *Service) start(ws desk.ID, cursor string) (q store.EventQuery, err erro
 // Cursor is the cursor of the place after the last event that a page looked at.
 func (a *Service) Cursor(page *Page) string { return a.EventID(page.Settings.ID, page.Next) }
 
-// eventPage reads a page, and checks the principal in the snapshot of the page.
+// eventPage reads a page, and checks the principal in the same snapshot of the database.
 func (a *Service) eventPage(ctx context.Context, p desk.Principal, q store.EventQuery, f desk.EventFilter) (*Page, error) {
 	ws := p.Workspace()
 	var types []desk.EventType
@@ -131,8 +131,8 @@ func (a *Service) Expired(page *store.EventPage, reason string) error {
 	return e
 }
 
-// Read returns a page of a workspace's events for parley itself: which returns the types
-// that it has. The page says itself whether its events have expired.
+// Read returns a page of a workspace's events for parley itself. which returns the types of
+// the page. If events have expired, Read returns no error: see the page's Expired.
 func (a *Service) Read(ctx context.Context, ws desk.ID, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*Page, error) {
 	read, err := a.Store.Events(ctx, ws, q, which)
 	if err != nil {
@@ -141,8 +141,8 @@ func (a *Service) Read(ctx context.Context, ws desk.ID, q store.EventQuery, whic
 	return a.complete(ctx, read)
 }
 
-// At returns one event with its record as it stands now, or a page without events if it
-// is no longer kept.
+// At returns a page with one event and its current record. If the event is no longer kept,
+// the page has no events.
 func (a *Service) At(ctx context.Context, ws desk.ID, place desk.EventPlace) (*Page, error) {
 	return a.Read(ctx, ws, store.EventQuery{From: store.AtPlace, After: place, AtOnce: true}, func(*desk.Settings) ([]desk.EventType, error) {
 		return desk.EventTypes, nil

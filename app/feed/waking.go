@@ -15,10 +15,10 @@ type wakingStore struct {
 	store.Store
 	followers *followers
 	stored    eventCounts
-	webhook   func() // is called after a webhook may have changed
+	webhook   func() // called after a webhook may have changed
 }
 
-// eventCounts are numbers of stored events, by type. No type is added after its making.
+// eventCounts are numbers of stored events, by type. The map itself never changes.
 type eventCounts map[desk.EventType]*atomic.Int64
 
 func newEventCounts() eventCounts {
@@ -29,7 +29,7 @@ func newEventCounts() eventCounts {
 	return counts
 }
 
-// committed counts events, and wakes those who wait for them.
+// committed counts events after a commit, and wakes followers.
 func (s wakingStore) committed(ws desk.ID, events []desk.Event, err error) {
 	if err == nil {
 		for i := range events {
@@ -38,7 +38,7 @@ func (s wakingStore) committed(ws desk.ID, events []desk.Event, err error) {
 			}
 		}
 	}
-	if err == nil || errors.Is(err, store.ErrCommitLost) { // then it may be stored
+	if err == nil || errors.Is(err, store.ErrCommitLost) { // after a lost commit, the events may be stored
 		s.followers.wake(ws)
 	}
 }
@@ -46,12 +46,12 @@ func (s wakingStore) committed(ws desk.ID, events []desk.Event, err error) {
 func (s wakingStore) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(*desk.Book, int, int)) error {
 	var events []desk.Event
 	err := s.Store.UpdateContacts(ctx, ws, ops, func(b *desk.Book, from, to int) {
-		if from == 0 { // perhaps once more
+		if from == 0 { // the first run, or a repeated one
 			events = nil
 		}
 		apply(b, from, to)
 		if events == nil {
-			events = b.Events() // of the only part, usually
+			events = b.Events() // usually there is only one part
 		} else {
 			events = append(events[:len(events):len(events)], b.Events()...)
 		}
@@ -90,7 +90,7 @@ func (s wakingStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) erro
 	return err
 }
 
-// A noting Tx notes the events that are appended.
+// noting is a Tx that records the appended events.
 type noting struct {
 	store.Tx
 	events *[]desk.Event

@@ -13,8 +13,8 @@ type Webhook struct {
 	Cursor       string    // the id of the last event whose delivery has begun
 }
 
-// Webhooks adds the states to webhooks of a workspace. One that was removed meanwhile is
-// left out.
+// Webhooks returns webhooks of a workspace with their states. Webhooks that were removed
+// meanwhile are left out.
 func (a *Service) Webhooks(ctx context.Context, s *desk.Settings, list ...*desk.Webhook) (found []Webhook, err error) {
 	if len(list) == 0 {
 		return nil, nil

@@ -21,20 +21,21 @@ import (
 var fetchWaits = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour}
 
 const (
-	// storageWait is the wait after our own storage failed, which counts as no try.
+	// storageWait is the wait after our own storage failed. Such a failure does not count as
+	// a try.
 	storageWait = 30 * time.Second
 
-	// maxFetches is how many files a process fetches at a time; maxFetchesOf is how many
-	// of one workspace, so that the others always find a place.
+	// maxFetches is how many files a process fetches at a time. maxFetchesOf is the limit for
+	// one workspace, so that there is always a place for others.
 	maxFetches   = 4
 	maxFetchesOf = 3
 
-	// fetchTime is how long a try may take, and fetchStill how long without a byte.
+	// fetchTime is how long a try may take. A try also ends after fetchStill without a byte.
 	fetchTime  = 10 * time.Minute
 	fetchStill = 30 * time.Second
 
-	// longestFetchWait is longer than any job waits: one that is due later was stored
-	// before the clock was set back.
+	// longestFetchWait is longer than any job waits. If a job is due later, the clock was
+	// set back after it was stored.
 	longestFetchWait = 2 * time.Hour
 
 	// fetchEvery is how often a process looks for jobs.
@@ -74,7 +75,7 @@ func (a *Service) Keep(tx store.Tx, m *desk.Message, in *provider.InboundMedia) 
 	})
 }
 
-// attachmentKind is the kind of a file that is pending: its message's.
+// attachmentKind is the kind of a pending file, by the kind of its message.
 func attachmentKind(k desk.MessageKind) desk.MessageKind {
 	switch k {
 	case desk.KindImage, desk.KindVideo, desk.KindAudio, desk.KindSticker:
@@ -89,7 +90,7 @@ func (a *Service) Fetch(ctx context.Context) {
 }
 
 // FetchesDue returns the workspaces with files to fetch now. While the server has too little
-// room they wait, and all else goes on.
+// room it returns none, so that the files wait.
 func (a *Service) FetchesDue(ctx context.Context) ([]desk.ID, error) {
 	if a.roomLeft() != nil {
 		return nil, nil
@@ -124,17 +125,17 @@ type storageError struct{ error }
 
 func (e *storageError) Unwrap() error { return e.error }
 
-// errFetchTooLarge ends a fetch at the bound.
+// errFetchTooLarge ends a fetch at the size limit.
 var errFetchTooLarge = errors.New("the file is larger than this server takes")
 
-// A fetched is content on its way.
+// A fetched receives the content of a file that is being fetched.
 type fetched struct {
 	draft   store.Draft
 	sniffer *desk.Sniffer
 	most    int64
 	size    int64
 	sum     []byte
-	moved   func() // called with each part
+	moved   func() // called after each part
 	ctx     context.Context
 	room    *hold
 }
@@ -153,8 +154,9 @@ func (f *fetched) Write(p []byte) (int, error) {
 	return f.sniffer.Write(p)
 }
 
-// noRoomFor is the error of a fetch for which there is no room: a workspace that has all it
-// may have gets no more; for the room of the server, and of others under way, it waits.
+// noRoomFor is the error of a fetch without room. If the workspace has reached its limit,
+// the file is given up. If the server has no room, or other transfers have reserved it, the
+// fetch is tried again.
 func noRoomFor(err error) error {
 	if desk.IsType(err, desk.MediaQuota) && !errors.As(err, new(*crowded)) {
 		return fmt.Errorf("%w (%w)", errFetchTooLarge, err)
@@ -162,7 +164,8 @@ func noRoomFor(err error) error {
 	return &storageError{err}
 }
 
-// fetch gets the content from the provider, and checks what the provider told of it.
+// fetch gets the content from the provider, and checks it against the size and the hash
+// that the provider reported.
 func (a *Service) fetch(ctx context.Context, ws desk.ID, job *store.MediaJob) (content *fetched, err error) {
 	defer steps.Caught("provider", &err)
 	settings, err := a.Store.Settings(ctx, ws)
@@ -220,7 +223,7 @@ func (a *Service) fetch(ctx context.Context, ws desk.ID, job *store.MediaJob) (c
 	return content, nil
 }
 
-// errNoFiles is tried again: a later release may fetch them.
+// errNoFiles is not final: the fetch is tried again, because a later release may support it.
 var errNoFiles = errors.New("files of this kind of channel can't be fetched")
 
 // ErrLeaseLost is the cause with which the provider's call ends if another process has the job.
@@ -240,7 +243,8 @@ func (a *Service) holdJob(ctx context.Context, ws desk.ID, job *store.MediaJob, 
 				return
 			case <-tick.C:
 			}
-			// If the database does not answer, the work goes on: what it stores is checked.
+			// If the database does not answer, the work goes on: the lease is checked again
+			// before the result is stored.
 			if held, err := a.Store.HoldMediaJob(ctx, ws, job.Media, job.Holder, a.Lease); err == nil && !held {
 				stop(ErrLeaseLost)
 			}
@@ -252,8 +256,8 @@ func (a *Service) holdJob(ctx context.Context, ws desk.ID, job *store.MediaJob, 
 	}
 }
 
-// keepFetched stores the content and the file that has it, unless the person was deleted
-// or another process has the job.
+// keepFetched stores the content and the file's record, unless the person was deleted or
+// another process has the job.
 func (a *Service) keepFetched(ctx context.Context, ws desk.ID, job *store.MediaJob, content *fetched) error {
 	sum, size, err := content.draft.Keep(ctx, a.PerWorkspace)
 	if err != nil {
@@ -286,8 +290,8 @@ func (a *Service) keepFetched(ctx context.Context, ws desk.ID, job *store.MediaJ
 	return nil
 }
 
-// endJob changes the file of a job and appends the event of its message, unless the job is
-// gone or another process has it.
+// endJob changes the file of a job and appends the event of its message, unless the job was
+// deleted or another process has it.
 func (a *Service) endJob(tx store.Tx, job *store.MediaJob, change func(*desk.Media) error) error {
 	now, err := tx.MediaJob(job.Media)
 	if err != nil || now == nil || now.Holder != job.Holder {
@@ -307,8 +311,8 @@ func (a *Service) endJob(tx store.Tx, job *store.MediaJob, change func(*desk.Med
 	return tx.Append(changed(of, desk.Actor{Kind: desk.ByProvider, ID: job.Channel}, a.Now()))
 }
 
-// fetchFailed gives a job up, or has it tried again later. A try that ended because this
-// process stops is none.
+// fetchFailed gives a job up, or schedules another try. A try that ended because this
+// process stops does not count.
 func (a *Service) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJob, failure error, stopping bool) error {
 	var storage *storageError
 	ours := errors.As(failure, &storage)
@@ -371,7 +375,7 @@ func (a *Service) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJ
 	return nil
 }
 
-// Retry has a file that failed fetched again. It returns NotFound, and InvalidRequest
+// Retry schedules another fetch of a failed file. It returns NotFound, and InvalidRequest
 // if there is nothing to fetch.
 func (a *Service) Retry(ctx context.Context, p desk.Principal, id desk.ID) (m *desk.Media, err error) {
 	err = a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {

@@ -10,15 +10,15 @@ import (
 	"parley/store"
 )
 
-// draftLife is after what time without a byte what is left of an upload is deleted: the
-// process died.
+// draftLife is after what time without a byte an unfinished upload is deleted, because its
+// process has died.
 const draftLife = time.Hour
 
 // group is how many files one step of the background work deletes.
 const group = 50
 
-// Delete deletes the record of a file that is in no message. What others uploaded with
-// the same content stays. It returns NotFound and MediaInUse.
+// Delete deletes the record of a file that no message has. Other files with the same content
+// stay. It returns NotFound and MediaInUse.
 func (a *Service) Delete(ctx context.Context, p desk.Principal, id desk.ID) error {
 	err := a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.Still(tx.Settings(), desk.MessagesSend, a.Now()); err != nil {
@@ -43,27 +43,27 @@ func (a *Service) Delete(ctx context.Context, p desk.Principal, id desk.ID) erro
 	if err != nil {
 		return err
 	}
-	// The bytes make room at once. If this fails, the background work does it.
+	// Free the room of the bytes at once. If this fails, the background work does it later.
 	if _, err := a.Store.DropContents(context.WithoutCancel(ctx), group); err != nil {
 		a.Log.WarnContext(ctx, "the content of a deleted file is still there; it will be deleted later", "workspace_id", p.Workspace(), "media_id", id, "err", err)
 	}
 	return nil
 }
 
-// DropContents deletes content that no file has any more.
+// DropContents deletes content that no file uses.
 func (a *Service) DropContents(ctx context.Context) error {
 	return steps.InGroups(ctx, group, func(limit int) (int, error) { return a.Store.DropContents(ctx, limit) })
 }
 
-// DropDrafts deletes what is left of uploads whose process died.
+// DropDrafts deletes unfinished uploads whose process has died.
 func (a *Service) DropDrafts(ctx context.Context) error { return a.Store.DropDrafts(ctx, draftLife) }
 
-// Forget deletes old uploads of a workspace that are in no message, and counts its bytes
-// anew.
+// Forget deletes old uploads of a workspace that no message uses, and counts its bytes
+// again.
 func (a *Service) Forget(ctx context.Context, ws desk.ID) error {
 	err := steps.InGroups(ctx, group, func(limit int) (n int, err error) {
 		err = a.Store.InTx(ctx, ws, func(tx store.Tx) error {
-			// A clock that is far ahead must not delete young ones.
+			// The earlier clock counts: a clock that is far ahead must not delete new uploads.
 			n, err = tx.DropUploads(min(tx.Now(), a.Now())-desk.UploadLife, limit)
 			return err
 		})
@@ -75,8 +75,8 @@ func (a *Service) Forget(ctx context.Context, ws desk.ID) error {
 	return a.Store.CountMedia(ctx, ws)
 }
 
-// ForgetOld deletes the content of files of an age, unless another process did so within
-// the hour. The records stay.
+// ForgetOld deletes the content of files older than age, unless another process did so
+// within the hour. The records stay.
 func (a *Service) ForgetOld(ctx context.Context, age time.Duration) error {
 	ours, err := a.Store.Lease(ctx, desk.ID{}, "forget media", steps.ForgetAgain)
 	if err != nil || !ours {
@@ -95,7 +95,8 @@ func (a *Service) ForgetOld(ctx context.Context, age time.Duration) error {
 }
 
 // mostMessages is how many messages with one file get an event when its content is
-// deleted. An upload in more is rare, and its readers learn it when they look.
+// deleted. An upload in more messages is rare; readers of the others notice when they read
+// the file.
 const mostMessages = 1000
 
 func (a *Service) forgetOld(ctx context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {

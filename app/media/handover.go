@@ -10,15 +10,15 @@ import (
 	"parley/provider"
 )
 
-// refLife is how long the id is used that a provider gave to a file, in milliseconds;
-// handOverTime is how long handing a file over may take.
+// refLife is how long a provider's id of a file is used, in milliseconds. handOverTime is
+// how long handing a file over may take.
 const (
 	refLife      = desk.Time(29 * 24 * 60 * 60 * 1000)
 	handOverTime = time.Minute
 )
 
-// HandOver gives a file that is ready to the provider of a channel, unless the provider
-// has it, and returns the provider's id of it. Its errors are those of Send, and
+// HandOver gives a ready file to the provider of a channel, unless the provider has it
+// already, and returns the provider's id of the file. Its errors are those of Send, and
 // Unavailable.
 func (a *Service) HandOver(ctx context.Context, at provider.Access, talker provider.Talker, m *desk.Media) (ref string, err error) {
 	defer steps.Caught("provider", &err)

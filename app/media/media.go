@@ -1,14 +1,14 @@
-// Package media is files: what is uploaded, what providers have sent, and the room for both.
+// Package media stores files: uploads, files of inbound messages, and the room for both.
 //
 //	upload.go     uploads
 //	fetch.go      fetching the files of inbound messages
 //	handover.go   handing a file to a provider
-//	forget.go     what is deleted: by callers, and with time
+//	forget.go     deleting files: by callers, and when they are old
 //	reading.go    reading records and content
-//	room.go       how much room files have: of a workspace, of the server
-//	media.go      the Service and what it is built from
-//	reserved.go   what transfers of this process may still store
-//	transfers.go  how many uploads and downloads go on at a time
+//	room.go       how much room there is for files: of a workspace, on the server
+//	media.go      the Service and its dependencies
+//	reserved.go   the bytes that transfers of this process have reserved
+//	transfers.go  how many uploads and downloads there are at a time
 package media
 
 import (
@@ -22,8 +22,8 @@ import (
 	"parley/store"
 )
 
-// fetchLease is how long a process has the job of fetching a file without extending its
-// lease; it does so every third of that.
+// fetchLease is the length of the lease with which a process fetches a file. The process
+// extends the lease after every third of this time.
 const fetchLease = time.Minute
 
 // Deps are the parts of a Service. All are required, except those with a default.
@@ -37,11 +37,11 @@ type Deps struct {
 
 	MaxSize      int64         // the greatest size of a file in bytes; 0: desk.DefaultMaxMedia
 	PerWorkspace int64         // how many bytes the files of a workspace may have; 0: no limit
-	KeepFree     int64         // how many bytes stay free on the file system that has the files
-	Lease        time.Duration // with which a process fetches a file; 0: fetchLease
+	KeepFree     int64         // how many bytes stay free on the file system with the files
+	Lease        time.Duration // length of the lease to fetch a file; 0: fetchLease
 }
 
-// A Service has the files. Its methods are safe for concurrent use.
+// A Service stores and reads files. Its methods are safe for concurrent use.
 type Service struct {
 	Deps
 	transfers transfers
@@ -68,8 +68,8 @@ type fetching struct{ ready, again, failed, storage atomic.Int64 }
 // FetchCounts are the tries of this process to fetch files from providers, by result.
 type FetchCounts struct {
 	Ready   int64 // the file was stored
-	Again   int64 // the provider failed: it is tried again
-	Failed  int64 // it was given up
+	Again   int64 // the provider failed; another try follows
+	Failed  int64 // the file was given up
 	Storage int64 // our storage failed
 }
 

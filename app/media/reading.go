@@ -17,8 +17,8 @@ func (a *Service) Record(ctx context.Context, p desk.Principal, id desk.ID) (*de
 	return m, err
 }
 
-// List returns up to limit files, of failed ones only or of all, newest first, with
-// ids before the given one (zero: from the newest).
+// List returns up to limit files, newest first, with ids before the given one (zero: from
+// the newest). If failed is set, it returns only failed ones.
 func (a *Service) List(ctx context.Context, p desk.Principal, failed bool, before desk.ID, limit int) ([]*desk.Media, error) {
 	return a.Store.MediaList(ctx, p.Workspace(), failed, before, limit)
 }
@@ -45,8 +45,8 @@ func (a *Service) Open(ctx context.Context, p desk.Principal, id desk.ID) (*desk
 	return m, &transfer{content, leave}, nil
 }
 
-// openContent opens the content of a file that is ready. Content that is missing, for
-// example after a backup without it was restored, is a fault of the machine.
+// openContent opens the content of a ready file. Missing content, for example after a
+// restore of a backup without files, is Unavailable.
 func (a *Service) openContent(ctx context.Context, ws desk.ID, m *desk.Media) (io.ReadSeekCloser, error) {
 	content, err := a.Store.OpenContent(ctx, ws, m.SHA256)
 	if desk.IsType(err, desk.NotFound) {

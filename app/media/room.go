@@ -10,16 +10,16 @@ import (
 // roomStep is how many bytes a transfer reserves at a time.
 const roomStep = 8 << 20
 
-// A hold is what one transfer has reserved.
+// A hold has the bytes that one transfer has reserved.
 type hold struct {
 	a    *Service
 	ws   desk.ID
-	size int64 // bytes that came
-	got  int64 // bytes that are reserved
+	size int64 // bytes received
+	got  int64 // bytes reserved
 }
 
-// take counts bytes that came, and reserves room for them. It returns MediaQuota if the
-// workspace has none, and Unavailable if the server has none.
+// take counts received bytes, and reserves room for them. It returns MediaQuota if the
+// workspace has no room, and Unavailable if the server has none.
 func (h *hold) take(ctx context.Context, n int64) error {
 	if h.size += n; h.size <= h.got {
 		return nil
@@ -29,7 +29,7 @@ func (h *hold) take(ctx context.Context, n int64) error {
 	}
 	limit := h.a.PerWorkspace
 	if limit == 0 {
-		h.got = h.size + roomStep // only the server's room is looked at again
+		h.got = h.size + roomStep // the next check, of the server's room, is after so many bytes
 		return nil
 	}
 	used, err := h.a.Store.MediaUsed(ctx, h.ws)
@@ -37,7 +37,7 @@ func (h *hold) take(ctx context.Context, n int64) error {
 		return err
 	}
 	var others int64
-	for _, more := range []int64{max(roomStep, h.size-h.got), h.size - h.got} { // near the limit, only what is needed
+	for _, more := range []int64{max(roomStep, h.size-h.got), h.size - h.got} { // near the limit, reserve only the bytes needed
 		ok := false
 		if others, ok = h.a.reserved.add(h.ws, more, limit-used); ok {
 			h.got += more
@@ -45,19 +45,19 @@ func (h *hold) take(ctx context.Context, n int64) error {
 		}
 	}
 	full := desk.MediaFull(limit, used+others-h.got)
-	if used+h.size <= limit { // others may not keep what they have reserved
+	if used+h.size <= limit { // there is room if other transfers give up their reserved bytes
 		return &crowded{full}
 	}
 	return full
 }
 
-// A crowded is the refusal of a file for which there is room, if others under way do not
-// take it.
+// A crowded error refuses a file for which there would be room if other transfers had not
+// reserved it.
 type crowded struct{ error }
 
 func (c *crowded) Unwrap() error { return c.error }
 
-// leave gives back what was reserved.
+// leave gives back the reserved bytes.
 func (h *hold) leave() {
 	if h.a.PerWorkspace > 0 && h.got > 0 {
 		h.a.reserved.add(h.ws, -h.got, -1)
@@ -65,8 +65,9 @@ func (h *hold) leave() {
 	h.got = 0
 }
 
-// roomLeft returns Unavailable if the file system that has the files has less room than
-// stays free. If that can't be read, what is stored says whether there is room.
+// roomLeft returns Unavailable if the file system with the files has less free space than
+// must stay free. If the free space can't be read, it returns nil: storing a file then shows
+// whether there is room.
 func (a *Service) roomLeft() error {
 	free, total, known, err := a.Store.Room()
 	if err != nil || !known || free >= desk.FreeFloor(a.KeepFree, total) {
@@ -80,14 +81,15 @@ func (a *Service) roomLeft() error {
 
 var errNoRoom = errors.New("the file system that has the files has too little room")
 
-// roomRetry is after how many seconds to send a file again for which the server had no room.
+// roomRetry is after how many seconds a client should send a file again that the server had
+// no room for.
 const roomRetry = 60
 
 // A Room says how much room there is for the files of a workspace.
 type Room struct {
 	Used, Limit int64 // bytes; Limit 0: none
-	Free, Floor int64 // of the file system that has the files, and what stays free of it; 0 unless Known
-	Known       bool  // false: the database has the files, or its size can't be read
+	Free, Floor int64 // bytes that are free, and that must stay free, on the file system with the files; 0 unless Known
+	Known       bool  // false: the files are in the database, or the free space can't be read
 }
 
 // Room returns how much room there is for the files of a workspace.
@@ -102,8 +104,8 @@ func (a *Service) Room(ctx context.Context, p desk.Principal) (r Room, err error
 	return r, nil
 }
 
-// Free returns the free bytes of the file system that has the files; false if the
-// database has them, or if they can't be read.
+// Free returns the free bytes of the file system with the files. known is false if the files
+// are in the database, or if the free space can't be read.
 func (a *Service) Free() (free int64, known bool) {
 	free, _, known, err := a.Store.Room()
 	return free, known && err == nil

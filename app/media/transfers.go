@@ -15,20 +15,20 @@ type transfers struct {
 	mu   sync.Mutex
 	n    int
 	of   map[desk.ID]int // by workspace
-	left chan struct{}   // closed when one ends; nil: nobody waits
+	left chan struct{}   // closed when a transfer ends; nil: no call waits
 }
 
 const (
 	maxTransfers = 48
 
-	// transferPatience is how long one waits for its turn.
+	// transferPatience is how long a transfer waits for a slot.
 	transferPatience = 5 * time.Second
 )
 
 var errNoTransfer = desk.Errorf(desk.Unavailable, "too many files are under way; send the request again")
 
-// enter waits for a slot. A workspace may have half as many as are left to it, so the
-// others always find some. The caller must call leave once.
+// enter waits for a slot. A workspace gets another slot only while it has less than half as
+// many as are free, so that others always find some. The caller must call leave once.
 func (t *transfers) enter(ctx context.Context, ws desk.ID) (leave func(), err error) {
 	patience := time.NewTimer(transferPatience)
 	defer patience.Stop()
@@ -47,7 +47,8 @@ func (t *transfers) enter(ctx context.Context, ws desk.ID) (leave func(), err er
 	}
 }
 
-// try takes a slot, or returns what is closed when there may be one.
+// try takes a slot and returns nil. If there is none, it returns a channel that is closed
+// when there may be one.
 func (t *transfers) try(ws desk.ID) (left chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

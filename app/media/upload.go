@@ -9,11 +9,10 @@ import (
 	"parley/store"
 )
 
-// Upload stores a file as it comes. What is claimed of its type counts only for types
-// that its content does not tell. A file that says how large it is, and for which the
-// workspace has no room, is refused before its first byte is read. It returns
-// InvalidRequest for an empty file, PayloadTooLarge, MediaQuota, and the error of content
-// unchanged.
+// Upload stores a file while it is read. The claimed type counts only for types that can't be
+// recognised by their content. If head has a size for which the workspace has no room, the
+// file is refused before its first byte is read. It returns InvalidRequest for an empty
+// file, PayloadTooLarge, MediaQuota, and the error of content unchanged.
 func (a *Service) Upload(ctx context.Context, p desk.Principal, head desk.FileHead, content io.Reader) (*desk.Media, error) {
 	leave, err := a.transfers.enter(ctx, p.Workspace())
 	if err != nil {
@@ -57,13 +56,13 @@ func (a *Service) Upload(ctx context.Context, p desk.Principal, head desk.FileHe
 		return tx.PutMedia(m)
 	})
 	if err != nil && !errors.Is(err, store.ErrCommitLost) {
-		// If this fails, the content goes after an hour, as after a crash.
+		// If this fails, the content is deleted after an hour, as after a crash.
 		_ = a.Store.InTx(context.WithoutCancel(ctx), p.Workspace(), func(tx store.Tx) error { return dropKept(tx, m.SHA256) })
 	}
 	return m, err
 }
 
-// A held reserves room for what is written after it.
+// A held is a writer that reserves room for bytes before the next writer stores them.
 type held struct {
 	ctx  context.Context
 	room *hold
@@ -76,7 +75,7 @@ func (h held) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// dropKept leaves content that was kept, and that no file will have, to DropContents.
+// dropKept marks stored content that no file will use, so that DropContents deletes it.
 func dropKept(tx store.Tx, sum []byte) error {
 	if err := tx.UseContent(sum); err != nil {
 		return err

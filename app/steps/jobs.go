@@ -11,13 +11,13 @@ import (
 	"parley/desk"
 )
 
-// Jobs are jobs of workspaces in the background. Each workspace has a limit, so that
-// one with many jobs leaves places for the others.
+// Jobs does background jobs of workspaces. Each workspace has a limit, so that one with many
+// jobs leaves places for the others.
 type Jobs struct {
-	Work   string        // what it does, for the log
-	Every  time.Duration // how often it looks for work
-	Most   int           // how many jobs it does at a time
-	MostOf int           // of one workspace
+	Work   string        // the name of the work, for the log
+	Every  time.Duration // how often to look for jobs
+	Most   int           // how many jobs to do at a time
+	MostOf int           // how many jobs of one workspace to do at a time
 
 	// Due returns the workspaces that have a job now.
 	Due func(ctx context.Context) ([]desk.ID, error)
@@ -26,7 +26,7 @@ type Jobs struct {
 	Next func(ctx context.Context, ws desk.ID) (had bool, err error)
 }
 
-// DueNow returns the workspaces that need not wait.
+// DueNow returns the workspaces whose wait is 0.
 func DueNow(waits map[desk.ID]time.Duration) (list []desk.ID) {
 	for ws, wait := range waits {
 		if wait == 0 {
@@ -36,9 +36,9 @@ func DueNow(waits map[desk.ID]time.Duration) (list []desk.ID) {
 	return list
 }
 
-// Run does the jobs until ctx ends, and returns when none is under way. It looks for
-// work every while, and at once when it has done all that it found. A workspace that had no
-// job after all is not asked again before the next look, and keeps nobody waiting.
+// Run does the jobs until ctx ends, and returns when none is under way. It calls Due
+// regularly, and also as soon as it has done all the jobs that it found. If a workspace has
+// no job after all, it is not asked again before the next call of Due.
 func (c Jobs) Run(ctx context.Context, log *slog.Logger) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
@@ -57,7 +57,8 @@ func (c Jobs) Run(ctx context.Context, log *slog.Logger) {
 	for ctx.Err() == nil {
 		due, err := c.Due(ctx)
 		failed(err)
-		// Of those with as many under way, the one that has waited longest comes first.
+		// Of workspaces with the same number of jobs under way, the one that has waited longest
+		// comes first.
 		slices.SortStableFunc(due, func(v, w desk.ID) int { return cmp.Compare(served[v], served[w]) })
 		found := make(map[desk.ID]bool, len(due))
 		for _, ws := range due {
@@ -86,7 +87,7 @@ func (c Jobs) Run(ctx context.Context, log *slog.Logger) {
 				})
 			}
 			if done && next < 0 && total < c.Most {
-				break // what it had found is done or under way
+				break // all found jobs are done or under way
 			}
 			select {
 			case <-ctx.Done():
@@ -112,8 +113,8 @@ func (c Jobs) Run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// pick returns the place of the workspace whose job is next: the first of those with the
-// fewest under way; less than 0: there is none. No more than c.Most have any.
+// pick returns the index of the workspace whose job is next: the first one with the fewest
+// jobs under way. It returns -1 if there is none.
 func (c Jobs) pick(due []desk.ID, running map[desk.ID]int) int {
 	best := -1
 	for i, ws := range due {

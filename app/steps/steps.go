@@ -1,8 +1,8 @@
-// Package steps has what the work of app's services in the background shares: groups of
-// records, panics as errors, and waking.
+// Package steps has helpers for the background work of app's services: groups of records,
+// panics as errors, and waking.
 //
-//	jobs.go   jobs of workspaces, so many of each at a time
-//	steps.go  all else
+//	jobs.go   jobs of workspaces, with a limit for each workspace
+//	steps.go  everything else
 package steps
 
 import (
@@ -13,8 +13,8 @@ import (
 	"parley/desk"
 )
 
-// ForgetAgain is how long the deletion of expired data is not repeated by any process,
-// in milliseconds: a little less than the hour after which each process tries.
+// ForgetAgain is the least time between two deletions of expired data by any process, in
+// milliseconds: a little less than the hour after which each process tries.
 const ForgetAgain = desk.Time(54 * 60 * 1000)
 
 // Group is how many records one step of the background work processes.
@@ -30,17 +30,17 @@ func InGroups(ctx context.Context, group int, step func(limit int) (n int, err e
 	return nil
 }
 
-// Caught turns a panic into an error. It is deferred.
+// Caught turns a panic into an error. It must be deferred.
 func Caught(doing string, err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%s: panic: %v\n%s", doing, p, debug.Stack())
 	}
 }
 
-// Wake wakes the one who waits for a channel that has room for one element.
+// Wake wakes the reader of a channel that has room for one element.
 func Wake(woken chan<- struct{}) {
 	select {
 	case woken <- struct{}{}:
-	default: // it has been woken already
+	default: // the reader has been woken already
 	}
 }

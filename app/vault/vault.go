@@ -13,7 +13,7 @@ type Vault struct {
 	random func([]byte)
 }
 
-// New returns what encrypts with a key of 32 bytes. random fills with random bytes.
+// New returns a Vault with a key of 32 bytes. random fills with random bytes.
 func New(key []byte, random func([]byte)) *Vault {
 	block, err := aes.NewCipher(key)
 	if err == nil {
@@ -22,10 +22,10 @@ func New(key []byte, random func([]byte)) *Vault {
 			return &Vault{aead, random}
 		}
 	}
-	panic(err) // a key of 32 bytes always makes one
+	panic(err) // the key does not have 32 bytes
 }
 
-// Encrypt returns a text that only Decrypt can read, with the same bytes as bound.
+// Encrypt returns a text that only Decrypt with the same bound can read.
 func (v *Vault) Encrypt(plain, bound []byte) []byte {
 	nonce := make([]byte, v.aead.NonceSize())
 	v.random(nonce)
