@@ -1,5 +1,5 @@
-// Package store is what app needs of a database: an interface for each topic, beside the
-// records that only it and the stores know. It holds no rule and no SQL.
+// Package store declares the database that app needs: an interface for each topic,
+// beside the records that only app and the stores know. It holds neither rules nor SQL.
 //
 //	store.go          Store and Tx, which have all topics; errors of any method
 //	settings.go       workspaces and their configuration
@@ -22,6 +22,6 @@
 //	leases.go         which node runs a task
 //	clock.go          the database's clock, and its counter of hours
 //
-// sqlite and postgres implement it, storetest has the tests that both must pass, and
-// internal/stored has what both do in Go.
+// Packages sqlite and postgres implement it, storetest has the tests that both must
+// pass, and internal/stored has the Go code that both share.
 package store

@@ -14,7 +14,8 @@ type Snippets interface {
 
 // A SnippetTx reads and writes snippets.
 type SnippetTx interface {
-	// Snippet returns the snippet with a shortcut, and how many the workspace has.
+	// Snippet returns the snippet with a shortcut, and how many snippets the workspace
+	// has.
 	Snippet(shortcut string) (s *desk.Snippet, count int, err error)
 	PutSnippet(desk.Snippet) error
 	DropSnippet(shortcut string) error
