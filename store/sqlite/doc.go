@@ -1,4 +1,4 @@
-// Package sqlite keeps parley's data in one SQLite file: the store for one
+// Package sqlite keeps parley's data in one SQLite file. It is the store for one
 // machine.
 //
 //	open.go           opening, connections and their pragmas
@@ -37,7 +37,7 @@
 //	stmt.go           statements: binding and reading
 //	errors.go         which errors of SQLite are faults of the machine
 //
-// A Store has one writing connection, used by one goroutine at a time, and a few
-// reading ones. A commit is durable when it returns: WAL with synchronous=FULL. Any
+// A Store has one writing connection, used by one goroutine at a time, and a few reading
+// connections. A commit is durable when it returns: WAL with synchronous=FULL. Any
 // number of processes may open the file, so commands work while a server runs.
 package sqlite
