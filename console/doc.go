@@ -1,6 +1,6 @@
-// Package console is the pages in which a team works: settings, contacts and the inbox,
-// rendered on the server. Everything works without the script; app.js makes pages renew
-// themselves and adds keys.
+// Package console has the pages in which a team works: settings, contacts and the inbox.
+// They are rendered on the server. Everything works without the script; app.js keeps
+// pages up to date and adds keyboard shortcuts.
 //
 //	routes.go        the list of pages and actions, with the permission on the line
 //	server.go        Server, and a call: one request for a page
@@ -53,5 +53,5 @@
 //	sends.go         attempts to send, and settling one that is in doubt
 //
 // A new page is a line in routes.go, a file, and a template in templates/. Handlers call
-// app and render; they decide nothing.
+// app and render. They contain no rules.
 package console

@@ -8,7 +8,7 @@ import (
 	"parley/desk"
 )
 
-// A file is an attachment.
+// A file is an attachment of a message.
 type file struct {
 	Show   string // image, sticker, audio, video or document; "": it is not there, see Why
 	Href   string

@@ -16,10 +16,10 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// touched is by how much a session's expiry moves before it is stored again.
+// touched is how far a session's expiry must move before the session is stored again.
 const touched = time.Hour
 
-// What a session holds.
+// The values of a session.
 const (
 	byLinkAt = "by_link_at" // when the member signed in by a link
 	mayBe    = "may_be"     // the other members whom the same password opens: WORKSPACE/MEMBER, with spaces between
