@@ -16,7 +16,8 @@ import (
 	"parley/desk"
 )
 
-// TestTemplates walks the documented pages, whose next page is on another server.
+// TestTemplates reads the documented pages. The link to the next page names another
+// server.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	pages := map[string]string{"": "templates_page1", "c1": "templates_page2", "c2": "templates_page3"}
@@ -53,7 +54,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// page is one page of a list, and next the cursor of the one after it.
+// page returns a page of a list. next is the cursor of the following page.
 func page(next string, names ...string) string {
 	var b bytes.Buffer
 	b.WriteString(`{"data":[`)
@@ -76,7 +77,7 @@ func TestTemplates_pages(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		pages map[string]string // by cursor
-		want  string            // names; or else
+		want  string            // the names, or the error
 		fails desk.ErrorType
 	}{
 		{"none", map[string]string{"": `{"data":[]}`}, "", ""},
@@ -129,8 +130,8 @@ func TestTemplates_tooManyPages(t *testing.T) {
 	}
 }
 
-// TestTemplates_allowance: when the hour's allowance runs short, pages come slower, and
-// nobody waits who has gone.
+// TestTemplates_allowance: when few calls are left in this hour, pages are read more
+// slowly, and the wait ends when the caller has left.
 func TestTemplates_allowance(t *testing.T) {
 	t.Parallel()
 	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +156,7 @@ func TestTemplates_allowance(t *testing.T) {
 	}
 }
 
-// TestTemplates_words: what an operator reads says what to do, and nothing secret.
+// TestTemplates_words: errors for an operator say what to do, and contain no secrets.
 func TestTemplates_words(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(nil)
