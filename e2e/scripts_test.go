@@ -23,18 +23,18 @@ import (
 // PARLEY_DATA set. $PLACE matches the name of the database in messages. Lines after
 // [sqlite] are for SQLite only. In addition to testscript's own commands, scripts have:
 //
-// 	parley ARGS        succeeds; with --json it prints one JSON object
-// 	fails CODE ARGS    runs parley, which exits with CODE, prints one line on standard error
-// 	                   and nothing on standard output
-// 	field NAME VAR     puts a field of the last JSON object into $VAR; NAME may be a path
-// 	                   such as data.0.key
-// 	serve ARGS         starts a server on the data directory, with its URL in $URL
-// 	shutdown           stops it with SIGTERM; it must exit with 0
-// 	call STATUS KEY METHOD PATH [BODY]
-// 	                   calls the server's API; standard output has the response's body
-// 	send STATUS KEY IDEMPOTENCY-KEY FILE
-// 	                   calls POST /conversations/outbound with the file as its body
-// 	mode PERM FILE     checks the permissions of a file
+//	parley ARGS        succeeds; with --json it prints one JSON object
+//	fails CODE ARGS    runs parley, which exits with CODE, prints one line on standard error
+//	                   and nothing on standard output
+//	field NAME VAR     puts a field of the last JSON object into $VAR; NAME may be a path
+//	                   such as data.0.key
+//	serve ARGS         starts a server on the data directory, with its URL in $URL
+//	shutdown           stops it with SIGTERM; it must exit with 0
+//	call STATUS KEY METHOD PATH [BODY]
+//	                   calls the server's API; standard output has the response's body
+//	send STATUS KEY IDEMPOTENCY-KEY FILE
+//	                   calls POST /conversations/outbound with the file as its body
+//	mode PERM FILE     checks the permissions of a file
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")

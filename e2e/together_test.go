@@ -230,7 +230,7 @@ type changeEvent struct {
 		ConversationID string `json:"conversation_id"`
 	}
 	Changed []string
-	Data    struct{ TS string } // of a message: with the id, its place in the list
+	Data    struct{ TS string } // of a message; with the id, it gives the place in the list
 }
 
 // changesOf reads the whole feed.
