@@ -128,7 +128,7 @@ type Result struct {
 	Response   string        // if not 2xx: the beginning of the body, if the body is text
 	RetryAfter time.Duration // the pause that the receiver asks for after a failure; 0: none
 	Took       time.Duration
-	Err        error // no request was made, because this machine lacks something; contains no address
+	Err        error // why no request was made: this machine lacks a resource; contains no address
 }
 
 // Post makes one attempt. If ctx ends first, the attempt ends with the error Timeout.

@@ -72,7 +72,7 @@ type AccessTx interface {
 type Session struct {
 	Workspace, Member  desk.ID
 	BegunAt, ExpiresAt desk.Time
-	Data               []byte // the console's
+	Data               []byte // data of the console
 }
 
 // A LoginLink lets a member sign in once.

@@ -18,8 +18,8 @@ const (
 	AcceptThenFailed   Kind = "accept_then_failed"   // 200, then failed with Code (131026)
 	AcceptHeld         Kind = "accept_held"          // 200 and held_for_quality_assessment; then failed, if there is a Code
 	Refuse             Kind = "refuse"               // Code, HTTP, Subcode, Details
-	RefuseRecipient    Kind = "refuse_recipient"     // Code (131026): where Meta tells later, 200 and failed, unless Sync
-	Throttle           Kind = "throttle"             // Code (131026), immediately if Sync is set; else 200 and then failed, for codes that Meta reports later
+	RefuseRecipient    Kind = "refuse_recipient"     // Code (131026), immediately if Sync is set; else 200 and then failed, for codes that Meta reports later
+	Throttle           Kind = "throttle"             // 130429, N times
 	PairThrottle       Kind = "pair_throttle"        // accept until the person's bucket is empty, then 131056
 	AuthError          Kind = "auth_error"           // Code (190/463) for every call, until ClearRules
 	AcceptLoseResponse Kind = "accept_lose_response" // accepted; the connection is closed before a byte of the response
