@@ -116,7 +116,7 @@ var small = fmt.Sprintf(`%s.filter((el) => !(el.matches("a, .quoting") && getCom
 var toasted = fmt.Sprintf(`{ if (!document.querySelector(".toast")) document.documentElement.classList.contains("js") ? toast("Something was done, and this says so.") : 0;
 	const over = [...document.querySelectorAll("#toasts")].map((el) => el.getBoundingClientRect());
 	%s.filter((el) => !el.closest("#toasts") && !el.closest("dialog")).filter((el) => { const r = el.getBoundingClientRect(), pane = el.closest(".scroll, .list-pane, .person-pane")?.getBoundingClientRect();
-		const top = Math.max(r.top, pane?.top ?? r.top), bottom = Math.min(r.bottom, pane?.bottom ?? r.bottom); // only the part that is not scrolled out of view
+		const top = Math.max(r.top, pane?.top ?? r.top), bottom = Math.min(r.bottom, pane?.bottom ?? r.bottom); // of what is not scrolled out of its part
 		return top < bottom - 1 && over.some((t) => r.left < t.right - 1 && t.left < r.right - 1 && top < t.bottom - 1 && t.top < bottom - 1); }).map((el) => el.outerHTML.slice(0, 160)) }`, controlsOf)
 
 const (

@@ -235,7 +235,7 @@ func (st *stage) shots(t *testing.T) []shot {
 	changed := func(b *tab) { // by another member, after the page was opened
 		through(talk, "[data-row]")(b)
 		look[bool](b, `(async () => { const form = document.querySelector("#head details form"), data = new URLSearchParams(new FormData(form)), now = document.querySelector("#head [name=seen_assignee]").value;
-			document.querySelector("#head").removeAttribute("data-live"); // as if the stream was late
+			document.querySelector("#head").removeAttribute("data-live"); // as if the stream were late
 			data.set("to", [...form.querySelectorAll("option")].map((el) => el.value).find((id) => id && id !== now)); await fetch(form.action, { method: "POST", body: data }); return true; })()`)
 	}
 	return []shot{
