@@ -169,7 +169,8 @@ func TestSettings_members(t *testing.T) {
 	v.get(me + "/remove").want(200)
 	v.post(me+"/remove").want(422, "would have no admin")
 
-	// Before a removal, the page says what returns to the pool.
+	// Before a removal, the page lists the conversations and contacts that return to the
+	// pool.
 	c := w.writes("+34 612 34 56 78", "Lucía", "Hello")
 	if _, err := w.app.Assign(t.Context(), w.operator(), c.ID, w.mei.ID.String(), nil); err != nil {
 		t.Fatal(err)

@@ -11,10 +11,10 @@
 //	attempts.go       attempts and the keys that they hold
 //	optouts.go        marketing choices, by hashes of numbers
 //	inbound.go        inbound items, callbacks, early statuses
-//	policy.go         what the reply policy left for later
+//	policy.go         work that the reply policy has left for later
 //	events.go         the feed of events
 //	webhooks.go       states of webhooks
-//	deliveries.go     deliveries to webhooks, and who makes them
+//	deliveries.go     deliveries to webhooks, and the leases of the processes that make them
 //	access.go         sessions, links, passwords
 //	media.go          files
 //	daily.go          messages counted by day

@@ -1,7 +1,7 @@
 // Package whatsapp is the provider.Provider of channels on the WhatsApp Cloud API.
 //
 //	client.go     one request and its answer, and whether the request was sent
-//	send.go       a message, and what an answer says about its outcome
+//	send.go       a message, and the outcome that a response proves
 //	media.go      files: uploading, fetching; marking messages as read
 //	errors.go     every error code: what it means, and what to do
 //	templates.go  the template library, page by page

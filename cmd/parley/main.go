@@ -2,7 +2,7 @@
 // commands. Only this package reads flags, environment and signals.
 //
 //	main.go        the list of commands, exit codes, the line that reports an error
-//	session.go     what all commands share: opening the installation, printing results
+//	session.go     shared by all commands: opening the installation, printing results
 //	serve.go       parley serve, and running a server
 //	demo.go        parley demo: a filled workspace to look at
 //	demodata.go    the invented people in it

@@ -41,7 +41,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// finishSend stores what follows from the n-th accepted message: a conversation, the
+// finishSend stores the results of the n-th accepted message: a conversation, the
 // message, the settled attempt and two events.
 func finishSend(tx store.Tx, n int) error {
 	var id desk.ID

@@ -8,8 +8,8 @@ import (
 	"parley/store/internal/stored"
 )
 
-// forgets has what deleting people needs: the key for hashes of their messages, and the
-// database's clock.
+// forgets has the data for deleting people: the key for hashes of their messages, and
+// the database's clock.
 type forgets struct {
 	key []byte
 	now func() desk.Time

@@ -1,7 +1,7 @@
 // Package storetest is the suite that every store must pass unchanged. It tests the
 // promises of store.Store and does not know the driver.
 //
-//	storetest.go      Run, and what the cases are built from
+//	storetest.go      Run, and helpers for the cases
 //	contacts.go       contacts: fields, identities, all or nothing
 //	pages.go          how much a page holds, and how many rows it reads
 //	lists.go          filters, the order of exports, lists read while others write
@@ -22,7 +22,7 @@
 //	events.go         events, and the pages of their feed
 //	access.go         sessions, sign-in links, passwords
 //	policies.go       reply policies
-//	answers.go        turns, who waits in the pool, automatic replies
+//	answers.go        turns, waiting conversations, automatic replies
 //	snippets.go       saved replies
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
