@@ -49,8 +49,8 @@ func forgetMessages(t *tx, conversations []desk.ID) error {
 	return t.fail
 }
 
-// forgetPage does this for one page of each conversation's messages after a position. If
-// a conversation has more messages, its last position is returned.
+// forgetPage handles one page of each conversation's messages, after a position. It returns
+// the last positions of the conversations that have more messages.
 func forgetPage(t *tx, conversations []desk.ID, after desk.MessagePlace) (full map[desk.ID]desk.MessagePlace, err error) {
 	full = map[desk.ID]desk.MessagePlace{}
 	var hashes []stored.ErasedHash
